@@ -1,0 +1,246 @@
+"""Version order and version ranges, as Spack 1.1 defines them.
+
+Owns the sort key of a version string and the meaning of `@1.2`, `@=1.2`, `@1.2:1.4` and their
+lists. Knows nothing of packages, pages or databases. The rules are those of Spack 1.1's
+`version/version_types.py` and `version/common.py`, implemented independently.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+# A segment is (kind, text or number), and kinds never mix: text < number < infinity word.
+Segment = tuple[int, str | int]
+Standard = tuple[tuple[Segment, ...], tuple[int, ...]]
+EqualityKey = tuple[tuple[Segment, ...], tuple[int, ...], int, str]
+VersionKey = tuple[tuple[Segment, ...], tuple[int, ...], int, str, str]
+
+_TEXT, _NUMBER, _INFINITY = 0, 1, 2
+_INFINITY_WORDS = {
+    word: index
+    for index, word in enumerate(
+        ("stable", "nightly", "trunk", "head", "master", "main", "develop")
+    )
+}
+_PRERELEASE_WORDS = {"alpha": 0, "beta": 1, "rc": 2, "final": 3}
+_FINAL = 3
+
+_SEGMENT = re.compile(r"[0-9]+|[a-zA-Z]+")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_VALID = re.compile(r"[A-Za-z0-9_.\-][A-Za-z0-9_.\-]*")
+# A git reference may also hold a slash (branch names do).
+_VALID_GIT = re.compile(r"[A-Za-z0-9_.\-/]+(=[A-Za-z0-9_.\-]+)?")
+
+# Python refuses to convert longer digit strings; real versions have a dozen digits at most.
+_MAX_DIGITS = 4000
+
+_LOWEST: Standard = ((), (0,))
+_HIGHEST: Standard = (((_INFINITY, len(_INFINITY_WORDS)),), (_FINAL,))
+
+
+def _number(digits: str) -> int:
+    """Give the value of `digits`, or a number in the same order where it is absurdly long."""
+    significant = digits.lstrip("0")
+    if len(significant) <= _MAX_DIGITS:
+        return int(significant or "0")
+    return int.from_bytes(significant.encode("ascii"), "big")
+
+
+def _segment(text: str) -> Segment:
+    if text.isdigit():
+        return (_NUMBER, _number(text))
+    if text in _INFINITY_WORDS:
+        return (_INFINITY, _INFINITY_WORDS[text])
+    return (_TEXT, text)
+
+
+def _standard(text: str) -> Standard:
+    """Give (segments, prerelease) of a version that is not a git version."""
+    words: list[str] = _SEGMENT.findall(text)
+    if len(words) >= 3 and words[-2] in _PRERELEASE_WORDS and words[-1].isdigit():
+        prerelease: tuple[int, ...] = (_PRERELEASE_WORDS[words[-2]], _number(words[-1]))
+        words = words[:-2]
+    elif len(words) >= 2 and words[-1] in _PRERELEASE_WORDS:
+        prerelease = (_PRERELEASE_WORDS[words[-1]],)
+        words = words[:-1]
+    else:
+        prerelease = (_FINAL,)
+    return tuple(_segment(word) for word in words), prerelease
+
+
+def is_git_version(text: str) -> bool:
+    """Tell whether Spack reads `text` as a git version: `git.ref`, a commit, or `ref=version`."""
+    return text.startswith("git.") or "=" in text[1:] or _COMMIT.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=65536)
+def version_key(text: str) -> VersionKey:
+    """Give the key that sorts version strings in Spack's order.
+
+    Args:
+        text: any string; a version as a page prints it.
+
+    Returns:
+        (segments, prerelease, is git, git reference, text). The order is total: the last
+        element breaks the ties of versions that Spack calls equal, such as `1.2-3` and `1.2.3`.
+        A git version without `=version` sorts as version 0, as in Spack where its repository
+        has no tag.
+    """
+    if not is_git_version(text):
+        segments, prerelease = _standard(text)
+        return (segments, prerelease, 0, "", text)
+    reference, _, version = text.removeprefix("git.").partition("=")
+    segments, prerelease = _standard(version or "0")
+    return (segments, prerelease, 1, reference, text)
+
+
+def equality_key(text: str) -> EqualityKey:
+    """Give a key that is equal for exactly the versions that Spack calls equal."""
+    return version_key(text)[:4]
+
+
+def same_version(left: str, right: str) -> bool:
+    """Tell whether Spack calls the two versions equal."""
+    return equality_key(left) == equality_key(right)
+
+
+def sort_versions(versions: Iterable[str]) -> list[str]:
+    """Give the versions oldest first, in Spack's order."""
+    return sorted(versions, key=version_key)
+
+
+def newest_version(versions: Iterable[str]) -> str | None:
+    """Give the last version in Spack's order, None where there is none."""
+    return max(versions, key=version_key, default=None)
+
+
+def _next_text(text: str) -> str:
+    """Give the smallest string of letters of the same length, or one more, above `text`."""
+    if text.endswith("z"):
+        return text + "A"
+    if text.endswith("Z"):
+        return text[:-1] + "a"
+    return text[:-1] + chr(ord(text[-1]) + 1)
+
+
+def _next_segment(segment: Segment) -> Segment:
+    kind, value = segment
+    if isinstance(value, int):
+        return (kind, value + 1)
+    return (kind, _next_text(value))
+
+
+def _after(version: Standard) -> Standard:
+    """Give the first version that a range ending at `version` no longer holds."""
+    segments, prerelease = version
+    if prerelease[0] != _FINAL:
+        number = prerelease[1] + 1 if len(prerelease) > 1 else 0
+        return segments, (prerelease[0], number)
+    if not segments:
+        return ((_TEXT, "A"),), prerelease
+    return (*segments[:-1], _next_segment(segments[-1])), prerelease
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The half-open range [low, high) of standard versions."""
+
+    low: Standard
+    high: Standard
+
+    def contains(self, key: VersionKey) -> bool:
+        """Tell whether the version lies in the range; git versions count by their `=version`."""
+        return self.low <= (key[0], key[1]) < self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """One version and those that Spack calls equal to it."""
+
+    key: EqualityKey
+
+    def contains(self, key: VersionKey) -> bool:
+        """Tell whether the version is this one; a git version never equals a standard one."""
+        return key[:4] == self.key
+
+
+def _checked(text: str, whole: str) -> str:
+    """Give `text` back when it can be a version.
+
+    Raises:
+        ValueError: it is empty or has characters that no version has.
+    """
+    pattern = _VALID_GIT if is_git_version(text) else _VALID
+    if pattern.fullmatch(text) is None:
+        what = f"{text!r} is not a version" if text else "a version is missing"
+        raise ValueError(f"{what} in {whole!r}")
+    return text
+
+
+def _parse_part(text: str, whole: str) -> Range | Exact:
+    if ":" in text:
+        start, _, end = text.partition(":")
+        low = _LOWEST if not start else _bound(start, whole)
+        high = _after(_HIGHEST if not end else _bound(end, whole))
+        if high < low:
+            raise ValueError(f"the version range {text!r} is empty: it ends before it begins")
+        return Range(low, high)
+    if text.startswith("="):
+        return Exact(equality_key(_checked(text[1:], whole)))
+    if is_git_version(text):
+        return Exact(equality_key(_checked(text, whole)))
+    version = _bound(text, whole)
+    return Range(version, _after(version))
+
+
+def _bound(text: str, whole: str) -> Standard:
+    if "=" in text:
+        raise ValueError(f"{text!r} cannot bound a range in {whole!r}: only plain versions can")
+    return _standard(_checked(text, whole))
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRanges:
+    """A union of ranges and exact versions: what stands after `@` in a spec."""
+
+    text: str
+    parts: tuple[Range | Exact, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "VersionRanges":
+        """Read a version list, with or without the leading `@`.
+
+        Args:
+            text: `1.2`, `=1.2`, `1.2:`, `:1.4`, `1.2:1.4`, `git.main=1.4`, or a comma list.
+
+        Returns:
+            The ranges; blanks carry no meaning.
+
+        Raises:
+            ValueError: a part is no version or range, or a range is empty.
+        """
+        bare = "".join(text.split()).removeprefix("@")
+        return cls(bare, tuple(_parse_part(part, bare) for part in bare.split(",")))
+
+    def contains(self, version: str) -> bool:
+        """Tell whether the version satisfies the ranges, as Spack's `satisfies` does."""
+        key = version_key(version)
+        return any(part.contains(key) for part in self.parts)
+
+
+def satisfies(version: str, ranges: VersionRanges | str) -> bool:
+    """Tell whether one concrete version satisfies the ranges.
+
+    Args:
+        version: a version as a page prints it.
+        ranges: parsed ranges, or their text.
+
+    Returns:
+        What Spack 1.1 answers.
+
+    Raises:
+        ValueError: the text is no version list.
+    """
+    parsed = VersionRanges.parse(ranges) if isinstance(ranges, str) else ranges
+    return parsed.contains(version)
