@@ -1,0 +1,130 @@
+"""The words of Spack's spec syntax: one pass over the text, no nesting, linear time.
+
+Owns the tokens and `QuerySyntaxError`; what the words mean together is in `query`. The shapes
+of the words are those of Spack 1.1's `spec_parser.py`.
+"""
+
+import re
+from dataclasses import dataclass
+
+MAX_LENGTH = 4096
+
+_WORD = r"[a-zA-Z0-9_][a-zA-Z0-9_\-]*"
+_KEY = r"[a-zA-Z0-9_][a-zA-Z0-9_.\-]*"
+_VERSION = r"=?[a-zA-Z0-9_][a-zA-Z0-9_.\-]*\b"
+# `@1.2: os=linux`: a word before `=` is the next option, not the end of the range.
+_RANGE = rf"(?:{_VERSION})?:(?:{_VERSION}(?!\s*=))?"
+_VERSIONS = rf"(?:{_RANGE}|{_VERSION})(?:\s*,\s*(?:{_RANGE}|{_VERSION}))*"
+_GIT = r"(?:git\.[a-zA-Z0-9_][a-zA-Z0-9_./\-]*|[a-fA-F0-9]{40}(?![a-zA-Z0-9_.\-]))"
+_BARE = r"[a-zA-Z0-9_\-+*.,:=%^~/\\]+"
+_QUOTED = r"""'(?:[^']|(?<=\\)')*'|"(?:[^"]|(?<=\\)")*\""""
+_VIRTUALS = rf"(?:\s*{_WORD}(?:,{_WORD})*=(?={_WORD}))?"
+
+# The first that fits wins, so the order is part of the grammar.
+_TOKENS = (
+    ("edge_start", r"(?:\^|%%|%)\["),
+    ("edge_end", rf"\]{_VIRTUALS}"),
+    ("dependency", rf"(?:\^|%%|%){_VIRTUALS}"),
+    ("version", rf"@\s*(?:{_GIT}(?:=(?:{_VERSION}))?|{_VERSIONS})"),
+    ("flag", rf"(?:\+\+|~~|--|[+~\-])\s*{_KEY}"),
+    ("pair", rf"{_KEY}:?==?(?:{_BARE}|{_QUOTED})"),
+    ("file", r"(?:\.|/|[a-zA-Z0-9_\-]*/)[a-zA-Z0-9_./\-]*(?:\.json|\.yaml)"),
+    ("name", rf"{_WORD}(?:\.{_WORD})*|\*"),
+    ("hash", r"/[a-zA-Z0-9_]+"),
+    ("blank", r"\s+"),
+)
+_TOKEN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _TOKENS), re.ASCII)
+_KEY_BEFORE = re.compile(rf"{_KEY}:?$", re.ASCII)
+
+A_CONSTRAINT = "a version (@1.2), a variant (+name, name=value), a hash (/abc) or a dependency (%)"
+
+
+class QuerySyntaxError(ValueError):
+    """A text that is not one spec.
+
+    Attributes:
+        text: the whole query.
+        column: where it goes wrong, counted from 0.
+        expected: what should stand there.
+    """
+
+    def __init__(self, text: str, column: int, expected: str, found: str = "") -> None:
+        self.text = text
+        self.column = column
+        self.expected = expected
+        self.found = found
+        super().__init__(self._message())
+
+    def __reduce__(self) -> tuple[type["QuerySyntaxError"], tuple[str, int, str, str]]:
+        return (type(self), (self.text, self.column, self.expected, self.found))
+
+    def _message(self) -> str:
+        """Show the query, a caret under the column, and what was expected."""
+        # Every blank and control character prints as one blank, so that the caret stays put.
+        shown = "".join(c if c.isprintable() else " " for c in self.text)
+        start = max(0, self.column - 60)
+        line = shown[start : self.column + 40]
+        problem = f"{self.found}: expected" if self.found else "expected"
+        caret = " " * (self.column - start) + "^"
+        return f"cannot read this spec at column {self.column + 1}\n  {line}\n  {caret}\n" + (
+            f"{problem} {self.expected}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word of a query: its kind, its text and the column where it starts."""
+
+    kind: str
+    text: str
+    column: int
+
+    @property
+    def end(self) -> int:
+        """Give the column after the word."""
+        return self.column + len(self.text)
+
+
+def _unexpected(text: str, column: int) -> QuerySyntaxError:
+    """Say what is wrong where no word of the syntax begins."""
+    char = text[column]
+    before = _KEY_BEFORE.search(text[max(0, column - 200) : column])
+    if char == "=" and before is not None:
+        value = column + len(text[column:]) - len(text[column:].lstrip("="))
+        if text[value : value + 1] in ("'", '"'):
+            return QuerySyntaxError(text, value, f"a closing {text[value]}", "open quote")
+        return QuerySyntaxError(text, value, f"a value for {before.group()!r} right after the '='")
+    advice = {
+        "@": "a version after '@', such as @1.2, @=1.2 or @1.2:1.4",
+        "+": "the name of a variant after '+'",
+        "~": "the name of a variant after '~'",
+        "-": "the name of a variant after '-'",
+        "/": "the letters and digits of a hash after '/'",
+        ",": "no blank or empty part around ',' (lists are written a,b)",
+    }
+    return QuerySyntaxError(text, column, advice.get(char, A_CONSTRAINT), f"unexpected {char!r}")
+
+
+def tokens(text: str) -> tuple[Token, ...]:
+    """Split a query into words, blanks left out.
+
+    Raises:
+        QuerySyntaxError: the query is too long, or a part of it is no word of the syntax.
+    """
+    if len(text) > MAX_LENGTH:
+        expected = f"at most {MAX_LENGTH} characters"
+        raise QuerySyntaxError(text, MAX_LENGTH, expected, f"{len(text)} characters")
+    found: list[Token] = []
+    column = 0
+    while column < len(text):
+        match = _TOKEN.match(text, column)
+        if match is None:
+            raise _unexpected(text, column)
+        kind = str(match.lastgroup)
+        if kind == "file":
+            expected = "a spec, not the name of a file"
+            raise QuerySyntaxError(text, column, expected, match.group())
+        if kind != "blank":
+            found.append(Token(kind, match.group(), column))
+        column = match.end()
+    return tuple(found)

@@ -1,0 +1,80 @@
+"""CPU targets: families, ancestors and what runs where, as the archspec package knows them.
+
+Owns the partial order of microarchitectures and the meaning of `target=` in a spec. A name that
+archspec does not know is its own family and is compatible with itself only, as in Spack.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+
+import archspec.cpu
+
+
+@cache
+def ancestors(name: str) -> tuple[str, ...]:
+    """Give the targets whose binaries also run on `name`, nearest first, without itself."""
+    target = archspec.cpu.TARGETS.get(name)
+    return () if target is None else tuple(ancestor.name for ancestor in target.ancestors)
+
+
+def is_known(name: str) -> bool:
+    """Tell whether archspec knows the target."""
+    return name in archspec.cpu.TARGETS
+
+
+@cache
+def family(name: str) -> str:
+    """Give the family of a target: `x86_64` for `zen3`; an unknown target is its own."""
+    target = archspec.cpu.TARGETS.get(name)
+    return name if target is None else str(target.family.name)
+
+
+@cache
+def runs_on(target: str, host: str) -> bool:
+    """Tell whether a binary built for `target` runs on a machine of type `host`.
+
+    It does where the target is the host or one of its ancestors; zen3 and haswell are neither
+    before nor after each other.
+    """
+    return target == host or target in ancestors(host)
+
+
+def compatible_targets(host: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Give those of the `known` targets whose binaries run on `host`, in the order given."""
+    return tuple(target for target in known if runs_on(target, host))
+
+
+def host_target() -> str:
+    """Give the target of this machine, as archspec detects it."""
+    return str(archspec.cpu.host().name)
+
+
+def _part_matches(part: str, target: str) -> bool:
+    low, colon, high = part.partition(":")
+    if not colon:
+        return target == part
+    return (not low or runs_on(low, target)) and (not high or runs_on(target, high))
+
+
+def unknown_bounds(constraint: str) -> tuple[str, ...]:
+    """Give the names in a target constraint that bound a range but that archspec cannot order."""
+    ranges = [part for part in constraint.split(",") if ":" in part]
+    bounds = [bound for part in ranges for bound in part.split(":")]
+    return tuple(bound for bound in bounds if bound and not is_known(bound))
+
+
+def target_matches(constraint: str | None, target: str) -> bool:
+    """Tell whether a target satisfies what stands after `target=` in a spec.
+
+    Args:
+        constraint: a name, a range `low:`, `:high` or `low:high` in archspec's partial order, or
+            a comma list of these; None where a query says nothing.
+        target: the target of a binary.
+
+    Returns:
+        What Spack 1.1 answers; a range with an unknown bound, which Spack refuses, holds its
+        bound only (see `unknown_bounds`).
+    """
+    if constraint is None:
+        return True
+    return any(_part_matches(part, target) for part in constraint.split(","))

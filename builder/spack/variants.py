@@ -1,0 +1,177 @@
+"""Build options as Spack prints them: `+cuda`, `~ipo`, `build_type=Release`, `libs:=shared,static`.
+
+Owns the reading of one printed variant, its canonical text, and the normal form in which all
+eras of the page format meet. Printed forms are those of Spack 0.13 to 1.1 (`variant.py`,
+`spec_parser.py` there). Knows nothing of pages or databases.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+Kind = Literal["bool", "single", "multi"]
+
+FLAG_NAMES = frozenset({"cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs"})
+# One value each, in which a comma is part of the text: paths, git references, compiler flags.
+UNSPLIT_NAMES = frozenset({"dev_path", "commit", "branch", "tag", "ref"}) | FLAG_NAMES
+
+_NAME = r"[a-zA-Z0-9_][a-zA-Z0-9_.\-]*"
+_BOOL = re.compile(rf"(?P<sigil>\+\+?|~~?|--?)(?P<name>{_NAME})")
+_PAIR = re.compile(rf"(?P<name>{_NAME})(?P<colon>:?)(?P<equals>==?)(?P<value>.*)", re.DOTALL)
+_BARE_VALUE = re.compile(r"[a-zA-Z0-9,/_.\-\[\]]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One variant of a concrete spec.
+
+    Attributes:
+        name: the variant's name.
+        values: `('True',)` or `('False',)` for a bool, one value for a single, any number of
+            them, sorted, for a multi.
+        kind: what the text says it is; `k=a,b` and `k:=a` are multi, `k=a` is single.
+        propagate: printed with a doubled sigil, `++x` or `k==v`.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    kind: Kind
+    propagate: bool = False
+
+    @property
+    def value(self) -> str:
+        """Give the values as one text: sorted, joined by commas."""
+        return ",".join(self.values)
+
+    @property
+    def text(self) -> str:
+        """Give the canonical text, from which `parse_variant` reads an equal variant."""
+        if self.kind == "bool":
+            sigil = "+" if self.values == ("True",) else "~"
+            return f"{sigil * 2 if self.propagate else sigil}{self.name}"
+        colon = ":" if self.kind == "multi" else ""
+        equals = "==" if self.propagate else "="
+        value = quoted(self.value) if self.values else "'*'"
+        return f"{self.name}{colon}{equals}{value}"
+
+
+def quoted(value: str) -> str:
+    """Give `value` as Spack 0.22 and later prints it, in quotes where it needs them."""
+    if _BARE_VALUE.fullmatch(value):
+        return value
+    return json.dumps(value) if "'" in value else f"'{value}'"
+
+
+def _quote_of(raw: str) -> str:
+    """Give the quote around `raw`, empty where there is none on both sides."""
+    return raw[0] if len(raw) >= 2 and raw[0] in "'\"" and raw[-1] == raw[0] else ""
+
+
+def _unquoted(raw: str) -> str:
+    """Give the value that the printed text `raw` stands for."""
+    quote = _quote_of(raw)
+    if not quote:
+        return raw
+    if quote == '"':
+        # Spack 0.22 and later escapes as JSON does; hand-written text may not be valid JSON.
+        try:
+            return str(json.loads(raw))
+        except ValueError:
+            pass
+    return raw[1:-1].replace("\\" + quote, quote)
+
+
+def _match_pair(text: str) -> re.Match[str]:
+    """Split `k=v` text.
+
+    Raises:
+        ValueError: the text is no variant.
+    """
+    match = _PAIR.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a variant: expected +name, ~name or name=value")
+    return match
+
+
+@lru_cache(maxsize=65536)
+def parse_variant(text: str) -> Variant:
+    """Read one variant in any printed form.
+
+    Args:
+        text: `+x ~x -x ++x ~~x --x`, `k=v k:=v k==v k:==v`, the value bare or in quotes.
+
+    Returns:
+        The variant. `k='*'` is Spack's print of a multi-valued variant without values; `k=True`
+        is `+k`.
+
+    Raises:
+        ValueError: the text is no variant.
+    """
+    flag = _BOOL.fullmatch(text)
+    if flag is not None:
+        sigil = flag["sigil"]
+        return Variant(flag["name"], (str(sigil[0] == "+"),), "bool", len(sigil) == 2)
+    pair = _match_pair(text)
+    name, value = pair["name"], _unquoted(pair["value"])
+    propagate = pair["equals"] == "=="
+    if name in UNSPLIT_NAMES:
+        return Variant(name, (value,), "single", propagate)
+    if value == "*":
+        return Variant(name, (), "multi", propagate)
+    if not pair["colon"] and value.upper() in ("TRUE", "FALSE"):
+        return Variant(name, (value.capitalize(),), "bool", propagate)
+    values = tuple(sorted(value.split(",")))
+    kind: Kind = "multi" if pair["colon"] or len(values) > 1 else "single"
+    return Variant(name, values, kind, propagate)
+
+
+@lru_cache(maxsize=65536)
+def normal_variant(text: str) -> str:
+    """Give the normal form of a printed variant, in which the eras of the page format meet.
+
+    `libs:=static,shared` becomes `libs=shared,static`: the colon goes, the values are sorted.
+    Everything else stays byte for byte, quotes included, and the function is idempotent.
+
+    Raises:
+        ValueError: the text is no variant.
+    """
+    if _BOOL.fullmatch(text):
+        return text
+    pair = _match_pair(text)
+    name, raw = pair["name"], pair["value"]
+    if name not in UNSPLIT_NAMES:
+        quote = _quote_of(raw)
+        inner = raw[1:-1] if quote else raw
+        raw = f"{quote}{','.join(sorted(inner.split(',')))}{quote}"
+    return f"{name}{pair['equals']}{raw}"
+
+
+def normal_compiler(text: str) -> str:
+    """Give the normal form of a printed compiler.
+
+    `gcc@=13.2.0` becomes `gcc@13.2.0`, and `gcc@13.2.0/abc…` loses the hash that Spack 1.0 and
+    later prints; `none` stays.
+
+    Raises:
+        ValueError: the text has no compiler name.
+    """
+    name, at, version = text.partition("@")
+    if at:
+        version = version.removeprefix("=").partition("/")[0]
+    else:
+        name = name.partition("/")[0]
+    if not name or (at and not version):
+        raise ValueError(f"{text!r} is not a compiler: expected name@version or a name")
+    return f"{name}@{version}" if at else name
+
+
+def split_compiler(name: str) -> tuple[str, str | None]:
+    """Split `gcc@13.2.0` in name and version; the version of `none` and the like is None.
+
+    Raises:
+        ValueError: the text has no compiler name.
+    """
+    compiler, at, version = normal_compiler(name).partition("@")
+    return compiler, version if at else None
