@@ -90,7 +90,7 @@ TABLES: tuple[Table, ...] = (
             Column("spec_count"),
             Column("configuration_count"),
             Column("release_count"),
-            _text("newest_version"),
+            _text("newest_version", nullable=True),
             *_SEEN,
         ),
         unique=(("name",),),
@@ -283,7 +283,6 @@ FULL_TEXT: dict[str, str] = {
 """Contentless FTS5 tables, each with one column `tokens`; a rowid there is an `id` here."""
 
 _BUILD_COLUMNS = """\
-  packages.name AS package,
   versions.name AS version,
   compilers.name AS compiler,
   operating_systems.name AS os,
@@ -302,6 +301,7 @@ JOIN variant_sets ON variant_sets.id = configurations.variants"""
 
 _SPEC_COLUMNS = f"""\
   specs.hash,
+  packages.name AS package,
 {_BUILD_COLUMNS},
   stack_sets.shown AS stacks,
   specs.release_count AS releases,
@@ -334,8 +334,9 @@ JOIN configurations ON configurations.id = specs.configuration
     "build_listings": f"""\
 SELECT
   releases.name AS release,
-{_BUILD_COLUMNS},
+  packages.name AS package,
   specs.hash,
+{_BUILD_COLUMNS},
   stack_sets.stacks,
   listings.size,
   {_TARBALL}

@@ -10,6 +10,11 @@ from functools import cache
 import archspec.cpu
 
 
+def known_targets() -> tuple[str, ...]:
+    """Give the names of all targets that archspec knows, sorted."""
+    return tuple(sorted(archspec.cpu.TARGETS))
+
+
 @cache
 def ancestors(name: str) -> tuple[str, ...]:
     """Give the targets whose binaries also run on `name`, nearest first, without itself."""

@@ -1,0 +1,167 @@
+"""Building a database, from the input's paths to the published file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import database, inspection, search
+from .catalogue import Catalogue
+from .counting import count
+from .errors import Fault, InputError
+from .numbering import Numbered, number
+from .rows import all_rows
+from .sources import DEFAULT_MAX_PAGE_SIZE, plan
+from .workers import read_units
+
+Progress = Callable[[int, int], None]
+"""Called with (units read, units in all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a build or a check found. `seconds` in all and `stages` by name, both wall time."""
+
+    pages: int
+    listings: int
+    specs: int
+    configurations: int
+    packages: int
+    releases: int
+    problems: int
+    faults: tuple[Fault, ...]
+    bytes_read: int
+    file_size: int
+    sha256: str
+    seconds: float
+    stages: dict[str, float] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as plain values, faults as texts."""
+        return {**asdict(self), "faults": [str(fault) for fault in self.faults]}
+
+
+def build(
+    paths: Iterable[str],
+    output: Path,
+    *,
+    jobs: int = 1,
+    keep_going: bool = False,
+    max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
+    progress: Progress | None = None,
+) -> Report:
+    """Build `output` from pages, folders and archives; write its inspect file beside it.
+
+    Raises:
+        InputError: the input has faults (with `keep_going`: it has nothing else).
+        OutputError: the file cannot be written. In either case the old file stays.
+    """
+    clock = _Clock()
+    catalogue = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
+    faults = tuple(sorted(set(catalogue.faults)))
+    if faults and not (keep_going and catalogue.pages):
+        raise InputError(faults)
+    clock.stage("read")
+    numbered = number(catalogue)
+    clock.stage("number")
+    statistics = count(catalogue, numbered)
+    clock.stage("count")
+    with database.replacing(output) as temporary:
+        db = database.create(temporary)
+        try:
+            for table, rows in all_rows(catalogue, numbered, statistics, map(str, faults)):
+                database.insert(db, table, rows)
+            clock.stage("insert")
+            _index_text(db, numbered)
+            clock.stage("full text")
+            database.finish(db)
+            clock.stage("index and check")
+            problems = db.execute("SELECT count(*) FROM problems").fetchone()[0]
+        finally:
+            db.close()
+        sha256 = inspection.prepare(temporary, output)
+    inspection.publish(output)
+    clock.stage("publish")
+    return _report(catalogue, numbered, problems, faults, output, sha256, clock)
+
+
+def check(
+    paths: Iterable[str],
+    *,
+    jobs: int = 1,
+    max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
+    progress: Progress | None = None,
+) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
+    """Return (faults, problems) of the input without building; a problem comes as a `Fault`."""
+    catalogue = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
+    problems = sorted(
+        Fault(page.shown, 0, problem.message)
+        for page in catalogue.pages
+        for problem in page.problems
+    )
+    return tuple(sorted(set(catalogue.faults))), tuple(problems)
+
+
+def read(
+    paths: Iterable[str], *, jobs: int, max_page_size: int, progress: Progress | None
+) -> Catalogue:
+    """Read the whole input into one settled catalogue; `InputError` if there is no input."""
+    catalogue = Catalogue()
+    units = plan(paths)
+    for done, columns in enumerate(read_units(units, jobs, max_page_size), start=1):
+        catalogue.add(columns)
+        if progress:
+            progress(done, len(units))
+    catalogue.settle()
+    return catalogue
+
+
+def _index_text(db: Any, numbered: Numbered) -> None:
+    configurations = enumerate(numbered.configurations, start=1)
+    packages = numbered.dictionaries.packages.items()
+    tokens = ((at, search.configuration_tokens(each)) for at, each in configurations)
+    database.index_text(db, "configurations_fts", tokens)
+    names = ((at, search.package_tokens(name)) for name, at in packages)
+    database.index_text(db, "packages_fts", names)
+
+
+class _Clock:
+    """Wall time by stage, in seconds."""
+
+    def __init__(self) -> None:
+        self.start = self.last = time.perf_counter()
+        self.stages: dict[str, float] = {}
+
+    def stage(self, name: str) -> None:
+        now = time.perf_counter()
+        self.stages[name] = round(now - self.last, 3)
+        self.last = now
+
+
+def _report(
+    catalogue: Catalogue,
+    numbered: Numbered,
+    problems: int,
+    faults: tuple[Fault, ...],
+    output: Path,
+    sha256: str,
+    clock: _Clock,
+) -> Report:
+    return Report(
+        pages=len(numbered.pages),
+        listings=sum(page.count for page in numbered.pages),
+        specs=len(numbered.hashes),
+        configurations=len(numbered.configurations),
+        packages=len(numbered.dictionaries.packages),
+        releases=len(numbered.dictionaries.releases),
+        problems=problems,
+        faults=faults,
+        bytes_read=catalogue.bytes_read,
+        file_size=output.stat().st_size,
+        sha256=sha256,
+        seconds=round(clock.last - clock.start, 3),
+        stages=clock.stages,
+    )

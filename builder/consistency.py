@@ -1,0 +1,90 @@
+"""What a page says of itself, held against what it lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from .normal import variant_row
+from .records import Configuration, Meta, Problem
+from .spack.variants import normal_compiler
+
+
+def computed_meta(
+    configurations: Collection[Configuration], stack_sets: Iterable[tuple[str, ...]]
+) -> dict[str, Any]:
+    """Return the `meta` that the listings of a page imply, in normal form.
+
+    Args:
+        configurations: one per listing.
+        stack_sets: one per listing, as tuples of stack names.
+    """
+    distinct = set(configurations)
+    stacks: Counter[str] = Counter()
+    for stack_set, count in Counter(stack_sets).items():
+        for stack in stack_set:
+            stacks[stack] += count
+    return {
+        "versions": sorted({each.version for each in distinct}),
+        "compilers": sorted({each.compiler for each in distinct}),
+        "oss": sorted({each.os for each in distinct}),
+        "platforms": sorted({each.platform for each in distinct}),
+        "targets": sorted({each.target for each in distinct}),
+        "stacks": sorted(stacks),
+        "num_specs": len(configurations),
+        "num_specs_by_stack": dict(sorted(stacks.items())),
+    }
+
+
+def declared_meta(meta: Meta) -> dict[str, Any]:
+    """Return the `meta` that a page declares, in normal form: sorted, compilers without `@=`."""
+    return {
+        "versions": sorted(meta.versions),
+        "compilers": sorted({normal_compiler(name) for name in meta.compilers}),
+        "oss": sorted(meta.oss),
+        "platforms": sorted(meta.platforms),
+        "targets": sorted(meta.targets),
+        "stacks": sorted(meta.stacks),
+        "num_specs": meta.num_specs,
+        "num_specs_by_stack": dict(sorted(meta.num_specs_by_stack.items())),
+    }
+
+
+def page_problems(
+    meta: Meta,
+    configurations: Collection[Configuration],
+    stack_sets: Iterable[tuple[str, ...]],
+) -> Iterator[Problem]:
+    """Yield what does not add up in one page (arguments as in `computed_meta`)."""
+    declared = declared_meta(meta)
+    computed = computed_meta(configurations, stack_sets)
+    for key, value in declared.items():
+        if value != computed[key]:
+            text = msgspec.json.encode(value).decode()
+            yield Problem(key, _difference(key, value, computed[key]), text)
+    odd = {text for each in set(configurations) for text in each.variants if not variant_row(text)}
+    for text in sorted(odd):
+        yield Problem("variant", f"{text!r} is no variant that Spack would read; kept as it is")
+
+
+def _difference(key: str, declared: Any, computed: Any) -> str:
+    if isinstance(declared, int):
+        return f"meta declares {key} {declared}, the page lists {computed}"
+    declared_items, computed_items = map(_items, (declared, computed))
+    only_declared = sorted(declared_items - computed_items)
+    only_listed = sorted(computed_items - declared_items)
+    said = []
+    if only_declared:
+        said.append(f"declares {', '.join(only_declared)}, which no spec has")
+    if only_listed:
+        said.append(f"does not declare {', '.join(only_listed)}, which specs have")
+    return f"meta.{key} {' and '.join(said) or 'names something twice'}"
+
+
+def _items(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        return {f"{stack} {count}" for stack, count in value.items()}
+    return set(value)

@@ -1,0 +1,46 @@
+"""The errors of this package: one base class, and faults that say where, what and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class BuilderError(Exception):
+    """Base of every error that a user can mend; anything else that is raised is a bug."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """One thing that is wrong with the input. Faults sort by path, then line, then message.
+
+    Args:
+        path: the file or folder as the user named it; a member of an archive follows its archive.
+        line: 1-based line, or 0 where no line can be named.
+        message: what is wrong and what was expected, on one line.
+    """
+
+    path: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        """Return `path:line: message`."""
+        where = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{where}: {self.message}"
+
+
+class InputError(BuilderError):
+    """The input has faults. `faults` holds all of them, sorted, each once."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(sorted(set(faults)))
+        super().__init__("\n".join(map(str, self.faults)))
+
+
+class OutputError(BuilderError):
+    """The file cannot be written; whatever stood there before is untouched."""
+
+
+class DatabaseError(BuilderError):
+    """A file is not a database of this builder, or of another schema version."""

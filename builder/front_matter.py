@@ -1,0 +1,147 @@
+"""A page's bytes → its front matter: the small keys read with PyYAML, the big ones left as JSON.
+
+The two big keys never meet a YAML reader, which would be a hundred times slower than a JSON
+decoder. The small ones are read one entry at a time and remembered, because the pages of a site
+repeat the same few hundred lines (`layout: cache`, one title per package, one list per release).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import yaml
+
+JSON_KEYS = (b"meta", b"spec_details")
+
+_Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_CONTINUES = frozenset([b" ", b"\t", b"#", b"-", b"]", b"}", b"\r", b"\n"])
+_CLOSED = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
+
+
+class PageFault(Exception):
+    """A page is refused. Args: 1-based line (0: the whole file), message."""
+
+    def __init__(self, line: int, message: str) -> None:
+        self.line = line
+        self.message = message
+        super().__init__(message)
+
+
+class Json(NamedTuple):
+    """The JSON text of a big key, and where it stands (1-based line, column of its first byte)."""
+
+    text: bytes
+    line: int
+    column: int
+
+
+class FrontMatter(NamedTuple):
+    """The entries of a page's front matter; `lines` says on which line each key stands."""
+
+    values: Mapping[str, Any]
+    json: Mapping[str, Json]
+    lines: Mapping[str, int]
+
+    @property
+    def keys(self) -> set[str]:
+        """All keys."""
+        return set(self.lines)
+
+
+def read_front_matter(data: bytes) -> FrontMatter:
+    """Split a page into its top-level entries.
+
+    Raises:
+        PageFault: the bytes are not one closed front matter of distinct keys and nothing else.
+    """
+    _require_text(data)
+    body = _between_fences(data)
+    values: dict[str, Any] = {}
+    json: dict[str, Json] = {}
+    lines: dict[str, int] = {}
+    line = 2
+    for entry in _entries(body):
+        for key, value in _read_entry(entry, line):
+            if key in lines:
+                first = lines[key]
+                raise PageFault(line, f"the key {key} stands twice, first on line {first}")
+            lines[key] = line
+            (json if isinstance(value, Json) else values)[key] = value
+        line += entry.count(b"\n")
+    return FrontMatter(values, json, lines)
+
+
+def _require_text(data: bytes) -> None:
+    if not data.strip():
+        raise PageFault(0, "the file is empty, expected a page that starts with ---")
+    nul = data.find(b"\0")
+    if nul >= 0:
+        raise PageFault(data.count(b"\n", 0, nul) + 1, "a NUL byte, expected UTF-8 text")
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            byte = data[error.start]
+            raise PageFault(line, f"not UTF-8: byte 0x{byte:02x}, expected UTF-8 text") from None
+
+
+def _between_fences(data: bytes) -> bytes:
+    opened = _CLOSED.match(data)
+    if not opened:
+        if data.lstrip().startswith(b'{"spec"'):
+            raise PageFault(1, "2022 spec file: it holds one spec's graph, expected a page")
+        raise PageFault(1, "no front matter, expected --- on the first line")
+    start = opened.end() + 1
+    # Searched from behind: the big keys lie before it, and nothing follows it in a sound page.
+    end = data.rfind(b"\n---", start - 1)
+    while end >= 0 and not _CLOSED.match(data, end + 1):
+        end = data.rfind(b"\n---", start - 1, end)
+    if end < 0:
+        raise PageFault(1, "the front matter is not closed, expected a second line ---")
+    rest = data.find(b"\n", end + 1)
+    if rest >= 0 and data[rest:].strip():
+        line = data.count(b"\n", 0, rest) + 2
+        raise PageFault(line, "text after the front matter, expected none: it would be lost")
+    return data[start : end + 1]
+
+
+def _entries(body: bytes) -> list[bytes]:
+    """Cut the body before each line that starts an entry; other lines belong to the one above."""
+    entries: list[bytes] = []
+    for line in body.splitlines(keepends=True):
+        if entries and line[:1] in _CONTINUES:
+            entries[-1] += line
+        else:
+            entries.append(line)
+    return entries
+
+
+def _read_entry(entry: bytes, line: int) -> list[tuple[str, Any]]:
+    key, colon, text = entry.partition(b":")
+    if colon and key in JSON_KEYS:
+        stripped = text.lstrip(b" ")
+        column = len(entry) - len(stripped) + 1
+        return [(key.decode(), Json(stripped.rstrip(), line, column))]
+    try:
+        return list(_read_yaml(entry).items())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        at = line + (mark.line if mark else 0)
+        said = " ".join(str(error.problem or error.context).split())
+        raise PageFault(at, f"broken YAML: {said}, expected `key: value`") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise PageFault(line, f"broken YAML: {said}, expected `key: value`") from None
+
+
+@lru_cache(maxsize=65536)
+def _read_yaml(entry: bytes) -> dict[str, Any]:
+    """Read one entry; every scalar stays text, so that `v0.20` and `2025-04-20` mean themselves."""
+    value = yaml.load(entry, Loader=_Loader)  # noqa: S506 - the base loader builds only text
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise ValueError("this is not an entry")
+    return value

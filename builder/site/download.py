@@ -1,0 +1,58 @@
+"""Sending the whole file: with its length, an entity tag, and ranges to resume a download."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+CHUNK = 256 * 1024
+
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What to send: a status, and which bytes. `length` is 0 where no body is due."""
+
+    status: int
+    start: int
+    length: int
+    headers: tuple[tuple[str, str], ...]
+
+
+def choose_part(size: int, etag: str, headers: dict[str, str]) -> Part:
+    """Decide which part of a file answers a request with these (lower-case) headers."""
+    common = (("etag", etag), ("accept-ranges", "bytes"))
+    known = [each.strip().removeprefix("W/") for each in headers.get("if-none-match", "").split(",")]
+    if etag in known or "*" in known:
+        return Part(304, 0, 0, common)
+    wanted = headers.get("range", "")
+    if wanted and headers.get("if-range", etag) == etag:
+        span = _span(wanted, size)
+        if span == (0, 0):
+            refused = ("content-range", f"bytes */{size}")
+            return Part(416, 0, 0, (*common, refused, ("content-length", "0")))
+        if span is not None:
+            start, end = span
+            described = ("content-range", f"bytes {start}-{end - 1}/{size}")
+            length = ("content-length", str(end - start))
+            return Part(206, start, end - start, (*common, described, length))
+    return Part(200, 0, size, (*common, ("content-length", str(size))))
+
+
+def _span(wanted: str, size: int) -> tuple[int, int] | None:
+    """Return start and end of one range; (0, 0) when there is nothing there.
+
+    `None` stands for a header that is not one plain range, which may be answered with it all.
+    """
+    match = _RANGE.fullmatch(wanted.strip())
+    if match is None or match.group() == "bytes=-":
+        return None
+    first, last = match.groups()
+    if not first:
+        start, end = max(size - int(last), 0), size
+    else:
+        start, end = int(first), min(int(last) + 1, size) if last else size
+        if last and int(last) < start:
+            return None
+    return (start, end) if start < end else (0, 0)

@@ -1,0 +1,126 @@
+"""What a package page is narrowed to, and how that reads in an address.
+
+Values only ever travel as bound parameters or plain comparisons; this module builds addresses,
+never SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+from urllib.parse import urlencode
+
+SINGLE = ("release", "stack", "version", "compiler", "os", "platform", "target")
+"""Filters that take one value. `variant` may be repeated; all must hold."""
+
+LABELS = {
+    "release": "Release",
+    "stack": "Stack",
+    "version": "Version",
+    "compiler": "Compiler",
+    "os": "OS",
+    "platform": "Platform",
+    "target": "Target",
+    "variant": "Variant",
+}
+
+HIDEABLE = ("compiler", "os", "platform", "target", "variants", "stacks", "releases", "hashes")
+"""Columns of the table of configurations that a reader may leave out."""
+
+_MOST = 20
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The state of a package page: filters, page number and how the table is shown."""
+
+    release: str | None = None
+    stack: str | None = None
+    version: str | None = None
+    compiler: str | None = None
+    os: str | None = None
+    platform: str | None = None
+    target: str | None = None
+    variants: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    common: bool = False
+    all_versions: bool = False
+    page: int = 1
+
+    @classmethod
+    def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
+        """Read the pairs of a query string; what it does not know, it leaves alone."""
+        single: dict[str, str] = {}
+        for key, value in pairs:
+            if key in SINGLE and value:
+                single[key] = value[:_LONGEST]
+        return cls(
+            **single,
+            variants=_repeated(pairs, "variant"),
+            hidden=tuple(each for each in _repeated(pairs, "hide") if each in HIDEABLE),
+            common=("common", "show") in pairs,
+            all_versions=("versions", "all") in pairs,
+            page=page_number(pairs),
+        )
+
+    def value(self, facet: str) -> str | None:
+        """Return the value chosen for one of the single-valued filters."""
+        chosen: str | None = getattr(self, facet)
+        return chosen
+
+    def chosen(self) -> list[tuple[str, str]]:
+        """Return the active filters as pairs of facet and value."""
+        single = [(facet, self.value(facet)) for facet in SINGLE]
+        active = [(facet, value) for facet, value in single if value is not None]
+        return active + [("variant", each) for each in self.variants]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the pairs of the address that leads here."""
+        pairs = self.chosen() + [("hide", each) for each in self.hidden]
+        pairs += [("common", "show")] if self.common else []
+        pairs += [("versions", "all")] if self.all_versions else []
+        pairs += [("page", str(self.page))] if self.page > 1 else []
+        return pairs
+
+    def address(self) -> str:
+        """Return the query string, with its question mark when it says anything."""
+        pairs = self.pairs()
+        return "?" + urlencode(pairs) if pairs else "?"
+
+    def with_value(self, facet: str, value: str) -> Filters:
+        """Return these filters narrowed by one more."""
+        if facet == "variant":
+            return replace(self, variants=tuple(dict.fromkeys((*self.variants, value))), page=1)
+        return replace(self, page=1, **{facet: value})
+
+    def without(self, facet: str, value: str) -> Filters:
+        """Return these filters without one of them."""
+        if facet == "variant":
+            rest = tuple(each for each in self.variants if each != value)
+            return replace(self, variants=rest, page=1)
+        return replace(self, page=1, **{facet: None})
+
+    def at_page(self, page: int) -> Filters:
+        """Return these filters at another page of the table."""
+        return replace(self, page=page)
+
+    def toggled_common(self) -> Filters:
+        """Return these filters with common values shown where they were folded, or back."""
+        return replace(self, common=not self.common, page=1)
+
+    def with_all_versions(self) -> Filters:
+        """Return these filters with every version in the grid."""
+        return replace(self, all_versions=True)
+
+
+def page_number(pairs: Sequence[tuple[str, str]]) -> int:
+    """Return the page asked for; anything that is not a page number is the first."""
+    text = next((value for key, value in pairs if key == "page"), "1")
+    return min(max(int(text), 1), 100_000) if text.isascii() and text.isdigit() else 1
+
+
+def _repeated(pairs: Sequence[tuple[str, str]], name: str) -> tuple[str, ...]:
+    values = (value[:_LONGEST] for key, value in pairs if key == name and value)
+    return tuple(dict.fromkeys(values))[:_MOST]

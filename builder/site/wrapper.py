@@ -1,0 +1,147 @@
+"""Around every answer: what is let in, security headers, caching and compression.
+
+Datasette sends none of these on most of its pages, and the site must be safe without a proxy.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+Scope = dict[str, Any]
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LONGEST_ADDRESS = 32_000
+OPEN_TOOLS = ("static", "static-plugins", "versions", "metadata", "settings", "plugins")
+"""What is answered below `/-/`: the rest are debugging tools, or tell about the machine."""
+
+_STRICT = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+)
+# Datasette's own pages carry scripts and styles in the page.
+_DATASETTE = _STRICT.replace("script-src 'self'", "script-src 'self' 'unsafe-inline'").replace(
+    "style-src 'self'", "style-src 'self' 'unsafe-inline'"
+)
+OWN_PAGE = {"content-security-policy": _STRICT}
+"""Headers of this site's own pages, which need neither scripts nor styles in the page."""
+
+_SECURITY = {
+    b"content-security-policy": _DATASETTE.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"strict-origin-when-cross-origin",
+    b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
+    b"cross-origin-opener-policy": b"same-origin",
+}
+_COMPRESSIBLE = (b"text/", b"application/json", b"application/javascript", b"image/svg")
+
+
+def wrap(app: App, ttl: int, base_url: str = "/") -> App:
+    """Return the application with the rules of this module around it."""
+
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        answer = Answer(scope, send, ttl)
+        refused = refusal(scope, base_url)
+        if refused is None:
+            await app(scope, receive, answer.send)
+        else:
+            await _refuse(answer.send, *refused)
+
+    return wrapped
+
+
+def refusal(scope: Scope, base_url: str) -> tuple[int, str] | None:
+    """Return status and reason if a request is not let in."""
+    if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+        return 405, "This site is read-only: only GET and HEAD are answered."
+    if len(scope.get("query_string", b"")) + len(scope["path"]) > LONGEST_ADDRESS:
+        return 414, f"The address is longer than {LONGEST_ADDRESS:,} characters."
+    path = "/" + str(scope["path"]).removeprefix(base_url).lstrip("/")
+    if path.startswith("/-/"):
+        tool = path.split("/")[2].partition(".")[0]
+        if tool not in OPEN_TOOLS:
+            return 404, "There is no such page here."
+    return None
+
+
+async def _refuse(send: Send, status: int, reason: str) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    if status == 405:
+        headers.append((b"allow", b"GET, HEAD"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": f"Error: {reason}\n".encode()})
+
+
+class Answer:
+    """One answer on its way out: completes the headers and compresses the body."""
+
+    def __init__(self, scope: Scope, send: Send, ttl: int) -> None:
+        self._send = send
+        self._ttl = ttl
+        self._asked: dict[bytes, bytes] = dict(scope.get("headers") or ())
+        self._is_head = scope["method"] == "HEAD"
+        self._is_html = False
+        self._compressor: Any = None
+
+    async def send(self, message: Message) -> None:
+        """Pass one ASGI message on."""
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": self._headers(message)}
+        elif message["type"] == "http.response.body":
+            message = {**message, "body": self._body(message)}
+        await self._send(message)
+
+    def _headers(self, message: Message) -> list[tuple[bytes, bytes]]:
+        status = message["status"]
+        headers = [(key.lower(), value) for key, value in message.get("headers", ())]
+        named = dict(headers)
+        for key, value in _SECURITY.items():
+            if key not in named:
+                headers.append((key, value))
+        if b"cache-control" not in named:
+            headers.append((b"cache-control", self._cache_control(status)))
+        kind = named.get(b"content-type", b"")
+        self._is_html = kind.startswith(b"text/html")
+        if not kind.startswith(_COMPRESSIBLE) or b"content-encoding" in named:
+            return headers
+        headers = _with_vary(headers, b"Accept-Encoding")
+        if (
+            b"gzip" in self._asked.get(b"accept-encoding", b"")
+            and not self._is_head
+            and status not in (204, 206, 304)
+        ):
+            self._compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
+            headers.append((b"content-encoding", b"gzip"))
+        if self._compressor or self._is_html:
+            headers = [(key, value) for key, value in headers if key != b"content-length"]
+        return headers
+
+    def _cache_control(self, status: int) -> bytes:
+        return f"public, max-age={self._ttl}".encode() if status < 400 else b"no-store"
+
+    def _body(self, message: Message) -> bytes:
+        body: bytes = message.get("body", b"")
+        if self._is_html and body:
+            # Datasette's base template does not say its language, which screen readers need.
+            body = body.replace(b"<html>", b'<html lang="en">', 1)
+            self._is_html = False
+        if self._compressor is None:
+            return body
+        packed: bytes = self._compressor.compress(body)
+        if message.get("more_body"):
+            return packed + bytes(self._compressor.flush(zlib.Z_SYNC_FLUSH))
+        return packed + bytes(self._compressor.flush())
+
+
+def _with_vary(headers: list[tuple[bytes, bytes]], name: bytes) -> list[tuple[bytes, bytes]]:
+    parts = [value for key, value in headers if key == b"vary"]
+    rest = [(key, value) for key, value in headers if key != b"vary"]
+    return [*rest, (b"vary", b", ".join([*parts, name]))]

@@ -1,0 +1,235 @@
+"""Source → pages' bytes: files, folders and archives, streamed.
+
+This module knows file systems and archive formats and nothing of what a page says. Nothing is
+unpacked to disk, no archive is held whole in memory, and a name inside an archive is only a
+label. Hidden files (a name that starts with a dot) are not pages.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+import zstandard
+
+from .errors import Fault, InputError
+
+DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
+"""Bytes. The largest pages known are a few hundred kilobytes."""
+
+FILES_PER_UNIT = 800
+"""Enough files that handing a unit to a process costs nothing beside reading it."""
+
+_TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst")
+_ARCHIVE_SUFFIXES = (*_TAR_SUFFIXES, ".zip")
+_BROKEN_ARCHIVE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zstandard.ZstdError,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One page on disk.
+
+    Args:
+        shown: the path as the user would type it, for messages.
+        path: its name within the input; this one goes into the database.
+    """
+
+    shown: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """An archive of pages."""
+
+    shown: str
+
+
+Unit = tuple[File, ...] | Archive
+"""What one process reads in one go."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawPage:
+    """The bytes of one page and where they came from (see `File`)."""
+
+    shown: str
+    path: str
+    data: bytes
+
+
+def plan(paths: Iterable[str]) -> list[Unit]:
+    """Divide the input into units of work, in an order that does not depend on that of `paths`.
+
+    Files are ordered by the folder they lie in and only then by their path: pages of one package
+    say much the same in every release, and what is read together is interned together.
+
+    Raises:
+        InputError: a path does not exist, cannot be listed, or is a folder without any file.
+    """
+    files: dict[str, File] = {}
+    archives: dict[str, Archive] = {}
+    faults: list[Fault] = []
+    for path in paths:
+        found = _below(path, faults)
+        for file in found:
+            if file.shown.lower().endswith(_ARCHIVE_SUFFIXES):
+                archives[file.shown] = Archive(file.shown)
+            else:
+                files[file.shown] = file
+        if not found and not faults:
+            faults.append(Fault(path, 0, "the folder holds no file, expected pages"))
+    if faults:
+        raise InputError(faults)
+    ordered = sorted(files.values(), key=lambda file: (_folder(file.path), file.path, file.shown))
+    chunks = range(0, len(ordered), FILES_PER_UNIT)
+    units: list[Unit] = [tuple(ordered[at : at + FILES_PER_UNIT]) for at in chunks]
+    return [*units, *(archives[name] for name in sorted(archives))]
+
+
+def read(unit: Unit, max_page_size: int) -> Iterator[RawPage | Fault]:
+    """Yield the pages of a unit, and a fault for whatever cannot be read."""
+    if isinstance(unit, tuple):
+        for file in unit:
+            yield _read_file(file, max_page_size)
+        return
+    members = _read_zip if unit.shown.lower().endswith(".zip") else _read_tar
+    try:
+        yield from members(unit.shown, max_page_size)
+    except _BROKEN_ARCHIVE as error:
+        yield Fault(unit.shown, 0, f"the archive cannot be read to its end: {_reason(error)}")
+
+
+def _below(path: str, faults: list[Fault]) -> list[File]:
+    """List the files at or below a path."""
+    if Path(path).is_file():
+        return [File(path, Path(path).name)]
+    if not Path(path).is_dir():
+        faults.append(Fault(path, 0, "no such file or folder, expected pages"))
+        return []
+
+    def refuse(error: OSError) -> None:
+        faults.append(Fault(str(error.filename), 0, f"cannot be listed: {_reason(error)}"))
+
+    found = []
+    for folder, folders, names in os.walk(path, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            if not name.startswith("."):
+                shown = f"{folder}{os.sep}{name}" if folder != os.sep else f"{os.sep}{name}"
+                label = shown[len(path) :].lstrip(os.sep)
+                found.append(File(shown, label.replace(os.sep, "/")))
+    return found
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0].rpartition("/")[2]
+
+
+def _read_file(file: File, max_page_size: int) -> RawPage | Fault:
+    try:
+        with open(file.shown, "rb", buffering=0) as stream:  # noqa: PTH123 - Path.open is slower
+            size = os.fstat(stream.fileno()).st_size
+            if size > max_page_size:
+                return _too_large(file.shown, size, max_page_size)
+            return RawPage(file.shown, file.path, stream.readall())
+    except OSError as error:
+        return Fault(file.shown, 0, f"cannot be read: {_reason(error)}")
+
+
+def _read_tar(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
+    with open(shown, "rb") as raw, _decompressed(shown, raw) as stream:  # noqa: PTH123
+        watched = _Watched(stream)
+        with tarfile.open(fileobj=watched, mode="r|") as tar:
+            for member in tar:
+                name = f"{shown}/{member.name}"
+                if member.isdir() or _hidden(member.name):
+                    continue
+                if not member.isreg():
+                    yield Fault(name, 0, "is a link or a device, expected a regular file")
+                elif member.size > max_page_size:
+                    yield _too_large(name, member.size, max_page_size)
+                elif (content := tar.extractfile(member)) is not None:
+                    yield RawPage(name, member.name, content.read())
+        watched.require_end()
+
+
+def _read_zip(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
+    with zipfile.ZipFile(shown) as archive:
+        for member in archive.infolist():
+            name = f"{shown}/{member.filename}"
+            if member.is_dir() or _hidden(member.filename):
+                continue
+            if member.file_size > max_page_size:
+                yield _too_large(name, member.file_size, max_page_size)
+            else:
+                yield RawPage(name, member.filename, archive.read(member))
+
+
+def _decompressed(shown: str, raw: IO[bytes]) -> IO[bytes]:
+    name = shown.lower()
+    if name.endswith((".gz", ".tgz")):
+        return gzip.GzipFile(fileobj=raw)
+    if name.endswith(".zst"):
+        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)  # type: ignore[return-value]  # it reads and closes, which is all we need
+    return raw
+
+
+class _Watched:
+    """A stream that remembers its last bytes.
+
+    A tar file ends with two blocks of zeros (POSIX pax, "ustar Interchange Format"); `tarfile`
+    takes a missing end for the end, so a truncated archive would pass for a short one.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._tail = b""
+
+    def read(self, size: int) -> bytes:
+        """Read at most `size` bytes."""
+        data = self._stream.read(size)
+        if data:
+            self._tail = (self._tail + data)[-1024:]
+        return data
+
+    def require_end(self) -> None:
+        """Read what is left; raise `tarfile.ReadError` if the archive has no end."""
+        while self.read(1 << 16):
+            pass
+        if len(self._tail) < 1024 or self._tail.strip(b"\0"):
+            raise tarfile.ReadError("it is truncated")
+
+
+def _hidden(name: str) -> bool:
+    return any(part.startswith(".") and part not in (".", "..") for part in PurePosixPath(name).parts)
+
+
+def _too_large(shown: str, size: int, limit: int) -> Fault:
+    return Fault(
+        shown,
+        0,
+        f"the page has {size:,} bytes, expected at most {limit:,}; --max-page-size raises the limit",
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """Return what an exception says, on one line, without repeating the path."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(str(text).split()) or type(error).__name__
