@@ -1,0 +1,93 @@
+"""The catalogue's pages and safety limits, as Datasette hooks.
+
+Datasette shows tables; people look for packages, hashes and specs. These hooks put the pages of
+`builder.site` beside Datasette's own, and bound what a request can cost. Only hooks that
+Datasette 0.65 and 1.0 share are used.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from builder.site import limits, routes, wrapper
+from datasette import hookimpl
+from datasette.utils.asgi import Response
+from markupsafe import Markup, escape
+
+_STATIC = Path(__file__).resolve().parent.parent / "static"
+_HASH = re.compile(r"[a-z2-7]{32}")
+_NAMED = {
+    ("package", "builds"): "package",
+    ("package", "build_listings"): "package",
+    ("package", "host_builds"): "package",
+    ("release", "build_listings"): "release",
+    ("release", "spec_stacks"): "release",
+    ("stack", "spec_stacks"): "stack",
+    ("name", "packages"): "package",
+    ("name", "releases"): "release",
+    ("name", "stacks"): "stack",
+}
+
+
+@hookimpl
+def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
+    """Add our pages; they come before Datasette's own, so `/` is ours."""
+    return routes.ROUTES
+
+
+@hookimpl
+def extra_template_vars() -> dict[str, object]:
+    """Tell the templates which version of the style sheet and script they use."""
+    return {"asset_version": routes.asset_version(_STATIC)}
+
+
+@hookimpl
+def render_cell(value: object, column: str, table: str | None, datasette: Any) -> Markup | None:
+    """Link hashes, and names of packages, releases and stacks, to their pages."""
+    if not isinstance(value, str):
+        return None
+    kind = "spec" if column == "hash" and _HASH.fullmatch(value) else None
+    kind = kind or _NAMED.get((column, table or ""))
+    if kind is None or (kind == "stack" and value == "root"):
+        return None
+    address = datasette.urls.path(f"/{kind}/{quote(value)}")
+    return Markup('<a href="{}">{}</a>').format(address, escape(value))
+
+
+@hookimpl
+def prepare_connection(conn: sqlite3.Connection, database: str) -> None:
+    """Bound what a statement can take; Datasette's own bookkeeping must be able to write."""
+    if not database.startswith("_internal"):
+        limits.restrict(conn)
+
+
+@hookimpl
+def asgi_wrapper(datasette: Any) -> Callable[[wrapper.App], wrapper.App]:
+    """Put security headers, caching and compression around every answer."""
+
+    def wrap(app: wrapper.App) -> wrapper.App:
+        ttl, base_url = datasette.setting("default_cache_ttl"), datasette.setting("base_url")
+        return wrapper.wrap(app, ttl, base_url)
+
+    return wrap
+
+
+@hookimpl
+def handle_exception(datasette: Any, request: Any, exception: Exception) -> object | None:
+    """Answer a query that hit the memory limit with a reason instead of an empty error."""
+    if not isinstance(exception, MemoryError):
+        return None
+    if request.path.endswith(".json"):
+        return Response.json({"ok": False, "error": limits.NO_MEMORY, "status": 400}, status=400)
+
+    async def page() -> object:
+        context = {"status": 400, "error": limits.NO_MEMORY, "title": "Query refused"}
+        html = await datasette.render_template("error.html", context, request=request)
+        return Response.html(html, status=400)
+
+    return page

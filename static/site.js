@@ -1,0 +1,71 @@
+/* Comfort only: every page works without this file. */
+(() => {
+  "use strict";
+
+  const announce = (text) => {
+    const place = document.getElementById("announce");
+    if (place) place.textContent = text;
+  };
+
+  const copyByHand = (text) => {
+    // The clipboard interface is missing on plain http, where many sites inside a lab run.
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.className = "visually-hidden";
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done ? Promise.resolve() : Promise.reject(new Error("copy refused"));
+  };
+
+  const copy = (text) =>
+    navigator.clipboard ? navigator.clipboard.writeText(text).catch(() => copyByHand(text)) : copyByHand(text);
+
+  const setUpCopyButtons = () => {
+    for (const button of document.querySelectorAll("button.copy")) {
+      button.hidden = false;
+      button.addEventListener("click", async () => {
+        let said = "Copied";
+        try {
+          await copy(button.dataset.copy);
+        } catch {
+          said = "Not copied";
+        }
+        button.textContent = said;
+        button.focus();
+        announce(said);
+        setTimeout(() => { button.textContent = "Copy"; }, 1500);
+      });
+    }
+  };
+
+  const setUpColumns = () => {
+    for (const box of document.querySelectorAll(".columns-choice input")) {
+      box.addEventListener("change", () => {
+        for (const cell of document.querySelectorAll(`[data-column="${box.value}"]`)) {
+          cell.hidden = box.checked;
+        }
+      });
+    }
+  };
+
+  const closeMenusOnClickOutside = () => {
+    document.body.addEventListener("click", (event) => {
+      for (const menu of document.querySelectorAll("details.nav-menu[open], details.actions-menu-links[open]")) {
+        if (!menu.contains(event.target)) menu.open = false;
+      }
+    });
+  };
+
+  const showTarget = () => {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    const folded = target && target.closest("details");
+    if (folded) folded.open = true;
+  };
+
+  setUpCopyButtons();
+  setUpColumns();
+  closeMenusOnClickOutside();
+  showTarget();
+})();
