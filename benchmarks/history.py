@@ -12,12 +12,12 @@ from base64 import b32encode
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
 from hashlib import blake2b
 from math import log
 from random import Random
 
 from benchmarks import vocabulary
+from benchmarks.releases import Release, first_week_of_era_a, releases
 from benchmarks.vocabulary import Environment
 
 PACKAGES = 1_275
@@ -26,42 +26,10 @@ MAX_PACKAGE_FACTOR = 5.0
 """Beyond this scale the history grows longer instead: Spack has some 8,000 packages, not 80,000."""
 
 TURNOVER = 0.253
-DEVELOP_WEEKS = 30
 WEEKS_PER_VERSION = 38
 MEAN_SLOTS = 11.15
 MAX_SLOTS = 60
 SLOTS_PER_RECIPE = 1.6
-
-LAST_SNAPSHOT = date(2025, 7, 13)
-ERA_B_FROM = date(2025, 1, 1)
-ERA_A_FROM = date(2025, 4, 20)
-NAMED_RELEASES = (
-    ("v0.18", date(2022, 5, 28)),
-    ("v0.19", date(2022, 11, 11)),
-    ("v0.20", date(2023, 5, 21)),
-    ("v0.21", date(2023, 11, 11)),
-    ("v0.22", date(2024, 5, 12)),
-    ("v0.22.1", date(2024, 7, 4)),
-    ("v0.23", date(2024, 11, 13)),
-    ("v0.23.1", date(2025, 2, 19)),
-    ("v2025.06.0", date(2025, 6, 22)),
-)
-LAST_ERA_C_RELEASE = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """One release: the week it was made in, and for how many weeks back it keeps hashes."""
-
-    name: str
-    era: str
-    week: int
-    weeks_kept: int = 1
-
-    @property
-    def is_named(self) -> bool:
-        """Whether this is a `v…` release rather than the branch or a snapshot of it."""
-        return self.name.startswith("v")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,38 +155,17 @@ def history(scale: float) -> History:
     """Invent the history of a site `scale` times the size of the real one."""
     factor = min(scale, MAX_PACKAGE_FACTOR)
     snapshots = round(SNAPSHOTS * scale / factor)
-    first = LAST_SNAPSHOT - timedelta(weeks=snapshots - 1)
-    releases = _releases(first, snapshots)
+    made = releases(snapshots)
     names = vocabulary.package_names(max(round(PACKAGES * factor), 1))
     sizes = list(range(len(names)))
     Random("sizes").shuffle(sizes)
-    weeks = range(min(release.week for release in releases), snapshots)
-    renamed = _week(ERA_A_FROM, first)
+    weeks = range(min(release.week for release in made), snapshots)
+    renamed = first_week_of_era_a(snapshots)
     packages = tuple(
         _package(name, (rank + 0.5) / len(names), weeks, renamed)
         for name, rank in zip(names, sizes, strict=True)
     )
-    return History(releases, packages)
-
-
-def _week(day: date, first: date) -> int:
-    return (day - first).days // 7
-
-
-def _releases(first: date, snapshots: int) -> tuple[Release, ...]:
-    days = [first + timedelta(weeks=week) for week in range(snapshots)]
-    found = [Release(f"develop-{day}", _era(day), week) for week, day in enumerate(days)]
-    found.append(Release("develop", "A", snapshots - 1, DEVELOP_WEEKS))
-    for number, (name, day) in enumerate(NAMED_RELEASES):
-        era = "C" if number <= LAST_ERA_C_RELEASE else _era(max(day, ERA_B_FROM))
-        found.append(Release(name, era, _week(day, first)))
-    return tuple(sorted(found, key=lambda release: release.name))
-
-
-def _era(day: date) -> str:
-    if day < ERA_B_FROM:
-        return "C"
-    return "B" if day < ERA_A_FROM else "A"
+    return History(made, packages)
 
 
 def _package(name: str, rank: float, weeks: range, renamed: int) -> Package:

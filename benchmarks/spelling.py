@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from benchmarks.history import Configuration, Listing, Release
+from benchmarks.history import Configuration, Listing
+from benchmarks.releases import Release
 from benchmarks.vocabulary import MULTI_VALUED
 
 MIRROR = "https://binaries.spack.io"

@@ -1,0 +1,126 @@
+"""`python -m benchmarks`: time the build at the size of the site, beside its goals."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+
+import click
+
+from benchmarks import corpus
+from benchmarks.build import Build, build
+from benchmarks.measure import CommandFailedError, run_module
+from benchmarks.report import Measure, goals_table, table, write_section
+
+SCRIPT_SHARE = 0.05
+PERFORMANCE = Path(__file__).parent.parent / "docs" / "performance.md"
+DEFAULT_FOLDER = Path(tempfile.gettempdir()) / "spack-cache-db-bench"
+
+
+@click.command()
+@click.option("--scale", type=corpus.SCALE, default=1.0, show_default=True)
+@click.option("--large", type=corpus.SCALE, help="Also build a corpus of this scale, once.")
+@click.option("--runs", default=3, show_default=True, help="How many runs the medians are of.")
+@click.option("--jobs", type=int, help="Worker processes of the build.  [default: its own]")
+@click.option(
+    "--dir", "folder", type=click.Path(path_type=Path), default=DEFAULT_FOLDER, show_default=True
+)
+@click.option("--write", is_flag=True, help="Put the table into docs/performance.md.")
+def main(
+    scale: float, large: float | None, runs: int, jobs: int | None, folder: Path, write: bool
+) -> None:
+    """Measure the build against the floor, the obvious script, and its goals."""
+    try:
+        text = report(folder, scale, large, runs, jobs)
+    except CommandFailedError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(text)
+    if write:
+        write_section(PERFORMANCE, "build table", text)
+
+
+def report(folder: Path, scale: float, large: float | None, runs: int, jobs: int | None) -> str:
+    """Measure everything and return the tables."""
+    pages, totals = _corpus(folder, scale)
+    file = folder / "bench.db"
+    # Floor and build take turns, so that a busy minute of the machine slows both alike.
+    pairs = [
+        (run_module("benchmarks.floor", [str(pages)]).seconds, build(pages, file, jobs))
+        for _ in range(runs)
+    ]
+    floor = median(seconds for seconds, _ in pairs)
+    ours = sorted((each for _, each in pairs), key=lambda each: each.seconds)[runs // 2]
+    peak = build(pages, file, jobs, memory=True).peak_bytes
+    measures = [
+        Measure("floor: read and decode, one process", floor, "s", digits=2),
+        Measure("build", ours.seconds, "s", digits=2),
+        Measure("build ÷ floor", ours.seconds / floor, "x", 2.5, digits=2),
+        Measure("peak memory, all processes", peak / 1e6, "MB", 600, digits=0),
+        Measure("file ÷ pages", 100 * ours.file_bytes / totals.page_bytes, "%", 15),
+        *_script(folder, scale, totals, ours),
+        *(_larger(folder, large, ours.seconds / totals.pages, jobs) if large else []),
+    ]
+    return f"{_preamble(totals, runs)}\n\n{goals_table(measures)}{_stages(ours)}"
+
+
+def _corpus(folder: Path, scale: float) -> tuple[Path, corpus.Totals]:
+    """Return the corpus of that scale, made if it is not there yet."""
+    pages, record = folder / f"corpus-{scale:g}", folder / f"corpus-{scale:g}.json"
+    if record.exists():
+        return pages, corpus.Totals(**json.loads(record.read_text()))
+    click.echo(f"Writing the corpus {pages} ...", err=True)
+    totals = corpus.write(pages, scale)
+    record.write_text(json.dumps(asdict(totals)))
+    return pages, totals
+
+
+def _script(folder: Path, scale: float, whole: corpus.Totals, ours: Build) -> list[Measure]:
+    pages, part = _corpus(folder, max(scale * SCRIPT_SHARE, corpus.SCALE.min or 0))
+    file = folder / "script.db"
+    file.unlink(missing_ok=True)
+    seconds = run_module("benchmarks.script", [str(pages), str(file)]).seconds
+    seconds *= whole.page_bytes / part.page_bytes
+    share = part.page_bytes / whole.page_bytes
+    return [
+        Measure(f"script, from {share:.3f} of the pages", seconds, "s", digits=0),
+        Measure("script ÷ build", seconds / ours.seconds, "x", 40, at_least=True),
+    ]
+
+
+def _larger(folder: Path, scale: float, per_page: float, jobs: int | None) -> list[Measure]:
+    pages, totals = _corpus(folder, scale)
+    build(pages, folder / "large.db", jobs)
+    ours = build(pages, folder / "large.db", jobs)
+    ratio = ours.seconds / totals.pages / per_page
+    return [
+        Measure(f"build of {totals.pages:,} pages", ours.seconds, "s"),
+        Measure(f"time per page at scale {scale:g} ÷ here", ratio, "x", 1.15, digits=2),
+    ]
+
+
+def _preamble(totals: corpus.Totals, runs: int) -> str:
+    return (
+        f"{totals.pages:,} pages, {totals.page_bytes / 1e6:,.0f} MB, {totals.listings:,} listings,"
+        f" {totals.specs:,} specs; medians of {runs}; {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}."
+    )
+
+
+def _stages(ours: Build) -> str:
+    if not ours.stages:
+        return ""
+    rows = [
+        [name, f"{seconds:.2f} s", f"{100 * seconds / ours.seconds:.0f} %"]
+        for name, seconds in ours.stages.items()
+    ]
+    return "\n\n" + table(["stage", "time", "of the build"], rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""Our build, measured as a user runs it: `spack-cache-db build CORPUS -o FILE --json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.measure import run_module
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One build: its time, the memory of all its processes, and what it said of itself."""
+
+    seconds: float
+    peak_bytes: int
+    file_bytes: int
+    stages: Mapping[str, float] = field(default_factory=dict)
+
+
+def build(corpus: Path, file: Path, jobs: int | None = None, *, memory: bool = False) -> Build:
+    """Build `file` from `corpus` in a process of its own."""
+    options = ["--jobs", str(jobs)] if jobs else []
+    run = run_module(
+        "builder", ["build", str(corpus), "-o", str(file), "--json", *options], memory=memory
+    )
+    stages = json.loads(run.output).get("stages", {})
+    return Build(run.seconds, run.peak_bytes, file.stat().st_size, stages)

@@ -1,0 +1,63 @@
+"""Run a command and measure it from outside: wall time, output, and memory of all its processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil  # type: ignore[import-untyped]
+
+SAMPLE_EVERY = 0.05
+
+
+class CommandFailedError(Exception):
+    """A measured command gave an exit status other than 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One finished command."""
+
+    seconds: float
+    output: str
+    peak_bytes: int
+
+
+def run_module(module: str, arguments: Sequence[str], *, memory: bool = False) -> Run:
+    """Run `python -m module` and measure it; `memory` samples, which costs the command some time.
+
+    Raises:
+        CommandFailedError: the command failed; the message holds what it printed.
+    """
+    command = [sys.executable, "-m", module, *arguments]
+    started = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        peak = _watch(process) if memory else 0
+        output, _ = process.communicate()
+        seconds = time.perf_counter() - started
+    if process.returncode:
+        raise CommandFailedError(f"{' '.join(command)}: status {process.returncode}\n{output}")
+    return Run(seconds, output, peak)
+
+
+def memory_of_tree(root: psutil.Process) -> int:
+    """Sum the memory of a process and all below it, shared pages counted once (PSS)."""
+    total = 0
+    for process in [root, *root.children(recursive=True)]:
+        with suppress(psutil.Error):
+            total += process.memory_full_info().pss
+    return total
+
+
+def _watch(process: subprocess.Popen[str]) -> int:
+    root = psutil.Process(process.pid)
+    peak = 0
+    while process.poll() is None:
+        with suppress(psutil.Error):
+            peak = max(peak, memory_of_tree(root))
+        time.sleep(SAMPLE_EVERY)
+    return peak

@@ -1,0 +1,63 @@
+"""Tables of measured numbers beside their goals, for the terminal and for the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One measured number; `goal` is the most that it should be, or the least if `at_least`."""
+
+    name: str
+    value: float
+    unit: str = ""
+    goal: float | None = None
+    at_least: bool = False
+    digits: int = 1
+
+    @property
+    def met(self) -> bool:
+        """Whether the goal is reached; a number without a goal always is."""
+        if self.goal is None:
+            return True
+        return self.value >= self.goal if self.at_least else self.value <= self.goal
+
+    def cells(self) -> list[str]:
+        """Return the row of the table."""
+        sign = "≥" if self.at_least else "≤"
+        goal = "" if self.goal is None else f"{sign} {self.goal:g} {self.unit}".strip()
+        verdict = "" if self.goal is None else "yes" if self.met else "**no**"
+        return [self.name, f"{self.value:,.{self.digits}f} {self.unit}".strip(), goal, verdict]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Draw a Markdown table, its first column set to the left and the others to the right."""
+    widths = [max(len(row[n]) for row in [head, *rows]) for n in range(len(head))]
+
+    def line(cells: Sequence[str]) -> str:
+        first = cells[0].ljust(widths[0])
+        rest = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+        return f"| {' | '.join([first, *rest])} |"
+
+    rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "\n".join([line(head), f"| {' | '.join(rule)} |", *map(line, rows)])
+
+
+def goals_table(measures: Sequence[Measure]) -> str:
+    """Draw the table of measured numbers and goals."""
+    return table(["", "measured", "goal", "met"], [each.cells() for each in measures])
+
+
+def write_section(file: Path, name: str, text: str) -> None:
+    """Put `text` between the markers of section `name` in `file`, adding them if there are none."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    old = file.read_text(encoding="utf-8") if file.exists() else "# Performance\n"
+    if begin not in old:
+        old = f"{old.rstrip()}\n\n{begin}\n{end}\n"
+    before, _, rest = old.partition(begin)
+    after = rest.partition(end)[2]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

@@ -1,0 +1,44 @@
+"""The tables of measured numbers: goals are judged, and sections replaced in place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.report import Measure, goals_table, write_section
+
+
+@pytest.mark.parametrize(
+    ("value", "at_least", "verdict"),
+    [(2.4, False, "yes"), (2.6, False, "**no**"), (2.6, True, "yes"), (2.4, True, "**no**")],
+)
+def test_goal_is_judged(value: float, at_least: bool, verdict: str) -> None:
+    """A goal is the most, or with `at_least` the least, that a number should be."""
+    measure = Measure("build", value, "s", 2.5, at_least=at_least)
+
+    assert measure.cells()[-1] == verdict
+
+
+def test_number_without_goal_has_no_verdict() -> None:
+    """Some numbers only inform."""
+    cells = Measure("floor", 3.456, "s", digits=2).cells()
+
+    assert cells == ["floor", "3.46 s", "", ""]
+    assert goals_table([Measure("floor", 3.456, "s")]).count("\n") == 2
+
+
+def test_section_is_replaced_and_the_rest_kept(tmp_path: Path) -> None:
+    """Text around the markers is a person's, and stays."""
+    file = tmp_path / "performance.md"
+    write_section(file, "one", "first")
+    write_section(file, "two", "other")
+    file.write_text(file.read_text() + "By hand.\n")
+
+    write_section(file, "one", "second")
+
+    text = file.read_text()
+    assert "first" not in text
+    assert "<!-- begin one -->\nsecond\n<!-- end one -->" in text
+    assert "<!-- begin two -->\nother\n<!-- end two -->" in text
+    assert text.endswith("By hand.\n")
