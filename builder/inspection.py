@@ -11,6 +11,7 @@ import hashlib
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 NAME = "spack-cache"
 """The database's name in URLs."""
@@ -27,9 +28,16 @@ def prepare(built: Path, target: Path) -> str:
     Returns:
         The sha256 of the database, in hex.
     """
-    with built.open("rb") as stream:
-        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-    connection = sqlite3.connect(f"file:{built}?immutable=1", uri=True)
+    inspected = inspect(built)
+    inspected[NAME]["file"] = target.name
+    text = json.dumps(inspected, indent=1, sort_keys=True)
+    _waiting(target).write_text(text + "\n", encoding="utf-8")
+    return str(inspected[NAME]["hash"])
+
+
+def inspect(database: Path) -> dict[str, Any]:
+    """Return what Datasette's inspect file holds: hash, size in bytes, rows of each table."""
+    connection = sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
     try:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         counts = {
@@ -38,10 +46,19 @@ def prepare(built: Path, target: Path) -> str:
         }
     finally:
         connection.close()
-    inspected = {"hash": sha256, "size": built.stat().st_size, "file": target.name, "tables": counts}
-    text = json.dumps({NAME: inspected}, indent=1, sort_keys=True)
-    _waiting(target).write_text(text + "\n", encoding="utf-8")
-    return sha256
+    size = database.stat().st_size
+    return {NAME: {"hash": _sha256(database), "size": size, "file": database.name, "tables": counts}}
+
+
+def current_inspection(database: Path) -> dict[str, Any]:
+    """Return the inspect file's content if it is of this very database, else inspect anew."""
+    try:
+        inspected = json.loads(inspect_path(database).read_text(encoding="utf-8"))
+        if inspected[NAME]["hash"] == _sha256(database):
+            return dict(inspected)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return inspect(database)
 
 
 def publish(target: Path) -> None:
@@ -51,3 +68,8 @@ def publish(target: Path) -> None:
 
 def _waiting(target: Path) -> Path:
     return target.with_name(f".{target.name}.inspect.tmp")
+
+
+def _sha256(database: Path) -> str:
+    with database.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
