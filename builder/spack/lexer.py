@@ -34,7 +34,8 @@ _TOKENS = (
     ("blank", r"\s+"),
 )
 _TOKEN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _TOKENS), re.ASCII)
-_KEY_BEFORE = re.compile(rf"{_KEY}:?$", re.ASCII)
+_KEY_BEFORE = re.compile(rf"{_KEY}$", re.ASCII)
+_EQUALS = re.compile(r":?=+")
 
 A_CONSTRAINT = "a version (@1.2), a variant (+name, name=value), a hash (/abc) or a dependency (%)"
 
@@ -89,8 +90,9 @@ def _unexpected(text: str, column: int) -> QuerySyntaxError:
     """Say what is wrong where no word of the syntax begins."""
     char = text[column]
     before = _KEY_BEFORE.search(text[max(0, column - 200) : column])
-    if char == "=" and before is not None:
-        value = column + len(text[column:]) - len(text[column:].lstrip("="))
+    equals = _EQUALS.match(text, column)
+    if equals is not None and before is not None:
+        value = equals.end()
         if text[value : value + 1] in ("'", '"'):
             return QuerySyntaxError(text, value, f"a closing {text[value]}", "open quote")
         return QuerySyntaxError(text, value, f"a value for {before.group()!r} right after the '='")
