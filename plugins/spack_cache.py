@@ -11,13 +11,16 @@ import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
-from builder.site import limits, routes, wrapper
 from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup, escape
+
+from builder.site import limits, routes, wrapper
+
+Function = TypeVar("Function", bound=Callable[..., object])
 
 _STATIC = Path(__file__).resolve().parent.parent / "static"
 _HASH = re.compile(r"[a-z2-7]{32}")
@@ -34,19 +37,24 @@ _NAMED = {
 }
 
 
-@hookimpl
+def hook(function: Function) -> Function:
+    """Mark a function as a hook; Datasette's own decorator has no types."""
+    return cast("Function", hookimpl(function))
+
+
+@hook
 def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
     """Add our pages; they come before Datasette's own, so `/` is ours."""
     return routes.ROUTES
 
 
-@hookimpl
+@hook
 def extra_template_vars() -> dict[str, object]:
     """Tell the templates which version of the style sheet and script they use."""
     return {"asset_version": routes.asset_version(_STATIC)}
 
 
-@hookimpl
+@hook
 def render_cell(value: object, column: str, table: str | None, datasette: Any) -> Markup | None:
     """Link hashes, and names of packages, releases and stacks, to their pages."""
     if not isinstance(value, str):
@@ -59,14 +67,14 @@ def render_cell(value: object, column: str, table: str | None, datasette: Any) -
     return Markup('<a href="{}">{}</a>').format(address, escape(value))
 
 
-@hookimpl
+@hook
 def prepare_connection(conn: sqlite3.Connection, database: str) -> None:
     """Bound what a statement can take; Datasette's own bookkeeping must be able to write."""
     if not database.startswith("_internal"):
         limits.restrict(conn)
 
 
-@hookimpl
+@hook
 def asgi_wrapper(datasette: Any) -> Callable[[wrapper.App], wrapper.App]:
     """Put security headers, caching and compression around every answer."""
 
@@ -77,8 +85,8 @@ def asgi_wrapper(datasette: Any) -> Callable[[wrapper.App], wrapper.App]:
     return wrap
 
 
-@hookimpl
-def handle_exception(datasette: Any, request: Any, exception: Exception) -> object | None:
+@hook
+def handle_exception(datasette: Any, request: Any, exception: Exception) -> Any:
     """Answer a query that hit the memory limit with a reason instead of an empty error."""
     if not isinstance(exception, MemoryError):
         return None

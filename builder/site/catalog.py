@@ -72,9 +72,7 @@ class Catalog:
         """Return the stack called `name`, if there is one; `root` is none."""
         return next((each for each in self.stacks.values() if each.name == name), None)
 
-    def variants(
-        self, conn: sqlite3.Connection, sets: Iterable[int]
-    ) -> dict[int, tuple[str, ...]]:
+    def variants(self, conn: sqlite3.Connection, sets: Iterable[int]) -> dict[int, tuple[str, ...]]:
         """Return the texts of each variant set, reading those not seen before."""
         wanted = set(sets)
         missing = sorted(wanted - self._variants.keys())
@@ -95,9 +93,9 @@ def load_catalog(conn: sqlite3.Connection) -> Catalog:
         systems=_names(conn, SYSTEMS),
         platforms=_names(conn, PLATFORMS),
         targets=_names(conn, TARGETS),
-        families={name: family for name, family in conn.execute(FAMILIES)},
+        families=dict(conn.execute(FAMILIES)),
     )
 
 
 def _names(conn: sqlite3.Connection, sql: str) -> dict[int, str]:
-    return {key: name for key, name in conn.execute(sql)}
+    return dict(conn.execute(sql))

@@ -23,7 +23,9 @@ class Part:
 def choose_part(size: int, etag: str, headers: dict[str, str]) -> Part:
     """Decide which part of a file answers a request with these (lower-case) headers."""
     common = (("etag", etag), ("accept-ranges", "bytes"))
-    known = [each.strip().removeprefix("W/") for each in headers.get("if-none-match", "").split(",")]
+    known = [
+        each.strip().removeprefix("W/") for each in headers.get("if-none-match", "").split(",")
+    ]
     if etag in known or "*" in known:
         return Part(304, 0, 0, common)
     wanted = headers.get("range", "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlencode
 
 SINGLE = ("release", "stack", "version", "compiler", "os", "platform", "target")
@@ -93,14 +93,18 @@ class Filters:
         """Return these filters narrowed by one more."""
         if facet == "variant":
             return replace(self, variants=tuple(dict.fromkeys((*self.variants, value))), page=1)
-        return replace(self, page=1, **{facet: value})
+        return self._single(facet, value)
 
     def without(self, facet: str, value: str) -> Filters:
         """Return these filters without one of them."""
         if facet == "variant":
             rest = tuple(each for each in self.variants if each != value)
             return replace(self, variants=rest, page=1)
-        return replace(self, page=1, **{facet: None})
+        return self._single(facet, None)
+
+    def _single(self, facet: str, value: str | None) -> Filters:
+        changes: dict[str, Any] = {facet: value, "page": 1}
+        return replace(self, **changes)
 
     def at_page(self, page: int) -> Filters:
         """Return these filters at another page of the table."""

@@ -109,12 +109,12 @@ def load_stack(conn: sqlite3.Connection, catalog: Catalog, name: str) -> StackPa
     packages: Counter[str] = Counter()
     targets: Counter[str] = Counter()
     compilers: Counter[str] = Counter()
-    names = {key: text for key, text in conn.execute(PACKAGE_NAMES)}
+    names = dict(conn.execute(PACKAGE_NAMES))
     for package, target, compiler, count in conn.execute(STACK_CONFIGURATIONS, {"stack": stack.id}):
         packages[names[package]] += count
         targets[catalog.targets[target]] += count
         compilers[catalog.compilers[compiler]] += count
-    listed = {key: count for key, count in conn.execute(STACK_RELEASES, {"name": name})}
+    listed = dict(conn.execute(STACK_RELEASES, {"name": name}))
     return StackPage(
         stack=stack,
         packages=tuple(sorted(packages.items())),
@@ -123,7 +123,9 @@ def load_stack(conn: sqlite3.Connection, catalog: Catalog, name: str) -> StackPa
             _chart("Compilers", "compiler", compilers),
         ),
         releases=tuple(
-            (release.name, listed[key]) for key, release in catalog.releases.items() if key in listed
+            (release.name, listed[key])
+            for key, release in catalog.releases.items()
+            if key in listed
         ),
     )
 

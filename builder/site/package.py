@@ -212,7 +212,7 @@ def _listed(
         "release": release.id if release else None,
         "stack": stack.id if stack else None,
     }
-    counts: dict[int, int] = {key: count for key, count in conn.execute(sql, places)}
+    counts: dict[int, int] = dict(conn.execute(sql, places))
     return [_counted(each, counts[each.id]) for each in every if each.id in counts]
 
 
@@ -273,10 +273,8 @@ def _facets(
     return tuple(each for each in facets if each.values)
 
 
-def _named(
-    counts: Iterable[tuple[int, int]], names: dict[int, str]
-) -> tuple[tuple[str, int], ...]:
-    found = {key: count for key, count in counts}
+def _named(counts: Iterable[tuple[int, int]], names: dict[int, str]) -> tuple[tuple[str, int], ...]:
+    found = dict(counts)
     return tuple((name, found[key]) for key, name in names.items() if key in found)
 
 

@@ -151,9 +151,7 @@ async def candidates(datasette: Any, request: Any, prefix: str) -> Any:
         return await missing(datasette, request, "spec", prefix)
     if len(hashes) == 1:
         return redirect(datasette, f"/spec/{hashes[0]}")
-    found = await read(
-        datasette, lambda conn, _: load_candidates(conn, hashes[:CANDIDATES_SHOWN])
-    )
+    found = await read(datasette, lambda conn, _: load_candidates(conn, hashes[:CANDIDATES_SHOWN]))
     context = {"prefix": prefix, "candidates": found, "is_more": len(hashes) > CANDIDATES_SHOWN}
     return await render(datasette, request, "candidates.html", context)
 
@@ -190,7 +188,7 @@ async def find_page(datasette: Any, request: Any) -> Any:
         return redirect(datasette, f"/package/{quote(page.package)}")
     if page.hashes:
         return redirect(datasette, f"/spec/{page.terms.hash}")
-    return await render(datasette, request, "find.html", {"page": page, "query": text})
+    return await render(datasette, request, "find.html", {"page": page, "search_text": text})
 
 
 async def robots(datasette: Any, request: Any) -> Any:

@@ -104,4 +104,4 @@ def _key(value: str) -> list[str]:
         return [f"+{key}"]
     if rest in ("False", "false"):
         return [f"~{key}"]
-    return [f"{key}={rest}"]
+    return [f"{key}={value}" for value in rest.split(",") if value]
