@@ -128,7 +128,11 @@ def _next_segment(segment: Segment) -> Segment:
     kind, value = segment
     if isinstance(value, int):
         return (kind, value + 1)
-    return (kind, _next_text(value))
+    following = _next_text(value)
+    while following in _INFINITY_WORDS:
+        # An infinity word is no text: the range ending at `masteq` goes on up to `mastes`.
+        following = _next_text(following)
+    return (kind, following)
 
 
 def _after(version: Standard) -> Standard:

@@ -92,8 +92,6 @@ def test_bad_text(text: str) -> None:
 @given(st.one_of(BOOLS, SINGLES, MULTIS))
 def test_round_trip(variant: Variant) -> None:
     """The canonical text of any variant is read back as an equal variant."""
-    if variant.kind == "multi" and variant.values == ("",):
-        assert parse_variant(variant.text).values == ("",)
     assert parse_variant(variant.text) == variant
 
 
@@ -125,8 +123,8 @@ def test_normal_form(text: str, normal: str) -> None:
     assert normal_variant(text) == normal
 
 
-@given(st.one_of(BOOLS, SINGLES, MULTIS), st.randoms())
-def test_normal_form_is_one(variant: Variant, random: object) -> None:
+@given(st.one_of(BOOLS, SINGLES, MULTIS))
+def test_normal_form_is_one(variant: Variant) -> None:
     """The normal form is its own normal form, and means the same values."""
     normal = normal_variant(variant.text)
 
