@@ -152,7 +152,7 @@ def _report(
 ) -> Report:
     return Report(
         pages=len(numbered.pages),
-        listings=sum(page.count for page in numbered.pages),
+        listings=sum(page.spec_count for page in numbered.pages),
         specs=len(numbered.hashes),
         configurations=len(numbered.configurations),
         packages=len(numbered.dictionaries.packages),

@@ -50,7 +50,9 @@ class Catalogue:
         _translate(self.spec, columns.spec, specs)
         _translate(self.stacks, columns.stacks, self._intern("stacks", columns.stack_sets))
         _translate(self.size, columns.size, self._intern("size", columns.sizes))
-        _translate(self.tarball, columns.tarball, [0, *self._intern("tarball", columns.tarballs, 1)])
+        _translate(
+            self.tarball, columns.tarball, [0, *self._intern("tarball", columns.tarballs, 1)]
+        )
         self._note_configurations(offset)
 
     def settle(self) -> None:
@@ -114,9 +116,11 @@ class Catalogue:
         """Refuse a page that lists a hash which another package lists in the same release."""
         if not self.doubtful:
             return pages
-        hashes, owner, kept = self.hashes, {}, []
+        hashes = self.hashes
+        owner: dict[tuple[str, int], str] = {}
+        kept: list[PageEntry] = []
         for page in pages:
-            specs = self.doubtful.intersection(self.spec[page.start : page.start + page.count])
+            specs = self.doubtful.intersection(self.spec[page.start : page.start + page.spec_count])
             shared = sorted(hashes[spec] for spec in specs if (page.release, spec) in owner)
             if shared:
                 by_hash = {hashes[spec]: spec for spec in specs}

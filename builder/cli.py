@@ -25,7 +25,7 @@ from .sources import DEFAULT_MAX_PAGE_SIZE
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _ByteSize(click.ParamType):
+class _ByteSize(click.ParamType[int]):
     """Bytes, with an optional K, M or G (powers of 1024)."""
 
     name = "size"
@@ -97,7 +97,9 @@ def cli() -> None:
     required=True,
     help="The database to write; replaced only by a whole one.",
 )
-@click.option("--keep-going", is_flag=True, help="Build the good pages, record the rest in problems.")
+@click.option(
+    "--keep-going", is_flag=True, help="Build the good pages, record the rest in problems."
+)
 def build(
     paths: tuple[str, ...],
     output: Path,
@@ -168,7 +170,11 @@ def info(file: Path, as_json: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8001, show_default=True, help="Port to listen on."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8001,
+    show_default=True,
+    help="Port to listen on.",
 )
 @click.option("--no-sql", is_flag=True, help="Refuse SQL that visitors type; canned queries stay.")
 def serve(file: Path, host: str, port: int, no_sql: bool) -> None:

@@ -29,7 +29,7 @@ class PageEntry(NamedTuple):
     release: str
     format: str
     start: int
-    count: int
+    spec_count: int
     problems: tuple[Problem, ...]
 
 

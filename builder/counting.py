@@ -90,10 +90,12 @@ def _count_releases(catalogue: Catalogue, numbered: Numbered, statistics: Statis
             release, date = dictionaries.releases[page.release], release_date(page.release)
         package = dictionaries.packages[page.package]
         configurations = Counter(_ids(numbered.configuration_id, catalogue.configuration, page))
-        facets.add(package, configurations, Counter(_ids(numbered.stack_set_id, catalogue.stacks, page)))
+        facets.add(
+            package, configurations, Counter(_ids(numbered.stack_set_id, catalogue.stacks, page))
+        )
         statistics.package_counts[package].listed(date)
         statistics.release_counts[release].packages += 1
-        statistics.release_counts[release].specs += page.count
+        statistics.release_counts[release].specs += page.spec_count
         for configuration, specs in configurations.items():
             statistics.configuration_counts[configuration].listed(date)
             statistics.configuration_releases.append((configuration, release, specs))
@@ -185,9 +187,9 @@ class _FacetCounter:
         ]
         self._specs.clear()
         self._packages.clear()
-        return rows  # type: ignore[return-value]  # mypy widens the tuple
+        return rows
 
 
 def _ids(ids: list[int], numbers: Iterable[int], page: PageEntry) -> Iterator[int]:
     """Return the final ids of a page's listings."""
-    return map(ids.__getitem__, numbers[page.start : page.start + page.count])  # type: ignore[index]
+    return map(ids.__getitem__, numbers[page.start : page.start + page.spec_count])  # type: ignore[index]

@@ -48,19 +48,17 @@ def insert(db: sqlite_utils.Database, table: str, rows: Iterable[tuple[Any, ...]
     """Insert rows: tuples in the order of the schema's columns."""
     columns = schema.table(table).column_names
     marks = ", ".join("?" * len(columns))
-    db.conn.executemany(f"INSERT INTO [{table}] VALUES ({marks})", rows)  # noqa: S608 - our own names
+    db.conn.executemany(f"INSERT INTO [{table}] VALUES ({marks})", rows)
 
 
-def index_text(
-    db: sqlite_utils.Database, table: str, tokens: Iterable[tuple[int, str]]
-) -> None:
+def index_text(db: sqlite_utils.Database, table: str, tokens: Iterable[tuple[int, str]]) -> None:
     """Fill a full-text table with (id, words), then merge its index into one piece."""
     db.execute(
         f"CREATE VIRTUAL TABLE [{table}] USING fts5(tokens, content='', "
         f'detail=full, tokenize="{schema.TOKENIZER}")'
     )
-    db.conn.executemany(f"INSERT INTO [{table}](rowid, tokens) VALUES (?, ?)", tokens)  # noqa: S608
-    db.execute(f"INSERT INTO [{table}]([{table}]) VALUES ('optimize')")  # noqa: S608
+    db.conn.executemany(f"INSERT INTO [{table}](rowid, tokens) VALUES (?, ?)", tokens)
+    db.execute(f"INSERT INTO [{table}]([{table}]) VALUES ('optimize')")
 
 
 def finish(db: sqlite_utils.Database) -> None:
@@ -72,7 +70,7 @@ def finish(db: sqlite_utils.Database) -> None:
     for table in schema.TABLES:
         for columns in table.indexes:
             name = f"idx_{table.name}_{'_'.join(columns)}"
-            db[table.name].create_index(columns, index_name=name)
+            db.table(table.name).create_index(columns, index_name=name)
     for name, sql in schema.VIEWS.items():
         db.create_view(name, sql)
     db.execute("ANALYZE")
@@ -130,7 +128,7 @@ def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:
     db.execute(sql.rstrip().rstrip(";") + without_rowid)
     for columns in table.unique:
         name = f"unique_{table.name}_{'_'.join(columns)}"
-        db[table.name].create_index(columns, index_name=name, unique=True)
+        db.table(table.name).create_index(columns, index_name=name, unique=True)
 
 
 def _is_running(left_over: Path) -> bool:

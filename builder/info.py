@@ -21,7 +21,9 @@ def open_database(path: Path) -> sqlite3.Connection:
         DatabaseError: it is no file, no database of this builder, or of another schema version.
     """
     if not path.is_file():
-        raise DatabaseError(f"{path}: no such file; build one with: spack-cache-db build PATH -o {path}")
+        raise DatabaseError(
+            f"{path}: no such file; build one with: spack-cache-db build PATH -o {path}"
+        )
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
     try:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -47,7 +49,7 @@ def describe(path: Path) -> dict[str, Any]:
     connection = open_database(path)
     try:
         counts = {
-            table: connection.execute(f"SELECT count(*) FROM [{table}]").fetchone()[0]  # noqa: S608
+            table: connection.execute(f"SELECT count(*) FROM [{table}]").fetchone()[0]
             for table in _COUNTED
         }
         formats = dict(

@@ -41,13 +41,15 @@ def inspect(database: Path) -> dict[str, Any]:
     try:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         counts = {
-            name: {"count": connection.execute(f"SELECT count(*) FROM [{name}]").fetchone()[0]}  # noqa: S608
+            name: {"count": connection.execute(f"SELECT count(*) FROM [{name}]").fetchone()[0]}
             for (name,) in names.fetchall()
         }
     finally:
         connection.close()
     size = database.stat().st_size
-    return {NAME: {"hash": _sha256(database), "size": size, "file": database.name, "tables": counts}}
+    return {
+        NAME: {"hash": _sha256(database), "size": size, "file": database.name, "tables": counts}
+    }
 
 
 def current_inspection(database: Path) -> dict[str, Any]:

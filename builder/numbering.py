@@ -79,7 +79,9 @@ def number(catalogue: Catalogue) -> Numbered:
     stack_sets = {all_stack_sets[at] for at in used.stack_sets} | set(spec_stacks.values())
     dictionaries = _dictionaries(catalogue, configurations, stack_sets)
 
-    keys = {at: dictionaries.configuration_key(all_configurations[at]) for at in used.configurations}
+    keys = {
+        at: dictionaries.configuration_key(all_configurations[at]) for at in used.configurations
+    }
     configuration_order = sorted(used.configurations, key=keys.__getitem__)
     configuration_id = _inverse(configuration_order, len(all_configurations))
 
@@ -112,7 +114,7 @@ class _Used:
 def _used(catalogue: Catalogue) -> _Used:
     used = _Used(set(), set(), set())
     for page in catalogue.pages:
-        listings = slice(page.start, page.start + page.count)
+        listings = slice(page.start, page.start + page.spec_count)
         used.specs.update(catalogue.spec[listings])
         used.configurations.update(catalogue.configuration[listings])
         used.stack_sets.update(catalogue.stacks[listings])
@@ -127,7 +129,7 @@ def _chosen_configurations(catalogue: Catalogue) -> array[int]:
     position = {name: at for at, name in enumerate(sort_releases(_releases(catalogue)))}
     seen: set[int] = set()
     for page in sorted(catalogue.pages, key=lambda page: (position[page.release], page.package)):
-        for at in range(page.start, page.start + page.count):
+        for at in range(page.start, page.start + page.spec_count):
             spec = catalogue.spec[at]
             if spec in catalogue.doubtful and spec not in seen:
                 seen.add(spec)
@@ -167,14 +169,16 @@ def _spec_stack_sets(catalogue: Catalogue) -> dict[int, tuple[str, ...]]:
     all_sets = catalogue.stack_sets
     seen: dict[int, int | frozenset[int]] = {}
     for page in catalogue.pages:
-        listings = slice(page.start, page.start + page.count)
+        listings = slice(page.start, page.start + page.spec_count)
         for spec, found in zip(catalogue.spec[listings], catalogue.stacks[listings], strict=True):
             known = seen.setdefault(spec, found)
             if known != found:
                 several = known if isinstance(known, frozenset) else frozenset([known])
                 seen[spec] = several | {found}
     names: dict[int | frozenset[int], tuple[str, ...]] = {
-        each: union_of(all_sets[at] for at in each) if isinstance(each, frozenset) else all_sets[each]
+        each: union_of(all_sets[at] for at in each)
+        if isinstance(each, frozenset)
+        else all_sets[each]
         for each in set(seen.values())
     }
     return {spec: names[each] for spec, each in seen.items()}

@@ -114,7 +114,9 @@ def detail_faults(value: Any, line: int) -> list[PageFault]:
             said = f"{where}.hash is {_shown(spec_hash)}, expected 32 characters of a-z and 2-7"
             faults.append(PageFault(line, said))
     hashes = Counter(
-        text for item in value if isinstance(item, Pairs)
+        text
+        for item in value
+        if isinstance(item, Pairs)
         if isinstance(text := dict(item).get("hash"), str)
     )
     faults += [
@@ -164,8 +166,10 @@ def _is_int(value: Any) -> bool:
 
 
 def _has_nul(value: Any) -> bool:
-    return "\0" in value if isinstance(value, str) else (
-        isinstance(value, list) and any(_has_nul(each) for each in value)
+    return (
+        "\0" in value
+        if isinstance(value, str)
+        else (isinstance(value, list) and any(_has_nul(each) for each in value))
     )
 
 

@@ -54,7 +54,9 @@ def parse_page(raw: RawPage) -> Page:
     except PageFault as fault:
         raise InputError([Fault(raw.shown, fault.line, fault.message)]) from None
     except _Refused as refused:
-        raise InputError(Fault(raw.shown, each.line, each.message) for each in refused.faults) from None
+        raise InputError(
+            Fault(raw.shown, each.line, each.message) for each in refused.faults
+        ) from None
     sha256 = hashlib.sha256(raw.data).hexdigest()
     return Page(
         shown=raw.shown,

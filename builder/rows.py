@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from .catalogue import Catalogue
+from .counting import Statistics
 from .normal import VariantRow, variant_row
 from .numbering import Numbered
 from .records import Problem
@@ -19,7 +20,6 @@ from .releases import release_date, release_kind
 from .spack import targets
 from .spack.variants import split_compiler
 from .spack.versions import newest_version
-from .counting import Statistics
 
 ROOT = "root"
 """The top-level index that lists everything: kept, and never shown as a stack."""
@@ -39,7 +39,10 @@ def all_rows(
     yield "releases", _release_rows(numbered, statistics)
     yield "packages", _package_rows(numbered, statistics)
     yield "versions", _version_rows(numbered)
-    yield "compilers", [(at, name, *split_compiler(name)) for name, at in dictionaries.compilers.items()]
+    yield (
+        "compilers",
+        [(at, name, *split_compiler(name)) for name, at in dictionaries.compilers.items()],
+    )
     yield "operating_systems", [(at, name) for name, at in dictionaries.operating_systems.items()]
     yield "platforms", [(at, name) for name, at in dictionaries.platforms.items()]
     yield "targets", [(at, name, targets.family(name)) for name, at in dictionaries.targets.items()]
@@ -94,7 +97,10 @@ def _stack_rows(numbered: Numbered, statistics: Statistics) -> Iterator[tuple[st
     counts = statistics.stack_counts
     yield (
         "stacks",
-        [(at, name, name == ROOT, counts[at].releases, counts[at].specs) for name, at in stacks.items()],
+        [
+            (at, name, name == ROOT, counts[at].releases, counts[at].specs)
+            for name, at in stacks.items()
+        ],
     )
     yield "stack_sets", [(at, _json(names), _json(_shown(names))) for names, at in sets.items()]
     yield "stack_set_members", [(at, stacks[name]) for names, at in sets.items() for name in names]
@@ -103,13 +109,23 @@ def _stack_rows(numbered: Numbered, statistics: Statistics) -> Iterator[tuple[st
 def _variant_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
     variants, sets = numbered.dictionaries.variants, numbered.dictionaries.variant_sets
     parsed = {text: variant_row(text) or VariantRow(text, "", ("",)) for text in variants}
-    yield "variants", [(at, parsed[text].name, parsed[text].value, text) for text, at in variants.items()]
+    yield (
+        "variants",
+        [(at, parsed[text].name, parsed[text].value, text) for text, at in variants.items()],
+    )
     yield (
         "variant_values",
-        [(at, value) for text, at in variants.items() for value in sorted(set(parsed[text].values))],
+        [
+            (at, value)
+            for text, at in variants.items()
+            for value in sorted(set(parsed[text].values))
+        ],
     )
     yield "variant_sets", [(at, " ".join(texts)) for texts, at in sets.items()]
-    yield "variant_set_members", [(at, variants[text]) for texts, at in sets.items() for text in texts]
+    yield (
+        "variant_set_members",
+        [(at, variants[text]) for texts, at in sets.items() for text in texts],
+    )
 
 
 def _configuration_rows(numbered: Numbered, statistics: Statistics) -> Rows:
@@ -156,7 +172,9 @@ def _listings(catalogue: Catalogue, numbered: Numbered, tarball_id: list[int | N
         stacks = map(numbered.stack_set_id.__getitem__, catalogue.stacks[at])
         size = map(sizes.__getitem__, catalogue.size[at])
         tarball = map(tarball_id.__getitem__, catalogue.tarball[at])
-        for row in sorted(zip([release] * page.count, specs, stacks, size, tarball, strict=True)):
+        for row in sorted(
+            zip([release] * page.spec_count, specs, stacks, size, tarball, strict=True)
+        ):
             yield row
 
 
@@ -173,7 +191,7 @@ def _page_rows(numbered: Numbered) -> Rows:
     dictionaries = numbered.dictionaries
     for at, page in enumerate(numbered.pages, start=1):
         release, package = dictionaries.releases[page.release], dictionaries.packages[page.package]
-        yield at, release, package, page.path, page.sha256, page.format, page.count
+        yield at, release, package, page.path, page.sha256, page.format, page.spec_count
 
 
 def _problem_rows(catalogue: Catalogue, numbered: Numbered, refused: Iterable[str]) -> Rows:
@@ -193,9 +211,7 @@ def _two_configurations(spec_hash: str) -> Problem:
     return Problem("two_configurations", message)
 
 
-def _disagreements(
-    catalogue: Catalogue, numbered: Numbered, page: Any
-) -> list[tuple[int, int]]:
+def _disagreements(catalogue: Catalogue, numbered: Numbered, page: Any) -> list[tuple[int, int]]:
     """Return (spec id, configuration id) where a page says otherwise than `specs` does."""
     at = _slice(page)
     pairs = zip(catalogue.spec[at], catalogue.configuration[at], strict=True)
@@ -204,7 +220,7 @@ def _disagreements(
 
 
 def _slice(page: Any) -> slice:
-    return slice(page.start, page.start + page.count)
+    return slice(page.start, page.start + page.spec_count)
 
 
 def _shown(stacks: tuple[str, ...]) -> tuple[str, ...]:

@@ -35,7 +35,9 @@ def configuration_tokens(each: Configuration) -> str:
 
 def package_tokens(name: str) -> str:
     """Return every part of a name: `torch` has to find `py-torchvision`."""
-    parts = {name[start:end] for start in range(len(name)) for end in range(start + 1, len(name) + 1)}
+    parts = {
+        name[start:end] for start in range(len(name)) for end in range(start + 1, len(name) + 1)
+    }
     return " ".join(sorted(parts))
 
 

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any, Protocol, cast
 
 import zstandard
 
@@ -156,7 +156,7 @@ def _read_file(file: File, max_page_size: int) -> RawPage | Fault:
 def _read_tar(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
     with open(shown, "rb") as raw, _decompressed(shown, raw) as stream:  # noqa: PTH123
         watched = _Watched(stream)
-        with tarfile.open(fileobj=watched, mode="r|") as tar:
+        with tarfile.open(fileobj=cast(IO[bytes], watched), mode="r|") as tar:
             for member in tar:
                 name = f"{shown}/{member.name}"
                 if member.isdir() or _hidden(member.name):
@@ -182,13 +182,23 @@ def _read_zip(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
                 yield RawPage(name, member.filename, archive.read(member))
 
 
-def _decompressed(shown: str, raw: IO[bytes]) -> IO[bytes]:
+def _decompressed(shown: str, raw: IO[bytes]) -> _Readable:
     name = shown.lower()
     if name.endswith((".gz", ".tgz")):
         return gzip.GzipFile(fileobj=raw)
     if name.endswith(".zst"):
-        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)  # type: ignore[return-value]  # it reads and closes, which is all we need
+        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
     return raw
+
+
+class _Readable(Protocol):
+    """What the layers of an archive have in common."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *error: Any) -> Any: ...
 
 
 class _Watched:
@@ -198,7 +208,7 @@ class _Watched:
     takes a missing end for the end, so a truncated archive would pass for a short one.
     """
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: _Readable) -> None:
         self._stream = stream
         self._tail = b""
 
@@ -218,14 +228,16 @@ class _Watched:
 
 
 def _hidden(name: str) -> bool:
-    return any(part.startswith(".") and part not in (".", "..") for part in PurePosixPath(name).parts)
+    return any(
+        part.startswith(".") and part not in (".", "..") for part in PurePosixPath(name).parts
+    )
 
 
 def _too_large(shown: str, size: int, limit: int) -> Fault:
     return Fault(
         shown,
         0,
-        f"the page has {size:,} bytes, expected at most {limit:,}; --max-page-size raises the limit",
+        f"the page has {size:,} bytes, expected at most {limit:,} (--max-page-size)",
     )
 
 
