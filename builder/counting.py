@@ -126,7 +126,7 @@ def _count_specs(numbered: Numbered, statistics: Statistics) -> None:
             stack_sets[stack_set] += specs
         facets.add(package, configurations, stack_sets)
         statistics.package_counts[package].specs = configurations.total()
-    for configuration, stack_set, specs in _flat(by_package):
+    for configuration, _, specs in _flat(by_package):
         statistics.configuration_counts[configuration].specs += specs
     for each in numbered.configurations:
         statistics.package_counts[dictionaries.packages[each.package]].configurations += 1

@@ -7,6 +7,7 @@ These are the only liberties that are taken with a page: `gcc@=13.2.0` and `gcc@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from .records import Configuration, SpecDetail
@@ -43,7 +44,7 @@ def normal_configuration(package: str, detail: SpecDetail) -> Configuration:
 def as_set(word: str, texts: object) -> tuple[str, ...]:
     """Return texts sorted; `ValueError` if one stands twice, for a set cannot give it back."""
     ordered = tuple(sorted(texts))  # type: ignore[call-overload]  # any iterable of text
-    for left, right in zip(ordered, ordered[1:], strict=False):
+    for left, right in pairwise(ordered):
         if left == right:
             raise ValueError(f"lists the {word} {left!r} twice, expected once")
     return ordered

@@ -35,7 +35,7 @@ def release_date(name: str) -> str | None:
 
 
 def sort_releases(names: set[str]) -> list[str]:
-    """Return branches, then releases from new to old, then snapshots from new to old, then others."""
+    """Return branches, then releases, then snapshots, both from new to old, then others."""
 
     def newness(name: str) -> Any:
         return version_key(name.removeprefix("v"))

@@ -172,10 +172,9 @@ def _listings(catalogue: Catalogue, numbered: Numbered, tarball_id: list[int | N
         stacks = map(numbered.stack_set_id.__getitem__, catalogue.stacks[at])
         size = map(sizes.__getitem__, catalogue.size[at])
         tarball = map(tarball_id.__getitem__, catalogue.tarball[at])
-        for row in sorted(
+        yield from sorted(
             zip([release] * page.spec_count, specs, stacks, size, tarball, strict=True)
-        ):
-            yield row
+        )
 
 
 def _listing_configurations(catalogue: Catalogue, numbered: Numbered) -> Rows:
