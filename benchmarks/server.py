@@ -1,0 +1,100 @@
+"""Start and stop the real server, as a user does: `spack-cache-db serve FILE`."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+
+START_WITHIN = 30.0
+STOP_WITHIN = 10.0
+PLAIN_PAGE = "/-/versions.json"
+"""A page that costs Datasette next to nothing: the unit of the table, and the sign of life."""
+
+
+class ServerError(Exception):
+    """A server did not start."""
+
+
+class Server:
+    """A running server process with its children."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
+        self.port = port
+        self._process = process
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time that the server has used so far."""
+        times = [each.cpu_times() for each in self._tree()]
+        return float(sum(each.user + each.system for each in times))
+
+    @property
+    def resident_bytes(self) -> int:
+        """Resident memory of the process that answers: the largest of the tree."""
+        return max(int(each.memory_info().rss) for each in self._tree())
+
+    def _tree(self) -> list[psutil.Process]:
+        root = psutil.Process(self._process.pid)
+        return [root, *root.children(recursive=True)]
+
+
+@contextmanager
+def serving(file: Path, port: int | None = None) -> Iterator[Server]:
+    """Serve `file` on loopback while the context lasts.
+
+    Raises:
+        ServerError: the server ended, or did not answer in time.
+    """
+    port = port or free_port()
+    process = start(file, port)
+    try:
+        wait_until_up(port, process)
+        yield Server(process, port)
+    finally:
+        stop(process)
+
+
+def start(file: Path, port: int) -> subprocess.Popen[bytes]:
+    """Start a server without waiting for it; its log, one line a request, is thrown away."""
+    command = [sys.executable, "-m", "builder", "serve", str(file), "--port", str(port)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a server that `start` gave."""
+    process.terminate()
+    try:
+        process.wait(STOP_WITHIN)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def wait_until_up(port: int, process: subprocess.Popen[bytes], target: str = PLAIN_PAGE) -> None:
+    """Return when `target` is answered."""
+    deadline = time.monotonic() + START_WITHIN
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise ServerError(f"{process.args!r} ended with status {process.returncode}")
+        with suppress(OSError):
+            connection = HTTPConnection("127.0.0.1", port, timeout=START_WITHIN)
+            connection.request("GET", target)
+            if connection.getresponse().status == 200:
+                return
+        time.sleep(0.05)
+    raise ServerError(f"nothing answered on port {port} within {START_WITHIN:.0f} s")
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

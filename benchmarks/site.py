@@ -1,0 +1,87 @@
+"""`python -m benchmarks.site FILE`: what every kind of page costs the real server."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from benchmarks.client import load
+from benchmarks.report import Measure, goals_table, table, write_section
+from benchmarks.server import Server, ServerError, serving
+from benchmarks.targets import PageKind, page_kinds
+
+PERFORMANCE = Path(__file__).parent.parent / "docs" / "performance.md"
+MANY = 16
+HEAD = (
+    *("page", "CPU ms", "÷ plain", "median", "p99"),
+    *(f"median, {MANY}", f"p99, {MANY}", "req/s", "goal", "met"),
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, path_type=Path))
+@click.option("--soak", type=int, default=0, help="Then ask so often, and watch the memory.")
+@click.option("--write", is_flag=True, help="Put the tables into docs/performance.md.")
+def main(file: Path, soak: int, write: bool) -> None:
+    """Measure each kind of page of FILE's site with 1 and 16 clients on loopback."""
+    try:
+        with serving(file) as server:
+            text = asyncio.run(_report(server, page_kinds(file), soak))
+    except ServerError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(text)
+    if write:
+        write_section(PERFORMANCE, "site table", text)
+
+
+async def _report(server: Server, kinds: list[PageKind], soak: int) -> str:
+    rows, plain = [], 0.0
+    for kind in kinds:
+        cpu, cells = await _measure(server, kind)
+        plain = plain or cpu
+        goal = Measure(kind.name, cpu, "ms", kind.goal)
+        rows.append([kind.name, f"{cpu:.1f}", f"{cpu / plain:.1f}", *cells, *goal.cells()[2:]])
+    text = f"{table(HEAD, rows)}\n\nResident memory: {server.resident_bytes / 1e6:.0f} MB."
+    return f"{text}\n\n{await _soak(server, kinds, soak)}" if soak else text
+
+
+async def _measure(server: Server, kind: PageKind) -> tuple[float, list[str]]:
+    """Return the server's CPU ms per request, and the cells for latencies and rate."""
+    await load(server.port, kind.targets, requests=min(3, kind.requests))
+    before = server.cpu_seconds
+    alone = await load(server.port, kind.targets, requests=kind.requests, seconds=10)
+    cpu = 1000 * (server.cpu_seconds - before) / len(alone.replies)
+    crowd = await load(
+        server.port, kind.targets, clients=MANY, requests=4 * kind.requests, seconds=10
+    )
+    failed = alone.failed + crowd.failed
+    latencies = [f"{each:.1f}" for each in (*alone.latency(), *crowd.latency())]
+    rate = f"{crowd.per_second:.1f}" + (f" ({failed} failed)" if failed else "")
+    return cpu, [*latencies, rate]
+
+
+async def _soak(server: Server, kinds: list[PageKind], requests: int) -> str:
+    """Ask for all kinds of pages in turn, and return the memory after each tenth."""
+    short = [kind for kind in kinds if kind.requests >= 100]
+    longest = max(len(kind.targets) for kind in short)
+    mixed = [kind.targets[n % len(kind.targets)] for n in range(longest) for kind in short]
+    step = max(requests // 10, 1)
+    failed, rows = 0, []
+    for done in range(step, requests + 1, step):
+        part = await load(server.port, mixed, clients=4, requests=step, seconds=600)
+        failed += part.failed
+        rows.append([f"{done:,}", f"{server.resident_bytes / 1e6:.1f} MB"])
+    grown = float(rows[-1][1].split()[0]) / float(rows[0][1].split()[0])
+    verdict = Measure("memory, last tenth ÷ first", grown, "x", 1.05, digits=3)
+    return "\n\n".join(
+        [
+            table(["requests", "resident"], rows),
+            goals_table([verdict, Measure("failed requests", failed, "", 0, digits=0)]),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()

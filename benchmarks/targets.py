@@ -1,0 +1,65 @@
+"""Which URLs a load asks for: many of each kind of page, taken from the database itself."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from urllib.parse import quote
+
+from benchmarks.server import PLAIN_PAGE
+
+SAMPLE = 50
+SEARCHED = ("cuda", "gcc@11.4.0", "py-torch", "x86_64_v3", "+mpi", "hdf5", "~shared", "oneapi")
+FACETS = "_facet=compiler&_facet=os&_facet=target"
+
+
+@dataclass(frozen=True, slots=True)
+class PageKind:
+    """One kind of page: its URLs, how many requests measure it, and its goal in CPU ms."""
+
+    name: str
+    targets: tuple[str, ...]
+    requests: int = 100
+    goal: float | None = None
+
+
+def page_kinds(file: Path) -> list[PageKind]:
+    """Return the kinds of pages that are measured, the plainest first."""
+    with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as db:
+        packages = _column(db, "SELECT name FROM packages ORDER BY configuration_count DESC, name")
+        largest, sample = packages[0], Random(1).sample(packages, min(SAMPLE, len(packages)))
+        hashes = _column(db, "SELECT hash FROM specs ORDER BY hash")
+        compilers = _column(db, "SELECT name FROM compilers ORDER BY name")
+    hashes = Random(2).sample(hashes, min(SAMPLE, len(hashes)))
+    return [
+        PageKind("versions.json", (PLAIN_PAGE,)),
+        PageKind("home", ("/",), goal=10),
+        PageKind("package", tuple(f"/package/{quote(name)}" for name in sample), goal=25),
+        PageKind("package, the largest", (f"/package/{quote(largest)}",), goal=25),
+        PageKind("spec", tuple(f"/spec/{hash_}" for hash_ in hashes), goal=10),
+        PageKind("find", tuple(_finds(sample, compilers)), goal=30),
+        PageKind("search", tuple(_table("_search=" + quote(text)) for text in SEARCHED), goal=60),
+        PageKind("configurations", (_table(""),)),
+        PageKind("configurations, 3 facets", (_table(FACETS),), goal=60),
+        PageKind("JSON, 100 rows", ("/spack-cache/configurations.json?_size=100",)),
+        PageKind("CSV stream", ("/spack-cache/configurations.csv?_stream=on&_size=max",), 2),
+        PageKind("download", ("/spack-cache.db",), 2),
+    ]
+
+
+def _finds(packages: list[str], compilers: list[str]) -> Iterator[str]:
+    random = Random(3)
+    for name in packages:
+        yield "/find?q=" + quote(f"{name} %{random.choice(compilers)}")
+
+
+def _table(query: str) -> str:
+    return f"/spack-cache/configurations?{query}".rstrip("?")
+
+
+def _column(db: sqlite3.Connection, sql: str) -> list[str]:
+    return [row[0] for row in db.execute(sql)]
