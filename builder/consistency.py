@@ -43,7 +43,7 @@ def declared_meta(meta: Meta) -> dict[str, Any]:
     """Return the `meta` that a page declares, in normal form: sorted, compilers without `@=`."""
     return {
         "versions": sorted(meta.versions),
-        "compilers": sorted({normal_compiler(name) for name in meta.compilers}),
+        "compilers": sorted(set(map(_compiler, meta.compilers))),
         "oss": sorted(meta.oss),
         "platforms": sorted(meta.platforms),
         "targets": sorted(meta.targets),
@@ -82,6 +82,14 @@ def _difference(key: str, declared: Any, computed: Any) -> str:
     if only_listed:
         said.append(f"does not declare {', '.join(only_listed)}, which specs have")
     return f"meta.{key} {' and '.join(said) or 'names something twice'}"
+
+
+def _compiler(name: str) -> str:
+    """Return a declared compiler's normal form; text that is no compiler stays as it is."""
+    try:
+        return normal_compiler(name)
+    except ValueError:
+        return name
 
 
 def _items(value: Any) -> set[str]:

@@ -1,0 +1,58 @@
+"""What many test modules share: the database of the sample pages, and a quick way to build."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from builder.build import build
+from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
+
+Build = Callable[..., sqlite3.Connection]
+
+
+@pytest.fixture(scope="session")
+def samples_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of the five sample pages."""
+    output = tmp_path_factory.mktemp("samples") / "samples.db"
+    build([str(SAMPLES)], output)
+    return output
+
+
+@pytest.fixture(scope="session")
+def samples(samples_file: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to the database of the five sample pages."""
+    connection = sqlite3.connect(samples_file)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="session")
+def all_samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """A connection to a database of the sample pages of every era."""
+    output = tmp_path_factory.mktemp("samples") / "all.db"
+    build([str(SAMPLES), str(MORE_SAMPLES)], output)
+    connection = sqlite3.connect(output)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Iterator[Build]:
+    """Build pages, given as keyword=bytes, and connect to the database."""
+    connections: list[sqlite3.Connection] = []
+
+    def make(**pages: bytes) -> sqlite3.Connection:
+        number = len(connections)
+        folder = write(tmp_path / f"pages-{number}", **pages)
+        output = tmp_path / f"built-{number}.db"
+        build([str(folder)], output)
+        connections.append(sqlite3.connect(output))
+        return connections[-1]
+
+    yield make
+    for connection in connections:
+        connection.close()
