@@ -1,0 +1,117 @@
+"""No request can hurt the server: hostile SQL against a real server process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.site.conftest import Server, serving
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 2.0
+MEGABYTES = 512
+
+NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n{}) "
+HOSTILE = {
+    "zeroblob": "SELECT zeroblob(900000000)",
+    "randomblob": "SELECT randomblob(900000000)",
+    "printf": "SELECT printf('%.*c', 900000000, 'x')",
+    "hex": "SELECT hex(zeroblob(999999))",
+    "wide row": "SELECT " + ", ".join(["randomblob(900000)"] * 190),
+    "wide rows": NUMBERS.format("") + "SELECT " + ", ".join(["zeroblob(99999)"] * 9) + " FROM n",
+    "many rows": NUMBERS.format("") + "SELECT randomblob(900000) FROM n",
+    "no end": NUMBERS.format("") + "SELECT count(*) FROM n",
+    "growing text": "WITH RECURSIVE n(x) AS (SELECT 'xxxxxxxx' UNION ALL SELECT x || x FROM n) "
+    "SELECT max(length(x)) FROM n",
+    "group_concat": NUMBERS.format("") + "SELECT group_concat(x) FROM n",
+    "group_concat, ended": NUMBERS.format(" LIMIT 900000") + "SELECT group_concat(x) FROM n",
+    "json_group_array": NUMBERS.format("") + "SELECT json_group_array(zeroblob(9)) FROM n",
+    "sorted blobs": NUMBERS.format("") + "SELECT randomblob(9000) AS b FROM n ORDER BY b",
+    "distinct blobs": NUMBERS.format("") + "SELECT DISTINCT randomblob(9000) FROM n",
+    "replace": "SELECT replace(replace(hex(zeroblob(400000)), '0', '00'), '0', '0000')",
+    "100-way join": "SELECT * FROM " + ", ".join(f"specs AS s{each}" for each in range(100)),
+    "60-way join": "SELECT count(*) FROM " + ", ".join(f"specs AS s{each}" for each in range(60)),
+    "deep": "SELECT " + "(" * 900 + "1" + ")" * 900,
+    "long sum": "SELECT " + "+".join(["1"] * 5000),
+    "compound": " UNION ALL ".join(["SELECT 1"] * 400),
+    "like": "SELECT '" + "a" * 9000 + "' LIKE '" + "%a" * 4000 + "b'",
+}
+
+
+@pytest.fixture(scope="module")
+def own_server(database: Path) -> Iterator[Server]:
+    """A server whose memory no other test has used."""
+    with serving(database) as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
+    """A hostile statement is answered with a clear error, within 2 s and 512 MB."""
+    start = time.monotonic()
+    answer = httpx.get(
+        f"{own_server.address}/spack-cache.json", params={"sql": HOSTILE[name]}, timeout=30
+    )
+    taken = time.monotonic() - start
+
+    assert answer.status_code == 400, answer.text[:300]
+    assert answer.json()["error"]
+    assert own_server.peak_megabytes() < MEGABYTES
+    # The bound is the promise; the slack is for a machine that is busy with other tests.
+    assert taken < SECONDS * 3
+
+
+def test_hostile_sql_is_told_on_a_page(own_server: Server) -> None:
+    """Who types such SQL into the page reads why it was refused."""
+    for sql in (HOSTILE["zeroblob"], HOSTILE["wide row"], HOSTILE["many rows"]):
+        answer = httpx.get(f"{own_server.address}/spack-cache", params={"sql": sql}, timeout=30)
+        assert "too big" in answer.text or "memory" in answer.text or "larger than" in answer.text
+
+
+def test_a_megabyte_of_sql_is_refused(own_server: Server) -> None:
+    """A statement of one megabyte is refused before anything reads it."""
+    sql = "SELECT 1 -- " + "x" * 1_000_000
+    answer = httpx.get(f"{own_server.address}/spack-cache.json", params={"sql": sql}, timeout=30)
+
+    assert answer.status_code in (400, 414)
+    assert answer.text
+
+
+def test_a_long_address_is_refused(own_server: Server) -> None:
+    """An address that the server can still read, but is far too long, is told so."""
+    answer = httpx.get(f"{own_server.address}/find", params={"q": "x" * 40_000})
+
+    assert answer.status_code == 414
+    assert "longer than" in answer.text
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM specs",
+        "INSERT INTO specs(hash) VALUES ('x')",
+        "DROP TABLE specs",
+        "ATTACH DATABASE '/tmp/x.db' AS x",
+        "PRAGMA hard_heap_limit = 0",
+        "VACUUM INTO '/tmp/x.db'",
+        "WITH x AS (SELECT 1) DELETE FROM specs",
+        "SELECT load_extension('x')",
+    ],
+)
+def test_writes_in_sql_are_refused(own_server: Server, sql: str) -> None:
+    """No statement can write, attach, load code or lift a limit."""
+    answer = httpx.get(f"{own_server.address}/spack-cache.json", params={"sql": sql}, timeout=30)
+
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]
+
+
+def test_the_server_still_answers(own_server: Server) -> None:
+    """After all of that the pages come as before."""
+    for path in ("/", "/package/hdf5", "/spack-cache.json?sql=select+1"):
+        assert httpx.get(own_server.address + path, timeout=30).status_code == 200
