@@ -17,6 +17,7 @@ import yaml
 JSON_KEYS = (b"meta", b"spec_details")
 
 _Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_MAX_DEPTH = 32
 _CONTINUES = frozenset([b" ", b"\t", b"#", b"-", b"]", b"}", b"\r", b"\n"])
 _CLOSED = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
 
@@ -138,9 +139,22 @@ def _read_entry(entry: bytes, line: int) -> list[tuple[str, Any]]:
         raise PageFault(line, f"broken YAML: {said}, expected `key: value`") from None
 
 
+def _require_shallow(entry: bytes) -> None:
+    """Refuse deep nesting, one event at a time: libyaml's loader would end the process."""
+    depth = 0
+    for event in yaml.parse(entry, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _MAX_DEPTH:
+                raise ValueError("nested too deeply")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
 @lru_cache(maxsize=65536)
 def _read_yaml(entry: bytes) -> dict[str, Any]:
     """Read one entry; every scalar stays text, so that `v0.20` and `2025-04-20` mean themselves."""
+    _require_shallow(entry)
     value = yaml.load(entry, Loader=_Loader)
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise ValueError("this is not an entry")

@@ -111,7 +111,7 @@ def detail_faults(value: Any, line: int) -> list[PageFault]:
         faults += _object_faults(item, _DETAIL, where, line)
         spec_hash = dict(item).get("hash") if isinstance(item, Pairs) else None
         if isinstance(spec_hash, str) and not _HASH.fullmatch(spec_hash):
-            said = f"{where}.hash is {_shown(spec_hash)}, expected 32 characters of a-z and 2-7"
+            said = f"{where}.hash is {shown(spec_hash)}, expected 32 characters of a-z and 2-7"
             faults.append(PageFault(line, said))
     hashes = Counter(
         text
@@ -142,6 +142,8 @@ def _object_faults(value: Any, kinds: dict[str, str], where: str, line: int) -> 
             said.append(f"unknown key {where}.{_name(key)}, expected only {', '.join(kinds)}")
         elif not _is(member, kinds[key]):
             said.append(f"{where}.{key} has a wrong type, expected {kinds[key]}")
+        elif isinstance(member, Pairs) and len(dict(member)) < len(member):
+            said.append(f"{where}.{key} names something twice, expected each stack once")
         elif _has_nul(member):
             said.append(f"{where}.{key} holds a NUL character, expected text")
     return [PageFault(line, each) for each in said]
@@ -169,7 +171,7 @@ def _has_nul(value: Any) -> bool:
     return (
         "\0" in value
         if isinstance(value, str)
-        else (isinstance(value, list) and any(_has_nul(each) for each in value))
+        else (isinstance(value, list | tuple) and any(_has_nul(each) for each in value))
     )
 
 
@@ -178,9 +180,9 @@ def _refuse_constant(name: str) -> None:
 
 
 def _name(text: str) -> str:
-    return text if text.isprintable() and len(text) <= 60 else _shown(text)
+    return text if text.isprintable() and len(text) <= 60 else shown(text)
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Return text as it may stand in a message: one line, printable, not long."""
     return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -14,7 +14,7 @@ import msgspec
 
 from .errors import Fault, InputError
 from .front_matter import FrontMatter, PageFault, read_front_matter
-from .page_faults import KEYS, detail_faults, json_faults, key_faults, meta_faults
+from .page_faults import KEYS, detail_faults, json_faults, key_faults, meta_faults, shown
 from .records import Meta, Page, SpecDetail
 from .sources import RawPage
 
@@ -24,6 +24,10 @@ _META_KEYS = len(Meta.__struct_fields__)
 _DETAIL_KEYS = len(SpecDetail.__struct_fields__)
 _HASHES = re.compile(r"(?:[a-z2-7]{32} )*")
 """Spack's DAG hash: 32 characters of lower-case base32 (Spack 1.1 `spec.py`, `util/hash.py`)."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
+_NAMES_HOLD = "at most 100 of A-Z, a-z, 0-9 and _.+-"
+"""Packages and releases are named in links, in folders and on command lines."""
 
 
 def read_pages(raws: Iterable[RawPage | Fault]) -> Iterator[Page | Fault]:
@@ -83,10 +87,17 @@ def _names(front: FrontMatter) -> tuple[str, str]:
     faults = []
     if not isinstance(package, str) or not package:
         faults.append(PageFault(lines["title"], "title is not a package name, expected text"))
+    elif not _NAME.fullmatch(package):
+        message = f"title is {shown(package)}, expected a package name: {_NAMES_HOLD}"
+        faults.append(PageFault(lines["title"], message))
     if layout != "cache":
-        faults.append(PageFault(lines["layout"], f"layout is {layout!r}, expected cache"))
+        said = shown(layout) if isinstance(layout, str) else "no text"
+        faults.append(PageFault(lines["layout"], f"layout is {said}, expected cache"))
     if not _names_release(categories):
         message = "no release in categories, expected [package, RELEASE]"
+        faults.append(PageFault(lines["categories"], message))
+    elif not _NAME.fullmatch(categories[1]):
+        message = f"the release is {shown(categories[1])}, expected a name: {_NAMES_HOLD}"
         faults.append(PageFault(lines["categories"], message))
     if faults:
         raise _Refused(faults)
@@ -110,7 +121,8 @@ def _decode_meta(front: FrontMatter) -> Meta:
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise _Refused(_explain(front, "meta")) from None
     # A key that stands twice would win in silence; each key is followed by `":`.
-    if text.count(b'":') != _META_KEYS + len(meta.num_specs_by_stack):
+    keys = _META_KEYS + len(meta.num_specs_by_stack)
+    if text.count(b'":') != keys or _needs_a_look(text):
         _refuse_if_faulty(front, "meta")
     return meta
 
@@ -128,10 +140,15 @@ def _decode_details(front: FrontMatter) -> tuple[SpecDetail, ...]:
         text.count(b'":') != keys
         or not _HASHES.fullmatch(" ".join([*hashes, ""]))
         or len(set(hashes)) != len(hashes)
-        or b"\\u0000" in text
+        or _needs_a_look(text)
     ):
         _refuse_if_faulty(front, "spec_details")
     return details
+
+
+def _needs_a_look(text: bytes) -> bool:
+    """Whether keys may stand apart from their colons, where they were not counted, or NULs."""
+    return b" :" in text or b"\n" in text or b"\t" in text or b"\r" in text or b"\\u0000" in text
 
 
 def _refuse_if_faulty(front: FrontMatter, key: str) -> None:
