@@ -25,9 +25,12 @@ class Fault:
     message: str
 
     def __str__(self) -> str:
-        """Return `path:line: message`."""
+        """Return `path:line: message`, on one line and without control characters."""
         where = f"{self.path}:{self.line}" if self.line else self.path
-        return f"{where}: {self.message}"
+        text = f"{where}: {self.message}"
+        if text.isprintable():
+            return text
+        return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 class InputError(BuilderError):

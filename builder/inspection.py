@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
+
+from .errors import OutputError
 
 NAME = "spack-cache"
 """The database's name in URLs."""
@@ -31,7 +34,11 @@ def prepare(built: Path, target: Path) -> str:
     inspected = inspect(built)
     inspected[NAME]["file"] = target.name
     text = json.dumps(inspected, indent=1, sort_keys=True)
-    _waiting(target).write_text(text + "\n", encoding="utf-8")
+    try:
+        _waiting(target).write_text(text + "\n", encoding="utf-8")
+    except OSError:
+        _waiting(target).unlink(missing_ok=True)
+        raise
     return str(inspected[NAME]["hash"])
 
 
@@ -64,12 +71,22 @@ def current_inspection(database: Path) -> dict[str, Any]:
 
 
 def publish(target: Path) -> None:
-    """Put the prepared inspect file in its place, after the database took its own."""
-    _waiting(target).replace(inspect_path(target))
+    """Put the prepared inspect file in its place, after the database took its own.
+
+    Raises:
+        OutputError: the place is taken, by a folder for example.
+    """
+    try:
+        _waiting(target).replace(inspect_path(target))
+    except OSError as error:
+        _waiting(target).unlink(missing_ok=True)
+        message = f"cannot be written: {error.strerror}; the database itself is whole"
+        raise OutputError(f"{inspect_path(target)}: {message}") from None
 
 
 def _waiting(target: Path) -> Path:
-    return target.with_name(f".{target.name}.inspect.tmp")
+    # Ends in `.PID.tmp`, as what a killed build left has to: the next build removes it.
+    return target.with_name(f".{target.name}.inspect.{os.getpid()}.tmp")
 
 
 def _sha256(database: Path) -> str:

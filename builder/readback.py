@@ -62,7 +62,7 @@ def page_values(connection: sqlite3.Connection, page_id: int) -> dict[str, Any]:
     for spec_hash, *parts, variants, stacks, size, tarball in connection.execute(
         _LISTINGS, [page_id]
     ):
-        configuration = Configuration(*parts, variant_sets.get(variants, ()))
+        configuration = Configuration._make([*parts, variant_sets.get(variants, ())])
         configurations.append(configuration)
         stack_sets.append(all_stack_sets.get(stacks, ()))
         details.append(_detail(spec_hash, configuration, stack_sets[-1], size, tarball))
@@ -71,7 +71,8 @@ def page_values(connection: sqlite3.Connection, page_id: int) -> dict[str, Any]:
         "SELECT code, declared FROM problems WHERE page = ? AND declared IS NOT NULL", [page_id]
     )
     meta.update({key: json.loads(text) for key, text in declared})
-    return _front_matter(*named, meta, details)
+    package, release = named
+    return _front_matter(package, release, meta, details)
 
 
 def normal_page(page: Page) -> dict[str, Any]:

@@ -7,19 +7,20 @@ label. Hidden files (a name that starts with a dot) are not pages.
 
 from __future__ import annotations
 
-import gzip
 import os
+import stat
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Protocol, cast
+from typing import IO, cast
 
 import zstandard
 
 from .errors import Fault, InputError
+from .tar_streams import Watched, decompressed
 
 DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
 """Bytes. The largest pages known are a few hundred kilobytes."""
@@ -93,8 +94,6 @@ def plan(paths: Iterable[str]) -> list[Unit]:
                 archives[file.shown] = Archive(file.shown)
             else:
                 files[file.shown] = file
-        if not found and not faults:
-            faults.append(Fault(path, 0, "the folder holds no file, expected pages"))
     if faults:
         raise InputError(faults)
     ordered = sorted(files.values(), key=lambda file: (_folder(file.path), file.path, file.shown))
@@ -105,36 +104,50 @@ def plan(paths: Iterable[str]) -> list[Unit]:
 
 def read(unit: Unit, max_page_size: int) -> Iterator[RawPage | Fault]:
     """Yield the pages of a unit, and a fault for whatever cannot be read."""
+    for page in _read(unit, max_page_size):
+        yield page if isinstance(page, Fault) or _is_text(page.path) else _no_text(page.shown)
+
+
+def _read(unit: Unit, max_page_size: int) -> Iterator[RawPage | Fault]:
     if isinstance(unit, tuple):
         for file in unit:
             yield _read_file(file, max_page_size)
         return
     members = _read_zip if unit.shown.lower().endswith(".zip") else _read_tar
+    found = False
     try:
-        yield from members(unit.shown, max_page_size)
+        for page in members(unit.shown, max_page_size):
+            found = True
+            yield page
+        if not found:
+            yield Fault(unit.shown, 0, "the archive holds no file, expected pages")
     except _BROKEN_ARCHIVE as error:
         yield Fault(unit.shown, 0, f"the archive cannot be read to its end: {_reason(error)}")
 
 
 def _below(path: str, faults: list[Fault]) -> list[File]:
     """List the files at or below a path."""
-    if Path(path).is_file():
+    if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for a name that is too long
         return [File(path, Path(path).name)]
-    if not Path(path).is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112 - the same
         faults.append(Fault(path, 0, "no such file or folder, expected pages"))
         return []
+    before = len(faults)
 
     def refuse(error: OSError) -> None:
         faults.append(Fault(str(error.filename), 0, f"cannot be listed: {_reason(error)}"))
 
+    top = path.rstrip(os.sep) or os.sep
     found = []
-    for folder, folders, names in os.walk(path, onerror=refuse):
+    for folder, folders, names in os.walk(top, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             if not name.startswith("."):
                 shown = f"{folder}{os.sep}{name}" if folder != os.sep else f"{os.sep}{name}"
-                label = shown[len(path) :].lstrip(os.sep)
+                label = shown[len(top) :].lstrip(os.sep)
                 found.append(File(shown, label.replace(os.sep, "/")))
+    if not found and len(faults) == before:
+        faults.append(Fault(path, 0, "the folder holds no file, expected pages"))
     return found
 
 
@@ -144,8 +157,12 @@ def _folder(path: str) -> str:
 
 def _read_file(file: File, max_page_size: int) -> RawPage | Fault:
     try:
-        with open(file.shown, "rb", buffering=0) as stream:  # noqa: PTH123 - Path.open is slower
-            size = os.fstat(stream.fileno()).st_size
+        # A pipe would block whoever opens it, but for O_NONBLOCK.
+        with open(file.shown, "rb", buffering=0, opener=_open) as stream:
+            status = os.fstat(stream.fileno())
+            size = status.st_size
+            if not stat.S_ISREG(status.st_mode):
+                return Fault(file.shown, 0, "is a pipe or a device, expected a regular file")
             if size > max_page_size:
                 return _too_large(file.shown, size, max_page_size)
             return RawPage(file.shown, file.path, stream.readall())
@@ -153,9 +170,13 @@ def _read_file(file: File, max_page_size: int) -> RawPage | Fault:
         return Fault(file.shown, 0, f"cannot be read: {_reason(error)}")
 
 
+def _open(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def _read_tar(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
-    with open(shown, "rb") as raw, _decompressed(shown, raw) as stream:  # noqa: PTH123
-        watched = _Watched(stream)
+    with open(shown, "rb") as raw, decompressed(shown, raw) as stream:  # noqa: PTH123
+        watched = Watched(stream)
         with tarfile.open(fileobj=cast(IO[bytes], watched), mode="r|") as tar:
             for member in tar:
                 name = f"{shown}/{member.name}"
@@ -167,7 +188,7 @@ def _read_tar(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
                     yield _too_large(name, member.size, max_page_size)
                 elif (content := tar.extractfile(member)) is not None:
                     yield RawPage(name, member.name, content.read())
-        watched.require_end()
+        watched.require_end(tar.offset)
 
 
 def _read_zip(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
@@ -176,55 +197,12 @@ def _read_zip(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
             name = f"{shown}/{member.filename}"
             if member.is_dir() or _hidden(member.filename):
                 continue
-            if member.file_size > max_page_size:
+            if stat.S_ISLNK(member.external_attr >> 16):
+                yield Fault(name, 0, "is a link or a device, expected a regular file")
+            elif member.file_size > max_page_size:
                 yield _too_large(name, member.file_size, max_page_size)
             else:
                 yield RawPage(name, member.filename, archive.read(member))
-
-
-def _decompressed(shown: str, raw: IO[bytes]) -> _Readable:
-    name = shown.lower()
-    if name.endswith((".gz", ".tgz")):
-        return gzip.GzipFile(fileobj=raw)
-    if name.endswith(".zst"):
-        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-    return raw
-
-
-class _Readable(Protocol):
-    """What the layers of an archive have in common."""
-
-    def read(self, size: int, /) -> bytes: ...
-
-    def __enter__(self) -> Any: ...
-
-    def __exit__(self, *error: Any) -> Any: ...
-
-
-class _Watched:
-    """A stream that remembers its last bytes.
-
-    A tar file ends with two blocks of zeros (POSIX pax, "ustar Interchange Format"); `tarfile`
-    takes a missing end for the end, so a truncated archive would pass for a short one.
-    """
-
-    def __init__(self, stream: _Readable) -> None:
-        self._stream = stream
-        self._tail = b""
-
-    def read(self, size: int) -> bytes:
-        """Read at most `size` bytes."""
-        data = self._stream.read(size)
-        if data:
-            self._tail = (self._tail + data)[-1024:]
-        return data
-
-    def require_end(self) -> None:
-        """Read what is left; raise `tarfile.ReadError` if the archive has no end."""
-        while self.read(1 << 16):
-            pass
-        if len(self._tail) < 1024 or self._tail.strip(b"\0"):
-            raise tarfile.ReadError("it is truncated")
 
 
 def _hidden(name: str) -> bool:
@@ -239,6 +217,19 @@ def _too_large(shown: str, size: int, limit: int) -> Fault:
         0,
         f"the page has {size:,} bytes, expected at most {limit:,} (--max-page-size)",
     )
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_text(shown: str) -> Fault:
+    named = shown.encode(errors="backslashreplace").decode()
+    return Fault(named, 0, "the name is not UTF-8, expected a name that can be written down")
 
 
 def _reason(error: BaseException) -> str:

@@ -1,1 +1,1 @@
-"""Tests: one module per module of the builder; what they share stands in `conftest` and `pagetexts`."""
+"""Tests, one module per module of the builder."""
