@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -117,25 +117,26 @@ async def load(
     clients: int = 1,
     requests: int = 100,
     seconds: float = 5.0,
+    until: Callable[[], bool] = lambda: False,
 ) -> Load:
-    """Ask for the targets in turn until so many requests are made or so much time has passed."""
+    """Ask for the targets in turn, until so many requests are made or so much time has passed."""
     result, started = Load(), time.perf_counter()
     queue = zip(range(requests), cycle(targets), strict=False)
-    deadline = started + seconds
-    workers = [_work(Client(port), queue, deadline, result) for _ in range(clients)]
+
+    def ended() -> bool:
+        return until() or time.perf_counter() > started + seconds
+
+    workers = [_work(Client(port), queue, ended, result) for _ in range(clients)]
     await asyncio.gather(*workers)
     result.seconds = time.perf_counter() - started
     return result
 
 
 async def _work(
-    client: Client,
-    queue: Iterator[tuple[int, str]],
-    deadline: float,
-    result: Load,
+    client: Client, queue: Iterator[tuple[int, str]], ended: Callable[[], bool], result: Load
 ) -> None:
     for _, target in queue:
         result.replies.append(await client.get(target))
-        if time.perf_counter() > deadline:
+        if ended():
             break
     await client.close()

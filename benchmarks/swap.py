@@ -1,0 +1,164 @@
+"""`python -m benchmarks.swap CORPUS`: swap the database under load, and count failed requests.
+
+Real processes: two servers, nginx with its cache in front of them, and `deploy/swap.sh`; only
+systemd's part, to start a server again that ended, is played by a thread for each server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import click
+
+from benchmarks import server
+from benchmarks.client import Client, Load, load
+from benchmarks.measure import run_module
+from benchmarks.nginx import cache_folder, nginx
+from benchmarks.report import Measure, goals_table
+from benchmarks.targets import page_kinds
+
+SWAP = Path(__file__).parent.parent / "deploy" / "swap.sh"
+LOADED = ("home", "package", "spec", "find", "JSON, 100 rows")
+CLIENTS = 8
+BEFORE_AND_AFTER = 2.0
+MOST_REQUESTS = 100_000
+_RESTART = """\
+#!/bin/sh
+# What `systemctl restart` does: return when the old process is gone and a new one runs.
+old=$(cat {folder}/$1.pid)
+kill "$old"
+while kill -0 "$old" 2>/dev/null || [ "$(cat {folder}/$1.pid)" = "$old" ]; do sleep 0.05; done
+"""
+
+
+@click.command()
+@click.argument("corpus", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def main(corpus: Path) -> None:
+    """Publish a database of all of CORPUS over one that lacks its last release."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        last = _build_both(corpus, folder)
+        measures = asyncio.run(_swap(folder, f"/release/{last}"))
+    click.echo(goals_table(measures))
+    if not all(each.met for each in measures):
+        raise SystemExit(1)
+
+
+def _build_both(corpus: Path, folder: Path) -> str:
+    """Build the served and the new database; return the release that only the new one has."""
+    releases = sorted(each for each in (corpus / "_cache").iterdir() if each.is_dir())
+    for output, paths in (("old.db", releases[:-1]), ("new.db", releases)):
+        run_module("builder", ["build", *map(str, paths), "-o", str(folder / output)])
+    (folder / "current.db").symlink_to("old.db")
+    return releases[-1].name
+
+
+async def _swap(folder: Path, only_new: str) -> list[Measure]:
+    ports = [server.free_port(), server.free_port()]
+    targets = list(_targets(folder / "old.db"))
+    with ExitStack() as stack:
+        for port in ports:
+            stack.enter_context(_kept_running(folder, port))
+        front = stack.enter_context(nginx(folder, ports))
+        before = await Client(front).get(only_new)
+        ended = asyncio.Event()
+        task = asyncio.create_task(_load(front, targets, ended))
+        await asyncio.sleep(BEFORE_AND_AFTER)
+        seconds = await _run_swap(folder, ports)
+        after = await Client(front).get(only_new)
+        await asyncio.sleep(BEFORE_AND_AFTER)
+        ended.set()
+        return _measures(await task, seconds, shown=before.status == 404 and after.status == 200)
+
+
+async def _load(port: int, targets: list[str], ended: asyncio.Event) -> Load:
+    return await load(
+        port, targets, clients=CLIENTS, requests=MOST_REQUESTS, seconds=300, until=ended.is_set
+    )
+
+
+def _targets(file: Path) -> Iterator[str]:
+    """Yield pages of all kinds: one half can come from the cache, the other half cannot."""
+    pages = [page for kind in page_kinds(file) if kind.name in LOADED for page in kind.targets]
+    for number in range(MOST_REQUESTS // 2):
+        page = pages[number % len(pages)]
+        yield page
+        yield f"{page}{'&' if '?' in page else '?'}_fresh={number}"
+
+
+async def _run_swap(folder: Path, ports: list[int]) -> float:
+    (folder / "restart").write_text(_RESTART.format(folder=folder))
+    (folder / "restart").chmod(0o755)
+    settings = {
+        "SPACK_CACHE_FOLDER": str(folder),
+        "SPACK_CACHE_PORTS": " ".join(map(str, ports)),
+        "SPACK_CACHE_RESTART": f"{folder}/restart ",
+        "SPACK_CACHE_PROXY_CACHE": str(cache_folder(folder)),
+    }
+    started = time.perf_counter()
+    process = await asyncio.create_subprocess_exec(
+        str(SWAP), str(folder / "new.db"), env={**os.environ, **settings}
+    )
+    if await process.wait():
+        raise click.ClickException(f"{SWAP.name} failed")
+    return time.perf_counter() - started
+
+
+@contextmanager
+def _kept_running(folder: Path, port: int) -> Iterator[None]:
+    """Serve `current.db`, and start the server again whenever it ends (systemd's Restart=)."""
+    wanted = True
+    pid = folder / f"{port}.pid"
+
+    def start() -> subprocess.Popen[bytes]:
+        started = server.start(folder / "current.db", port)
+        pid.with_suffix(".new").write_text(str(started.pid))
+        pid.with_suffix(".new").replace(pid)
+        return started
+
+    process = start()
+
+    def keep() -> None:
+        nonlocal process
+        while wanted:
+            process.wait()
+            if wanted:
+                process = start()
+
+    thread = threading.Thread(target=keep)
+    try:
+        server.wait_until_up(port, process)
+        thread.start()
+        yield
+    finally:
+        wanted = False
+        server.stop(process)
+        if thread.ident:
+            thread.join()
+
+
+def _measures(done: Load, seconds: float, *, shown: bool) -> list[Measure]:
+    cached = sum(reply.cache == "HIT" for reply in done.replies)
+    middle, worst = done.latency()
+    return [
+        Measure("requests", len(done.replies), digits=0),
+        Measure("of them from nginx's cache", 100 * cached / len(done.replies), "%", digits=0),
+        Measure("failed requests", done.failed, "", 0, digits=0),
+        Measure("the swap took", seconds, "s"),
+        Measure("median latency", middle, "ms"),
+        Measure("99th percentile", worst, "ms"),
+        Measure("longest", 1000 * max(reply.seconds for reply in done.replies), "ms", digits=0),
+        Measure("new pages shown afterwards", float(shown), "", 1, at_least=True, digits=0),
+    ]
+
+
+if __name__ == "__main__":
+    main()
