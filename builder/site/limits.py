@@ -12,12 +12,16 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from builder.site.functions import replace_costly
+
 MEGABYTE = 1_000_000
 HEAP_BYTES = 96 * MEGABYTE
 RESULT_BYTES = 16 * MEGABYTE
+# Some functions take time with the square of this: instr() of two such values, half a second.
+VALUE_BYTES = 200_000
 
 LIMITS = {
-    sqlite3.SQLITE_LIMIT_LENGTH: MEGABYTE,
+    sqlite3.SQLITE_LIMIT_LENGTH: VALUE_BYTES,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
     sqlite3.SQLITE_LIMIT_COLUMN: 200,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
@@ -46,6 +50,7 @@ def restrict(conn: sqlite3.Connection) -> None:
     conn.execute("PRAGMA trusted_schema = 0")
     # The heap is shared by all connections of the process; setting it again changes nothing.
     conn.execute(f"PRAGMA hard_heap_limit = {HEAP_BYTES}")
+    replace_costly(conn, VALUE_BYTES)
     conn.row_factory = bounded_rows()
 
 

@@ -57,7 +57,9 @@ _ALL = ("develop", "develop-2025-04-13", "develop-2025-04-20", "v0.23.1")
 _HDF5 = ("build_system=cmake", "~cxx")
 
 BUILDS = (
-    Build("hdf5", "1.14.5", variants=(*_HDF5, "+mpi"), specs=7, releases=_ALL, stacks=("e4s", "hep")),
+    Build(
+        "hdf5", "1.14.5", variants=(*_HDF5, "+mpi"), specs=7, releases=_ALL, stacks=("e4s", "hep")
+    ),
     Build("hdf5", "1.14.5", variants=(*_HDF5, "~mpi"), specs=3),
     Build("hdf5", "1.14.5", "aarch64", variants=(*_HDF5, "+mpi"), specs=2, stacks=("e4s-arm",)),
     Build("hdf5", "1.14.10", "zen3", variants=(*_HDF5, "+mpi"), releases=("develop-2025-04-20",)),

@@ -125,9 +125,7 @@ def test_root_is_never_a_stack(conn: sqlite3.Connection, catalog: Catalog) -> No
     assert all("root" not in row.stacks for row in page.rows)
 
 
-def test_hashes_are_those_of_the_chosen_release(
-    conn: sqlite3.Connection, catalog: Catalog
-) -> None:
+def test_hashes_are_those_of_the_chosen_release(conn: sqlite3.Connection, catalog: Catalog) -> None:
     """A hash offered under a release filter is listed in that release."""
     page = hdf5(conn, catalog, Filters(release="develop-2025-04-20", target="zen3"))
 
@@ -136,9 +134,7 @@ def test_hashes_are_those_of_the_chosen_release(
     ]
 
 
-def test_spec_knows_its_listings_and_siblings(
-    conn: sqlite3.Connection, catalog: Catalog
-) -> None:
+def test_spec_knows_its_listings_and_siblings(conn: sqlite3.Connection, catalog: Catalog) -> None:
     """A spec's page has every release that lists it and every other hash of its configuration."""
     page = load_spec(conn, catalog, spec_hash(MPI))
 
