@@ -78,10 +78,12 @@ def build(
             _index_text(db, numbered)
             clock.stage("full text")
             database.finish(db)
-            clock.stage("index and check")
+            clock.stage("index")
             problems = db.execute("SELECT count(*) FROM problems").fetchone()[0]
         finally:
             db.close()
+        database.verify(temporary)
+        clock.stage("check")
         sha256 = inspection.prepare(temporary, output)
     inspection.publish(output)
     clock.stage("publish")

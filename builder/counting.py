@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 
 from .catalogue import Catalogue
 from .columns import PageEntry
+from .facets import Facet, FacetCounter
 from .numbering import Numbered
 from .releases import release_date
-
-Facet = tuple[int | None, str, str, int, int]
-"""release id or None, facet, value, specs, packages: a row of `facet_counts` without its id."""
 
 
 @dataclass(slots=True)
@@ -29,9 +29,12 @@ class Counts:
     def listed(self, date: str | None) -> None:
         """Note one more release, and its date if it is a snapshot."""
         self.releases += 1
-        if date is not None:
-            self.first_seen = min(self.first_seen or date, date)
-            self.last_seen = max(self.last_seen or date, date)
+        if date is None:
+            return
+        if self.first_seen is None or date < self.first_seen:
+            self.first_seen = date
+        if self.last_seen is None or date > self.last_seen:
+            self.last_seen = date
 
 
 def _counts() -> defaultdict[int, Counts]:
@@ -59,8 +62,9 @@ def count(catalogue: Catalogue, numbered: Numbered) -> Statistics:
     specs = len(numbered.hashes)
     statistics = Statistics([0] * specs, [None] * specs, [None] * specs)
     _count_dates(catalogue, numbered, statistics)
-    _count_releases(catalogue, numbered, statistics)
-    _count_specs(numbered, statistics)
+    facets = FacetCounter(numbered)
+    _count_specs(numbered, statistics, facets)
+    _count_releases(catalogue, numbered, statistics, facets)
     statistics.configuration_releases.sort()
     return statistics
 
@@ -79,41 +83,33 @@ def _count_dates(catalogue: Catalogue, numbered: Numbered, statistics: Statistic
                     first[spec - 1] = date
 
 
-def _count_releases(catalogue: Catalogue, numbered: Numbered, statistics: Statistics) -> None:
-    dictionaries = numbered.dictionaries
-    facets = _FacetCounter(numbered)
-    release, date = 0, None
-    for page in numbered.pages:
-        if dictionaries.releases[page.release] != release:
-            _count_stack_releases(facets, numbered, statistics)
-            statistics.facets += facets.rows(release)
-            release, date = dictionaries.releases[page.release], release_date(page.release)
-        package = dictionaries.packages[page.package]
-        configurations = Counter(_ids(numbered.configuration_id, catalogue.configuration, page))
-        facets.add(
-            package, configurations, Counter(_ids(numbered.stack_set_id, catalogue.stacks, page))
-        )
-        statistics.package_counts[package].listed(date)
-        statistics.release_counts[release].packages += 1
-        statistics.release_counts[release].specs += page.spec_count
-        for configuration, specs in configurations.items():
-            statistics.configuration_counts[configuration].listed(date)
-            statistics.configuration_releases.append((configuration, release, specs))
-    _count_stack_releases(facets, numbered, statistics)
-    statistics.facets += facets.rows(release)
-
-
-def _count_stack_releases(
-    facets: _FacetCounter, numbered: Numbered, statistics: Statistics
+def _count_releases(
+    catalogue: Catalogue, numbered: Numbered, statistics: Statistics, facets: FacetCounter
 ) -> None:
-    for stack in facets.values("stacks"):
-        statistics.stack_counts[numbered.dictionaries.stacks[stack]].releases += 1
+    dictionaries = numbered.dictionaries
+    for name, pages in groupby(numbered.pages, key=attrgetter("release")):
+        release, date = dictionaries.releases[name], release_date(name)
+        counts = statistics.release_counts[release]
+        for page in pages:
+            package = dictionaries.packages[page.package]
+            configurations = Counter(_ids(numbered.configuration_id, catalogue.configuration, page))
+            facets.add(configurations, Counter(_ids(numbered.stack_set_id, catalogue.stacks, page)))
+            statistics.package_counts[package].listed(date)
+            counts.packages += 1
+            counts.specs += page.spec_count
+            for configuration, specs in configurations.items():
+                statistics.configuration_counts[configuration].listed(date)
+                statistics.configuration_releases.append((configuration, release, specs))
+        rows = facets.take(release)
+        for _, facet, value, *_ in rows:
+            if facet == "stacks":
+                statistics.stack_counts[dictionaries.stacks[value]].releases += 1
+        statistics.facets += rows
 
 
-def _count_specs(numbered: Numbered, statistics: Statistics) -> None:
+def _count_specs(numbered: Numbered, statistics: Statistics, facets: FacetCounter) -> None:
     """Count each spec once, whatever the number of its releases."""
     dictionaries = numbered.dictionaries
-    facets = _FacetCounter(numbered)
     pairs = Counter(zip(numbered.spec_configuration, numbered.spec_stacks, strict=True))
     by_package: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for (configuration, stack_set), specs in pairs.items():
@@ -124,14 +120,14 @@ def _count_specs(numbered: Numbered, statistics: Statistics) -> None:
         for configuration, stack_set, specs in members:
             configurations[configuration] += specs
             stack_sets[stack_set] += specs
-        facets.add(package, configurations, stack_sets)
+        facets.add(configurations, stack_sets)
         statistics.package_counts[package].specs = configurations.total()
     for configuration, _, specs in _flat(by_package):
         statistics.configuration_counts[configuration].specs += specs
     for each in numbered.configurations:
         statistics.package_counts[dictionaries.packages[each.package]].configurations += 1
     _count_stacks(numbered, statistics, _flat(by_package))
-    statistics.facets[:0] = facets.rows(None)
+    statistics.facets += facets.take(None)
 
 
 def _count_stacks(
@@ -150,44 +146,6 @@ def _count_stacks(
 def _flat(members: dict[int, list[tuple[int, int, int]]]) -> Iterator[tuple[int, int, int]]:
     for each in members.values():
         yield from each
-
-
-class _FacetCounter:
-    """Counts specs and packages by facet value, package by package."""
-
-    def __init__(self, numbered: Numbered) -> None:
-        self._configurations = numbered.configurations
-        self._stack_sets = {at: names for names, at in numbered.dictionaries.stack_sets.items()}
-        self._specs: Counter[tuple[str, str]] = Counter()
-        self._packages: Counter[tuple[str, str]] = Counter()
-
-    def add(self, package: int, configurations: Counter[int], stack_sets: Counter[int]) -> None:
-        counts: Counter[tuple[str, str]] = Counter()
-        for at, specs in configurations.items():
-            each = self._configurations[at - 1]
-            counts["versions", each.version] += specs
-            counts["compilers", each.compiler] += specs
-            counts["oss", each.os] += specs
-            counts["platforms", each.platform] += specs
-            counts["targets", each.target] += specs
-        for at, specs in stack_sets.items():
-            for stack in self._stack_sets[at]:
-                counts["stacks", stack] += specs
-        self._specs.update(counts)
-        self._packages.update(counts.keys())
-
-    def values(self, facet: str) -> list[str]:
-        return sorted(value for name, value in self._specs if name == facet)
-
-    def rows(self, release: int | None) -> list[Facet]:
-        """Return the counts, sorted, and start anew."""
-        rows = [
-            (release, facet, value, specs, self._packages[facet, value])
-            for (facet, value), specs in sorted(self._specs.items())
-        ]
-        self._specs.clear()
-        self._packages.clear()
-        return rows
 
 
 def _ids(ids: list[int], numbers: Iterable[int], page: PageEntry) -> Iterator[int]:

@@ -7,9 +7,11 @@ sqlite-utils writes the statements that create tables; this module adds what it 
 
 from __future__ import annotations
 
+import glob
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,12 +64,11 @@ def index_text(db: sqlite_utils.Database, table: str, tokens: Iterable[tuple[int
 
 
 def finish(db: sqlite_utils.Database) -> None:
-    """Create indexes and views, end the transaction, and check the whole file.
-
-    Raises:
-        OutputError: SQLite finds a broken foreign key or a damaged page.
-    """
+    """Create indexes and views, and end the transaction."""
     for table in schema.TABLES:
+        for columns in table.unique:
+            name = f"unique_{table.name}_{'_'.join(columns)}"
+            db.table(table.name).create_index(columns, index_name=name, unique=True)
         for columns in table.indexes:
             name = f"idx_{table.name}_{'_'.join(columns)}"
             db.table(table.name).create_index(columns, index_name=name)
@@ -75,8 +76,24 @@ def finish(db: sqlite_utils.Database) -> None:
         db.create_view(name, sql)
     db.execute("ANALYZE")
     db.execute("COMMIT")
-    broken = db.execute("PRAGMA foreign_key_check").fetchmany(3)
-    found = db.execute("PRAGMA integrity_check(3)").fetchall()
+
+
+def verify(path: Path) -> None:
+    """Have SQLite check a finished file, both checks at once: each reads all of it.
+
+    Raises:
+        OutputError: SQLite finds a broken foreign key or a damaged page.
+    """
+
+    def ask(pragma: str) -> list[tuple[Any, ...]]:
+        connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
+        try:
+            return connection.execute(f"PRAGMA {pragma}").fetchmany(3)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        broken, found = pool.map(ask, ("foreign_key_check", "integrity_check(3)"))
     if broken or found != [("ok",)]:
         raise OutputError(f"the built database is damaged, nothing was replaced: {broken} {found}")
 
@@ -92,7 +109,7 @@ def replacing(target: Path) -> Iterator[Path]:
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        for left_over in target.parent.glob(f".{target.name}.*.tmp"):
+        for left_over in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
             if not _is_running(left_over):
                 left_over.unlink(missing_ok=True)
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -105,7 +122,7 @@ def replacing(target: Path) -> Iterator[Path]:
         _sync(temporary)
         temporary.replace(target)
         _sync(target.parent)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.OperationalError) as error:
         raise _cannot_write(target, error) from error
     finally:
         temporary.unlink(missing_ok=True)
@@ -126,9 +143,6 @@ def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:
     )
     without_rowid = " WITHOUT ROWID" if table.without_rowid else ""
     db.execute(sql.rstrip().rstrip(";") + without_rowid)
-    for columns in table.unique:
-        name = f"unique_{table.name}_{'_'.join(columns)}"
-        db.table(table.name).create_index(columns, index_name=name, unique=True)
 
 
 def _is_running(left_over: Path) -> bool:

@@ -143,7 +143,7 @@ TABLES: tuple[Table, ...] = (
         (_to("variant", "variants"), _text("value")),
         primary_key=("variant", "value"),
     ),
-    Table("variant_sets", (_id(), _text("text")), unique=(("text",),)),
+    Table("variant_sets", (_id(), _text("text"))),
     Table(
         "variant_set_members",
         (_to("variant_set", "variant_sets"), _to("variant", "variants")),
@@ -186,9 +186,13 @@ TABLES: tuple[Table, ...] = (
             *_SEEN,
         ),
         unique=(("hash",),),
-        indexes=(("configuration",), ("stacks",)),
+        indexes=(("configuration",),),
     ),
-    Table("tarball_prefixes", (_id(), _text("url"), Column("is_whole")), unique=(("url",),)),
+    Table(
+        "tarball_prefixes",
+        (_id(), _text("url"), Column("is_whole")),
+        unique=(("url", "is_whole"),),
+    ),
     Table(
         "listings",
         (
@@ -198,8 +202,9 @@ TABLES: tuple[Table, ...] = (
             _text("size"),
             _to("tarball", "tarball_prefixes", nullable=True),
         ),
+        # No index on spec: there are few releases, so SQLite skips through the key (SQLite docs,
+        # "Skip-Scan Optimization"), and an index would be a seventh of the whole file.
         primary_key=("release", "spec"),
-        indexes=(("spec",),),
     ),
     Table(
         "listing_configurations",
@@ -219,7 +224,6 @@ TABLES: tuple[Table, ...] = (
             Column("spec_count"),
         ),
         primary_key=("configuration", "release"),
-        indexes=(("release",),),
     ),
     Table(
         "configuration_stacks",
@@ -255,7 +259,7 @@ TABLES: tuple[Table, ...] = (
             Column("spec_count"),
             Column("package_count"),
         ),
-        indexes=(("release", "facet"), ("facet",)),
+        indexes=(("release", "facet"),),
     ),
     Table(
         "problems",
