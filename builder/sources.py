@@ -7,6 +7,7 @@ label. Hidden files (a name that starts with a dot) are not pages.
 
 from __future__ import annotations
 
+import lzma
 import os
 import stat
 import tarfile
@@ -39,6 +40,8 @@ _BROKEN_ARCHIVE = (
     OSError,
     NotImplementedError,
     RuntimeError,
+    lzma.LZMAError,
+    UnicodeDecodeError,
 )
 
 

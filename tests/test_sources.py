@@ -166,6 +166,27 @@ def test_damaged_archives_never_raise(
     assert all(isinstance(each, RawPage | Fault) for each in found)
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_file_damaged_in_its_data_is_told(method: int, tmp_path: Path) -> None:
+    """Every method of compression has its own way to fail."""
+    path = tmp_path / "pages.zip"
+    with zipfile.ZipFile(path, "w", method) as archive_file:
+        archive_file.writestr("a.md", os.urandom(3000))
+    damaged = bytearray(path.read_bytes())
+    damaged[60:600] = b"\xff" * 540
+    path.write_bytes(damaged)
+    (found,) = read_all([str(path)])
+    assert "pages.zip: the archive cannot be read to its end: " in str(found)
+
+
+def test_a_zip_member_whose_name_is_no_text_is_told(tmp_path: Path) -> None:
+    """The name claims to be UTF-8 and is not."""
+    path = tmp_path / "pages.zip"
+    path.write_bytes(pack({"é.md": b"x"}, ".zip").replace("é".encode(), b"\xff\xff"))
+    (found,) = read_all([str(path)])
+    assert "pages.zip: the archive cannot be read to its end: " in str(found)
+
+
 def test_a_damaged_header_does_not_hide_what_follows(tmp_path: Path) -> None:
     """The second header is broken: `tarfile` would stop there as if it were the end."""
     whole = bytearray(pack({"a.md": b"one", "b.md": b"two"}, ".tar"))
