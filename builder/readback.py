@@ -20,7 +20,7 @@ from .records import Configuration, Page
 
 _LISTINGS = """
 SELECT specs.hash, packages.name, versions.name, compilers.name, operating_systems.name,
-  platforms.name, targets.name, configurations.variants, listings.stacks, listings.size,
+  platforms.name, targets.name, configurations.variants, listings.stacks, coalesce(listings.size, '-'),
   build_listings.tarball
 FROM pages
 JOIN releases ON releases.id = pages.release

@@ -24,6 +24,9 @@ from .spack.versions import newest_version
 ROOT = "root"
 """The top-level index that lists everything: kept, and never shown as a stack."""
 
+UNKNOWN_SIZE = "-"
+"""What pages print where they do not know a size; NULL in the table."""
+
 Rows = Iterable[tuple[Any, ...]]
 
 
@@ -164,7 +167,8 @@ def _listing_rows(catalogue: Catalogue, numbered: Numbered) -> Iterator[tuple[st
 
 
 def _listings(catalogue: Catalogue, numbered: Numbered, tarball_id: list[int | None]) -> Rows:
-    sizes, releases = catalogue.sizes, numbered.dictionaries.releases
+    sizes = [None if size == UNKNOWN_SIZE else size for size in catalogue.sizes]
+    releases = numbered.dictionaries.releases
     for page in numbered.pages:
         at = _slice(page)
         release = releases[page.release]

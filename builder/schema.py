@@ -199,7 +199,7 @@ TABLES: tuple[Table, ...] = (
             _to("release", "releases"),
             _to("spec", "specs"),
             _to("stacks", "stack_sets"),
-            _text("size"),
+            _text("size", nullable=True),
             _to("tarball", "tarball_prefixes", nullable=True),
         ),
         # No index on spec: there are few releases, so SQLite skips through the key (SQLite docs,
@@ -247,7 +247,6 @@ TABLES: tuple[Table, ...] = (
             Column("spec_count"),
         ),
         unique=(("release", "package"),),
-        indexes=(("package",),),
     ),
     Table(
         "facet_counts",
@@ -342,7 +341,7 @@ SELECT
   specs.hash,
 {_BUILD_COLUMNS},
   stack_sets.stacks,
-  listings.size,
+  coalesce(listings.size, '-') AS size,
   {_TARBALL}
 FROM listings
 JOIN releases ON releases.id = listings.release
