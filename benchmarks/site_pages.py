@@ -24,10 +24,16 @@ import click
 import httpx
 
 BASELINE = "/-/versions.json"
-CHROMIUM_FLAGS = (
-    "--no-sandbox --headless --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--headless",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 LARGEST = "SELECT name FROM packages ORDER BY configuration_count DESC, name LIMIT 1"
 MIDDLE = """
 SELECT name FROM packages ORDER BY spec_count DESC, name

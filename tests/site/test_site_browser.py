@@ -15,10 +15,16 @@ from tests.site.test_site_pages import MPI
 
 pytestmark = pytest.mark.slow
 
-FLAGS = (
-    "--no-sandbox --headless --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--no-sandbox",
+    "--headless",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 WIDE, NARROW = {"width": 1400, "height": 1000}, {"width": 390, "height": 844}
 OWN = (
     "/",
@@ -88,7 +94,7 @@ VISITORS = pytest.mark.parametrize(
 
 @VISITORS
 def test_from_search_to_a_hash(visit: Visit) -> None:
-    """Search, package, filter, spec: the main path works at both widths, with scripts or without."""
+    """Search, package, filter, spec: the main path works everywhere, with scripts or without."""
     page = visit.page
     page.goto("/")
     page.get_by_label("Package, hash or spec").fill("hdf5")
@@ -214,7 +220,7 @@ def test_hostile_values_are_text(visit: Visit) -> None:
     indirect=True,
 )
 def test_everyone_can_read_it(visit: Visit) -> None:
-    """axe finds nothing serious on any page of ours, in light and dark, wide and narrow."""
+    """Axe finds nothing serious on any page of ours, in light and dark, wide and narrow."""
     found = []
     for path in OWN:
         visit.page.goto(path)
