@@ -167,6 +167,8 @@ def _sync(path: Path) -> None:
 
 def _cannot_write(target: Path, error: Exception) -> OutputError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if isinstance(error, FileExistsError):
+        reason = f"{target.parent} is no folder"
     return OutputError(
         f"{target}: cannot be written: {reason}; free space or choose another place with -o. "
         "The old file, if there was one, is untouched."

@@ -20,8 +20,8 @@ from .records import Configuration, Page
 
 _LISTINGS = """
 SELECT specs.hash, packages.name, versions.name, compilers.name, operating_systems.name,
-  platforms.name, targets.name, configurations.variants, listings.stacks, coalesce(listings.size, '-'),
-  build_listings.tarball
+  platforms.name, targets.name, configurations.variants, listings.stacks,
+  build_listings.size, build_listings.tarball
 FROM pages
 JOIN releases ON releases.id = pages.release
 JOIN packages ON packages.id = pages.package
