@@ -1,8 +1,8 @@
 """SQL functions that one call can keep busy for minutes, replaced by ones that refuse to.
 
-SQLite's time limit acts between the steps of a statement, and a call is one step:
-`printf('%.*c', 900000000, 'x')` runs for seconds and `trim` with two long arguments for minutes.
-The replacements refuse such arguments and hand all others to SQLite's own functions.
+SQLite's time limit is looked at once in a thousand steps of a statement, and a call is one step:
+`printf('%.*c', 900000000, 'x')` runs for seconds, `trim` with two long arguments for minutes, and
+`instr` and `replace` take time with the product of two lengths. The replacements refuse such arguments and hand all others to SQLite's own functions.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from collections.abc import Callable
 
 Value = str | bytes | int | float | None
 
-LONGEST_TRIMMED = 1_000
+LARGEST_PRODUCT = 20_000_000
 MOST_ARGUMENTS = 100
 
 _WIDE = re.compile(r"%[^%a-zA-Z]*(?:\*|[0-9]{5})")
 _FORMATS = {
     count: "SELECT printf(" + ", ".join("?" * count) + ")" for count in range(1, MOST_ARGUMENTS)
 }
-_TRIMS = {
-    "trim": "SELECT trim(?, ?)",
-    "ltrim": "SELECT ltrim(?, ?)",
-    "rtrim": "SELECT rtrim(?, ?)",
+_SEARCHES = {
+    "trim": (2, "SELECT trim(?, ?)"),
+    "ltrim": (2, "SELECT ltrim(?, ?)"),
+    "rtrim": (2, "SELECT rtrim(?, ?)"),
+    "instr": (2, "SELECT instr(?, ?)"),
+    "replace": (3, "SELECT replace(?, ?, ?)"),
 }
 
 
@@ -35,8 +37,8 @@ def replace_costly(conn: sqlite3.Connection, longest: int) -> None:
     formatted = _formatted(originals, too_big)
     for name in ("printf", "format"):
         conn.create_function(name, -1, formatted, deterministic=True)
-    for name, sql in _TRIMS.items():
-        conn.create_function(name, 2, _trimmed(originals, sql, too_big), deterministic=True)
+    for name, (count, sql) in _SEARCHES.items():
+        conn.create_function(name, count, _searched(originals, sql, too_big), deterministic=True)
 
 
 def _formatted(originals: sqlite3.Connection, too_big: str) -> Callable[..., Value]:
@@ -52,11 +54,15 @@ def _formatted(originals: sqlite3.Connection, too_big: str) -> Callable[..., Val
     return call
 
 
-def _trimmed(originals: sqlite3.Connection, sql: str, too_big: str) -> Callable[..., Value]:
-    def call(value: Value, characters: Value) -> Value:
-        if isinstance(characters, str | bytes) and len(characters) > LONGEST_TRIMMED:
+def _searched(originals: sqlite3.Connection, sql: str, too_big: str) -> Callable[..., Value]:
+    def call(*values: Value) -> Value:
+        if _length(values[0]) * _length(values[1]) > LARGEST_PRODUCT:
             return too_big
-        result: Value = originals.execute(sql, (value, characters)).fetchone()[0]
+        result: Value = originals.execute(sql, values).fetchone()[0]
         return result
 
     return call
+
+
+def _length(value: Value) -> int:
+    return len(value) if isinstance(value, str | bytes) else 0

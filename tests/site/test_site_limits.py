@@ -113,6 +113,9 @@ def test_a_long_address_is_refused(own_server: Server) -> None:
         ("SELECT format('%%')", "%"),
         ("SELECT trim('xxaxx', 'x')", "a"),
         ("SELECT rtrim(15, 5)", "1"),
+        ("SELECT instr('gcc@13', '@')", 4),
+        ("SELECT replace('a-b', '-', '_')", "a_b"),
+        ("SELECT replace(NULL, 'a', 'b')", None),
         ("SELECT trim(NULL, 'x')", None),
     ],
 )
