@@ -1,0 +1,365 @@
+"""builder.build: the same pages give the same bytes, and a kill never leaves half a file."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from builder import sources
+from builder.build import build, check
+from builder.errors import InputError, OutputError
+from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec, write
+
+RELEASES = ["develop", "v0.23.1", "develop-2025-04-20", "develop-2025-07-13"]
+
+
+def many_pages() -> dict[str, bytes]:
+    """Return pages that share specs, configurations and stacks in several releases."""
+    chance = random.Random(7)
+    pages = {}
+    for release in RELEASES:
+        for number in range(6):
+            package = f"pkg-{number}"
+            specs = [
+                spec(
+                    number * 100 + chance.randrange(40),
+                    target=chance.choice(["zen3", "x86_64_v3"]),
+                    stacks=chance.sample(["a", "b", "c", "root"], 2),
+                    versions=[chance.choice(["1.0", "1.10", "1.9"])],
+                )
+                for _ in range(4)
+            ]
+            unique = {each["hash"]: each for each in specs}
+            pages[f"{release}/{package}"] = page(package, release, unique.values())
+    return pages
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of pages, one folder in it per release and package."""
+    for name, data in many_pages().items():
+        write(tmp_path / "pages" / name, specs=data)
+    return tmp_path / "pages"
+
+
+def digest(path: Path) -> str:
+    """Return the sha256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def built(output: Path, *paths: Path | str, jobs: int = 1) -> bytes:
+    """Build and return the bytes of the file."""
+    build(map(str, paths), output, jobs=jobs)
+    return output.read_bytes()
+
+
+def test_two_builds_are_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    """Nothing of the time or the place of a build goes into the file."""
+    assert built(tmp_path / "one.db", folder) == built(tmp_path / "two" / "other.db", folder)
+
+
+def test_file_times_do_not_matter(folder: Path, tmp_path: Path) -> None:
+    """The same pages, touched, are the same bytes."""
+    first = built(tmp_path / "x.db", folder)
+    for number, path in enumerate(folder.rglob("*.md")):
+        os.utime(path, (number, number))
+    assert built(tmp_path / "x.db", folder) == first
+
+
+def test_the_order_of_paths_does_not_matter(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders in any order, divided in any way, give the same bytes."""
+    releases = sorted(folder.iterdir())
+    first = built(tmp_path / "x.db", *releases)
+    chance = random.Random(1)
+    for files_per_unit in (1, 3, 5):
+        monkeypatch.setattr(sources, "FILES_PER_UNIT", files_per_unit)
+        chance.shuffle(releases)
+        assert built(tmp_path / "x.db", *releases) == first
+
+
+def test_the_order_on_disk_does_not_matter(folder: Path, tmp_path: Path) -> None:
+    """A folder that was filled in another order gives the same bytes."""
+    names = list(many_pages().items())
+    random.Random(2).shuffle(names)
+    for name, data in names:
+        write(tmp_path / "again" / name, specs=data)
+    assert built(tmp_path / "x.db", tmp_path / "again") == built(tmp_path / "y.db", folder)
+
+
+def test_files_give_what_their_folder_gives(tmp_path: Path) -> None:
+    """A list of files with the same names below what was named gives the same bytes."""
+    flat = write(
+        tmp_path / "flat", **{name.replace("/", "."): x for name, x in many_pages().items()}
+    )
+    files = sorted(flat.iterdir(), reverse=True)
+    assert built(tmp_path / "x.db", *files) == built(tmp_path / "y.db", flat)
+
+
+def packed(suffix: str, folder: Path) -> bytes:
+    """Return an archive of a folder's files, in no particular order."""
+    stream = io.BytesIO()
+    files = [*folder.rglob("*.md")]
+    random.Random(3).shuffle(files)
+    if suffix == ".zip":
+        with zipfile.ZipFile(stream, "w") as archive:
+            for each in files:
+                archive.write(each, each.relative_to(folder))
+        return stream.getvalue()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        for each in files:
+            tar.add(each, each.relative_to(folder).as_posix())
+    if suffix == ".tar.gz":
+        return gzip.compress(stream.getvalue())
+    return zstandard.compress(stream.getvalue()) if suffix == ".tar.zst" else stream.getvalue()
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.zst", ".zip"])
+def test_archives_give_what_their_folder_gives(suffix: str, folder: Path, tmp_path: Path) -> None:
+    """An archive whose members have the same names gives the same bytes."""
+    path = tmp_path / f"pages{suffix}"
+    path.write_bytes(packed(suffix, folder))
+    assert built(tmp_path / "x.db", path) == built(tmp_path / "y.db", folder)
+
+
+@pytest.mark.slow
+def test_the_number_of_jobs_does_not_matter(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One, two or four processes give the same bytes."""
+    monkeypatch.setattr(sources, "FILES_PER_UNIT", 5)
+    first = built(tmp_path / "x.db", folder)
+    for jobs in (2, 4):
+        assert built(tmp_path / "x.db", folder, jobs=jobs) == first
+
+
+@pytest.mark.slow
+def test_the_seed_of_hashes_does_not_matter(folder: Path, tmp_path: Path) -> None:
+    """Sets come in another order in each process; the bytes are the same."""
+    digests = set()
+    for seed in ("0", "1", "2"):
+        command = [sys.executable, "-m", "builder", "build", str(folder), "-o", "x.db"]
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path.cwd())}
+        subprocess.run(command, check=True, cwd=tmp_path, env=environment, capture_output=True)
+        digests.add(digest(tmp_path / "x.db"))
+    assert digests == {digest_of(built(tmp_path / "y.db", folder))}
+
+
+def digest_of(data: bytes) -> str:
+    """Return the sha256 of bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def test_another_page_gives_other_bytes(folder: Path, tmp_path: Path) -> None:
+    """The comparison of bytes can fail."""
+    first = built(tmp_path / "x.db", folder)
+    write(folder / "new", specs=page("new-one"))
+    assert built(tmp_path / "x.db", folder) != first
+
+
+def test_the_report_counts_what_the_file_holds(folder: Path, tmp_path: Path) -> None:
+    """Every number of the report is that of a table."""
+    output = tmp_path / "x.db"
+    report = build([str(folder)], output)
+    connection = sqlite3.connect(output)
+    for table in ("pages", "listings", "specs", "configurations", "packages", "releases"):
+        counted = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        assert getattr(report, table) == counted, table
+    problems = connection.execute("SELECT count(*) FROM problems").fetchone()[0]
+    connection.close()
+    assert report.problems == problems
+    assert report.bytes_read == sum(path.stat().st_size for path in folder.rglob("*.md"))
+    assert (report.file_size, report.sha256) == (output.stat().st_size, digest(output))
+
+
+def test_progress_is_told_unit_by_unit(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last call says that all is read."""
+    monkeypatch.setattr(sources, "FILES_PER_UNIT", 10)
+    calls: list[tuple[int, int]] = []
+    build([str(folder)], tmp_path / "x.db", progress=lambda *call: calls.append(call))
+    assert calls == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_check_finds_problems_and_faults(tmp_path: Path) -> None:
+    """Both at once, without writing anything."""
+    write(tmp_path, a=page(meta={"num_specs": 3}), b=b"nothing")
+    faults, problems = check([str(tmp_path)])
+    assert [str(each).replace(f"{tmp_path}/", "") for each in faults] == [
+        "b.md:1: no front matter, expected --- on the first line"
+    ]
+    assert [each.message for each in problems] == ["meta declares num_specs 3, the page lists 1"]
+    assert {each.name for each in tmp_path.iterdir()} == {"a.md", "b.md"}
+
+
+def test_a_refused_build_raises_and_leaves_nothing(tmp_path: Path) -> None:
+    """No file, no temporary file."""
+    folder = write(tmp_path / "pages", a=b"nothing")
+    with pytest.raises(InputError):
+        build([str(folder)], tmp_path / "x.db")
+    assert [each.name for each in tmp_path.iterdir()] == ["pages"]
+
+
+def test_a_damaged_result_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken foreign key keeps the old file in its place."""
+    monkeypatch.setattr("builder.rows._page_rows", lambda *_: [(1, 99, 99, "x", "x", "A", 1)])
+    output = tmp_path / "x.db"
+    output.write_bytes(b"old")
+    with pytest.raises(OutputError, match="damaged, nothing was replaced"):
+        build([str(SAMPLES)], output)
+    assert output.read_bytes() == b"old"
+    assert [*tmp_path.iterdir()] == [output]
+
+
+def children(pid: int) -> set[int]:
+    """Return the processes that a process started."""
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    return {int(each) for each in found.stdout.split()}
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process lives and is no zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def whole(path: Path) -> bool:
+    """Whether SQLite finds nothing wrong with a file."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    checked = connection.execute("PRAGMA integrity_check").fetchall()
+    broken = connection.execute("PRAGMA foreign_key_check").fetchall()
+    connection.close()
+    return checked == [("ok",)] and not broken
+
+
+@pytest.fixture
+def build_process(folder: Path) -> Iterator[list[str]]:
+    """The command of a real build of a folder, with two worker processes."""
+    program = (
+        "import sys; from builder import sources; sources.FILES_PER_UNIT = 4; "
+        "from builder.cli import main; main()"
+    )
+    yield [sys.executable, "-c", program, "build", str(folder), "--jobs", "2"]
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_moment_leaves_a_whole_file(
+    build_process: list[str], folder: Path, tmp_path: Path
+) -> None:
+    """SIGKILL 20 times, spread over a build: the old file or the new one, and no litter at last."""
+    output = tmp_path / "out" / "x.db"
+    old = digest_of(built(output, SAMPLES))
+    new = digest_of(built(tmp_path / "new.db", folder))
+    command = [*build_process, "-o", str(output)]
+    start = time.monotonic()
+    subprocess.run(
+        [*build_process, "-o", str(tmp_path / "once.db")], check=True, stdout=subprocess.DEVNULL
+    )
+    length = time.monotonic() - start
+    chance = random.Random()
+    killed, met = 0, set()
+    while killed < 20:
+        built(output, SAMPLES)
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
+            # From half way on most of the time: Python's own start takes long.
+            time.sleep(length * chance.uniform(0.4 if killed % 3 else 0.0, 1.05))
+            if running.poll() is None:
+                killed += 1
+            else:
+                length *= 0.9
+            running.send_signal(signal.SIGKILL)
+        found = digest(output)
+        assert found in (old, new)
+        assert whole(output)
+        met.add(found)
+    assert old in met
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert digest(output) == new
+    assert {each.name for each in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "builder.database.create",
+        "builder.database.insert",
+        "builder.database.index_text",
+        "builder.database.finish",
+        "builder.inspection.prepare",
+        "builder.inspection.publish",
+    ],
+)
+def test_a_kill_at_each_stage_leaves_a_whole_file(
+    moment: str, folder: Path, tmp_path: Path
+) -> None:
+    """SIGKILL just after each step of writing."""
+    output = tmp_path / "out" / "x.db"
+    old = digest_of(built(output, SAMPLES))
+    new = digest_of(built(tmp_path / "new.db", folder))
+    module, _, function = moment.rpartition(".")
+    program = (
+        f"import os, signal, {module} as module\n"
+        f"step = module.{function}\n"
+        "def killed(*a, **k):\n"
+        "    step(*a, **k); os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"module.{function} = killed\n"
+        "from builder.cli import main; main()\n"
+    )
+    command = [sys.executable, "-c", program, "build", str(folder), "-o", str(output)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert digest(output) == (new if function == "publish" else old)
+    assert whole(output)
+    assert built(output, folder) == (tmp_path / "new.db").read_bytes()
+    assert {each.name for each in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
+
+
+@pytest.mark.slow
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    """When the build is killed, no worker waits for ever."""
+    program = (
+        "import time\n"
+        "from builder import workers\n"
+        "from builder.sources import Archive\n"
+        "def nap(unit, max_page_size): time.sleep(600)\n"
+        "workers.read_unit = nap\n"
+        "print('ready', flush=True)\n"
+        "list(workers.read_units([Archive('a'), Archive('b')], 2, 1))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        deadline = time.monotonic() + 30
+        while len(workers := children(running.pid)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGKILL)
+    assert len(workers) >= 2
+    while any(map(is_running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, workers))
+
+
+def test_samples_of_every_era_build_together(tmp_path: Path) -> None:
+    """Eras A, B and C meet in one file, without a problem."""
+    report = build([str(SAMPLES), str(MORE_SAMPLES)], tmp_path / "x.db")
+    assert (report.pages, report.problems) == (8, 0)
