@@ -2,7 +2,8 @@
 
 SQLite's time limit is looked at once in a thousand steps of a statement, and a call is one step:
 `printf('%.*c', 900000000, 'x')` runs for seconds, `trim` with two long arguments for minutes, and
-`instr` and `replace` take time with the product of two lengths. The replacements refuse such arguments and hand all others to SQLite's own functions.
+`instr` and `replace` take time with the product of two lengths. The replacements refuse such
+arguments and hand all others to SQLite's own functions.
 """
 
 from __future__ import annotations

@@ -47,7 +47,6 @@ def restrict(conn: sqlite3.Connection) -> None:
     for limit, value in LIMITS.items():
         conn.setlimit(limit, value)
     conn.execute("PRAGMA query_only = 1")
-    conn.execute("PRAGMA trusted_schema = 0")
     # The heap is shared by all connections of the process; setting it again changes nothing.
     conn.execute(f"PRAGMA hard_heap_limit = {HEAP_BYTES}")
     replace_costly(conn, VALUE_BYTES)
