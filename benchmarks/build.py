@@ -15,6 +15,7 @@ class Build:
     """One build: its time, the memory of all its processes, and what it said of itself."""
 
     seconds: float
+    cpu_seconds: float
     peak_bytes: int
     file_bytes: int
     stages: Mapping[str, float] = field(default_factory=dict)
@@ -27,4 +28,4 @@ def build(corpus: Path, file: Path, jobs: int | None = None, *, memory: bool = F
         "builder", ["build", str(corpus), "-o", str(file), "--json", *options], memory=memory
     )
     stages = json.loads(run.output).get("stages", {})
-    return Build(run.seconds, run.peak_bytes, file.stat().st_size, stages)
+    return Build(run.seconds, run.cpu_seconds, run.peak_bytes, file.stat().st_size, stages)

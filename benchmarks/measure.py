@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ class Run:
     """One finished command."""
 
     seconds: float
+    cpu_seconds: float
     output: str
     peak_bytes: int
 
@@ -34,14 +36,14 @@ def run_module(module: str, arguments: Sequence[str], *, memory: bool = False) -
         CommandFailedError: the command failed; the message holds what it printed.
     """
     command = [sys.executable, "-m", module, *arguments]
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), _cpu_of_ended_children()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         peak = _watch(process) if memory else 0
         output, _ = process.communicate()
         seconds = time.perf_counter() - started
     if process.returncode:
         raise CommandFailedError(f"{' '.join(command)}: status {process.returncode}\n{output}")
-    return Run(seconds, output, peak)
+    return Run(seconds, _cpu_of_ended_children() - cpu, output, peak)
 
 
 def memory_of_tree(root: psutil.Process) -> int:
@@ -51,6 +53,11 @@ def memory_of_tree(root: psutil.Process) -> int:
         with suppress(psutil.Error):
             total += process.memory_full_info().pss
     return total
+
+
+def _cpu_of_ended_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _watch(process: subprocess.Popen[str]) -> int:
