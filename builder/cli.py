@@ -16,6 +16,7 @@ import click
 from .build import Report
 from .build import build as build_database
 from .build import check as check_pages
+from .cli_find import find
 from .errors import BuilderError, InputError
 from .info import describe
 from .serve import datasette_command
@@ -86,6 +87,9 @@ class _Group(click.Group):
 @click.version_option(package_name="spack-cache-db")
 def cli() -> None:
     """Turn Spack build-cache pages into one SQLite file, and serve it with Datasette."""
+
+
+cli.add_command(find)
 
 
 @cli.command()
