@@ -89,6 +89,8 @@ def verify(path: Path) -> None:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
         try:
             return connection.execute(f"PRAGMA {pragma}").fetchmany(3)
+        except sqlite3.DatabaseError as error:
+            return [(str(error),)]
         finally:
             connection.close()
 

@@ -1,0 +1,158 @@
+"""builder.schema: what the data says is what SQLite finds in a built file."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from builder import schema
+
+METADATA = yaml.safe_load((Path(__file__).parent.parent / "metadata.yml").read_text())
+TABLES = METADATA["databases"]["spack-cache"]["tables"]
+PUBLIC = {
+    "releases": {"id", "name", "kind", "date", "position", "package_count", "spec_count"},
+    "packages": {
+        "id", "name", "spec_count", "configuration_count", "release_count", "newest_version",
+        "first_seen", "last_seen",
+    },
+    "versions": {"id", "package", "name", "position"},
+    "compilers": {"id", "name", "compiler", "version"},
+    "operating_systems": {"id", "name"},
+    "platforms": {"id", "name"},
+    "targets": {"id", "name", "family"},
+    "stacks": {"id", "name", "is_root", "release_count", "spec_count"},
+    "variants": {"id", "name", "value", "text"},
+    "configurations": {
+        "id", "package", "version", "compiler", "os", "platform", "target", "variants",
+        "spec_count", "release_count", "first_seen", "last_seen",
+    },
+    "specs": {"id", "hash", "configuration", "stacks", "release_count", "first_seen", "last_seen"},
+    "listings": {"release", "spec", "stacks", "size"},
+    "variant_sets": {"id"},
+    "stack_sets": {"id"},
+    "pages": {"id", "release", "package", "path", "sha256", "format", "spec_count"},
+    "facet_counts": {"release", "facet", "value", "spec_count", "package_count"},
+    "problems": {"page", "code", "message"},
+    "builds": {
+        "hash", "package", "version", "compiler", "os", "platform", "target", "variants",
+        "stacks", "releases", "first_seen", "last_seen",
+    },
+    "build_listings": {
+        "release", "package", "hash", "version", "compiler", "os", "platform", "target",
+        "variants", "stacks", "size", "tarball",
+    },
+    "spec_variants": {"hash", "name", "value"},
+    "spec_stacks": {"release", "hash", "stack"},
+}  # fmt: skip
+
+
+def pragma(connection: sqlite3.Connection, name: str, *table: str) -> list[dict[str, Any]]:
+    """Return the rows of a PRAGMA as dictionaries."""
+    cursor = connection.execute(f"PRAGMA {name}" + (f"([{table[0]}])" if table else ""))
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def leading_columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    """Return the columns by which SQLite can look rows up: the first of any index."""
+    indexes = pragma(connection, "index_list", table)
+    first = {pragma(connection, "index_info", index["name"])[0]["name"] for index in indexes}
+    return first | {
+        column["name"] for column in pragma(connection, "table_info", table) if column["pk"] == 1
+    }
+
+
+@pytest.mark.parametrize("table", PUBLIC)
+def test_the_public_columns_are_there(table: str, samples: sqlite3.Connection) -> None:
+    """Queries and links of others depend on these names."""
+    found = {column["name"] for column in pragma(samples, "table_info", table)}
+    assert PUBLIC[table] <= found
+
+
+@pytest.mark.parametrize("table", schema.TABLES, ids=lambda table: str(table.name))
+def test_each_table_is_as_the_schema_says(table: schema.Table, samples: sqlite3.Connection) -> None:
+    """Columns in order, their types, NULLs, primary key and foreign keys."""
+    types = {int: "INTEGER", str: "TEXT"}
+    columns = pragma(samples, "table_info", table.name)
+    assert [(each["name"], each["type"]) for each in columns] == [
+        (each.name, types[each.type]) for each in table.columns
+    ]
+    assert (
+        tuple(each["name"] for each in sorted(columns, key=lambda each: each["pk"]) if each["pk"])
+        == table.primary_key
+    )
+    assert {each["name"] for each in columns if each["notnull"]} == {
+        each.name for each in table.columns if not each.nullable and each.name != "id"
+    }
+    assert {
+        (each["from"], each["table"]) for each in pragma(samples, "foreign_key_list", table.name)
+    } == {(each.name, each.references) for each in table.columns if each.references}
+
+
+def test_no_table_or_view_is_there_that_the_schema_does_not_name(
+    samples: sqlite3.Connection,
+) -> None:
+    """But for those that SQLite keeps for itself."""
+    rows = samples.execute("SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view')")
+    found = {row for row in rows if not row[1].startswith("sqlite_") and "_fts_" not in row[1]}
+    assert found == {
+        *(("table", table.name) for table in schema.TABLES),
+        *(("table", name) for name in schema.FULL_TEXT),
+        *(("view", name) for name in schema.VIEWS),
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        (table.name, column.name)
+        for table in schema.TABLES
+        for column in table.columns
+        if column.references and column.name in TABLES.get(table.name, {}).get("facets", [])
+    ],
+)
+def test_a_foreign_key_that_a_page_facets_has_an_index(
+    table: str, column: str, samples: sqlite3.Connection
+) -> None:
+    """A facet links to the rows of each value: they must be found without reading the table."""
+    assert column in leading_columns(samples, table)
+
+
+def test_a_foreign_key_leads_somewhere(all_samples: sqlite3.Connection) -> None:
+    """No row points at a row that is not there."""
+    assert all_samples.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_the_file_says_what_it_is(samples: sqlite3.Connection) -> None:
+    """Its type, its schema version and its page size are fixed."""
+    for name, value in (
+        ("application_id", schema.APPLICATION_ID),
+        ("user_version", schema.SCHEMA_VERSION),
+        ("page_size", schema.PAGE_SIZE),
+    ):
+        assert samples.execute(f"PRAGMA {name}").fetchone() == (value,)
+    assert schema.APPLICATION_ID.to_bytes(4, "big") == b"SPDB"
+
+
+def test_no_index_is_listed_twice() -> None:
+    """Each index would cost its size for nothing."""
+    for table in schema.TABLES:
+        listed = [table.primary_key, *table.unique, *table.indexes]
+        assert len(listed) == len(set(listed)), table.name
+
+
+def test_every_view_runs_and_has_rows(all_samples: sqlite3.Connection) -> None:
+    """A view is compiled when it is used, not when it is made."""
+    for name in schema.VIEWS:
+        assert all_samples.execute(f"SELECT count(*) FROM {name}").fetchone()[0] > 0, name
+
+
+def test_a_table_is_found_by_its_name() -> None:
+    """An unknown name is a `KeyError`."""
+    assert schema.table("specs").column_names[:2] == ("id", "hash")
+    with pytest.raises(KeyError):
+        schema.table("nothing")
