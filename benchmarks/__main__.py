@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import sqlite3
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -16,11 +15,9 @@ import click
 from benchmarks import corpus
 from benchmarks.build import Build, build
 from benchmarks.measure import CommandFailedError, Run, run_module
-from benchmarks.report import Measure, goals_table, table, write_section
+from benchmarks.report import PERFORMANCE, Measure, goals_table, table, write_section
 
 SCRIPT_SHARE = 0.05
-PERFORMANCE = Path(__file__).parent.parent / "docs" / "performance.md"
-DEFAULT_FOLDER = Path(tempfile.gettempdir()) / "spack-cache-db-bench"
 
 
 @click.command()
@@ -29,7 +26,7 @@ DEFAULT_FOLDER = Path(tempfile.gettempdir()) / "spack-cache-db-bench"
 @click.option("--runs", default=3, show_default=True, help="How many runs the medians are of.")
 @click.option("--jobs", type=int, help="Worker processes of the build.  [default: its own]")
 @click.option(
-    "--dir", "folder", type=click.Path(path_type=Path), default=DEFAULT_FOLDER, show_default=True
+    "--dir", "folder", type=click.Path(path_type=Path), default=corpus.FOLDER, show_default=True
 )
 @click.option("--write", is_flag=True, help="Put the table into docs/performance.md.")
 def main(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -19,6 +20,9 @@ import click
 import zstandard
 
 from benchmarks import history, spelling
+
+FOLDER = Path(tempfile.gettempdir()) / "spack-cache-db-bench"
+"""Where the benchmarks keep their corpora and databases, unless told otherwise."""
 
 SCALE = click.FloatRange(0.01, 10.0)
 

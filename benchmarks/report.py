@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+PERFORMANCE = Path(__file__).parent.parent / "docs" / "performance.md"
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:

@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from benchmarks.client import load
-from benchmarks.report import Measure, goals_table, table, write_section
+from benchmarks.corpus import FOLDER
+from benchmarks.report import PERFORMANCE, Measure, goals_table, table, write_section
 from benchmarks.server import Server, ServerError, serving
 from benchmarks.targets import PageKind, page_kinds
 
-PERFORMANCE = Path(__file__).parent.parent / "docs" / "performance.md"
 MANY = 16
 HEAD = (
     *("page", "CPU ms", "÷ plain", "median", "p99"),
@@ -21,11 +21,13 @@ HEAD = (
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), default=FOLDER / "bench.db")
 @click.option("--soak", type=int, default=0, help="Then ask so often, and watch the memory.")
 @click.option("--write", is_flag=True, help="Put the tables into docs/performance.md.")
 def main(file: Path, soak: int, write: bool) -> None:
     """Measure each kind of page of FILE's site with 1 and 16 clients on loopback."""
+    if not file.is_file():
+        raise click.ClickException(f"{file}: no such file; `make bench` makes it")
     try:
         with serving(file) as server:
             text = asyncio.run(_report(server, page_kinds(file), soak))

@@ -42,7 +42,7 @@ def page_kinds(file: Path) -> list[PageKind]:
         PageKind("package, the largest", (f"/package/{quote(largest)}",), goal=25),
         PageKind("spec", tuple(f"/spec/{hash_}" for hash_ in hashes), goal=10),
         PageKind("find", tuple(_finds(sample, compilers)), goal=30),
-        PageKind("search", tuple(_table("_search=" + quote(text)) for text in SEARCHED), goal=60),
+        PageKind("search", tuple(_table("_search=" + quote(text)) for text in SEARCHED)),
         PageKind("configurations", (_table(""),)),
         PageKind("configurations, 3 facets", (_table(FACETS),), goal=60),
         PageKind("JSON, 100 rows", ("/spack-cache/configurations.json?_size=100",)),

@@ -11,6 +11,7 @@ ports=${SPACK_CACHE_PORTS:-8001 8002}
 restart=${SPACK_CACHE_RESTART:-systemctl restart spack-cache@}
 cache=${SPACK_CACHE_PROXY_CACHE:-/var/cache/nginx/spack-cache}
 keep=${SPACK_CACHE_KEEP:-3}
+patience=${SPACK_CACHE_PATIENCE:-30}
 
 new=$1
 sum=$(sha256sum "$new" | cut -c1-16)
@@ -26,7 +27,7 @@ wait_until_up() {
     tries=0
     until curl -fsS -o /dev/null --max-time 10 "http://127.0.0.1:$1/" 2>/dev/null; do
         tries=$((tries + 1))
-        [ "$tries" -lt 300 ] || { echo "Error: port $1 does not answer; the others were left alone" >&2; return 1; }
+        [ "$tries" -lt "$((patience * 10))" ] || return 1
         sleep 0.1
     done
 }
@@ -44,16 +45,25 @@ point_at() {
     done
 }
 
+go_back() {
+    echo "Error: the server on port $1 does not answer with $file; going back to ${old:-nothing}" >&2
+    [ -n "$old" ] || exit 1
+    point_at "$old"
+    for port in $ports; do
+        $restart"$port"
+        wait_until_up "$port" || true
+        [ "$port" != "$1" ] || break
+    done
+    exit 1
+}
+
 old=$(readlink "$folder/current.db" || true)
 mv "$new" "$folder/$file"
 [ ! -f "${new%.db}.inspect.json" ] || mv "${new%.db}.inspect.json" "$folder/${file%.db}.inspect.json"
 point_at "$file"
 for port in $ports; do
     $restart"$port"
-    if ! wait_until_up "$port"; then
-        [ -z "$old" ] || { point_at "$old"; $restart"$port"; }
-        exit 1
-    fi
+    wait_until_up "$port" || go_back "$port"
 done
 empty_cache
 
