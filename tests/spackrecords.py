@@ -1,0 +1,47 @@
+"""The 905 records of Spack's recorded answers, as pages: one per package and release `cache`."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from builder.spack.match import SpecRecord
+from tests.pagetexts import page, spec
+
+DATA: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "spack" / "data" / "satisfies.json").read_text()
+)
+
+
+@cache
+def records() -> tuple[SpecRecord, ...]:
+    """Give the records as pages print them."""
+    return tuple(
+        SpecRecord(
+            name, version, compiler, os, platform, target, tuple(DATA["variants"][place]), hash_
+        )
+        for hash_, name, version, compiler, os, platform, target, place in DATA["specs"]
+    )
+
+
+def write_records(folder: Path) -> Path:
+    """Write the pages of the records."""
+    folder.mkdir()
+    for name in sorted({record.name for record in records()}):
+        specs = [
+            spec(
+                hash=record.hash,
+                versions=[record.version],
+                compiler=record.compiler,
+                os=record.os,
+                platform=record.platform,
+                target=record.target,
+                variants=list(record.variants),
+            )
+            for record in records()
+            if record.name == name
+        ]
+        (folder / f"{name}.md").write_bytes(page(name, "cache", specs))
+    return folder
