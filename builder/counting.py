@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 
 from .catalogue import Catalogue
@@ -45,9 +45,9 @@ def _counts() -> defaultdict[int, Counts]:
 class Statistics:
     """Counts by id; the `spec_…` lists are in the order of spec ids."""
 
-    spec_releases: list[int]
-    spec_first_seen: list[str | None]
-    spec_last_seen: list[str | None]
+    spec_releases: list[int] = field(default_factory=list)
+    spec_first_seen: list[str | None] = field(default_factory=list)
+    spec_last_seen: list[str | None] = field(default_factory=list)
     release_counts: Mapping[int, Counts] = field(default_factory=_counts)
     package_counts: Mapping[int, Counts] = field(default_factory=_counts)
     configuration_counts: Mapping[int, Counts] = field(default_factory=_counts)
@@ -59,8 +59,7 @@ class Statistics:
 
 def count(catalogue: Catalogue, numbered: Numbered) -> Statistics:
     """Count what a catalogue holds."""
-    specs = len(numbered.hashes)
-    statistics = Statistics([0] * specs, [None] * specs, [None] * specs)
+    statistics = Statistics()
     _count_dates(catalogue, numbered, statistics)
     facets = FacetCounter(numbered)
     _count_specs(numbered, statistics, facets)
@@ -70,17 +69,20 @@ def count(catalogue: Catalogue, numbered: Numbered) -> Statistics:
 
 
 def _count_dates(catalogue: Catalogue, numbered: Numbered, statistics: Statistics) -> None:
-    """Count the releases of each spec; snapshots are walked from old to new."""
-    releases, first = statistics.spec_releases, statistics.spec_first_seen
-    last = statistics.spec_last_seen
-    pages = ((release_date(page.release) or "", page) for page in numbered.pages)
-    for date, page in sorted(pages, key=lambda pair: pair[0]):
-        for spec in _ids(numbered.spec_id, catalogue.spec, page):
-            releases[spec - 1] += 1
-            if date:
-                last[spec - 1] = date
-                if first[spec - 1] is None:
-                    first[spec - 1] = date
+    """Count the releases of each spec; of its snapshots, the last one that is noted stays."""
+    specs = [catalogue.spec[page.start : page.start + page.spec_count] for page in numbered.pages]
+    releases = Counter(chain.from_iterable(specs))
+    dates = [release_date(page.release) for page in numbered.pages]
+    dated = sorted((date, at) for at, date in enumerate(dates) if date)
+    last: dict[int, str] = {}
+    for date, at in dated:
+        last.update(dict.fromkeys(specs[at], date))
+    first: dict[int, str] = {}
+    for date, at in reversed(dated):
+        first.update(dict.fromkeys(specs[at], date))
+    statistics.spec_releases += map(releases.__getitem__, numbered.spec_order)
+    statistics.spec_first_seen += map(first.get, numbered.spec_order)
+    statistics.spec_last_seen += map(last.get, numbered.spec_order)
 
 
 def _count_releases(

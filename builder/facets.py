@@ -36,22 +36,24 @@ class FacetCounter:
         self._stack_sets = [tuple(map(codes.__getitem__, each)) for each in of_stack_sets]
         self._specs = [0] * len(codes)
         self._packages = [0] * len(codes)
+        self._counted_for = [0] * len(codes)
+        self._added = 0
 
     def add(self, configurations: Mapping[int, int], stack_sets: Mapping[int, int]) -> None:
         """Add one package: specs by configuration id, and specs by stack set id."""
-        specs = self._specs
-        seen: set[int] = set()
+        specs, packages, counted_for = self._specs, self._packages, self._counted_for
+        self._added += 1
+        package = self._added
         for codes_of, counts in (
             (self._configurations, configurations),
             (self._stack_sets, stack_sets),
         ):
             for at, count in counts.items():
-                codes = codes_of[at - 1]
-                seen.update(codes)
-                for code in codes:
+                for code in codes_of[at - 1]:
                     specs[code] += count
-        for code in seen:
-            self._packages[code] += 1
+                    if counted_for[code] != package:
+                        counted_for[code] = package
+                        packages[code] += 1
 
     def take(self, release: int | None) -> list[Facet]:
         """Return the counts, sorted by facet and value, and start anew."""

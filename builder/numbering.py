@@ -55,7 +55,8 @@ class Numbered:
 
     `pages` is in the order of (release, package). `configurations` and `hashes` are in the order
     of their ids. `spec_configuration[i]` and `spec_stacks[i]` belong to the spec with id i + 1. The
-    `…_id` lists take the catalogue's provisional numbers to final ids (0: not in use).
+    `…_id` lists take the catalogue's provisional numbers to final ids (0: not in use); `spec_order`
+    has the specs' provisional numbers in the order of their ids.
     """
 
     dictionaries: Dictionaries
@@ -66,6 +67,7 @@ class Numbered:
     spec_stacks: list[int]
     configuration_id: list[int]
     spec_id: list[int]
+    spec_order: list[int]
     stack_set_id: list[int]
 
 
@@ -86,7 +88,7 @@ def number(catalogue: Catalogue) -> Numbered:
     configuration_id = _inverse(configuration_order, len(all_configurations))
 
     hashes = catalogue.hashes
-    spec_order = sorted(used.specs, key=hashes.__getitem__)
+    spec_order = sorted(spec_stacks, key=hashes.__getitem__)
     spec_order.sort(key=lambda spec: configuration_id[chosen[spec]])
     releases, packages = dictionaries.releases, dictionaries.packages
     return Numbered(
@@ -98,6 +100,7 @@ def number(catalogue: Catalogue) -> Numbered:
         spec_stacks=[dictionaries.stack_sets[spec_stacks[spec]] for spec in spec_order],
         configuration_id=configuration_id,
         spec_id=_inverse(spec_order, len(hashes)),
+        spec_order=spec_order,
         stack_set_id=[dictionaries.stack_sets.get(each, 0) for each in all_stack_sets],
     )
 
@@ -106,16 +109,14 @@ def number(catalogue: Catalogue) -> Numbered:
 class _Used:
     """What the kept pages use: a refused page leaves no trace."""
 
-    specs: set[int]
     configurations: set[int]
     stack_sets: set[int]
 
 
 def _used(catalogue: Catalogue) -> _Used:
-    used = _Used(set(), set(), set())
+    used = _Used(set(), set())
     for page in catalogue.pages:
         listings = slice(page.start, page.start + page.spec_count)
-        used.specs.update(catalogue.spec[listings])
         used.configurations.update(catalogue.configuration[listings])
         used.stack_sets.update(catalogue.stacks[listings])
     return used
@@ -166,22 +167,16 @@ def _dictionaries(
 
 def _spec_stack_sets(catalogue: Catalogue) -> dict[int, tuple[str, ...]]:
     """Return, for each spec, the stacks that any of its releases has it in."""
-    all_sets = catalogue.stack_sets
-    seen: dict[int, int | frozenset[int]] = {}
+    pairs: set[tuple[int, int]] = set()
     for page in catalogue.pages:
         listings = slice(page.start, page.start + page.spec_count)
-        for spec, found in zip(catalogue.spec[listings], catalogue.stacks[listings], strict=True):
-            known = seen.setdefault(spec, found)
-            if known != found:
-                several = known if isinstance(known, frozenset) else frozenset([known])
-                seen[spec] = several | {found}
-    names: dict[int | frozenset[int], tuple[str, ...]] = {
-        each: union_of(all_sets[at] for at in each)
-        if isinstance(each, frozenset)
-        else all_sets[each]
-        for each in set(seen.values())
-    }
-    return {spec: names[each] for spec, each in seen.items()}
+        pairs.update(zip(catalogue.spec[listings], catalogue.stacks[listings], strict=True))
+    found: dict[int, tuple[int, ...]] = {}
+    for spec, stack_set in sorted(pairs):
+        found[spec] = (*found[spec], stack_set) if spec in found else (stack_set,)
+    all_sets = catalogue.stack_sets
+    names = {each: union_of(all_sets[at] for at in each) for each in set(found.values())}
+    return {spec: names[each] for spec, each in found.items()}
 
 
 def union_of(stack_sets: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

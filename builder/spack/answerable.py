@@ -46,7 +46,7 @@ _OF_THE_HOST = frozenset(
 )
 
 
-class UnsupportedQuery(ValueError):  # noqa: N818 - it reads as what it is: no fault of the user
+class UnsupportedQuery(ValueError):
     """A well-formed query that pages cannot answer; its text says why."""
 
 
