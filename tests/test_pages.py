@@ -273,5 +273,5 @@ def test_any_value_in_any_place_is_read_or_told(
         assert all(fault.line in (5, 6) for fault in error.faults)
     else:
         assert json.loads(json.dumps(getattr(parsed.meta, meta_key))) == meta_value
-        found = getattr(parsed.details[0], key)
+        found = getattr(parsed.details[0], key, UNSET)
         assert (found is UNSET) if remove else (json.loads(json.dumps(found)) == value)

@@ -1,0 +1,77 @@
+"""builder.releases: the kind, the date and the order of releases."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.releases import release_date, release_kind, sort_releases
+
+ORDERED = [
+    "develop",
+    "v2025.06.0",
+    "v1.0.0",
+    "v0.23.1",
+    "v0.23.0",
+    "v0.22.1",
+    "v0.18",
+    "develop-2025-07-13",
+    "develop-2025-04-20",
+    "develop-2024-12-31",
+    "develop-2025-13-01",
+    "pr-123",
+]
+NAMES = st.one_of(
+    st.sampled_from(ORDERED),
+    st.from_regex(r"v[0-9]{1,2}(\.[0-9]{1,2}){0,2}", fullmatch=True),
+    st.from_regex(r"develop-20[0-9]{2}-[01][0-9]-[0-3][0-9]", fullmatch=True),
+    st.text(max_size=8),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "date"),
+    [
+        ("develop", "branch", None),
+        ("main", "branch", None),
+        ("develop-2025-04-20", "snapshot", "2025-04-20"),
+        ("e4s-2024-02-29", "snapshot", "2024-02-29"),
+        ("develop-2025-02-29", "other", None),
+        ("develop-2025-4-2", "other", None),
+        ("2025-04-20", "other", None),
+        ("v0.18", "release", None),
+        ("v2025.06.0", "release", None),
+        ("v1", "release", None),
+        ("v0.18-rc1", "other", None),
+        ("v", "other", None),
+        ("pr-1", "other", None),
+        ("", "other", None),
+    ],
+)
+def test_a_name_says_what_it_is(name: str, kind: str, date: str | None) -> None:
+    """Only a real day makes a snapshot; no date is invented."""
+    assert (release_kind(name), release_date(name)) == (kind, date)
+
+
+def test_the_order_is_branch_releases_snapshots() -> None:
+    """Releases and snapshots from new to old, what is neither at the end."""
+    for seed in range(20):
+        shuffled = ORDERED[:]
+        random.Random(seed).shuffle(shuffled)
+        assert sort_releases(set(shuffled)) == ORDERED
+
+
+@given(st.sets(NAMES))
+def test_every_release_has_one_place(names: set[str]) -> None:
+    """The order loses nothing, and any part of the names is in the order of the whole."""
+    ordered = sort_releases(names)
+    assert sorted(ordered) == sorted(names)
+    kinds = [("branch", "release", "snapshot", "other").index(release_kind(n)) for n in ordered]
+    assert kinds == sorted(kinds)
+    dates = [date for name in ordered if (date := release_date(name))]
+    assert dates == sorted(dates, reverse=True)
+    part = ordered[::2]
+    assert sort_releases(set(part)) == part
