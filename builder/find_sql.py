@@ -104,7 +104,11 @@ def read_dictionaries(conn: sqlite3.Connection) -> Dictionaries:
     """Read the small tables: a few milliseconds, worth keeping where a file is asked often."""
     variants: dict[str, list[tuple[int, Variant]]] = {}
     for key, text in rows(conn, "SELECT id, text FROM variants"):
-        variant = parse_variant(text)
+        try:
+            variant = parse_variant(text)
+        except ValueError:
+            # Pages may print what Spack would not read as a variant: no query can ask for it.
+            continue
         variants.setdefault(variant.name, []).append((key, variant))
     return Dictionaries(
         compilers=dict(rows(conn, "SELECT name, id FROM compilers")),

@@ -18,7 +18,7 @@ from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup, escape
 
-from builder.site import limits, routes, wrapper
+from builder.site import limits, routes, spec_functions, wrapper
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -69,8 +69,9 @@ def render_cell(value: object, column: str, table: str | None, datasette: Any) -
 
 @hook
 def prepare_connection(conn: sqlite3.Connection, database: str) -> None:
-    """Bound what a statement can take; Datasette's own bookkeeping must be able to write."""
+    """Add our functions and bound every statement; Datasette's own bookkeeping stays as it is."""
     if not database.startswith("_internal"):
+        spec_functions.register(conn)
         limits.restrict(conn)
 
 

@@ -11,6 +11,8 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from builder.find_sql import Dictionaries, read_dictionaries
+
 RELEASES = """
 SELECT id, name, kind, date, position, package_count, spec_count FROM releases ORDER BY position
 """
@@ -62,6 +64,7 @@ class Catalog:
     platforms: dict[int, str]
     targets: dict[int, str]
     families: dict[str, str]
+    dictionaries: Dictionaries
     _variants: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def release(self, name: str | None) -> Release | None:
@@ -94,6 +97,7 @@ def load_catalog(conn: sqlite3.Connection) -> Catalog:
         platforms=_names(conn, PLATFORMS),
         targets=_names(conn, TARGETS),
         families=dict(conn.execute(FAMILIES)),
+        dictionaries=read_dictionaries(conn),
     )
 
 

@@ -1,19 +1,26 @@
-"""The search page: a package's name, a hash, or the configurations that match all terms."""
+"""The search page: a package's name, a hash, or the configurations that satisfy a spec.
+
+The text is read by the parser of Spack's spec syntax that the command line uses, and by nothing
+else; where it is no spec, the page says what is wrong with it.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from dataclasses import dataclass
 
+from builder.find_sql import asked_of, configuration_ids
 from builder.site.catalog import Catalog
 from builder.site.configurations import Configuration, Row, table_rows
 from builder.site.package import folded
 from builder.site.spec import CANDIDATES_SHOWN, hashes_beginning, is_hash_prefix
-from builder.site.terms import Terms, parse
+from builder.spack.answerable import UnsupportedQuery
+from builder.spack.match import Conditions, caveats
+from builder.spack.query import QuerySyntaxError, SpecQuery, parse_query
 
 PAGE_ROWS = 25
-COUNTED = 10_000
 PACKAGES_SHOWN = 40
 
 PACKAGE_BY_NAME = "SELECT id FROM packages WHERE name = :name"
@@ -22,16 +29,6 @@ SELECT packages.name, packages.spec_count
 FROM packages_fts JOIN packages ON packages.id = packages_fts.rowid
 WHERE packages_fts MATCH :match
 ORDER BY packages.spec_count DESC, packages.name LIMIT :limit
-"""
-MATCHING = """
-SELECT rowid FROM configurations_fts WHERE configurations_fts MATCH :match
-ORDER BY rowid LIMIT :limit
-"""
-MATCHING_IN_PACKAGE = """
-SELECT configurations_fts.rowid FROM configurations_fts
-JOIN configurations ON configurations.id = configurations_fts.rowid
-WHERE configurations_fts MATCH :match AND configurations.package = :package
-ORDER BY configurations_fts.rowid LIMIT :limit
 """
 CONFIGURATIONS = """
 SELECT configurations.id, packages.name, versions.name, versions.position,
@@ -44,13 +41,15 @@ WHERE configurations.id IN (SELECT value FROM json_each(:ids))
 ORDER BY packages.name, versions.position DESC, configurations.id
 """
 
+_WORD = re.compile(r"[A-Za-z0-9][\w-]*")
+_ONE_WORD = re.compile(r"\s*/?([a-z2-7]{7,32})\s*")
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The configurations that match, one page of them."""
+    """The configurations that satisfy a spec, one page of them."""
 
     count: int
-    is_more: bool
     rows: tuple[Row, ...]
     common: tuple[tuple[str, str], ...]
     common_variants: tuple[str, ...]
@@ -60,51 +59,62 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class FindPage:
-    """What a search leads to: another page (`package` or `hashes`), or rows to show here."""
+    """What a search leads to: another page (`package` or `hashes`), rows, or what is wrong.
 
-    terms: Terms
+    Attributes:
+        prefix: what was asked of a hash.
+        error: why the text is no spec, or why pages cannot answer it.
+        notes: what a reader should know of the answer.
+    """
+
     package: str | None = None
+    prefix: str | None = None
     hashes: tuple[str, ...] = ()
     packages: tuple[tuple[str, int], ...] = ()
     found: Found | None = None
-    unknown_hash: bool = False
+    error: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def find(conn: sqlite3.Connection, catalog: Catalog, text: str, page: int = 1) -> FindPage:
     """Answer a search."""
-    terms = parse(text)
-    if terms.name is not None and terms.text == terms.name and _package(conn, terms.name):
-        return FindPage(terms, package=terms.name)
-    if terms.hash is not None and is_hash_prefix(terms.hash):
-        hashes = hashes_beginning(conn, terms.hash, CANDIDATES_SHOWN)
-        if hashes:
-            return FindPage(terms, hashes=hashes)
-    if not terms.words:
-        return FindPage(terms, unknown_hash=terms.hash is not None)
+    if not text.strip():
+        return FindPage()
+    whole = _ONE_WORD.fullmatch(text)
+    hashes = hashes_beginning(conn, whole[1], CANDIDATES_SHOWN) if whole else []
+    if whole and hashes and not _package(conn, whole[1]):
+        return FindPage(prefix=whole[1], hashes=tuple(hashes))
+    try:
+        query = parse_query(text)
+        asked = asked_of(conn, query)
+    except (QuerySyntaxError, UnsupportedQuery) as error:
+        word = _WORD.match(text.strip())
+        return FindPage(error=str(error), packages=_packages(conn, word and word.group()))
+    if _is_name(query) and _package(conn, str(query.name)):
+        return FindPage(package=query.name)
+    hashes = _hashes(conn, asked.hash)
+    found = find_configurations(conn, catalog, asked, page)
+    if found.count == 1 and len(hashes) == 1:
+        return FindPage(prefix=asked.hash, hashes=tuple(hashes))
     return FindPage(
-        terms,
-        packages=_packages(conn, terms),
-        found=find_configurations(conn, catalog, terms, page),
-        unknown_hash=terms.hash is not None,
+        prefix=asked.hash,
+        packages=() if found.count else _packages(conn, query.name),
+        found=found,
+        notes=caveats(query),
     )
 
 
 def find_configurations(
-    conn: sqlite3.Connection, catalog: Catalog, terms: Terms, page: int
+    conn: sqlite3.Connection, catalog: Catalog, asked: Conditions, page: int
 ) -> Found:
-    """Return the configurations that match all terms: the seam for another search language."""
-    package = _package(conn, terms.name) if terms.name else None
-    query = {"match": terms.match(), "package": package, "limit": COUNTED + 1}
-    sql = MATCHING if package is None else MATCHING_IN_PACKAGE
-    ids = [row[0] for row in conn.execute(sql, query)]
-    count = min(len(ids), COUNTED)
-    pages = max(1, -(-count // PAGE_ROWS))
+    """Return the configurations that satisfy a query, newest versions first."""
+    ids = configuration_ids(conn, catalog.dictionaries, asked)
+    pages = max(1, -(-len(ids) // PAGE_ROWS))
     start = (min(page, pages) - 1) * PAGE_ROWS
     shown = _configurations(conn, catalog, ids[start : start + PAGE_ROWS])
     common, variants = folded(shown) if pages == 1 else ((), ())
     return Found(
-        count=count,
-        is_more=len(ids) > COUNTED,
+        count=len(ids),
         rows=table_rows(conn, catalog, shown, variants),
         common=common,
         common_variants=variants,
@@ -113,16 +123,27 @@ def find_configurations(
     )
 
 
+def _is_name(query: SpecQuery) -> bool:
+    return query.name is not None and query == SpecQuery(name=query.name, text=query.text)
+
+
+def _hashes(conn: sqlite3.Connection, prefix: str | None) -> list[str]:
+    """Return the first specs whose hash begins so; none where it is too short to lead anywhere."""
+    if prefix is None or not is_hash_prefix(prefix):
+        return []
+    return list(hashes_beginning(conn, prefix, CANDIDATES_SHOWN))
+
+
 def _package(conn: sqlite3.Connection, name: str) -> int | None:
     row = conn.execute(PACKAGE_BY_NAME, {"name": name}).fetchone()
     return None if row is None else int(row[0])
 
 
-def _packages(conn: sqlite3.Connection, terms: Terms) -> tuple[tuple[str, int], ...]:
+def _packages(conn: sqlite3.Connection, name: str | None) -> tuple[tuple[str, int], ...]:
     """Return the packages whose name the searched name is part of."""
-    if terms.name is None:
+    if not name:
         return ()
-    match = '"' + terms.name.replace('"', '""') + '"'
+    match = '"' + name.replace('"', '""') + '"'
     rows = conn.execute(PACKAGES_LIKE, {"match": match, "limit": PACKAGES_SHOWN})
     return tuple((name, count) for name, count in rows)
 

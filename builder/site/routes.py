@@ -187,7 +187,7 @@ async def find_page(datasette: Any, request: Any) -> Any:
     if page.package is not None:
         return redirect(datasette, f"/package/{quote(page.package)}")
     if page.hashes:
-        return redirect(datasette, f"/spec/{page.terms.hash}")
+        return redirect(datasette, f"/spec/{page.prefix}")
     return await render(datasette, request, "find.html", {"page": page, "search_text": text})
 
 
