@@ -148,7 +148,10 @@ def _decode_details(front: FrontMatter) -> tuple[SpecDetail, ...]:
 
 def _needs_a_look(text: bytes) -> bool:
     """Whether keys may stand apart from their colons, where they were not counted, or NULs."""
-    return b" :" in text or b"\n" in text or b"\t" in text or b"\r" in text or b"\\u0000" in text
+    # One byte is found far more quickly than two; most pages have neither of these.
+    if b"\n" in text or b"\t" in text or b"\r" in text or b"\\" in text:
+        return True
+    return b" :" in text
 
 
 def _refuse_if_faulty(front: FrontMatter, key: str) -> None:

@@ -228,6 +228,15 @@ def test_what_is_no_such_json_is_told(meta: str, details: str, expected: str) ->
     assert fault.startswith(expected)
 
 
+@pytest.mark.parametrize("apart", [" ", "  ", "\t", "\n", "\r\n ", ""])
+def test_a_key_that_stands_twice_is_found_however_it_is_spaced(apart: str) -> None:
+    """A decoder would keep the last one in silence."""
+    details = DETAILS.replace('"os": ', f'"os"{apart}: "a", "os"{apart}: ')
+    assert faults(page_of("zlib", "develop", META, details)) == [
+        "6: spec_details[0].os stands 2 times, expected once"
+    ]
+
+
 def test_half_a_character_is_refused() -> None:
     """JSON can escape half of a pair, which is no text."""
     assert len(faults(page(specs=[spec(os="\ud800")]))) == 1
