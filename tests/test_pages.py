@@ -228,7 +228,7 @@ def test_what_is_no_such_json_is_told(meta: str, details: str, expected: str) ->
     assert fault.startswith(expected)
 
 
-@pytest.mark.parametrize("apart", [" ", "  ", "\t", "\n", "\r\n ", ""])
+@pytest.mark.parametrize("apart", [" ", "  ", "\t", "\n ", "\r\n ", ""])
 def test_a_key_that_stands_twice_is_found_however_it_is_spaced(apart: str) -> None:
     """A decoder would keep the last one in silence."""
     details = DETAILS.replace('"os": ', f'"os"{apart}: "a", "os"{apart}: ')
