@@ -17,13 +17,21 @@ from builder.cli import cli
 from builder.here import Machine, os_of_release, this_machine
 
 
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output goes into a pipe of no known width, wherever the tests run."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 def run(*arguments: object) -> Result:
     """Run the command in this process."""
     return CliRunner().invoke(cli, ["find", *map(str, arguments)])
 
 
-def test_a_table(samples_file: Path) -> None:
+def test_a_table(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """People get totals, what all rows share, and a table whose columns are aligned."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
     result = run("py-mpi4py@4 target=x86_64_v3", samples_file)
 
     assert result.exit_code == 0, result.output
