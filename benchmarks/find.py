@@ -1,0 +1,86 @@
+"""`python -m benchmarks.find FILE`: what a spec query costs in process, at the size of the file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import click
+
+from benchmarks.corpus import FOLDER
+from builder import BuilderError, find
+from builder.info import open_database
+from builder.spack.variants import parse_variant
+
+ROUNDS = 15
+# A package of many configurations and versions, so that each condition has something to decide.
+TYPICAL = """
+SELECT packages.name, versions.name, variant_sets.text, compilers.name, targets.name,
+  (SELECT min(hash) FROM specs WHERE configuration = configurations.id)
+FROM configurations
+JOIN packages ON packages.id = configurations.package
+JOIN versions ON versions.id = configurations.version
+JOIN variant_sets ON variant_sets.id = configurations.variants
+JOIN compilers ON compilers.id = configurations.compiler
+JOIN targets ON targets.id = configurations.target
+WHERE variant_sets.text LIKE '+%' AND compilers.version IS NOT NULL
+ORDER BY packages.configuration_count DESC, configurations.spec_count DESC, configurations.id
+LIMIT 1
+"""
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), default=FOLDER / "bench.db")
+def main(file: Path) -> None:
+    """Time spec queries on FILE, and one trivial query beside them."""
+    try:
+        conn = open_database(file)
+    except BuilderError as error:
+        raise click.ClickException(str(error)) from error
+    row = conn.execute(TYPICAL).fetchone()
+    if row is None:
+        raise click.ClickException(f"{file}: no configuration here has a variant and a compiler")
+    trivial = _milliseconds(lambda: conn.execute("SELECT count(*) FROM releases").fetchone())
+    specs = conn.execute("SELECT count(*) FROM specs").fetchone()[0]
+    click.echo(
+        f"{specs:,} specs; the median of {ROUNDS} rounds; one trivial query: {trivial:.3f} ms"
+    )
+    for query in queries(*row):
+        spent = _milliseconds(partial(find, conn, query))
+        count = len(find(conn, query))
+        click.echo(f"{spent:8.2f} ms {spent / trivial:8.0f} x trivial {count:7,} rows  {query}")
+    first = _milliseconds(partial(find, file, queries(*row)[0]))
+    click.echo(f"{first:8.2f} ms {first / trivial:8.0f} x trivial  the first, opening the file")
+
+
+def queries(
+    package: str, version: str, variants: str, compiler: str, target: str, dag_hash: str
+) -> list[str]:
+    """Give the queries, made of the words of one configuration; the first asks everything."""
+    variant = next(text for text in variants.split() if parse_variant(text).kind == "bool")
+    name, _, number = compiler.partition("@")
+    return [
+        f"{package}@{version}: {variant} target=:{target} %{name}@{number.split('.')[0]}",
+        package,
+        f"{package}@:{version}",
+        f"{variant} target=:{target} %{name}",
+        f"{variant}",
+        f"/{dag_hash[:7]}",
+        f"/{dag_hash[:3]}",
+    ]
+
+
+def _milliseconds(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(ROUNDS):
+        started = time.perf_counter()
+        work()
+        times.append(1000 * (time.perf_counter() - started))
+    return median(times)
+
+
+if __name__ == "__main__":
+    main()
