@@ -16,9 +16,10 @@ from builder.site.catalog import Catalog
 from builder.site.configurations import Configuration, Row, table_rows
 from builder.site.package import folded
 from builder.site.spec import CANDIDATES_SHOWN, hashes_beginning, is_hash_prefix
+from builder.site.spec_functions import parse
 from builder.spack.answerable import UnsupportedQuery
 from builder.spack.match import Conditions, caveats
-from builder.spack.query import QuerySyntaxError, SpecQuery, parse_query
+from builder.spack.query import QuerySyntaxError, SpecQuery
 
 PAGE_ROWS = 25
 PACKAGES_SHOWN = 40
@@ -85,7 +86,7 @@ def find(conn: sqlite3.Connection, catalog: Catalog, text: str, page: int = 1) -
     if whole and hashes and not _package(conn, whole[1]):
         return FindPage(prefix=whole[1], hashes=tuple(hashes))
     try:
-        query = parse_query(text)
+        query = parse(text)
         asked = asked_of(conn, query)
     except (QuerySyntaxError, UnsupportedQuery) as error:
         word = _WORD.match(text.strip())

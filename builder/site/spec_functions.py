@@ -1,7 +1,8 @@
 """Spack's spec syntax in SQL: `spec_configurations`, `spec_match` and `spec_error`.
 
 SQLite hides what an exception in a function says, so a query that cannot be answered gives NULL,
-and `spec_error` gives the reason as text.
+and `spec_error` gives the reason as text. A function call is one step to SQLite, whose time limit
+only counts steps: what one call may cost is bounded here, and the limit is looked at after each.
 """
 
 from __future__ import annotations
@@ -19,9 +20,15 @@ from builder.find_sql import (
 )
 from builder.spack.answerable import UnsupportedQuery
 from builder.spack.match import hash_matches
-from builder.spack.query import MAX_LENGTH, QuerySyntaxError, parse_query
+from builder.spack.query import QuerySyntaxError, SpecQuery, parse_query
 
+LONGEST = 400
 MOST_KEPT = 8
+# More steps than Datasette lets pass between two looks at the time.
+LOOK_AT_THE_TIME = """
+WITH RECURSIVE steps(step) AS (SELECT 1 UNION ALL SELECT step + 1 FROM steps WHERE step < 200)
+SELECT count(*) FROM steps
+"""
 CONFIGURATION = "SELECT configuration FROM specs WHERE hash = :hash"
 
 Value = str | bytes | int | float | None
@@ -40,6 +47,18 @@ def register(conn: sqlite3.Connection) -> None:
     conn.create_function("spec_configurations", 1, functions.configurations, deterministic=True)
     conn.create_function("spec_match", 2, functions.match, deterministic=True)
     conn.create_function("spec_error", 1, functions.error, deterministic=True)
+
+
+def parse(text: str) -> SpecQuery:
+    """Read a visitor's spec: a list of a thousand versions would take seconds to answer.
+
+    Raises:
+        QuerySyntaxError: the text is no spec, or longer than visitors may ask.
+    """
+    if len(text) > LONGEST:
+        expected = f"at most {LONGEST} characters on this site"
+        raise QuerySyntaxError(text, LONGEST, expected, f"{len(text):,} characters")
+    return parse_query(text)
 
 
 class SpecFunctions:
@@ -73,17 +92,23 @@ class SpecFunctions:
     def _answer(self, query: Value) -> _Answer | None:
         if query is None:
             return None
-        # What is too long is refused by the parser; no more than that is worth keeping.
-        text = str(query)[: MAX_LENGTH + 1]
+        # What is too long is refused; no more of it is worth keeping.
+        text = str(query)[: LONGEST + 1]
         if text not in self._answers:
             if len(self._answers) >= MOST_KEPT:
                 self._answers.clear()
-            self._answers[text] = self._asked(text)
+            try:
+                self._answers[text] = self._asked(text)
+                list(rows(self._conn, LOOK_AT_THE_TIME))
+            except sqlite3.OperationalError:
+                # The time is over; this ends the statement that called, with SQLite's own error.
+                self._conn.interrupt()
+                return None
         return self._answers[text]
 
     def _asked(self, text: str) -> _Answer:
         try:
-            asked = asked_of(self._conn, parse_query(text))
+            asked = asked_of(self._conn, parse(text))
         except (QuerySyntaxError, UnsupportedQuery) as error:
             return _Answer(error=str(error))
         if self._known is None:
