@@ -13,7 +13,7 @@ from .catalogue import Catalogue
 from .counting import count
 from .errors import Fault, InputError
 from .numbering import Numbered, number
-from .rows import all_rows
+from .rows import all_rows, problems
 from .sources import DEFAULT_MAX_PAGE_SIZE, plan
 from .workers import read_units
 
@@ -79,7 +79,7 @@ def build(
             clock.stage("full text")
             database.finish(db)
             clock.stage("index")
-            problems = db.execute("SELECT count(*) FROM problems").fetchone()[0]
+            found = db.execute("SELECT count(*) FROM problems").fetchone()[0]
         finally:
             db.close()
         database.verify(temporary)
@@ -87,7 +87,7 @@ def build(
         sha256 = inspection.prepare(temporary, output)
     inspection.publish(output)
     clock.stage("publish")
-    return _report(catalogue, numbered, problems, faults, output, sha256, clock)
+    return _report(catalogue, numbered, found, faults, output, sha256, clock)
 
 
 def check(
@@ -99,12 +99,12 @@ def check(
 ) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input without building; a problem comes as a `Fault`."""
     catalogue = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
-    problems = sorted(
-        Fault(page.shown, 0, problem.message)
-        for page in catalogue.pages
-        for problem in page.problems
+    numbered = number(catalogue)
+    found = sorted(
+        Fault(numbered.pages[page_id - 1].shown, 0, problem.message)
+        for page_id, problem in problems(catalogue, numbered)
     )
-    return tuple(sorted(set(catalogue.faults))), tuple(problems)
+    return tuple(sorted(set(catalogue.faults))), tuple(found)
 
 
 def read(

@@ -25,9 +25,7 @@ _DETAIL_KEYS = len(SpecDetail.__struct_fields__)
 _HASHES = re.compile(r"(?:[a-z2-7]{32} )*")
 """Spack's DAG hash: 32 characters of lower-case base32 (Spack 1.1 `spec.py`, `util/hash.py`)."""
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
-_NAMES_HOLD = "at most 100 of A-Z, a-z, 0-9 and _.+-"
-"""Packages and releases are named in links, in folders and on command lines."""
+_NAMES_HOLD = "at most 100 printable characters with no blank at either end"
 
 
 def read_pages(raws: Iterable[RawPage | Fault]) -> Iterator[Page | Fault]:
@@ -87,7 +85,7 @@ def _names(front: FrontMatter) -> tuple[str, str]:
     faults = []
     if not isinstance(package, str) or not package:
         faults.append(PageFault(lines["title"], "title is not a package name, expected text"))
-    elif not _NAME.fullmatch(package):
+    elif not _is_name(package):
         message = f"title is {shown(package)}, expected a package name: {_NAMES_HOLD}"
         faults.append(PageFault(lines["title"], message))
     if layout != "cache":
@@ -96,12 +94,17 @@ def _names(front: FrontMatter) -> tuple[str, str]:
     if not _names_release(categories):
         message = "no release in categories, expected [package, RELEASE]"
         faults.append(PageFault(lines["categories"], message))
-    elif not _NAME.fullmatch(categories[1]):
+    elif not _is_name(categories[1]):
         message = f"the release is {shown(categories[1])}, expected a name: {_NAMES_HOLD}"
         faults.append(PageFault(lines["categories"], message))
     if faults:
         raise _Refused(faults)
     return package, categories[1]
+
+
+def _is_name(text: str) -> bool:
+    """Whether text can stand in a message, a link and a table; it is data, never a path."""
+    return text.isprintable() and text == text.strip() and len(text) <= 100
 
 
 def _names_release(categories: object) -> bool:

@@ -197,13 +197,18 @@ def _page_rows(numbered: Numbered) -> Rows:
         yield at, release, package, page.path, page.sha256, page.format, page.spec_count
 
 
-def _problem_rows(catalogue: Catalogue, numbered: Numbered, refused: Iterable[str]) -> Rows:
-    rows: list[tuple[int | None, Problem]] = []
+def problems(catalogue: Catalogue, numbered: Numbered) -> Iterator[tuple[int, Problem]]:
+    """Yield (page id, problem) for whatever does not add up in pages that are kept."""
     for at, page in enumerate(numbered.pages, start=1):
-        rows += [(at, problem) for problem in page.problems]
+        for problem in page.problems:
+            yield at, problem
         if catalogue.doubtful:
-            specs = _disagreements(catalogue, numbered, page)
-            rows += [(at, _two_configurations(numbered.hashes[spec - 1])) for spec, _ in specs]
+            for spec, _ in _disagreements(catalogue, numbered, page):
+                yield at, _two_configurations(numbered.hashes[spec - 1])
+
+
+def _problem_rows(catalogue: Catalogue, numbered: Numbered, refused: Iterable[str]) -> Rows:
+    rows: list[tuple[int | None, Problem]] = [*problems(catalogue, numbered)]
     rows += [(None, Problem("refused", message)) for message in refused]
     for at, (page_id, problem) in enumerate(rows, start=1):
         yield at, page_id, *problem

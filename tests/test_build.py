@@ -23,7 +23,7 @@ import zstandard
 from builder import sources
 from builder.build import build, check
 from builder.errors import InputError, OutputError
-from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec, write
+from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec, spec_hash, write
 
 RELEASES = ["develop", "v0.23.1", "develop-2025-04-20", "develop-2025-07-13"]
 
@@ -363,3 +363,19 @@ def test_samples_of_every_era_build_together(tmp_path: Path) -> None:
     """Eras A, B and C meet in one file, without a problem."""
     report = build([str(SAMPLES), str(MORE_SAMPLES)], tmp_path / "x.db")
     assert (report.pages, report.problems) == (8, 0)
+
+
+def test_check_tells_of_a_hash_with_two_configurations(tmp_path: Path) -> None:
+    """What `build` records in problems, `check` tells beforehand."""
+    folder = write(
+        tmp_path / "pages",
+        first=page("zlib", "develop", specs=[spec(1)]),
+        second=page("zlib", "v0.23", specs=[spec(1, target="zen3")]),
+    )
+
+    faults, problems = check([str(folder)])
+
+    assert faults == ()
+    assert [problem.message for problem in problems] == [
+        f"the spec {spec_hash(1)} has another configuration here than in a foremost release"
+    ]

@@ -89,25 +89,26 @@ def test_json_may_be_spaced_in_any_way() -> None:
         ("_x", True),
         ("a" * 100, True),
         ("a" * 101, False),
-        ("a b", False),
-        ("../x", False),
-        ("a/b", False),
-        (".hidden", False),
-        ("-o", False),
+        ("a b", True),
+        ("../x", True),
+        ("<script>alert(1)</script>", True),
+        (" a", False),
         ("a\\nb", False),
         ("a\\0b", False),
-        ("é", False),
+        ("é", True),
     ],
 )
-def test_packages_and_releases_have_plain_names(title: str, accepted: bool) -> None:
-    """They are parts of links, and words on a command line."""
+def test_names_are_printable_text(title: str, accepted: bool) -> None:
+    """Packages and releases are data: any printable text is a name, on one line, not long."""
     for data, line in ((page(package=title), 2), (page(release=f'"{title}"'), 4)):
         if accepted:
             assert title in (parse(data).package, parse(data).release)
         else:
             (fault,) = faults(data)
             assert fault.startswith(f"{line}: ")
-            assert fault.endswith("name: at most 100 of A-Z, a-z, 0-9 and _.+-")
+            assert fault.endswith(
+                "name: at most 100 printable characters with no blank at either end"
+            )
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_small_keys_have_their_form(old: str, new: str, expected: list[str] | No
 
 def test_every_fault_of_the_small_keys_is_told() -> None:
     """All at once."""
-    data = b"---\ntitle: a b\nlayout: post\ncategories: x\nmeta: {}\nspec_details: []\n---"
+    data = b"---\ntitle: [a]\nlayout: post\ncategories: x\nmeta: {}\nspec_details: []\n---"
     assert [fault.split(":")[0] for fault in faults(data)] == ["2", "3", "4"]
 
 
