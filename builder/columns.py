@@ -7,13 +7,14 @@ merge those of every worker: texts are interned here, listings are arrays of uns
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from msgspec import UNSET
 
-from .consistency import page_problems
+from .consistency import page_problems, variant_problems
 from .errors import Fault, InputError
 from .normal import as_set, normal_configuration
 from .records import Configuration, Page, Problem, SpecDetail
@@ -93,6 +94,9 @@ class _Writer:
         self._sizes: dict[str, int] = {}
         self._tarballs: dict[Tarball, int] = {}
         self._suffixes: dict[int, str] = {}
+        self._odd: dict[int, tuple[Problem, ...]] = {}
+        self._mirror: str | None = None
+        self._mirror_number = 0
 
     def add(self, page: Page) -> None:
         columns = self.columns
@@ -118,15 +122,10 @@ class _Writer:
             spec.append(hashes.setdefault(detail.hash, len(hashes)))
             size.append(self._sizes.setdefault(detail.size, len(self._sizes)))
             tarball.append(0 if detail.tarball is UNSET else self._tarball(detail, at))
-        problems = page_problems(
-            page.meta,
-            [columns.configurations[at] for at in configuration],
-            [columns.stack_sets[at] for at in stacks],
-        )
         columns.pages.append(
             PageEntry(
                 page.shown, page.path, page.sha256, package, page.release, page.format,
-                len(columns.spec), len(spec), tuple(problems),
+                len(columns.spec), len(spec), self._problems(page, configuration, stacks),
             )
         )  # fmt: skip
         columns.spec.extend(spec)
@@ -134,6 +133,19 @@ class _Writer:
         columns.stacks.extend(stacks)
         columns.size.extend(size)
         columns.tarball.extend(tarball)
+
+    def _problems(
+        self, page: Page, configuration: list[int], stacks: list[int]
+    ) -> tuple[Problem, ...]:
+        configurations, stack_sets = self.columns.configurations, self.columns.stack_sets
+        counts = Counter(configuration)
+        found = page_problems(
+            page.meta,
+            {configurations[at]: count for at, count in counts.items()},
+            {stack_sets[at]: count for at, count in Counter(stacks).items()},
+        )
+        odd = {each for at in counts.keys() & self._odd.keys() for each in self._odd[at]}
+        return (*found, *sorted(odd))
 
     def finish(self) -> Columns:
         columns = self.columns
@@ -150,6 +162,8 @@ class _Writer:
         at = self._configurations.setdefault(found, len(self._configurations))
         if at == len(self.columns.configurations):
             self.columns.configurations.append(found)
+            if odd := tuple(variant_problems(found)):
+                self._odd[at] = odd
         return at
 
     def _stack_set(self, page: Page, detail: SpecDetail) -> int:
@@ -168,11 +182,16 @@ class _Writer:
         if suffix is None:
             suffix = tarball_suffix(self.columns.configurations[configuration])
             self._suffixes[configuration] = suffix
-        end = f"{suffix}{detail.hash}.spack"
-        url = str(detail.tarball)
-        derived = url.endswith(end)
-        tarball = Tarball(url[: -len(end)] if derived else url, not derived)
-        return self._tarballs.setdefault(tarball, len(self._tarballs)) + 1
+        url, end = str(detail.tarball), f"{suffix}{detail.hash}.spack"
+        # All tarballs of a page lie in one mirror: mostly it is the one seen last.
+        if self._mirror is not None and url == self._mirror + end:
+            return self._mirror_number
+        if not url.endswith(end):
+            return self._tarballs.setdefault(Tarball(url, True), len(self._tarballs)) + 1
+        self._mirror = url[: -len(end)]
+        tarball = Tarball(self._mirror, False)
+        self._mirror_number = self._tarballs.setdefault(tarball, len(self._tarballs)) + 1
+        return self._mirror_number
 
 
 def tarball_suffix(spec: Configuration) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -14,19 +13,19 @@ from .spack.variants import normal_compiler
 
 
 def computed_meta(
-    configurations: Collection[Configuration], stack_sets: Iterable[tuple[str, ...]]
+    configurations: Mapping[Configuration, int], stack_sets: Mapping[tuple[str, ...], int]
 ) -> dict[str, Any]:
     """Return the `meta` that the listings of a page imply, in normal form.
 
     Args:
-        configurations: one per listing.
-        stack_sets: one per listing, as tuples of stack names.
+        configurations: how many listings have each.
+        stack_sets: how many listings have each, as tuples of stack names.
     """
-    distinct = set(configurations)
-    stacks: Counter[str] = Counter()
-    for stack_set, count in Counter(stack_sets).items():
+    distinct = configurations.keys()
+    stacks: dict[str, int] = {}
+    for stack_set, count in stack_sets.items():
         for stack in stack_set:
-            stacks[stack] += count
+            stacks[stack] = stacks.get(stack, 0) + count
     return {
         "versions": sorted({each.version for each in distinct}),
         "compilers": sorted({each.compiler for each in distinct}),
@@ -34,7 +33,7 @@ def computed_meta(
         "platforms": sorted({each.platform for each in distinct}),
         "targets": sorted({each.target for each in distinct}),
         "stacks": sorted(stacks),
-        "num_specs": len(configurations),
+        "num_specs": sum(configurations.values()),
         "num_specs_by_stack": dict(sorted(stacks.items())),
     }
 
@@ -55,8 +54,8 @@ def declared_meta(meta: Meta) -> dict[str, Any]:
 
 def page_problems(
     meta: Meta,
-    configurations: Collection[Configuration],
-    stack_sets: Iterable[tuple[str, ...]],
+    configurations: Mapping[Configuration, int],
+    stack_sets: Mapping[tuple[str, ...], int],
 ) -> Iterator[Problem]:
     """Yield what does not add up in one page (arguments as in `computed_meta`)."""
     declared = declared_meta(meta)
@@ -65,9 +64,13 @@ def page_problems(
         if value != computed[key]:
             text = msgspec.json.encode(value).decode()
             yield Problem(key, _difference(key, value, computed[key]), text)
-    odd = {text for each in set(configurations) for text in each.variants if not variant_row(text)}
-    for text in sorted(odd):
-        yield Problem("variant", f"{text!r} is no variant that Spack would read; kept as it is")
+
+
+def variant_problems(configuration: Configuration) -> Iterator[Problem]:
+    """Yield what is odd about the variants of a configuration."""
+    for text in configuration.variants:
+        if variant_row(text) is None:
+            yield Problem("variant", f"{text!r} is no variant that Spack would read; kept as it is")
 
 
 def _difference(key: str, declared: Any, computed: Any) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -66,7 +67,7 @@ def page_values(connection: sqlite3.Connection, page_id: int) -> dict[str, Any]:
         configurations.append(configuration)
         stack_sets.append(all_stack_sets.get(stacks, ()))
         details.append(_detail(spec_hash, configuration, stack_sets[-1], size, tarball))
-    meta = computed_meta(configurations, stack_sets)
+    meta = computed_meta(Counter(configurations), Counter(stack_sets))
     declared = connection.execute(
         "SELECT code, declared FROM problems WHERE page = ? AND declared IS NOT NULL", [page_id]
     )
