@@ -141,9 +141,11 @@ class _Writer:
         counts = Counter(configuration)
         found = page_problems(
             page.meta,
-            {configurations[at]: count for at, count in counts.items()},
-            {stack_sets[at]: count for at, count in Counter(stacks).items()},
+            [(configurations[at], count) for at, count in counts.items()],
+            [(stack_sets[at], count) for at, count in Counter(stacks).items()],
         )
+        if self._odd.keys().isdisjoint(counts):
+            return tuple(found)
         odd = {each for at in counts.keys() & self._odd.keys() for each in self._odd[at]}
         return (*found, *sorted(odd))
 

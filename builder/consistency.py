@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,21 +11,22 @@ from .normal import variant_row
 from .records import Configuration, Meta, Problem
 from .spack.variants import normal_compiler
 
+T = TypeVar("T")
+Counted = Collection[tuple[T, int]]
+Stacks = tuple[str, ...]
+Facts = dict[str, Any]
+"""The value of each key of `meta`."""
 
-def computed_meta(
-    configurations: Mapping[Configuration, int], stack_sets: Mapping[tuple[str, ...], int]
-) -> dict[str, Any]:
+
+def computed_meta(configurations: Counted[Configuration], stack_sets: Counted[Stacks]) -> Facts:
     """Return the `meta` that the listings of a page imply, in normal form.
 
     Args:
-        configurations: how many listings have each.
-        stack_sets: how many listings have each, as tuples of stack names.
+        configurations: the distinct ones, each with the number of its listings.
+        stack_sets: the same.
     """
-    distinct = configurations.keys()
-    stacks: dict[str, int] = {}
-    for stack_set, count in stack_sets.items():
-        for stack in stack_set:
-            stacks[stack] = stacks.get(stack, 0) + count
+    distinct = [configuration for configuration, _ in configurations]
+    stacks = _count_stacks(stack_sets)
     return {
         "versions": sorted({each.version for each in distinct}),
         "compilers": sorted({each.compiler for each in distinct}),
@@ -33,12 +34,12 @@ def computed_meta(
         "platforms": sorted({each.platform for each in distinct}),
         "targets": sorted({each.target for each in distinct}),
         "stacks": sorted(stacks),
-        "num_specs": sum(configurations.values()),
+        "num_specs": sum(count for _, count in configurations),
         "num_specs_by_stack": dict(sorted(stacks.items())),
     }
 
 
-def declared_meta(meta: Meta) -> dict[str, Any]:
+def declared_meta(meta: Meta) -> Facts:
     """Return the `meta` that a page declares, in normal form: sorted, compilers without `@=`."""
     return {
         "versions": sorted(meta.versions),
@@ -53,17 +54,51 @@ def declared_meta(meta: Meta) -> dict[str, Any]:
 
 
 def page_problems(
-    meta: Meta,
-    configurations: Mapping[Configuration, int],
-    stack_sets: Mapping[tuple[str, ...], int],
+    meta: Meta, configurations: Counted[Configuration], stack_sets: Counted[Stacks]
 ) -> Iterator[Problem]:
     """Yield what does not add up in one page (arguments as in `computed_meta`)."""
+    if _adds_up(meta, configurations, stack_sets):
+        return
     declared = declared_meta(meta)
     computed = computed_meta(configurations, stack_sets)
     for key, value in declared.items():
         if value != computed[key]:
             text = msgspec.json.encode(value).decode()
             yield Problem(key, _difference(key, value, computed[key]), text)
+
+
+def _adds_up(
+    meta: Meta, configurations: Counted[Configuration], stack_sets: Counted[Stacks]
+) -> bool:
+    """Whether there is nothing to tell: nearly always, and cheaper to see than what there is."""
+    if not configurations:
+        return False
+    _, versions, compilers, oss, platforms, targets, _ = zip(
+        *[configuration for configuration, _ in configurations], strict=True
+    )
+    return (
+        _same(meta.versions, versions)
+        and set(map(_compiler, meta.compilers)) == set(compilers)
+        and _same(meta.oss, oss)
+        and _same(meta.platforms, platforms)
+        and _same(meta.targets, targets)
+        and meta.num_specs == sum([count for _, count in configurations])
+        and meta.num_specs_by_stack == (stacks := _count_stacks(stack_sets))
+        and _same(meta.stacks, stacks)
+    )
+
+
+def _same(declared: Collection[str], listed: Iterable[str]) -> bool:
+    distinct = set(declared)
+    return distinct == set(listed) and len(distinct) == len(declared)
+
+
+def _count_stacks(stack_sets: Counted[Stacks]) -> dict[str, int]:
+    stacks: dict[str, int] = {}
+    for stack_set, count in stack_sets:
+        for stack in stack_set:
+            stacks[stack] = stacks.get(stack, 0) + count
+    return stacks
 
 
 def variant_problems(configuration: Configuration) -> Iterator[Problem]:

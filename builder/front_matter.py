@@ -8,14 +8,13 @@ repeat the same few hundred lines (`layout: cache`, one title per package, one l
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import yaml
 
-JSON_KEYS = (b"meta", b"spec_details")
-
+_JSON_KEYS = {f"{name}:".encode(): name for name in ("meta", "spec_details")}
 _Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _MAX_DEPTH = 32
 _CONTINUES = frozenset([b" ", b"\t", b"#", b"-", b"]", b"}", b"\r", b"\n"])
@@ -63,15 +62,13 @@ def read_front_matter(data: bytes) -> FrontMatter:
     values: dict[str, Any] = {}
     json: dict[str, Json] = {}
     lines: dict[str, int] = {}
-    line = 2
-    for entry in _entries(body):
+    for line, entry in _entries(body):
         for key, value in _read_entry(entry, line):
             if key in lines:
                 first = lines[key]
                 raise PageFault(line, f"the key {key} stands twice, first on line {first}")
             lines[key] = line
             (json if isinstance(value, Json) else values)[key] = value
-        line += entry.count(b"\n")
     return FrontMatter(values, json, lines)
 
 
@@ -110,23 +107,26 @@ def _between_fences(data: bytes) -> bytes:
     return data[start : end + 1]
 
 
-def _entries(body: bytes) -> list[bytes]:
-    """Cut the body before each line that starts an entry; other lines belong to the one above."""
-    entries: list[bytes] = []
-    for line in body.splitlines(keepends=True):
-        if entries and line[:1] in _CONTINUES:
-            entries[-1] += line
-        else:
-            entries.append(line)
-    return entries
+def _entries(body: bytes) -> Iterator[tuple[int, bytes]]:
+    """Cut the body before each line that starts an entry; other lines belong to the one above.
+
+    Yields the line of the page on which an entry starts, and its bytes.
+    """
+    line, lines = 2, 0
+    start = end = 0
+    while end < len(body):
+        end = body.find(b"\n", end) + 1 or len(body)
+        lines += 1
+        if body[end : end + 1] not in _CONTINUES:
+            yield line, body[start:end]
+            line, lines, start = line + lines, 0, end
 
 
 def _read_entry(entry: bytes, line: int) -> list[tuple[str, Any]]:
-    key, colon, text = entry.partition(b":")
-    if colon and key in JSON_KEYS:
-        stripped = text.lstrip(b" ")
-        column = len(entry) - len(stripped) + 1
-        return [(key.decode(), Json(stripped.rstrip(), line, column))]
+    for key, name in _JSON_KEYS.items():
+        if entry.startswith(key):
+            text = entry[len(key) :].lstrip(b" ")
+            return [(name, Json(text.rstrip(), line, len(entry) - len(text) + 1))]
     try:
         return list(_read_yaml(entry).items())
     except yaml.MarkedYAMLError as error:

@@ -21,7 +21,9 @@ from .sources import RawPage
 _META = msgspec.json.Decoder(Meta)
 _DETAILS = msgspec.json.Decoder(tuple[SpecDetail, ...])
 _META_KEYS = len(Meta.__struct_fields__)
-_DETAIL_KEYS = len(SpecDetail.__struct_fields__)
+_DETAIL_TEXTS = 15
+"""Strings of a detail without a tarball and with empty lists: nine keys, six texts."""
+
 _HASHES = re.compile(r"(?:[a-z2-7]{32} )*")
 """Spack's DAG hash: 32 characters of lower-case base32 (Spack 1.1 `spec.py`, `util/hash.py`)."""
 
@@ -123,9 +125,9 @@ def _decode_meta(front: FrontMatter) -> Meta:
         meta = _META.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise _Refused(_explain(front, "meta")) from None
-    # A key that stands twice would win in silence; each key is followed by `":`.
-    keys = _META_KEYS + len(meta.num_specs_by_stack)
-    if text.count(b'":') != keys or _needs_a_look(text):
+    lists = (meta.versions, meta.compilers, meta.oss, meta.platforms, meta.targets, meta.stacks)
+    texts = _META_KEYS + sum(map(len, lists)) + len(meta.num_specs_by_stack)
+    if not _holds(text, texts):
         _refuse_if_faulty(front, "meta")
     return meta
 
@@ -136,25 +138,29 @@ def _decode_details(front: FrontMatter) -> tuple[SpecDetail, ...]:
         details = _DETAILS.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise _Refused(_explain(front, "spec_details")) from None
-    without_tarball = sum(detail.tarball is msgspec.UNSET for detail in details)
-    keys = len(details) * _DETAIL_KEYS - without_tarball
     hashes = [detail.hash for detail in details]
     if (
-        text.count(b'":') != keys
+        not _holds(text, sum(map(_texts, details)))
         or not _HASHES.fullmatch(" ".join([*hashes, ""]))
         or len(set(hashes)) != len(hashes)
-        or _needs_a_look(text)
     ):
         _refuse_if_faulty(front, "spec_details")
     return details
 
 
-def _needs_a_look(text: bytes) -> bool:
-    """Whether keys may stand apart from their colons, where they were not counted, or NULs."""
-    # One byte is found far more quickly than two; most pages have neither of these.
-    if b"\n" in text or b"\t" in text or b"\r" in text or b"\\" in text:
-        return True
-    return b" :" in text
+def _texts(detail: SpecDetail) -> int:
+    """Return how many strings the JSON of a detail has: its keys, and those in its values."""
+    lists = len(detail.versions) + len(detail.variants) + len(detail.stacks)
+    return lists + (_DETAIL_TEXTS if detail.tarball is msgspec.UNSET else _DETAIL_TEXTS + 2)
+
+
+def _holds(text: bytes, texts: int) -> bool:
+    """Whether JSON has as many strings as were decoded: a key that stands twice has one too many.
+
+    The decoder lets the last of such keys win in silence. Quotes are only counted where none is
+    escaped; a NUL is always escaped (RFC 8259 section 7).
+    """
+    return b"\\" not in text and text.count(b'"') == 2 * texts
 
 
 def _refuse_if_faulty(front: FrontMatter, key: str) -> None:

@@ -19,6 +19,7 @@ from builder.sources import RawPage
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec
 
 SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
+NAMES = ["e4s", "root", "ubuntu24.04", "zen3", "x86_64_v3"]
 SPECS = [spec(1, target="zen3", stacks=["e4s", "root"]), spec(2, stacks=["root"])]
 
 
@@ -30,8 +31,8 @@ def parsed(data: bytes) -> Page:
 def computed(found: Page) -> dict[str, Any]:
     """Return the `meta` that a page's specs imply."""
     return computed_meta(
-        Counter(normal_configuration(found.package, each) for each in found.details),
-        Counter(as_set("stack", each.stacks) for each in found.details),
+        Counter(normal_configuration(found.package, each) for each in found.details).items(),
+        Counter(as_set("stack", each.stacks) for each in found.details).items(),
     )
 
 
@@ -41,8 +42,8 @@ def problems(data: bytes) -> list[Problem]:
     return list(
         page_problems(
             found.meta,
-            Counter(normal_configuration(found.package, each) for each in found.details),
-            Counter(as_set("stack", each.stacks) for each in found.details),
+            Counter(normal_configuration(found.package, each) for each in found.details).items(),
+            Counter(as_set("stack", each.stacks) for each in found.details).items(),
         )
     )
 
@@ -147,3 +148,22 @@ def test_declared_and_computed_give_the_page_back(meta: dict[str, Any]) -> None:
         if problem.declared is not None
     }
     assert computed(found) | overridden == declared_meta(found.meta)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            **dict.fromkeys(("oss", "stacks", "targets"), st.lists(st.sampled_from(NAMES))),
+            "compilers": st.lists(st.sampled_from(["gcc@13.2.0", "gcc@=13.2.0", "gcc@12"])),
+            "num_specs": st.integers(1, 3),
+            "num_specs_by_stack": st.dictionaries(st.sampled_from(NAMES), st.integers(1, 2)),
+        },
+    )
+)
+def test_a_problem_is_told_if_and_only_if_something_differs(meta: dict[str, Any]) -> None:
+    """Whatever is declared: there are as many problems as keys that are not what they must."""
+    data = page(specs=SPECS, meta=meta)
+    declared, implied = declared_meta(parsed(data).meta), computed(parsed(data))
+    differing = [key for key, value in declared.items() if value != implied[key]]
+    assert [problem.code for problem in problems(data)] == differing
