@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 import zstandard
 
@@ -45,13 +45,11 @@ _BROKEN_ARCHIVE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    """One page on disk.
+class File(NamedTuple):
+    """One page on disk. There are many and they are shipped to workers, hence a tuple.
 
-    Args:
-        shown: the path as the user would type it, for messages.
-        path: its name within the input; this one goes into the database.
+    `shown` is the path as the user would type it, for messages; `path` is its name within the
+    input, and goes into the database.
     """
 
     shown: str
@@ -137,21 +135,33 @@ def _below(path: str, faults: list[Fault]) -> list[File]:
         return []
     before = len(faults)
 
-    def refuse(error: OSError) -> None:
-        faults.append(Fault(str(error.filename), 0, f"cannot be listed: {_reason(error)}"))
-
     top = path.rstrip(os.sep) or os.sep
-    found = []
-    for folder, folders, names in os.walk(top, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            if not name.startswith("."):
-                shown = f"{folder}{os.sep}{name}" if folder != os.sep else f"{os.sep}{name}"
-                label = shown[len(top) :].lstrip(os.sep)
-                found.append(File(shown, label.replace(os.sep, "/")))
+    skip = len(top.rstrip(os.sep)) + 1
+    found = [File(shown, shown[skip:].replace(os.sep, "/")) for shown in _files_below(top, faults)]
     if not found and len(faults) == before:
         faults.append(Fault(path, 0, "the folder holds no file, expected pages"))
     return found
+
+
+def _files_below(top: str, faults: list[Fault]) -> Iterator[str]:
+    """Yield the paths of all files below a folder that are not hidden; links are not followed.
+
+    `os.walk` would do, and take half as long again.
+    """
+    folders = [top]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif not entry.is_dir():
+                        yield entry.path
+        except OSError as error:
+            faults.append(Fault(folder, 0, f"cannot be listed: {_reason(error)}"))
 
 
 def _folder(path: str) -> str:
