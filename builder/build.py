@@ -67,12 +67,12 @@ def build(
     clock.stage("read")
     numbered = number(catalogue)
     clock.stage("number")
-    statistics = count(catalogue, numbered)
+    statistics = count(numbered)
     clock.stage("count")
     with database.replacing(output) as temporary:
         db = database.create(temporary)
         try:
-            for table, rows in all_rows(catalogue, numbered, statistics, map(str, faults)):
+            for table, rows in all_rows(numbered, statistics, map(str, faults)):
                 database.insert(db, table, rows)
             clock.stage("insert")
             _index_text(db, numbered)
@@ -102,7 +102,7 @@ def check(
     numbered = number(catalogue)
     found = sorted(
         Fault(numbered.pages[page_id - 1].shown, 0, problem.message)
-        for page_id, problem in problems(catalogue, numbered)
+        for page_id, problem in problems(numbered)
     )
     return tuple(sorted(set(catalogue.faults))), tuple(found)
 

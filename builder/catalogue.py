@@ -9,57 +9,90 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
-from operator import ne
-from typing import TypeVar
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from .arrays import Numbers, pairs, ranges
 from .columns import Columns, PageEntry, Tarball
 from .errors import Fault
 from .records import Configuration
 
-T = TypeVar("T", bound=Hashable)
+
+class Listings(NamedTuple):
+    """Five parallel arrays, a number in each for one listing: indices into the catalogue's texts.
+
+    They count from 0, but `tarball` from 1: there, 0 means that the listing has none.
+    """
+
+    spec: Numbers
+    configuration: Numbers
+    stacks: Numbers
+    size: Numbers
+    tarball: Numbers
+
+    def of(self, pages: Iterable[PageEntry]) -> Listings:
+        """Return the listings of some pages, page after page."""
+        starts, counts = (
+            np.array([(page.start, page.spec_count) for page in pages], dtype=np.int64)
+            .reshape(-1, 2)
+            .T
+        )
+        at = ranges(starts, counts)
+        return Listings(*(column[at] for column in self))
 
 
 class Catalogue:
-    """All pages merged. Lists of texts are indexed by the numbers in the listing arrays.
+    """All pages merged.
 
-    `pages` is complete after `settle`: sorted by release and package names, each pair once.
+    After `settle`, `pages` is sorted by the names of release and package, each pair once, and the
+    texts are lists that the numbers in `listings` are indices into.
     """
 
     def __init__(self) -> None:
         self.pages: list[PageEntry] = []
         self.faults: list[Fault] = []
         self.bytes_read = 0
+        self.hashes: list[str] = []
+        self.configurations: list[Configuration] = []
+        self.stack_sets: list[tuple[str, ...]] = []
+        self.sizes: list[str] = []
+        self.tarballs: list[Tarball] = []
+        self.listings = Listings(*[np.zeros(0, dtype=np.uint32)] * 5)
         self._texts: dict[str, dict[Hashable, int]] = defaultdict(dict)
-        self.spec_configuration: array[int] = array("I")
-        self.spec = array("I")
-        self.configuration = array("I")
-        self.stacks = array("I")
-        self.size = array("I")
-        self.tarball = array("I")
-        self.doubtful: set[int] = set()
+        self._parts = [self.listings]
+        self._length = 0
 
     def add(self, columns: Columns) -> None:
         """Merge what one unit says."""
-        offset = len(self.spec)
-        self.pages += [page._replace(start=page.start + offset) for page in columns.pages]
+        self.pages += [page._replace(start=page.start + self._length) for page in columns.pages]
         self.faults += columns.faults
         self.bytes_read += columns.bytes_read
-        configurations = self._intern("configuration", columns.configurations)
-        specs = self._intern("spec", columns.hashes)
-        _translate(self.configuration, columns.configuration, configurations)
-        _translate(self.spec, columns.spec, specs)
-        _translate(self.stacks, columns.stacks, self._intern("stacks", columns.stack_sets))
-        _translate(self.size, columns.size, self._intern("size", columns.sizes))
-        _translate(
-            self.tarball, columns.tarball, [0, *self._intern("tarball", columns.tarballs, 1)]
+        tarballs = [0, *self._intern("tarball", columns.tarballs, 1)]
+        part = Listings(
+            _translated(columns.spec, self._intern("spec", columns.hashes)),
+            _translated(
+                columns.configuration, self._intern("configuration", columns.configurations)
+            ),
+            _translated(columns.stacks, self._intern("stacks", columns.stack_sets)),
+            _translated(columns.size, self._intern("size", columns.sizes)),
+            _translated(columns.tarball, tarballs),
         )
-        self._note_configurations(offset)
+        self._parts.append(part)
+        self._length += len(part.spec)
 
     def settle(self) -> None:
         """Sort the pages, keep one of those that are equal, refuse those that contradict.
 
         A refused page becomes a fault; of several, the first by path is kept.
         """
+        self.hashes = self._interned("spec")
+        self.configurations = self._interned("configuration")
+        self.stack_sets = self._interned("stacks")
+        self.sizes = self._interned("size")
+        self.tarballs = self._interned("tarball")
+        self.listings = Listings(*map(np.concatenate, zip(*self._parts, strict=True)))
+        self._parts.clear()
         self.pages.sort(key=lambda page: (page.release, page.package, page.path, page.shown))
         kept: list[PageEntry] = []
         for page in self.pages:
@@ -70,57 +103,29 @@ class Catalogue:
                 self.faults.append(_contradiction(last, page))
         self.pages = self._without_shared_hashes(kept)
 
-    @property
-    def hashes(self) -> list[str]:
-        """The hash of each spec."""
-        return list(self._texts["spec"])  # type: ignore[arg-type]  # interned as such
-
-    @property
-    def configurations(self) -> list[Configuration]:
-        """The configurations that listings have."""
-        return list(self._texts["configuration"])  # type: ignore[arg-type]
-
-    @property
-    def stack_sets(self) -> list[tuple[str, ...]]:
-        """The sets of stacks that listings have."""
-        return list(self._texts["stacks"])  # type: ignore[arg-type]
-
-    @property
-    def sizes(self) -> list[str]:
-        """The sizes that listings have."""
-        return list(self._texts["size"])  # type: ignore[arg-type]
-
-    @property
-    def tarballs(self) -> list[Tarball]:
-        """The tarball prefixes that listings have; a listing's number counts from 1."""
-        return list(self._texts["tarball"])  # type: ignore[arg-type]
-
     def _intern(self, kind: str, texts: Iterable[Hashable], first: int = 0) -> list[int]:
         known = self._texts[kind]
         return [known.setdefault(text, len(known)) + first for text in texts]
 
-    def _note_configurations(self, offset: int) -> None:
-        """Remember each new spec's configuration, and the specs that have more than one."""
-        known = self.spec_configuration
-        missing = len(self._texts["spec"]) - len(known)
-        known.extend(array("I", [_UNKNOWN]) * missing)
-        specs, configurations = self.spec[offset:], self.configuration[offset:]
-        for spec, configuration in zip(specs, configurations, strict=True):
-            if known[spec] == _UNKNOWN:
-                known[spec] = configuration
-        if any(map(ne, map(known.__getitem__, specs), configurations)):
-            pairs = zip(specs, configurations, strict=True)
-            self.doubtful.update(spec for spec, found in pairs if known[spec] != found)
+    def _interned(self, kind: str) -> list[Any]:
+        return list(self._texts.pop(kind, ()))
+
+    def _doubtful(self) -> set[int]:
+        """Return the specs that have more than one configuration."""
+        specs = pairs(self.listings.spec, self.listings.configuration).first
+        return {*specs[1:][specs[1:] == specs[:-1]].tolist()}
 
     def _without_shared_hashes(self, pages: list[PageEntry]) -> list[PageEntry]:
         """Refuse a page that lists a hash which another package lists in the same release."""
-        if not self.doubtful:
+        doubtful = self._doubtful()
+        if not doubtful:
             return pages
         hashes = self.hashes
         owner: dict[tuple[str, int], str] = {}
         kept: list[PageEntry] = []
         for page in pages:
-            specs = self.doubtful.intersection(self.spec[page.start : page.start + page.spec_count])
+            listed = self.listings.spec[page.start : page.start + page.spec_count]
+            specs = doubtful.intersection(listed.tolist())
             shared = sorted(hashes[spec] for spec in specs if (page.release, spec) in owner)
             if shared:
                 by_hash = {hashes[spec]: spec for spec in specs}
@@ -133,12 +138,10 @@ class Catalogue:
         return kept
 
 
-_UNKNOWN = 2**32 - 1
-
-
-def _translate(into: array[int], numbers: array[int], names: list[int]) -> None:
-    """Append `names[number]` for each number."""
-    into.extend(array("I", map(names.__getitem__, numbers)))
+def _translated(numbers: array[int], names: list[int]) -> Numbers:
+    """Return `names[number]` for each number."""
+    translated: Numbers = np.array(names, dtype=np.uint32)[np.asarray(numbers)]
+    return translated
 
 
 def _contradiction(first: PageEntry, second: PageEntry) -> Fault:

@@ -1,155 +1,107 @@
-"""Numbered catalogue → everything that is counted, in one pass over the listings."""
+"""Numbered catalogue → everything that is counted, by id."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import chain, groupby
-from operator import attrgetter
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from .catalogue import Catalogue
-from .columns import PageEntry
-from .facets import Facet, FacetCounter
+import numpy as np
+
+from .arrays import Numbers, Pairs, numbers, pairs, summed
+from .facets import Facet, facet_counts
 from .numbering import Numbered
 from .releases import release_date
 
 
-@dataclass(slots=True)
-class Counts:
-    """What is known of one release, package, configuration or stack. Dates are `YYYY-MM-DD`."""
+class Seen(NamedTuple):
+    """How many releases each thing is in, and the dates of its first and its last snapshot."""
 
-    specs: int = 0
-    packages: int = 0
-    configurations: int = 0
-    releases: int = 0
-    first_seen: str | None = None
-    last_seen: str | None = None
-
-    def listed(self, date: str | None) -> None:
-        """Note one more release, and its date if it is a snapshot."""
-        self.releases += 1
-        if date is None:
-            return
-        if self.first_seen is None or date < self.first_seen:
-            self.first_seen = date
-        if self.last_seen is None or date > self.last_seen:
-            self.last_seen = date
+    releases: list[int]
+    first: list[str | None]
+    last: list[str | None]
 
 
-def _counts() -> defaultdict[int, Counts]:
-    return defaultdict(Counts)
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Statistics:
-    """Counts by id; the `spec_…` lists are in the order of spec ids."""
+    """Counts: a list has that of the thing with id `i` at `i - 1`. Dates are `YYYY-MM-DD`."""
 
-    spec_releases: list[int] = field(default_factory=list)
-    spec_first_seen: list[str | None] = field(default_factory=list)
-    spec_last_seen: list[str | None] = field(default_factory=list)
-    release_counts: Mapping[int, Counts] = field(default_factory=_counts)
-    package_counts: Mapping[int, Counts] = field(default_factory=_counts)
-    configuration_counts: Mapping[int, Counts] = field(default_factory=_counts)
-    stack_counts: Mapping[int, Counts] = field(default_factory=_counts)
-    configuration_releases: list[tuple[int, int, int]] = field(default_factory=list)
-    configuration_stacks: list[tuple[int, int, int]] = field(default_factory=list)
-    facets: list[Facet] = field(default_factory=list)
+    release_packages: list[int]
+    release_specs: list[int]
+    package_specs: list[int]
+    package_configurations: list[int]
+    package_seen: Seen
+    configuration_specs: list[int]
+    configuration_seen: Seen
+    spec_seen: Seen
+    stack_releases: list[int]
+    stack_specs: list[int]
+    configuration_releases: list[tuple[int, int, int]]
+    configuration_stacks: list[tuple[int, int, int]]
+    facets: list[Facet]
 
 
-def count(catalogue: Catalogue, numbered: Numbered) -> Statistics:
+def count(numbered: Numbered) -> Statistics:
     """Count what a catalogue holds."""
-    statistics = Statistics()
-    _count_dates(catalogue, numbered, statistics)
-    facets = FacetCounter(numbered)
-    _count_specs(numbered, statistics, facets)
-    _count_releases(catalogue, numbered, statistics, facets)
-    statistics.configuration_releases.sort()
-    return statistics
+    names, listings = numbered.dictionaries, numbered.listings
+    packages, configurations = len(names.packages), len(numbered.configurations)
+    spec_package = numbered.configuration_package[numbered.spec_configuration - 1]
+    in_releases = pairs(listings.configuration, listings.release)
+    in_stacks = _in_stacks(numbered)
+    facets = facet_counts(numbered, in_releases)
+    releases_of_stacks = Counter(
+        value for release, facet, value, *_ in facets if release and facet == "stacks"
+    )
+    dates = _Dates(names.releases)
+    return Statistics(
+        release_packages=_times(numbered.page_release, len(names.releases)),
+        release_specs=_times(listings.release, len(names.releases)),
+        package_specs=_times(spec_package, packages),
+        package_configurations=_times(numbered.configuration_package, packages),
+        package_seen=dates.seen(numbered.page_package, numbered.page_release, packages),
+        configuration_specs=_times(numbered.spec_configuration, configurations),
+        configuration_seen=dates.seen(in_releases.first, in_releases.second, configurations),
+        spec_seen=dates.seen(listings.spec, listings.release, len(numbered.hashes)),
+        stack_releases=[releases_of_stacks[name] for name in names.stacks],
+        stack_specs=summed(in_stacks.second, in_stacks.counts, len(names.stacks) + 1)[1:].tolist(),
+        configuration_releases=in_releases.rows(),
+        configuration_stacks=in_stacks.rows(),
+        facets=facets,
+    )
 
 
-def _count_dates(catalogue: Catalogue, numbered: Numbered, statistics: Statistics) -> None:
-    """Count the releases of each spec; of its snapshots, the last one that is noted stays."""
-    specs = [catalogue.spec[page.start : page.start + page.spec_count] for page in numbered.pages]
-    releases = Counter(chain.from_iterable(specs))
-    dates = [release_date(page.release) for page in numbered.pages]
-    dated = sorted((date, at) for at, date in enumerate(dates) if date)
-    last: dict[int, str] = {}
-    for date, at in dated:
-        last.update(dict.fromkeys(specs[at], date))
-    first: dict[int, str] = {}
-    for date, at in reversed(dated):
-        first.update(dict.fromkeys(specs[at], date))
-    statistics.spec_releases += map(releases.__getitem__, numbered.spec_order)
-    statistics.spec_first_seen += map(first.get, numbered.spec_order)
-    statistics.spec_last_seen += map(last.get, numbered.spec_order)
+def _in_stacks(numbered: Numbered) -> Pairs:
+    """Count the specs of each (configuration, stack)."""
+    specs = pairs(numbered.spec_configuration, numbered.spec_stacks)
+    at, stack = numbered.stacks.of(specs.second)
+    return pairs(specs.first[at], stack, specs.counts[at])
 
 
-def _count_releases(
-    catalogue: Catalogue, numbered: Numbered, statistics: Statistics, facets: FacetCounter
-) -> None:
-    dictionaries = numbered.dictionaries
-    for name, pages in groupby(numbered.pages, key=attrgetter("release")):
-        release, date = dictionaries.releases[name], release_date(name)
-        counts = statistics.release_counts[release]
-        for page in pages:
-            package = dictionaries.packages[page.package]
-            configurations = Counter(_ids(numbered.configuration_id, catalogue.configuration, page))
-            facets.add(configurations, Counter(_ids(numbered.stack_set_id, catalogue.stacks, page)))
-            statistics.package_counts[package].listed(date)
-            counts.packages += 1
-            counts.specs += page.spec_count
-            for configuration, specs in configurations.items():
-                statistics.configuration_counts[configuration].listed(date)
-                statistics.configuration_releases.append((configuration, release, specs))
-        rows = facets.take(release)
-        for _, facet, value, *_ in rows:
-            if facet == "stacks":
-                statistics.stack_counts[dictionaries.stacks[value]].releases += 1
-        statistics.facets += rows
+def _times(ids: Numbers, size: int) -> list[int]:
+    """Return how often each id from 1 to `size` is there."""
+    found: list[int] = np.bincount(ids, minlength=size + 1)[1:].tolist()
+    return found
 
 
-def _count_specs(numbered: Numbered, statistics: Statistics, facets: FacetCounter) -> None:
-    """Count each spec once, whatever the number of its releases."""
-    dictionaries = numbered.dictionaries
-    pairs = Counter(zip(numbered.spec_configuration, numbered.spec_stacks, strict=True))
-    by_package: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-    for (configuration, stack_set), specs in pairs.items():
-        package = dictionaries.packages[numbered.configurations[configuration - 1].package]
-        by_package[package].append((configuration, stack_set, specs))
-    for package, members in sorted(by_package.items()):
-        configurations, stack_sets = Counter[int](), Counter[int]()
-        for configuration, stack_set, specs in members:
-            configurations[configuration] += specs
-            stack_sets[stack_set] += specs
-        facets.add(configurations, stack_sets)
-        statistics.package_counts[package].specs = configurations.total()
-    for configuration, _, specs in _flat(by_package):
-        statistics.configuration_counts[configuration].specs += specs
-    for each in numbered.configurations:
-        statistics.package_counts[dictionaries.packages[each.package]].configurations += 1
-    _count_stacks(numbered, statistics, _flat(by_package))
-    statistics.facets += facets.take(None)
+class _Dates:
+    """The dates of releases, as numbers that sort as they do."""
 
+    def __init__(self, releases: Iterable[str]) -> None:
+        dates = [release_date(release) for release in releases]
+        # None stands last: it is at the end as well as at -1, where it counts as early.
+        self._dates = [*sorted({date for date in dates if date}), None]
+        self._number = numbers([-1, *(self._dates.index(date) if date else -1 for date in dates)])
 
-def _count_stacks(
-    numbered: Numbered, statistics: Statistics, members: Iterable[tuple[int, int, int]]
-) -> None:
-    stacks = numbered.dictionaries.stacks
-    names = {at: names for names, at in numbered.dictionaries.stack_sets.items()}
-    pairs: Counter[tuple[int, int]] = Counter()
-    for configuration, stack_set, specs in members:
-        for stack in names[stack_set]:
-            pairs[configuration, stacks[stack]] += specs
-            statistics.stack_counts[stacks[stack]].specs += specs
-    statistics.configuration_stacks += sorted((*pair, specs) for pair, specs in pairs.items())
+    def seen(self, ids: Numbers, releases: Numbers, size: int) -> Seen:
+        """Look where each id from 1 to `size` is, given distinct (id, release)."""
+        number = self._number[releases]
+        dated = number >= 0
+        none = len(self._dates) - 1
+        first, last = np.full(size + 1, none), np.full(size + 1, -1)
+        np.minimum.at(first, ids[dated], number[dated])
+        np.maximum.at(last, ids[dated], number[dated])
+        return Seen(_times(ids, size), self._names(first), self._names(last))
 
-
-def _flat(members: dict[int, list[tuple[int, int, int]]]) -> Iterator[tuple[int, int, int]]:
-    for each in members.values():
-        yield from each
-
-
-def _ids(ids: list[int], numbers: Iterable[int], page: PageEntry) -> Iterator[int]:
-    """Return the final ids of a page's listings."""
-    return map(ids.__getitem__, numbers[page.start : page.start + page.spec_count])  # type: ignore[index]
+    def _names(self, numbers: Numbers) -> list[str | None]:
+        return [*map(self._dates.__getitem__, numbers[1:].tolist())]

@@ -2,68 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import NamedTuple
 
+import numpy as np
+
+from .arrays import Numbers, Pairs, numbers, pairs, summed
 from .numbering import Numbered
 
 Facet = tuple[int | None, str, str, int, int]
 """release id or None, facet, value, specs, packages: a row of `facet_counts` without its id."""
 
 
-class FacetCounter:
-    """Counts specs and packages by facet value, one package at a time.
+class Cells(NamedTuple):
+    """Parallel arrays: so many specs of a package have a value in a release (0: in any of them)."""
 
-    Each (facet, value) has a code, its place in sorted order, so that counting is adding to lists.
+    release: Numbers
+    package: Numbers
+    value: Numbers
+    specs: Numbers
+
+
+def facet_counts(numbered: Numbered, in_releases: Pairs) -> list[Facet]:
+    """Count specs and packages by release, facet and value.
+
+    Args:
+        in_releases: the listings of each (configuration, release).
+
+    Returns:
+        Rows sorted by release, facet and value; before them, those of all releases together.
     """
+    of_configurations = [
+        (
+            ("versions", each.version),
+            ("compilers", each.compiler),
+            ("oss", each.os),
+            ("platforms", each.platform),
+            ("targets", each.target),
+        )
+        for each in numbered.configurations
+    ]
+    of_stacks = [("stacks", name) for name in numbered.dictionaries.stacks]
+    values = sorted({*of_stacks, *(value for each in of_configurations for value in each)})
+    codes = {value: code for code, value in enumerate(values)}
+    cells = [
+        _stack_cells(numbered, numbers([0, *map(codes.__getitem__, of_stacks)])),
+        *(
+            _configuration_cells(numbered, in_releases, numbers(map(codes.__getitem__, facet)))
+            for facet in zip(*of_configurations, strict=True)
+        ),
+    ]
+    return _counted(values, Cells(*map(np.concatenate, zip(*cells, strict=True))))
 
-    def __init__(self, numbered: Numbered) -> None:
-        stack_sets = numbered.dictionaries.stack_sets
-        of_configurations = [
-            (
-                ("versions", each.version),
-                ("compilers", each.compiler),
-                ("oss", each.os),
-                ("platforms", each.platform),
-                ("targets", each.target),
-            )
-            for each in numbered.configurations
-        ]
-        of_stack_sets = [tuple(("stacks", name) for name in names) for names in stack_sets]
-        values = {value for each in (*of_configurations, *of_stack_sets) for value in each}
-        self._values = sorted(values)
-        codes = {value: code for code, value in enumerate(self._values)}
-        self._configurations = [tuple(map(codes.__getitem__, each)) for each in of_configurations]
-        self._stack_sets = [tuple(map(codes.__getitem__, each)) for each in of_stack_sets]
-        self._specs = [0] * len(codes)
-        self._packages = [0] * len(codes)
-        self._counted_for = [0] * len(codes)
-        self._added = 0
 
-    def add(self, configurations: Mapping[int, int], stack_sets: Mapping[int, int]) -> None:
-        """Add one package: specs by configuration id, and specs by stack set id."""
-        specs, packages, counted_for = self._specs, self._packages, self._counted_for
-        self._added += 1
-        package = self._added
-        for codes_of, counts in (
-            (self._configurations, configurations),
-            (self._stack_sets, stack_sets),
-        ):
-            for at, count in counts.items():
-                for code in codes_of[at - 1]:
-                    specs[code] += count
-                    if counted_for[code] != package:
-                        counted_for[code] = package
-                        packages[code] += 1
+def _configuration_cells(numbered: Numbered, in_releases: Pairs, codes: Numbers) -> Cells:
+    """Return the cells of one facet; `codes` has its value for each configuration."""
+    specs = np.bincount(numbered.spec_configuration - 1, minlength=len(codes))
+    used = np.flatnonzero(specs)
+    configuration = np.concatenate([used, in_releases.first - 1])
+    return Cells(
+        np.concatenate([np.zeros_like(used), in_releases.second]),
+        numbered.configuration_package[configuration],
+        codes[configuration],
+        np.concatenate([specs[used], in_releases.counts]),
+    )
 
-    def take(self, release: int | None) -> list[Facet]:
-        """Return the counts, sorted by facet and value, and start anew."""
-        rows: list[Facet] = [
-            (release, *value, specs, packages)
-            for value, specs, packages in zip(
-                self._values, self._specs, self._packages, strict=True
-            )
-            if packages
-        ]
-        self._specs = [0] * len(self._values)
-        self._packages = [0] * len(self._values)
-        return rows
+
+def _stack_cells(numbered: Numbered, codes: Numbers) -> Cells:
+    """Return the cells of the stacks; `codes` has the value of each stack, by its id."""
+    spec_package = numbered.configuration_package[numbered.spec_configuration - 1]
+    specs = pairs(spec_package, numbered.spec_stacks)
+    listings = pairs(numbered.listings.page - 1, numbered.listings.stacks)
+    at, stack = numbered.stacks.of(np.concatenate([specs.second, listings.second]))
+    release = np.concatenate([np.zeros_like(specs.first), numbered.page_release[listings.first]])
+    package = np.concatenate([specs.first, numbered.page_package[listings.first]])
+    counts = np.concatenate([specs.counts, listings.counts])
+    return Cells(release[at], package[at], codes[stack], counts[at])
+
+
+def _counted(values: list[tuple[str, str]], cells: Cells) -> list[Facet]:
+    key = cells.release * len(values) + cells.value
+    specs = summed(key, cells.specs)
+    packages = np.bincount(pairs(key, cells.package).first)
+    return [
+        (at // len(values) or None, *values[at % len(values)], int(specs[at]), int(packages[at]))
+        for at in np.flatnonzero(packages).tolist()
+    ]

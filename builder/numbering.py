@@ -1,210 +1,179 @@
 """Catalogue → final numbers: ids that depend on what the pages say and on nothing else.
 
-Every dictionary is sorted by what it means (versions in Spack's order, releases from new to old)
-and numbered from 1. Specs are numbered by configuration, then hash, so that what is asked for
-together lies together in the file.
+Specs are numbered by configuration, then hash, so that what is asked for together lies together
+in the file. Where releases disagree about a spec, the foremost one is right.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-from .catalogue import Catalogue
+import numpy as np
+import numpy.typing as npt
+
+from .arrays import Members, Numbers, first_places, members, numbers, packed, pairs, places
+from .catalogue import Catalogue, Listings
 from .columns import PageEntry
+from .dictionaries import Dictionaries, dictionaries
 from .records import Configuration
 from .releases import sort_releases
-from .spack.variants import split_compiler
-from .spack.versions import sort_versions, version_key
 
 
-@dataclass(frozen=True, slots=True)
-class Dictionaries:
-    """Names to ids; each dictionary is in the order of its ids."""
+class NumberedListings(NamedTuple):
+    """Parallel arrays of ids, one of each for a listing, in the order of (release, spec).
 
-    releases: dict[str, int]
-    packages: dict[str, int]
-    versions: dict[tuple[str, str], int]
-    compilers: dict[str, int]
-    operating_systems: dict[str, int]
-    platforms: dict[str, int]
-    targets: dict[str, int]
-    stacks: dict[str, int]
-    stack_sets: dict[tuple[str, ...], int]
-    variants: dict[str, int]
-    variant_sets: dict[tuple[str, ...], int]
+    `configuration` is what the listing's own page says, which `specs` need not say. `size` is an
+    index into `Numbered.sizes`; `tarball` is 0 where there is none.
+    """
 
-    def configuration_key(self, each: Configuration) -> tuple[int, ...]:
-        """Return the ids of a configuration's parts: its row, and its place in the order."""
-        return (
-            self.packages[each.package],
-            self.versions[each.package, each.version],
-            self.compilers[each.compiler],
-            self.operating_systems[each.os],
-            self.platforms[each.platform],
-            self.targets[each.target],
-            self.variant_sets[each.variants],
-        )
+    page: Numbers
+    release: Numbers
+    spec: Numbers
+    configuration: Numbers
+    stacks: Numbers
+    size: Numbers
+    tarball: Numbers
+
+    def where(self, chosen: npt.NDArray[np.bool_ | np.int64]) -> NumberedListings:
+        """Return some of the listings: those where a mask is true, or those at these places."""
+        return NumberedListings(*(column[chosen] for column in self))
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
     """A settled catalogue with final ids.
 
-    `pages` is in the order of (release, package). `configurations` and `hashes` are in the order
-    of their ids. `spec_configuration[i]` and `spec_stacks[i]` belong to the spec with id i + 1. The
-    `…_id` lists take the catalogue's provisional numbers to final ids (0: not in use); `spec_order`
-    has the specs' provisional numbers in the order of their ids.
+    `pages` is in the order of (release, package); `configurations` and `hashes` are in the order
+    of their ids. `spec_configuration[i]` and `spec_stacks[i]` belong to the spec with id i + 1, and
+    so on for pages and configurations; `stacks` has the members of each stack set by its id.
     """
 
     dictionaries: Dictionaries
     pages: list[PageEntry]
     configurations: list[Configuration]
     hashes: list[str]
-    spec_configuration: list[int]
-    spec_stacks: list[int]
-    configuration_id: list[int]
-    spec_id: list[int]
-    spec_order: list[int]
-    stack_set_id: list[int]
+    sizes: list[str]
+    page_release: Numbers
+    page_package: Numbers
+    configuration_package: Numbers
+    stacks: Members
+    spec_configuration: Numbers
+    spec_stacks: Numbers
+    listings: NumberedListings
+
+
+class _SpecStacks(NamedTuple):
+    """Provisional numbers: the specs in use, the union of stacks of each, and the sets' texts."""
+
+    specs: Numbers
+    unions: Numbers
+    texts: list[tuple[str, ...]]
 
 
 def number(catalogue: Catalogue) -> Numbered:
-    """Give final ids to a settled catalogue."""
-    chosen = _chosen_configurations(catalogue)
-    used = _used(catalogue)
-    all_configurations = catalogue.configurations
-    configurations = [all_configurations[at] for at in used.configurations]
-    all_stack_sets, spec_stacks = catalogue.stack_sets, _spec_stack_sets(catalogue)
-    stack_sets = {all_stack_sets[at] for at in used.stack_sets} | set(spec_stacks.values())
-    dictionaries = _dictionaries(catalogue, configurations, stack_sets)
+    """Give final ids to a settled catalogue; what only refused pages say is left out."""
+    pages = _in_order(catalogue.pages)
+    listings = catalogue.listings.of(pages)
+    found = _spec_stacks(catalogue, listings)
+    names = _dictionaries(catalogue, pages, listings, found)
 
-    keys = {
-        at: dictionaries.configuration_key(all_configurations[at]) for at in used.configurations
-    }
-    configuration_order = sorted(used.configurations, key=keys.__getitem__)
-    configuration_id = _inverse(configuration_order, len(all_configurations))
-
-    hashes = catalogue.hashes
-    spec_order = sorted(spec_stacks, key=hashes.__getitem__)
-    spec_order.sort(key=lambda spec: configuration_id[chosen[spec]])
-    releases, packages = dictionaries.releases, dictionaries.packages
+    configuration_order = _configuration_order(catalogue, listings, names)
+    configurations = [catalogue.configurations[at] for at in configuration_order]
+    configuration_id = places(numbers(configuration_order), len(catalogue.configurations))
+    foremost = first_places(listings.spec, len(catalogue.hashes))[found.specs]
+    spec_configuration = configuration_id[listings.configuration[foremost]]
+    hashes = np.array(catalogue.hashes, dtype="S32")[found.specs]
+    spec_order = np.lexsort((hashes, spec_configuration))
+    stack_set_id = numbers(names.stack_sets.get(each, 0) for each in found.texts)
+    tarball_id = numbers([0, *(names.tarballs.get(each, 0) for each in catalogue.tarballs)])
+    page_release = numbers(names.releases[page.release] for page in pages)
     return Numbered(
-        dictionaries=dictionaries,
-        pages=sorted(catalogue.pages, key=lambda p: (releases[p.release], packages[p.package])),
-        configurations=[all_configurations[at] for at in configuration_order],
-        hashes=[hashes[spec] for spec in spec_order],
-        spec_configuration=[configuration_id[chosen[spec]] for spec in spec_order],
-        spec_stacks=[dictionaries.stack_sets[spec_stacks[spec]] for spec in spec_order],
-        configuration_id=configuration_id,
-        spec_id=_inverse(spec_order, len(hashes)),
-        spec_order=spec_order,
-        stack_set_id=[dictionaries.stack_sets.get(each, 0) for each in all_stack_sets],
+        dictionaries=names,
+        pages=pages,
+        configurations=configurations,
+        hashes=[each.decode() for each in hashes[spec_order].tolist()],
+        sizes=catalogue.sizes,
+        page_release=page_release,
+        page_package=numbers(names.packages[page.package] for page in pages),
+        configuration_package=numbers(names.packages[each.package] for each in configurations),
+        stacks=members([(), *([names.stacks[each] for each in sets] for sets in names.stack_sets)]),
+        spec_configuration=spec_configuration[spec_order],
+        spec_stacks=stack_set_id[found.unions[spec_order]],
+        listings=_numbered_listings(
+            pages,
+            page_release,
+            listings._replace(
+                spec=places(found.specs[spec_order], len(catalogue.hashes))[listings.spec],
+                configuration=configuration_id[listings.configuration],
+                stacks=stack_set_id[listings.stacks],
+                tarball=tarball_id[listings.tarball],
+            ),
+        ),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Used:
-    """What the kept pages use: a refused page leaves no trace."""
-
-    configurations: set[int]
-    stack_sets: set[int]
-
-
-def _used(catalogue: Catalogue) -> _Used:
-    used = _Used(set(), set())
-    for page in catalogue.pages:
-        listings = slice(page.start, page.start + page.spec_count)
-        used.configurations.update(catalogue.configuration[listings])
-        used.stack_sets.update(catalogue.stacks[listings])
-    return used
-
-
-def _chosen_configurations(catalogue: Catalogue) -> array[int]:
-    """Return each spec's configuration; where releases disagree, the foremost release is right."""
-    chosen = array("I", catalogue.spec_configuration)
-    if not catalogue.doubtful:
-        return chosen
-    position = {name: at for at, name in enumerate(sort_releases(_releases(catalogue)))}
-    seen: set[int] = set()
-    for page in sorted(catalogue.pages, key=lambda page: (position[page.release], page.package)):
-        for at in range(page.start, page.start + page.spec_count):
-            spec = catalogue.spec[at]
-            if spec in catalogue.doubtful and spec not in seen:
-                seen.add(spec)
-                chosen[spec] = catalogue.configuration[at]
-    return chosen
+def _in_order(pages: list[PageEntry]) -> list[PageEntry]:
+    """Sort pages by release, the foremost first, and package."""
+    position = {name: at for at, name in enumerate(sort_releases({p.release for p in pages}))}
+    return sorted(pages, key=lambda page: (position[page.release], page.package))
 
 
 def _dictionaries(
-    catalogue: Catalogue,
-    configurations: list[Configuration],
-    stack_sets: set[tuple[str, ...]],
+    catalogue: Catalogue, pages: list[PageEntry], listings: Listings, stacks: _SpecStacks
 ) -> Dictionaries:
-    packages = _numbered({page.package for page in catalogue.pages})
-    versions: dict[str, set[str]] = {package: set() for package in packages}
-    for each in configurations:
-        versions[each.package].add(each.version)
-    variant_sets = {each.variants for each in configurations}
-    return Dictionaries(
-        releases=_ids(sort_releases(_releases(catalogue))),
-        packages=packages,
-        versions=_ids(
-            (package, name) for package, names in versions.items() for name in sort_versions(names)
-        ),
-        compilers=_numbered({each.compiler for each in configurations}, compiler_order),
-        operating_systems=_numbered({each.os for each in configurations}),
-        platforms=_numbered({each.platform for each in configurations}),
-        targets=_numbered({each.target for each in configurations}),
-        stacks=_numbered({stack for stack_set in stack_sets for stack in stack_set}),
-        stack_sets=_numbered(stack_sets),
-        variants=_numbered({text for texts in variant_sets for text in texts}),
-        variant_sets=_numbered(variant_sets),
+    stack_sets = {*_used(listings.stacks), *_used(stacks.unions)}
+    return dictionaries(
+        pages,
+        [catalogue.configurations[at] for at in _used(listings.configuration)],
+        [stacks.texts[at] for at in stack_sets],
+        [catalogue.tarballs[at - 1] for at in _used(listings.tarball) if at],
     )
 
 
-def _spec_stack_sets(catalogue: Catalogue) -> dict[int, tuple[str, ...]]:
-    """Return, for each spec, the stacks that any of its releases has it in."""
-    pairs: set[tuple[int, int]] = set()
-    for page in catalogue.pages:
-        listings = slice(page.start, page.start + page.spec_count)
-        pairs.update(zip(catalogue.spec[listings], catalogue.stacks[listings], strict=True))
-    found: dict[int, tuple[int, ...]] = {}
-    for spec, stack_set in sorted(pairs):
-        found[spec] = (*found[spec], stack_set) if spec in found else (stack_set,)
-    all_sets = catalogue.stack_sets
-    names = {each: union_of(all_sets[at] for at in each) for each in set(found.values())}
-    return {spec: names[each] for spec, each in found.items()}
+def _configuration_order(
+    catalogue: Catalogue, listings: Listings, names: Dictionaries
+) -> list[int]:
+    configurations = catalogue.configurations
+    keys = {at: names.configuration_key(configurations[at]) for at in _used(listings.configuration)}
+    return sorted(keys, key=keys.__getitem__)
 
 
-def union_of(stack_sets: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the union of sets of stacks, sorted."""
-    return tuple(sorted({stack for stack_set in stack_sets for stack in stack_set}))
+def _spec_stacks(catalogue: Catalogue, listings: Listings) -> _SpecStacks:
+    """Find, for each spec, the stacks that any of its releases has it in.
+
+    A spec's sets are joined one after the other, for all specs at once: there are many specs, and
+    few different unions.
+    """
+    specs, sets, _ = pairs(listings.spec, listings.stacks)
+    first = np.flatnonzero(np.diff(specs, prepend=-1))
+    sizes = np.diff(np.append(first, len(specs)))
+    unions, texts = sets[first], [*catalogue.stack_sets]
+    known = {text: at for at, text in enumerate(texts)}
+
+    def joined(pair: int) -> int:
+        union = tuple(sorted({*texts[pair >> 32], *texts[pair & 0xFFFFFFFF]}))
+        if union not in known:
+            known[union] = len(texts)
+            texts.append(union)
+        return known[union]
+
+    for nth in range(1, sizes.max(initial=0)):
+        more = sizes > nth
+        found, of = np.unique(packed(unions[more], sets[first[more] + nth]), return_inverse=True)
+        unions[more] = numbers(map(joined, found.tolist()))[of]
+    return _SpecStacks(specs[first], unions, texts)
 
 
-def compiler_order(name: str) -> Any:
-    """Return the sort key of a compiler: its name, then its version in Spack's order."""
-    compiler, version = split_compiler(name)
-    return compiler, version_key(version or ""), name
+def _numbered_listings(
+    pages: list[PageEntry], page_release: Numbers, listings: Listings
+) -> NumberedListings:
+    """Add page and release to listings that have final ids, and put them in order."""
+    page = np.repeat(np.arange(len(pages)), [page.spec_count for page in pages])
+    order = np.argsort(packed(page_release[page], listings.spec))
+    return NumberedListings(page + 1, page_release[page], *listings).where(order)
 
 
-def _releases(catalogue: Catalogue) -> set[str]:
-    return {page.release for page in catalogue.pages}
-
-
-def _ids(ordered: Iterable[Any]) -> dict[Any, int]:
-    return {name: at for at, name in enumerate(ordered, start=1)}
-
-
-def _numbered(names: Iterable[Any], key: Callable[[Any], Any] | None = None) -> dict[Any, int]:
-    return _ids(sorted(names, key=key))
-
-
-def _inverse(order: list[int], size: int) -> list[int]:
-    """Return a list that takes a number to its 1-based place in `order`, others to 0."""
-    ids = [0] * size
-    for at, value in enumerate(order, start=1):
-        ids[value] = at
-    return ids
+def _used(found: Numbers) -> list[int]:
+    """Return the distinct numbers, sorted."""
+    return np.flatnonzero(np.bincount(found)).tolist()

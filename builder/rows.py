@@ -7,14 +7,14 @@ Rows are tuples in the order of the schema's columns. Everything that is counted
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
-from .catalogue import Catalogue
 from .counting import Statistics
 from .normal import VariantRow, variant_row
-from .numbering import Numbered
+from .numbering import Numbered, NumberedListings
 from .records import Problem
 from .releases import release_date, release_kind
 from .spack import targets
@@ -31,7 +31,7 @@ Rows = Iterable[tuple[Any, ...]]
 
 
 def all_rows(
-    catalogue: Catalogue, numbered: Numbered, statistics: Statistics, refused: Iterable[str]
+    numbered: Numbered, statistics: Statistics, refused: Iterable[str]
 ) -> Iterator[tuple[str, Rows]]:
     """Yield (table name, rows) in the order in which foreign keys can be satisfied.
 
@@ -54,31 +54,36 @@ def all_rows(
     yield from _variant_rows(numbered)
     yield "configurations", _configuration_rows(numbered, statistics)
     yield "specs", _spec_rows(numbered, statistics)
-    yield from _listing_rows(catalogue, numbered)
+    yield from _listing_rows(numbered)
     yield "configuration_releases", statistics.configuration_releases
     yield "configuration_stacks", statistics.configuration_stacks
     yield "pages", _page_rows(numbered)
     yield "facet_counts", [(at, *row) for at, row in enumerate(statistics.facets, start=1)]
-    yield "problems", _problem_rows(catalogue, numbered, refused)
+    yield "problems", _problem_rows(numbered, refused)
 
 
 def _release_rows(numbered: Numbered, statistics: Statistics) -> Rows:
-    for name, at in numbered.dictionaries.releases.items():
-        counts = statistics.release_counts[at]
-        yield at, name, release_kind(name), release_date(name), at, counts.packages, counts.specs
+    counts = zip(statistics.release_packages, statistics.release_specs, strict=True)
+    for (name, at), count in zip(numbered.dictionaries.releases.items(), counts, strict=True):
+        yield at, name, release_kind(name), release_date(name), at, *count
 
 
 def _package_rows(numbered: Numbered, statistics: Statistics) -> Rows:
     names: dict[str, list[str]] = {}
     for package, version in numbered.dictionaries.versions:
         names.setdefault(package, []).append(version)
-    for name, at in numbered.dictionaries.packages.items():
-        counts = statistics.package_counts[at]
-        newest = newest_version(names.get(name, []))
-        yield (
-            at, name, counts.specs, counts.configurations, counts.releases, newest,
-            counts.first_seen, counts.last_seen,
-        )  # fmt: skip
+    packages = numbered.dictionaries.packages
+    return zip(
+        packages.values(),
+        packages,
+        statistics.package_specs,
+        statistics.package_configurations,
+        statistics.package_seen.releases,
+        [newest_version(names.get(name, [])) for name in packages],
+        statistics.package_seen.first,
+        statistics.package_seen.last,
+        strict=True,
+    )
 
 
 def _version_rows(numbered: Numbered) -> Rows:
@@ -97,14 +102,9 @@ def _runs_on_rows(ids: dict[str, int]) -> Rows:
 
 def _stack_rows(numbered: Numbered, statistics: Statistics) -> Iterator[tuple[str, Rows]]:
     stacks, sets = numbered.dictionaries.stacks, numbered.dictionaries.stack_sets
-    counts = statistics.stack_counts
-    yield (
-        "stacks",
-        [
-            (at, name, name == ROOT, counts[at].releases, counts[at].specs)
-            for name, at in stacks.items()
-        ],
-    )
+    counts = zip(statistics.stack_releases, statistics.stack_specs, strict=True)
+    named = zip(stacks.items(), counts, strict=True)
+    yield "stacks", [(at, name, name == ROOT, *count) for (name, at), count in named]
     yield "stack_sets", [(at, _json(names), _json(_shown(names))) for names, at in sets.items()]
     yield "stack_set_members", [(at, stacks[name]) for names, at in sets.items() for name in names]
 
@@ -132,62 +132,43 @@ def _variant_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
 
 
 def _configuration_rows(numbered: Numbered, statistics: Statistics) -> Rows:
-    for at, configuration in enumerate(numbered.configurations, start=1):
-        counts = statistics.configuration_counts[at]
-        yield (
-            at, *numbered.dictionaries.configuration_key(configuration), counts.specs,
-            counts.releases, counts.first_seen, counts.last_seen,
-        )  # fmt: skip
+    counts = zip(statistics.configuration_specs, *statistics.configuration_seen, strict=True)
+    for at, (each, count) in enumerate(zip(numbered.configurations, counts, strict=True), start=1):
+        yield at, *numbered.dictionaries.configuration_key(each), *count
 
 
 def _spec_rows(numbered: Numbered, statistics: Statistics) -> Rows:
     return zip(
         range(1, len(numbered.hashes) + 1),
         numbered.hashes,
-        numbered.spec_configuration,
-        numbered.spec_stacks,
-        statistics.spec_releases,
-        statistics.spec_first_seen,
-        statistics.spec_last_seen,
+        numbered.spec_configuration.tolist(),
+        numbered.spec_stacks.tolist(),
+        *statistics.spec_seen,
         strict=True,
     )
 
 
-def _listing_rows(catalogue: Catalogue, numbered: Numbered) -> Iterator[tuple[str, Rows]]:
-    tarballs = catalogue.tarballs
-    used = {number for page in numbered.pages for number in catalogue.tarball[_slice(page)]} - {0}
-    ids = [0] * (len(tarballs) + 1)
-    rows = []
-    for at, number in enumerate(sorted(used, key=lambda number: tarballs[number - 1]), start=1):
-        ids[number] = at
-        rows.append((at, *tarballs[number - 1]))
-    yield "tarball_prefixes", rows
-    yield "listings", _listings(catalogue, numbered, [each or None for each in ids])
-    yield "listing_configurations", _listing_configurations(catalogue, numbered)
-
-
-def _listings(catalogue: Catalogue, numbered: Numbered, tarball_id: list[int | None]) -> Rows:
-    sizes = [None if size == UNKNOWN_SIZE else size for size in catalogue.sizes]
-    releases = numbered.dictionaries.releases
-    for page in numbered.pages:
-        at = _slice(page)
-        release = releases[page.release]
-        specs = map(numbered.spec_id.__getitem__, catalogue.spec[at])
-        stacks = map(numbered.stack_set_id.__getitem__, catalogue.stacks[at])
-        size = map(sizes.__getitem__, catalogue.size[at])
-        tarball = map(tarball_id.__getitem__, catalogue.tarball[at])
-        yield from sorted(
-            zip([release] * page.spec_count, specs, stacks, size, tarball, strict=True)
-        )
-
-
-def _listing_configurations(catalogue: Catalogue, numbered: Numbered) -> Rows:
-    if not catalogue.doubtful:
-        return
-    for page in numbered.pages:
-        release = numbered.dictionaries.releases[page.release]
-        for spec, found in _disagreements(catalogue, numbered, page):
-            yield release, spec, found
+def _listing_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
+    names, listings = numbered.dictionaries, numbered.listings
+    sizes = [None if size == UNKNOWN_SIZE else size for size in numbered.sizes]
+    tarballs = [None, *names.tarballs.values()]
+    yield "tarball_prefixes", [(at, *tarball) for tarball, at in names.tarballs.items()]
+    yield (
+        "listings",
+        zip(
+            listings.release.tolist(),
+            listings.spec.tolist(),
+            listings.stacks.tolist(),
+            map(sizes.__getitem__, listings.size.tolist()),
+            map(tarballs.__getitem__, listings.tarball.tolist()),
+            strict=True,
+        ),
+    )
+    odd = _disagreements(numbered)
+    yield (
+        "listing_configurations",
+        zip(odd.release.tolist(), odd.spec.tolist(), odd.configuration.tolist(), strict=True),
+    )
 
 
 def _page_rows(numbered: Numbered) -> Rows:
@@ -197,18 +178,17 @@ def _page_rows(numbered: Numbered) -> Rows:
         yield at, release, package, page.path, page.sha256, page.format, page.spec_count
 
 
-def problems(catalogue: Catalogue, numbered: Numbered) -> Iterator[tuple[int, Problem]]:
-    """Yield (page id, problem) for whatever does not add up in pages that are kept."""
-    for at, page in enumerate(numbered.pages, start=1):
-        for problem in page.problems:
-            yield at, problem
-        if catalogue.doubtful:
-            for spec, _ in _disagreements(catalogue, numbered, page):
-                yield at, _two_configurations(numbered.hashes[spec - 1])
+def problems(numbered: Numbered) -> list[tuple[int, Problem]]:
+    """Return (page id, problem) for whatever does not add up in pages that are kept, by page."""
+    found = [(at, each) for at, page in enumerate(numbered.pages, 1) for each in page.problems]
+    odd = _disagreements(numbered)
+    for at, spec in zip(odd.page.tolist(), odd.spec.tolist(), strict=True):
+        found.append((at, _two_configurations(numbered.hashes[spec - 1])))
+    return sorted(found, key=itemgetter(0))
 
 
-def _problem_rows(catalogue: Catalogue, numbered: Numbered, refused: Iterable[str]) -> Rows:
-    rows: list[tuple[int | None, Problem]] = [*problems(catalogue, numbered)]
+def _problem_rows(numbered: Numbered, refused: Iterable[str]) -> Rows:
+    rows: list[tuple[int | None, Problem]] = [*problems(numbered)]
     rows += [(None, Problem("refused", message)) for message in refused]
     for at, (page_id, problem) in enumerate(rows, start=1):
         yield at, page_id, *problem
@@ -219,16 +199,10 @@ def _two_configurations(spec_hash: str) -> Problem:
     return Problem("two_configurations", message)
 
 
-def _disagreements(catalogue: Catalogue, numbered: Numbered, page: Any) -> list[tuple[int, int]]:
-    """Return (spec id, configuration id) where a page says otherwise than `specs` does."""
-    at = _slice(page)
-    pairs = zip(catalogue.spec[at], catalogue.configuration[at], strict=True)
-    found = ((numbered.spec_id[spec], numbered.configuration_id[each]) for spec, each in pairs)
-    return sorted(pair for pair in found if numbered.spec_configuration[pair[0] - 1] != pair[1])
-
-
-def _slice(page: Any) -> slice:
-    return slice(page.start, page.start + page.spec_count)
+def _disagreements(numbered: Numbered) -> NumberedListings:
+    """Return the listings whose page says otherwise of the configuration than `specs` does."""
+    listings = numbered.listings
+    return listings.where(listings.configuration != numbered.spec_configuration[listings.spec - 1])
 
 
 def _shown(stacks: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,91 @@
+"""Parallel arrays of numbers: the few operations that merging and counting need, on NumPy.
+
+Numbers are ids and counts, far below 2**32, so two of them make one 64-bit key that sorts as they
+do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.integer[Any]]
+
+
+class Pairs(NamedTuple):
+    """Distinct pairs of numbers, sorted, and how often each was there."""
+
+    first: Numbers
+    second: Numbers
+    counts: Numbers
+
+    def rows(self) -> list[tuple[int, int, int]]:
+        """Return (first, second, count) as plain tuples."""
+        return [*zip(*(column.tolist() for column in self), strict=True)]
+
+
+class Members(NamedTuple):
+    """Sets of numbers: those of set `n` are `numbers[starts[n] : starts[n + 1]]`."""
+
+    starts: Numbers
+    numbers: Numbers
+
+    def of(self, sets: Numbers) -> tuple[Numbers, Numbers]:
+        """Return, for each member of each of the sets, the set's place and the member."""
+        sizes = self.starts[sets + 1] - self.starts[sets]
+        return np.repeat(np.arange(len(sets)), sizes), self.numbers[
+            ranges(self.starts[sets], sizes)
+        ]
+
+
+def numbers(values: Iterable[int]) -> Numbers:
+    """Return an array of these numbers."""
+    return np.fromiter(values, dtype=np.int64)
+
+
+def members(sets: Sequence[Sequence[int]]) -> Members:
+    """Return sets of numbers as arrays."""
+    starts = np.cumsum([0, *map(len, sets)])
+    return Members(starts, numbers(each for numbers in sets for each in numbers))
+
+
+def packed(first: Numbers, second: Numbers) -> Numbers:
+    """Return one number for each pair, which sorts as the pair does."""
+    return (first.astype(np.int64) << 32) | second.astype(np.int64)
+
+
+def pairs(first: Numbers, second: Numbers, weights: Numbers | None = None) -> Pairs:
+    """Count pairs of numbers; a pair counts as its weight, or as one."""
+    keys, of, times = np.unique(packed(first, second), return_inverse=True, return_counts=True)
+    counts = times if weights is None else summed(of, weights, len(keys))
+    return Pairs(keys >> 32, keys & 0xFFFFFFFF, counts)
+
+
+def summed(groups: Numbers, weights: Numbers, size: int = 0) -> Numbers:
+    """Return the sum of the weights of each group, from 0 to `size` - 1 at least."""
+    # NumPy sums in floating point, which is exact below 2**53.
+    return np.bincount(groups, weights, size).astype(np.int64)
+
+
+def ranges(starts: Numbers, sizes: Numbers) -> Numbers:
+    """Return `start, start + 1, …` of each range, one range after the other."""
+    before = np.cumsum(sizes) - sizes
+    return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
+
+
+def places(order: Numbers, size: int) -> Numbers:
+    """Return an array that takes a number to its 1-based place in `order`, others to 0."""
+    found = np.zeros(size, dtype=np.int64)
+    found[order] = np.arange(1, len(order) + 1)
+    return found
+
+
+def first_places(values: Numbers, size: int) -> Numbers:
+    """Return where each number from 0 to `size` - 1 stands first; 0 for those that do not."""
+    found = np.zeros(size, dtype=np.int64)
+    # Of several values for one index, NumPy keeps the last ("Indexing on ndarrays").
+    found[values[::-1]] = np.arange(len(values))[::-1]
+    return found
