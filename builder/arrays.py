@@ -59,8 +59,12 @@ def packed(first: Numbers, second: Numbers) -> Numbers:
 
 def pairs(first: Numbers, second: Numbers, weights: Numbers | None = None) -> Pairs:
     """Count pairs of numbers; a pair counts as its weight, or as one."""
-    keys, of, times = np.unique(packed(first, second), return_inverse=True, return_counts=True)
-    counts = times if weights is None else summed(of, weights, len(keys))
+    counts: Numbers
+    if weights is None:
+        keys, counts = np.unique(packed(first, second), return_counts=True)
+    else:
+        keys, of = np.unique(packed(first, second), return_inverse=True)
+        counts = summed(of, weights, len(keys))
     return Pairs(keys >> 32, keys & 0xFFFFFFFF, counts)
 
 

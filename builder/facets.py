@@ -44,14 +44,22 @@ def facet_counts(numbered: Numbered, in_releases: Pairs) -> list[Facet]:
     of_stacks = [("stacks", name) for name in numbered.dictionaries.stacks]
     values = sorted({*of_stacks, *(value for each in of_configurations for value in each)})
     codes = {value: code for code, value in enumerate(values)}
-    cells = [
+    specs = np.zeros((len(numbered.dictionaries.releases) + 1) * len(values), dtype=np.int64)
+    packages = np.zeros_like(specs)
+    for cells in (
         _stack_cells(numbered, numbers([0, *map(codes.__getitem__, of_stacks)])),
         *(
             _configuration_cells(numbered, in_releases, numbers(map(codes.__getitem__, facet)))
             for facet in zip(*of_configurations, strict=True)
         ),
+    ):
+        key = cells.release * len(values) + cells.value
+        specs += summed(key, cells.specs, len(specs))
+        packages += np.bincount(pairs(key, cells.package).first, minlength=len(packages))
+    return [
+        (at // len(values) or None, *values[at % len(values)], int(specs[at]), int(packages[at]))
+        for at in np.flatnonzero(packages).tolist()
     ]
-    return _counted(values, Cells(*map(np.concatenate, zip(*cells, strict=True))))
 
 
 def _configuration_cells(numbered: Numbered, in_releases: Pairs, codes: Numbers) -> Cells:
@@ -77,13 +85,3 @@ def _stack_cells(numbered: Numbered, codes: Numbers) -> Cells:
     package = np.concatenate([specs.first, numbered.page_package[listings.first]])
     counts = np.concatenate([specs.counts, listings.counts])
     return Cells(release[at], package[at], codes[stack], counts[at])
-
-
-def _counted(values: list[tuple[str, str]], cells: Cells) -> list[Facet]:
-    key = cells.release * len(values) + cells.value
-    specs = summed(key, cells.specs)
-    packages = np.bincount(pairs(key, cells.package).first)
-    return [
-        (at // len(values) or None, *values[at % len(values)], int(specs[at]), int(packages[at]))
-        for at in np.flatnonzero(packages).tolist()
-    ]
