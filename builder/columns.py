@@ -138,15 +138,15 @@ class _Writer:
         self, page: Page, configuration: list[int], stacks: list[int]
     ) -> tuple[Problem, ...]:
         configurations, stack_sets = self.columns.configurations, self.columns.stack_sets
-        counts = Counter(configuration)
+        distinct = set(configuration)
         found = page_problems(
             page.meta,
-            [(configurations[at], count) for at, count in counts.items()],
+            [configurations[at] for at in distinct],
             [(stack_sets[at], count) for at, count in Counter(stacks).items()],
         )
-        if self._odd.keys().isdisjoint(counts):
+        if self._odd.keys().isdisjoint(distinct):
             return tuple(found)
-        odd = {each for at in counts.keys() & self._odd.keys() for each in self._odd[at]}
+        odd = {each for at in distinct & self._odd.keys() for each in self._odd[at]}
         return (*found, *sorted(odd))
 
     def finish(self) -> Columns:

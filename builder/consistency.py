@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -11,21 +11,20 @@ from .normal import variant_row
 from .records import Configuration, Meta, Problem
 from .spack.variants import normal_compiler
 
-T = TypeVar("T")
-Counted = Collection[tuple[T, int]]
-Stacks = tuple[str, ...]
+StackSets = Collection[tuple[tuple[str, ...], int]]
+"""Sets of stacks, each with the number of its listings."""
+
 Facts = dict[str, Any]
 """The value of each key of `meta`."""
 
 
-def computed_meta(configurations: Counted[Configuration], stack_sets: Counted[Stacks]) -> Facts:
+def computed_meta(distinct: Collection[Configuration], stack_sets: StackSets) -> Facts:
     """Return the `meta` that the listings of a page imply, in normal form.
 
     Args:
-        configurations: the distinct ones, each with the number of its listings.
-        stack_sets: the same.
+        distinct: the configurations that the listings have.
+        stack_sets: the sets of stacks that they have, each with the number of its listings.
     """
-    distinct = [configuration for configuration, _ in configurations]
     stacks = _count_stacks(stack_sets)
     return {
         "versions": sorted({each.version for each in distinct}),
@@ -34,7 +33,7 @@ def computed_meta(configurations: Counted[Configuration], stack_sets: Counted[St
         "platforms": sorted({each.platform for each in distinct}),
         "targets": sorted({each.target for each in distinct}),
         "stacks": sorted(stacks),
-        "num_specs": sum(count for _, count in configurations),
+        "num_specs": sum(count for _, count in stack_sets),
         "num_specs_by_stack": dict(sorted(stacks.items())),
     }
 
@@ -54,35 +53,31 @@ def declared_meta(meta: Meta) -> Facts:
 
 
 def page_problems(
-    meta: Meta, configurations: Counted[Configuration], stack_sets: Counted[Stacks]
+    meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets
 ) -> Iterator[Problem]:
     """Yield what does not add up in one page (arguments as in `computed_meta`)."""
-    if _adds_up(meta, configurations, stack_sets):
+    if _adds_up(meta, distinct, stack_sets):
         return
     declared = declared_meta(meta)
-    computed = computed_meta(configurations, stack_sets)
+    computed = computed_meta(distinct, stack_sets)
     for key, value in declared.items():
         if value != computed[key]:
             text = msgspec.json.encode(value).decode()
             yield Problem(key, _difference(key, value, computed[key]), text)
 
 
-def _adds_up(
-    meta: Meta, configurations: Counted[Configuration], stack_sets: Counted[Stacks]
-) -> bool:
+def _adds_up(meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets) -> bool:
     """Whether there is nothing to tell: nearly always, and cheaper to see than what there is."""
-    if not configurations:
+    if not distinct:
         return False
-    _, versions, compilers, oss, platforms, targets, _ = zip(
-        *[configuration for configuration, _ in configurations], strict=True
-    )
+    _, versions, compilers, oss, platforms, targets, _ = zip(*distinct, strict=True)
     return (
         _same(meta.versions, versions)
         and set(map(_compiler, meta.compilers)) == set(compilers)
         and _same(meta.oss, oss)
         and _same(meta.platforms, platforms)
         and _same(meta.targets, targets)
-        and meta.num_specs == sum([count for _, count in configurations])
+        and meta.num_specs == sum([count for _, count in stack_sets])
         and meta.num_specs_by_stack == (stacks := _count_stacks(stack_sets))
         and _same(meta.stacks, stacks)
     )
@@ -93,7 +88,7 @@ def _same(declared: Collection[str], listed: Iterable[str]) -> bool:
     return distinct == set(listed) and len(distinct) == len(declared)
 
 
-def _count_stacks(stack_sets: Counted[Stacks]) -> dict[str, int]:
+def _count_stacks(stack_sets: StackSets) -> dict[str, int]:
     stacks: dict[str, int] = {}
     for stack_set, count in stack_sets:
         for stack in stack_set:

@@ -67,7 +67,7 @@ def page_values(connection: sqlite3.Connection, page_id: int) -> dict[str, Any]:
         configurations.append(configuration)
         stack_sets.append(all_stack_sets.get(stacks, ()))
         details.append(_detail(spec_hash, configuration, stack_sets[-1], size, tarball))
-    meta = computed_meta(Counter(configurations).items(), Counter(stack_sets).items())
+    meta = computed_meta(set(configurations), Counter(stack_sets).items())
     declared = connection.execute(
         "SELECT code, declared FROM problems WHERE page = ? AND declared IS NOT NULL", [page_id]
     )

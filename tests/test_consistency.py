@@ -31,7 +31,7 @@ def parsed(data: bytes) -> Page:
 def computed(found: Page) -> dict[str, Any]:
     """Return the `meta` that a page's specs imply."""
     return computed_meta(
-        Counter(normal_configuration(found.package, each) for each in found.details).items(),
+        {normal_configuration(found.package, each) for each in found.details},
         Counter(as_set("stack", each.stacks) for each in found.details).items(),
     )
 
@@ -42,7 +42,7 @@ def problems(data: bytes) -> list[Problem]:
     return list(
         page_problems(
             found.meta,
-            Counter(normal_configuration(found.package, each) for each in found.details).items(),
+            {normal_configuration(found.package, each) for each in found.details},
             Counter(as_set("stack", each.stacks) for each in found.details).items(),
         )
     )
