@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from .catalogue import Catalogue
 from .counting import count
 from .errors import Fault, InputError
 from .numbering import Numbered, number
-from .rows import all_rows, problems
+from .rows import counted_rows, plain_rows, problems
 from .sources import DEFAULT_MAX_PAGE_SIZE, plan
-from .workers import read_units
+from .workers import read_units, uncollected
 
 Progress = Callable[[int, int], None]
 """Called with (units read, units in all)."""
@@ -44,6 +45,7 @@ class Report:
         return {**asdict(self), "faults": [str(fault) for fault in self.faults]}
 
 
+@uncollected()
 def build(
     paths: Iterable[str],
     output: Path,
@@ -67,14 +69,11 @@ def build(
     clock.stage("read")
     numbered = number(catalogue)
     clock.stage("number")
-    statistics = count(numbered)
-    clock.stage("count")
     with database.replacing(output) as temporary:
         db = database.create(temporary)
         try:
-            for table, rows in all_rows(numbered, statistics, map(str, faults)):
-                database.insert(db, table, rows)
-            clock.stage("insert")
+            _insert(db, numbered, map(str, faults))
+            clock.stage("count and insert")
             _index_text(db, numbered)
             clock.stage("full text")
             database.finish(db)
@@ -90,6 +89,7 @@ def build(
     return _report(catalogue, numbered, found, faults, output, sha256, clock)
 
 
+@uncollected()
 def check(
     paths: Iterable[str],
     *,
@@ -119,6 +119,19 @@ def read(
             progress(done, len(units))
     catalogue.settle()
     return catalogue
+
+
+def _insert(db: Any, numbered: Numbered, refused: Iterable[str]) -> None:
+    """Fill the tables; those without counts while the others are being counted.
+
+    Neither NumPy nor SQLite keep the interpreter's lock while they work.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        statistics = thread.submit(count, numbered)
+        for table, rows in plain_rows(numbered, refused):
+            database.insert(db, table, rows)
+        for table, rows in counted_rows(numbered, statistics.result()):
+            database.insert(db, table, rows)
 
 
 def _index_text(db: Any, numbered: Numbered) -> None:

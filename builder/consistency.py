@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -117,6 +118,7 @@ def _difference(key: str, declared: Any, computed: Any) -> str:
     return f"meta.{key} {' and '.join(said) or 'names something twice'}"
 
 
+@lru_cache(maxsize=4096)
 def _compiler(name: str) -> str:
     """Return a declared compiler's normal form; text that is no compiler stays as it is."""
     try:

@@ -1,7 +1,7 @@
-"""Numbered catalogue → rows, one function per table or family of tables, in the schema's order.
+"""Numbered catalogue → rows, one function per table or family of tables.
 
 Rows are tuples in the order of the schema's columns. Everything that is counted is counted in
-`counting.py`; here it only finds its column.
+`counting.py`; here it only finds its column. The tables without counts can be filled before.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ UNKNOWN_SIZE = "-"
 Rows = Iterable[tuple[Any, ...]]
 
 
-def all_rows(
-    numbered: Numbered, statistics: Statistics, refused: Iterable[str]
-) -> Iterator[tuple[str, Rows]]:
-    """Yield (table name, rows) in the order in which foreign keys can be satisfied.
+def plain_rows(numbered: Numbered, refused: Iterable[str]) -> Iterator[tuple[str, Rows]]:
+    """Yield (table name, rows) of the tables in which nothing is counted.
 
     Args:
         refused: what there is to say of pages that were left out, one message each.
     """
-    dictionaries = numbered.dictionaries
+    names = numbered.dictionaries
+    yield "versions", _version_rows(numbered)
+    yield "compilers", [(at, name, *split_compiler(name)) for name, at in names.compilers.items()]
+    yield "operating_systems", [(at, name) for name, at in names.operating_systems.items()]
+    yield "platforms", [(at, name) for name, at in names.platforms.items()]
+    yield "targets", [(at, name, targets.family(name)) for name, at in names.targets.items()]
+    yield "target_runs_on", _runs_on_rows(names.targets)
+    yield from _stack_set_rows(numbered)
+    yield from _variant_rows(numbered)
+    yield from _listing_rows(numbered)
+    yield "pages", _page_rows(numbered)
+    yield "problems", _problem_rows(numbered, refused)
+
+
+def counted_rows(numbered: Numbered, statistics: Statistics) -> Iterator[tuple[str, Rows]]:
+    """Yield (table name, rows) of the other tables."""
     yield "releases", _release_rows(numbered, statistics)
     yield "packages", _package_rows(numbered, statistics)
-    yield "versions", _version_rows(numbered)
-    yield (
-        "compilers",
-        [(at, name, *split_compiler(name)) for name, at in dictionaries.compilers.items()],
-    )
-    yield "operating_systems", [(at, name) for name, at in dictionaries.operating_systems.items()]
-    yield "platforms", [(at, name) for name, at in dictionaries.platforms.items()]
-    yield "targets", [(at, name, targets.family(name)) for name, at in dictionaries.targets.items()]
-    yield "target_runs_on", _runs_on_rows(dictionaries.targets)
-    yield from _stack_rows(numbered, statistics)
-    yield from _variant_rows(numbered)
+    yield "stacks", _stack_rows(numbered, statistics)
     yield "configurations", _configuration_rows(numbered, statistics)
     yield "specs", _spec_rows(numbered, statistics)
-    yield from _listing_rows(numbered)
     yield "configuration_releases", statistics.configuration_releases
     yield "configuration_stacks", statistics.configuration_stacks
-    yield "pages", _page_rows(numbered)
     yield "facet_counts", [(at, *row) for at, row in enumerate(statistics.facets, start=1)]
-    yield "problems", _problem_rows(numbered, refused)
 
 
 def _release_rows(numbered: Numbered, statistics: Statistics) -> Rows:
@@ -100,11 +100,14 @@ def _runs_on_rows(ids: dict[str, int]) -> Rows:
     return [(host, ids[name]) for host in hosts for name in ids if targets.runs_on(name, host)]
 
 
-def _stack_rows(numbered: Numbered, statistics: Statistics) -> Iterator[tuple[str, Rows]]:
-    stacks, sets = numbered.dictionaries.stacks, numbered.dictionaries.stack_sets
+def _stack_rows(numbered: Numbered, statistics: Statistics) -> Rows:
     counts = zip(statistics.stack_releases, statistics.stack_specs, strict=True)
-    named = zip(stacks.items(), counts, strict=True)
-    yield "stacks", [(at, name, name == ROOT, *count) for (name, at), count in named]
+    for (name, at), count in zip(numbered.dictionaries.stacks.items(), counts, strict=True):
+        yield at, name, name == ROOT, *count
+
+
+def _stack_set_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
+    stacks, sets = numbered.dictionaries.stacks, numbered.dictionaries.stack_sets
     yield "stack_sets", [(at, _json(names), _json(_shown(names))) for names, at in sets.items()]
     yield "stack_set_members", [(at, stacks[name]) for names, at in sets.items() for name in names]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import connection, parent_process
 
@@ -27,7 +29,7 @@ def read_units(units: Sequence[Unit], jobs: int, max_page_size: int) -> Iterator
     if jobs < 2:
         yield from map(work, units)
         return
-    with ProcessPoolExecutor(jobs, initializer=_end_with_parent) as pool:
+    with ProcessPoolExecutor(jobs, initializer=_prepare_worker) as pool:
         # Only a few units are under way at once, so that finished ones cannot pile up.
         waiting: list[Future[Columns]] = []
         ahead = iter(units)
@@ -58,8 +60,21 @@ def read_unit(unit: Unit, max_page_size: int) -> Columns:
     return columns
 
 
-def _end_with_parent() -> None:
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Keep Python from looking for reference cycles: pages make none, and it takes its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _prepare_worker() -> None:
     """End this worker when the build is killed: it would wait for work for ever."""
+    gc.disable()
     parent = parent_process()
     if parent is not None:
         sentinel = parent.sentinel
