@@ -15,7 +15,8 @@ from .counting import count
 from .errors import Fault, InputError
 from .numbering import Numbered, number
 from .rows import counted_rows, plain_rows, problems
-from .sources import DEFAULT_MAX_PAGE_SIZE, plan
+from .sources import DEFAULT_MAX_PAGE_SIZE
+from .units import plan
 from .workers import read_units, uncollected
 
 Progress = Callable[[int, int], None]
@@ -112,12 +113,15 @@ def read(
 ) -> Catalogue:
     """Read the whole input into one settled catalogue; `InputError` if there is no input."""
     catalogue = Catalogue()
+    paths = [*paths]
     units = plan(paths)
     for done, columns in enumerate(read_units(units, jobs, max_page_size), start=1):
         catalogue.add(columns)
         if progress:
             progress(done, len(units))
     catalogue.settle()
+    if not catalogue.pages and not catalogue.faults:
+        raise InputError(Fault(path, 0, "holds no file, expected pages") for path in paths)
     return catalogue
 
 

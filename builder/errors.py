@@ -47,3 +47,9 @@ class OutputError(BuilderError):
 
 class DatabaseError(BuilderError):
     """A file is not a database of this builder, or of another schema version."""
+
+
+def reason(error: BaseException) -> str:
+    """Return what an exception says, on one line, without repeating the path."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(str(text).split()) or type(error).__name__

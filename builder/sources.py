@@ -1,4 +1,4 @@
-"""Source → pages' bytes: files, folders and archives, streamed.
+"""Units → pages' bytes: files and archives, streamed.
 
 This module knows file systems and archive formats and nothing of what a page says. Nothing is
 unpacked to disk, no archive is held whole in memory, and a name inside an archive is only a
@@ -15,22 +15,18 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple, cast
+from pathlib import PurePosixPath
+from typing import IO, cast
 
 import zstandard
 
-from .errors import Fault, InputError
+from .errors import Fault, reason
 from .tar_streams import Watched, decompressed
+from .units import File, Unit, files_of, is_archive
 
 DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
 """Bytes. The largest pages known are a few hundred kilobytes."""
 
-FILES_PER_UNIT = 800
-"""Enough files that handing a unit to a process costs nothing beside reading it."""
-
-_TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst")
-_ARCHIVE_SUFFIXES = (*_TAR_SUFFIXES, ".zip")
 _BROKEN_ARCHIVE = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -45,28 +41,6 @@ _BROKEN_ARCHIVE = (
 )
 
 
-class File(NamedTuple):
-    """One page on disk. There are many and they are shipped to workers, hence a tuple.
-
-    `shown` is the path as the user would type it, for messages; `path` is its name within the
-    input, and goes into the database.
-    """
-
-    shown: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """An archive of pages."""
-
-    shown: str
-
-
-Unit = tuple[File, ...] | Archive
-"""What one process reads in one go."""
-
-
 @dataclass(frozen=True, slots=True)
 class RawPage:
     """The bytes of one page and where they came from (see `File`)."""
@@ -76,96 +50,33 @@ class RawPage:
     data: bytes
 
 
-def plan(paths: Iterable[str]) -> list[Unit]:
-    """Divide the input into units of work, in an order that does not depend on that of `paths`.
-
-    Files are ordered by the folder they lie in and only then by their path: pages of one package
-    say much the same in every release, and what is read together is interned together.
-
-    Raises:
-        InputError: a path does not exist, cannot be listed, or is a folder without any file.
-    """
-    files: dict[str, File] = {}
-    archives: dict[str, Archive] = {}
-    faults: list[Fault] = []
-    for path in paths:
-        found = _below(path, faults)
-        for file in found:
-            if file.shown.lower().endswith(_ARCHIVE_SUFFIXES):
-                archives[file.shown] = Archive(file.shown)
-            else:
-                files[file.shown] = file
-    if faults:
-        raise InputError(faults)
-    ordered = sorted(files.values(), key=lambda file: (_folder(file.path), file.path, file.shown))
-    chunks = range(0, len(ordered), FILES_PER_UNIT)
-    units: list[Unit] = [tuple(ordered[at : at + FILES_PER_UNIT]) for at in chunks]
-    return [*units, *(archives[name] for name in sorted(archives))]
-
-
 def read(unit: Unit, max_page_size: int) -> Iterator[RawPage | Fault]:
     """Yield the pages of a unit, and a fault for whatever cannot be read."""
-    for page in _read(unit, max_page_size):
+    for file in files_of(unit):
+        if isinstance(file, Fault):
+            yield file
+        elif is_archive(file):
+            yield from _checked(_read_archive(file.shown, max_page_size))
+        else:
+            yield from _checked([_read_file(file, max_page_size)])
+
+
+def _checked(pages: Iterable[RawPage | Fault]) -> Iterator[RawPage | Fault]:
+    for page in pages:
         yield page if isinstance(page, Fault) or _is_text(page.path) else _no_text(page.shown)
 
 
-def _read(unit: Unit, max_page_size: int) -> Iterator[RawPage | Fault]:
-    if isinstance(unit, tuple):
-        for file in unit:
-            yield _read_file(file, max_page_size)
-        return
-    members = _read_zip if unit.shown.lower().endswith(".zip") else _read_tar
+def _read_archive(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
+    members = _read_zip if shown.lower().endswith(".zip") else _read_tar
     found = False
     try:
-        for page in members(unit.shown, max_page_size):
+        for page in members(shown, max_page_size):
             found = True
             yield page
         if not found:
-            yield Fault(unit.shown, 0, "the archive holds no file, expected pages")
+            yield Fault(shown, 0, "the archive holds no file, expected pages")
     except _BROKEN_ARCHIVE as error:
-        yield Fault(unit.shown, 0, f"the archive cannot be read to its end: {_reason(error)}")
-
-
-def _below(path: str, faults: list[Fault]) -> list[File]:
-    """List the files at or below a path."""
-    if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for a name that is too long
-        return [File(path, Path(path).name)]
-    if not os.path.isdir(path):  # noqa: PTH112 - the same
-        faults.append(Fault(path, 0, "no such file or folder, expected pages"))
-        return []
-    before = len(faults)
-
-    top = path.rstrip(os.sep) or os.sep
-    skip = len(top.rstrip(os.sep)) + 1
-    found = [File(shown, shown[skip:].replace(os.sep, "/")) for shown in _files_below(top, faults)]
-    if not found and len(faults) == before:
-        faults.append(Fault(path, 0, "the folder holds no file, expected pages"))
-    return found
-
-
-def _files_below(top: str, faults: list[Fault]) -> Iterator[str]:
-    """Yield the paths of all files below a folder that are not hidden; links are not followed.
-
-    `os.walk` would do, and take half as long again.
-    """
-    folders = [top]
-    while folders:
-        folder = folders.pop()
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.name.startswith("."):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    elif not entry.is_dir():
-                        yield entry.path
-        except OSError as error:
-            faults.append(Fault(folder, 0, f"cannot be listed: {_reason(error)}"))
-
-
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0].rpartition("/")[2]
+        yield Fault(shown, 0, f"the archive cannot be read to its end: {reason(error)}")
 
 
 def _read_file(file: File, max_page_size: int) -> RawPage | Fault:
@@ -180,7 +91,7 @@ def _read_file(file: File, max_page_size: int) -> RawPage | Fault:
                 return _too_large(file.shown, size, max_page_size)
             return RawPage(file.shown, file.path, stream.readall())
     except OSError as error:
-        return Fault(file.shown, 0, f"cannot be read: {_reason(error)}")
+        return Fault(file.shown, 0, f"cannot be read: {reason(error)}")
 
 
 def _open(path: str, flags: int) -> int:
@@ -243,9 +154,3 @@ def _is_text(path: str) -> bool:
 def _no_text(shown: str) -> Fault:
     named = shown.encode(errors="backslashreplace").decode()
     return Fault(named, 0, "the name is not UTF-8, expected a name that can be written down")
-
-
-def _reason(error: BaseException) -> str:
-    """Return what an exception says, on one line, without repeating the path."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(str(text).split()) or type(error).__name__

@@ -15,7 +15,8 @@ from multiprocessing import connection, parent_process
 from .columns import Columns, to_columns
 from .errors import BuilderError
 from .pages import read_pages
-from .sources import RawPage, Unit, read
+from .sources import RawPage, read
+from .units import Unit
 
 
 def read_units(units: Sequence[Unit], jobs: int, max_page_size: int) -> Iterator[Columns]:

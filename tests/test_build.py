@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from builder import sources
+from builder import units
 from builder.build import build, check
 from builder.errors import InputError, OutputError
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec, spec_hash, write
@@ -89,7 +89,7 @@ def test_the_order_of_paths_does_not_matter(
     first = built(tmp_path / "x.db", *releases)
     chance = random.Random(1)
     for files_per_unit in (1, 3, 5):
-        monkeypatch.setattr(sources, "FILES_PER_UNIT", files_per_unit)
+        monkeypatch.setattr(units, "ENTRIES_PER_UNIT", files_per_unit)
         chance.shuffle(releases)
         assert built(tmp_path / "x.db", *releases) == first
 
@@ -143,7 +143,7 @@ def test_the_number_of_jobs_does_not_matter(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One, two or four processes give the same bytes."""
-    monkeypatch.setattr(sources, "FILES_PER_UNIT", 5)
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 5)
     first = built(tmp_path / "x.db", folder)
     for jobs in (2, 4):
         assert built(tmp_path / "x.db", folder, jobs=jobs) == first
@@ -192,7 +192,7 @@ def test_progress_is_told_unit_by_unit(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last call says that all is read."""
-    monkeypatch.setattr(sources, "FILES_PER_UNIT", 10)
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 10)
     calls: list[tuple[int, int]] = []
     build([str(folder)], tmp_path / "x.db", progress=lambda *call: calls.append(call))
     assert calls == [(1, 3), (2, 3), (3, 3)]
@@ -256,7 +256,7 @@ def whole(path: Path) -> bool:
 def build_process(folder: Path) -> Iterator[list[str]]:
     """The command of a real build of a folder, with two worker processes."""
     program = (
-        "import sys; from builder import sources; sources.FILES_PER_UNIT = 4; "
+        "import sys; from builder import units; units.ENTRIES_PER_UNIT = 4; "
         "from builder.cli import main; main()"
     )
     yield [sys.executable, "-c", program, "build", str(folder), "--jobs", "2"]
@@ -340,11 +340,10 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     program = (
         "import time\n"
         "from builder import workers\n"
-        "from builder.sources import Archive\n"
         "def nap(unit, max_page_size): time.sleep(600)\n"
         "workers.read_unit = nap\n"
         "print('ready', flush=True)\n"
-        "list(workers.read_units([Archive('a'), Archive('b')], 2, 1))\n"
+        "list(workers.read_units([('a',), ('b',)], 2, 1))\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as running:
         assert running.stdout is not None

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builder import sources
+from builder import units
 from builder.build import build, check
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash, write
@@ -131,8 +131,8 @@ def test_the_division_into_units_does_not_matter(
     }
     write(tmp_path, **pages)
     found = []
-    for files_per_unit in (1, 2, 100):
-        monkeypatch.setattr(sources, "FILES_PER_UNIT", files_per_unit)
+    for entries_per_unit in (1, 2, 100):
+        monkeypatch.setattr(units, "ENTRIES_PER_UNIT", entries_per_unit)
         found.append(check([str(tmp_path)]))
     assert found[0] == found[1] == found[2]
     assert [Path(fault.path).name for fault in found[0][0]] == ["b.md", "c.md", "e.md"]

@@ -14,9 +14,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builder import sources
-from builder.errors import Fault, InputError
-from builder.sources import Archive, File, RawPage, plan, read
+from builder.errors import Fault
+from builder.sources import RawPage, read
+from builder.units import plan
 from tests.pagetexts import write
 
 LIMIT = 10_000
@@ -213,48 +213,12 @@ def test_files_are_labelled_from_the_folder_that_was_named(tmp_path: Path) -> No
     assert page.path == "a.md"
 
 
-def test_a_folder_is_shown_as_it_was_typed(tmp_path: Path) -> None:
-    """No slash is doubled in what is shown."""
-    write(tmp_path / "in", a=b"x")
-    (unit,) = plan([f"{tmp_path}/in/"])
-    assert unit == (File(f"{tmp_path}/in/a.md", "a.md"),)
-
-
 def test_hidden_files_are_no_pages(tmp_path: Path) -> None:
     """Files and folders whose name starts with a dot are skipped."""
     write(tmp_path / ".git", a=b"no")
     write(tmp_path, b=b"yes", **{".c": b"no"})
     assert [page.data for page in read_all([str(tmp_path)]) if isinstance(page, RawPage)] == [
         b"yes"
-    ]
-
-
-def test_the_plan_does_not_depend_on_the_order_of_paths(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same files are divided the same way; archives come last, in units of their own."""
-    monkeypatch.setattr(sources, "FILES_PER_UNIT", 2)
-    write(tmp_path, a=b"1", b=b"2", c=b"3")
-    path = archive(tmp_path, ".tar", CONTENT)
-    files = [str(tmp_path / f"{name}.md") for name in "abc"]
-    units = plan([*files, path])
-    assert plan([path, *reversed(files), files[0]]) == units
-    assert [len(unit) for unit in units if isinstance(unit, tuple)] == [2, 1]
-    assert units[-1] == Archive(path)
-
-
-def test_every_missing_path_and_empty_folder_is_told(tmp_path: Path) -> None:
-    """All of them at once, not only the first."""
-    for name in ("empty", "void"):
-        (tmp_path / name).mkdir()
-    too_long = "x" * 300
-    with pytest.raises(InputError) as caught:
-        plan([f"{tmp_path}/{name}" for name in ("empty", "void", "missing", too_long)])
-    assert str(caught.value).replace(f"{tmp_path}/", "").splitlines() == [
-        "empty: the folder holds no file, expected pages",
-        "missing: no such file or folder, expected pages",
-        "void: the folder holds no file, expected pages",
-        f"{too_long}: no such file or folder, expected pages",
     ]
 
 

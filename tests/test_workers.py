@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from builder import sources, workers
+from builder import units, workers
 from builder.errors import BuilderError
-from builder.sources import DEFAULT_MAX_PAGE_SIZE, Archive, plan
+from builder.sources import DEFAULT_MAX_PAGE_SIZE
+from builder.units import File, plan
 from builder.workers import read_unit, read_units
 from tests.pagetexts import SAMPLES, page, write
 
@@ -28,11 +29,11 @@ def test_a_unit_knows_how_much_was_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("jobs", [2, 4])
 def test_processes_give_what_one_gives(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of the units."""
-    monkeypatch.setattr(sources, "FILES_PER_UNIT", 1)
-    units = plan([str(SAMPLES)])
-    assert len(units) == 5
-    alone = list(read_units(units, 1, DEFAULT_MAX_PAGE_SIZE))
-    together = list(read_units(units, jobs, DEFAULT_MAX_PAGE_SIZE))
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 1)
+    planned = plan([str(SAMPLES)])
+    assert len(planned) == 5
+    alone = list(read_units(planned, 1, DEFAULT_MAX_PAGE_SIZE))
+    together = list(read_units(planned, jobs, DEFAULT_MAX_PAGE_SIZE))
     assert together == alone
     assert sum(columns.bytes_read for columns in alone) == sum(
         path.stat().st_size for path in SAMPLES.iterdir()
@@ -49,7 +50,7 @@ def test_a_worker_that_dies_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """No traceback, no hanging, and what to do."""
     monkeypatch.setattr(workers, "read_unit", die)
     with pytest.raises(BuilderError, match=r"a worker process died .* fewer --jobs"):
-        list(read_units([Archive("a"), Archive("b")], 2, 1))
+        list(read_units([(File("a", "a"),), (File("b", "b"),)], 2, 1))
 
 
 def test_no_units_are_no_work() -> None:
