@@ -17,7 +17,7 @@ from msgspec import UNSET
 from .consistency import page_problems, variant_problems
 from .errors import Fault, InputError
 from .normal import as_set, normal_configuration
-from .records import Configuration, Page, Problem, SpecDetail
+from .records import Configuration, Meta, Page, Problem, SpecDetail
 
 
 class PageEntry(NamedTuple):
@@ -95,6 +95,7 @@ class _Writer:
         self._tarballs: dict[Tarball, int] = {}
         self._suffixes: dict[int, str] = {}
         self._odd: dict[int, tuple[Problem, ...]] = {}
+        self._sound: set[tuple[Meta, frozenset[int], frozenset[tuple[int, int]]]] = set()
         self._mirror: str | None = None
         self._mirror_number = 0
 
@@ -137,17 +138,22 @@ class _Writer:
     def _problems(
         self, page: Page, configuration: list[int], stacks: list[int]
     ) -> tuple[Problem, ...]:
+        distinct, counts = frozenset(configuration), Counter(stacks)
+        # Most pages say what the page of another week says, and that one has been looked at.
+        key = (page.meta, distinct, frozenset(counts.items()))
+        if key in self._sound:
+            return ()
         configurations, stack_sets = self.columns.configurations, self.columns.stack_sets
-        distinct = set(configuration)
         found = page_problems(
             page.meta,
             [configurations[at] for at in distinct],
-            [(stack_sets[at], count) for at, count in Counter(stacks).items()],
+            [(stack_sets[at], count) for at, count in counts.items()],
         )
-        if self._odd.keys().isdisjoint(distinct):
-            return tuple(found)
         odd = {each for at in distinct & self._odd.keys() for each in self._odd[at]}
-        return (*found, *sorted(odd))
+        problems = (*found, *sorted(odd))
+        if not problems:
+            self._sound.add(key)
+        return problems
 
     def finish(self) -> Columns:
         columns = self.columns

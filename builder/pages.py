@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -120,16 +121,22 @@ def _names_release(categories: object) -> bool:
 
 
 def _decode_meta(front: FrontMatter) -> Meta:
-    text = front.json["meta"].text
     try:
-        meta = _META.decode(text)
+        meta, is_plain = _read_meta(front.json["meta"].text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise _Refused(_explain(front, "meta")) from None
-    lists = (meta.versions, meta.compilers, meta.oss, meta.platforms, meta.targets, meta.stacks)
-    texts = _META_KEYS + sum(map(len, lists)) + len(meta.num_specs_by_stack)
-    if not _holds(text, texts):
+    if not is_plain:
         _refuse_if_faulty(front, "meta")
     return meta
+
+
+@lru_cache(maxsize=256)
+def _read_meta(text: bytes) -> tuple[Meta, bool]:
+    """Decode `meta`, and say whether it needs no closer look; many releases have the same."""
+    meta = _META.decode(text)
+    lists = (meta.versions, meta.compilers, meta.oss, meta.platforms, meta.targets, meta.stacks)
+    texts = _META_KEYS + sum(map(len, lists)) + len(meta.num_specs_by_stack)
+    return meta, _holds(text, texts)
 
 
 def _decode_details(front: FrontMatter) -> tuple[SpecDetail, ...]:

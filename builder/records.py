@@ -7,8 +7,11 @@ from typing import NamedTuple
 from msgspec import UNSET, Struct, UnsetType
 
 
-class Meta(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """The `meta` object of a page: the source's own summary of its `spec_details`."""
+class Meta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, eq=False):
+    """The `meta` object of a page: the source's own summary of its `spec_details`.
+
+    Pages may share one; two are equal if they are the same object.
+    """
 
     versions: tuple[str, ...]
     compilers: tuple[str, ...]

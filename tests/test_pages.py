@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import UNSET
+from msgspec import UNSET, to_builtins
 
 from builder.errors import Fault, InputError
 from builder.pages import parse_page, read_pages
@@ -78,7 +78,8 @@ def test_json_may_be_spaced_in_any_way() -> None:
     for options in ({"separators": (",", ":")}, {"indent": 1}, {"separators": (" , ", " : ")}):
         meta, details = (json.dumps(value, **options) for value in (meta_of([spec()]), [spec()]))
         found = parse(page_of("zlib", "develop", meta, details))
-        assert (found.meta, found.details) == (expected.meta, expected.details)
+        assert to_builtins(found.meta) == to_builtins(expected.meta)
+        assert to_builtins(found.details) == to_builtins(expected.details)
 
 
 @pytest.mark.parametrize(
