@@ -102,6 +102,7 @@ def verify(path: Path) -> None:
     def ask(pragma: str) -> list[tuple[Any, ...]]:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
         try:
+            connection.execute(f"PRAGMA mmap_size = {path.stat().st_size}")
             return connection.execute(f"PRAGMA {pragma}").fetchmany(3)
         except sqlite3.DatabaseError as error:
             return [(str(error),)]
