@@ -95,7 +95,7 @@ class _Writer:
         self._tarballs: dict[Tarball, int] = {}
         self._suffixes: dict[int, str] = {}
         self._odd: dict[int, tuple[Problem, ...]] = {}
-        self._sound: set[tuple[Meta, frozenset[int], frozenset[tuple[int, int]]]] = set()
+        self._sound: set[tuple[Meta, frozenset[int], tuple[int, ...]]] = set()
         self._mirror: str | None = None
         self._mirror_number = 0
 
@@ -138,16 +138,16 @@ class _Writer:
     def _problems(
         self, page: Page, configuration: list[int], stacks: list[int]
     ) -> tuple[Problem, ...]:
-        distinct, counts = frozenset(configuration), Counter(stacks)
+        distinct = frozenset(configuration)
         # Most pages say what the page of another week says, and that one has been looked at.
-        key = (page.meta, distinct, frozenset(counts.items()))
+        key = (page.meta, distinct, tuple(sorted(stacks)))
         if key in self._sound:
             return ()
         configurations, stack_sets = self.columns.configurations, self.columns.stack_sets
         found = page_problems(
             page.meta,
             [configurations[at] for at in distinct],
-            [(stack_sets[at], count) for at, count in counts.items()],
+            [(stack_sets[at], count) for at, count in Counter(stacks).items()],
         )
         odd = {each for at in distinct & self._odd.keys() for each in self._odd[at]}
         problems = (*found, *sorted(odd))
