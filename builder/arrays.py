@@ -1,6 +1,6 @@
 """Parallel arrays of numbers: the few operations that merging and counting need, on NumPy.
 
-Numbers are ids and counts, far below 2**32, so two of them make one 64-bit key that sorts as they
+Numbers are ids and counts, below 2**31, so two of them make one 64-bit key that sorts as they
 do.
 """
 
