@@ -20,60 +20,77 @@ from .normal import as_set, normal_configuration
 from .records import Configuration, Page
 
 _LISTINGS = """
-SELECT specs.hash, packages.name, versions.name, compilers.name, operating_systems.name,
-  platforms.name, targets.name, configurations.variants, listings.stacks,
-  build_listings.size, build_listings.tarball
-FROM pages
-JOIN releases ON releases.id = pages.release
-JOIN packages ON packages.id = pages.package
-JOIN build_listings
-  ON build_listings.release = releases.name AND build_listings.package = packages.name
-JOIN specs ON specs.hash = build_listings.hash
-JOIN listings ON listings.release = pages.release AND listings.spec = specs.id
+SELECT hash, package, version, compiler, os, platform, target, size, tarball
+FROM build_listings WHERE release = :release AND package = :package
+"""
+
+# The view joins the names of a set into one text, which need not come apart again.
+_SETS = """
+SELECT specs.hash, configurations.variants, listings.stacks
+FROM listings
+JOIN specs ON specs.id = listings.spec
 LEFT JOIN listing_configurations
-  ON listing_configurations.release = pages.release AND listing_configurations.spec = specs.id
+  ON listing_configurations.release = listings.release
+  AND listing_configurations.spec = listings.spec
 JOIN configurations
   ON configurations.id = coalesce(listing_configurations.configuration, specs.configuration)
-JOIN versions ON versions.id = configurations.version
-JOIN compilers ON compilers.id = configurations.compiler
-JOIN operating_systems ON operating_systems.id = configurations.os
-JOIN platforms ON platforms.id = configurations.platform
-JOIN targets ON targets.id = configurations.target
-WHERE pages.id = ?
+WHERE listings.release = (SELECT id FROM releases WHERE name = ?)
 """
 
 
-def page_values(connection: sqlite3.Connection, page_id: int) -> dict[str, Any]:
-    """Return the front matter of a page, from the database alone.
+class PageReader:
+    """Gives the pages of a database back, from the database alone."""
 
-    Raises:
-        KeyError: the database has no such page.
-    """
-    named = connection.execute(
-        "SELECT packages.name, releases.name FROM pages "
-        "JOIN packages ON packages.id = pages.package "
-        "JOIN releases ON releases.id = pages.release WHERE pages.id = ?",
-        [page_id],
-    ).fetchone()
-    if named is None:
-        raise KeyError(page_id)
-    configurations, stack_sets, details = [], [], []
-    variant_sets = _sets(connection, "variant_set", "variant", "text")
-    all_stack_sets = _sets(connection, "stack_set", "stack", "name")
-    for spec_hash, *parts, variants, stacks, size, tarball in connection.execute(
-        _LISTINGS, [page_id]
-    ):
-        configuration = Configuration._make([*parts, variant_sets.get(variants, ())])
-        configurations.append(configuration)
-        stack_sets.append(all_stack_sets.get(stacks, ()))
-        details.append(_detail(spec_hash, configuration, stack_sets[-1], size, tarball))
-    meta = computed_meta(set(configurations), Counter(stack_sets).items())
-    declared = connection.execute(
-        "SELECT code, declared FROM problems WHERE page = ? AND declared IS NOT NULL", [page_id]
-    )
-    meta.update({key: json.loads(text) for key, text in declared})
-    package, release = named
-    return _front_matter(package, release, meta, details)
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._variant_sets = _sets(connection, "variant_set", "variant", "text")
+        self._stack_sets = _sets(connection, "stack_set", "stack", "name")
+        self._release: str | None = None
+        self._listed: dict[str, tuple[int, int]] = {}
+
+    def values(self, page_id: int) -> dict[str, Any]:
+        """Return the front matter of a page.
+
+        Raises:
+            KeyError: the database has no such page.
+        """
+        named = self._connection.execute(
+            "SELECT releases.name, packages.name FROM pages "
+            "JOIN packages ON packages.id = pages.package "
+            "JOIN releases ON releases.id = pages.release WHERE pages.id = ?",
+            [page_id],
+        ).fetchone()
+        if named is None:
+            raise KeyError(page_id)
+        release, package = named
+        self._read_release(release)
+        configurations, stack_sets, details = [], [], []
+        for spec_hash, *parts, size, tarball in self._connection.execute(
+            _LISTINGS, {"release": release, "package": package}
+        ):
+            variants, stacks = self._listed[spec_hash]
+            configuration = Configuration._make([*parts, self._variant_sets.get(variants, ())])
+            configurations.append(configuration)
+            stack_sets.append(self._stack_sets.get(stacks, ()))
+            details.append(_detail(spec_hash, configuration, stack_sets[-1], size, tarball))
+        meta = computed_meta(set(configurations), Counter(stack_sets).items())
+        meta.update(self._declared(page_id))
+        return _front_matter(package, release, meta, details)
+
+    def _read_release(self, release: str) -> None:
+        """Learn the sets of a release's listings; pages mostly come release by release."""
+        if release != self._release:
+            rows = self._connection.execute(_SETS, [release])
+            self._listed = {spec_hash: (variants, stacks) for spec_hash, variants, stacks in rows}
+            self._release = release
+
+    def _declared(self, page_id: int) -> dict[str, Any]:
+        """Return what a page declares and does not list: `problems` keeps it."""
+        declared = self._connection.execute(
+            "SELECT code, declared FROM problems WHERE page = ? AND declared IS NOT NULL",
+            [page_id],
+        )
+        return {key: json.loads(text) for key, text in declared}
 
 
 def normal_page(page: Page) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from builder.build import build
 from builder.pages import parse_page
-from builder.readback import normal_page, page_values
+from builder.readback import PageReader, normal_page
 from builder.sources import RawPage
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, front_matter, meta_of, page, spec, write
 
@@ -73,8 +73,9 @@ def specs(draw: st.DrawFn, number: int) -> dict[str, Any]:
 
 def read_back(connection: sqlite3.Connection) -> dict[str, dict[str, Any]]:
     """Return all pages of a database by their path."""
+    reader = PageReader(connection)
     return {
-        path: page_values(connection, number)
+        path: reader.values(number)
         for number, path in connection.execute("SELECT id, path FROM pages").fetchall()
     }
 
@@ -155,4 +156,4 @@ def test_a_hash_with_two_configurations_keeps_both(tmp_path: Path) -> None:
 def test_a_page_that_is_not_there_is_no_page(samples: sqlite3.Connection) -> None:
     """An unknown id raises `KeyError`."""
     with pytest.raises(KeyError):
-        page_values(samples, 99)
+        PageReader(samples).values(99)

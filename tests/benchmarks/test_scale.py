@@ -1,0 +1,97 @@
+"""The build at a twentieth of the site's size: nothing lost, the same bytes for every `--jobs`."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from sqlite3 import Connection
+
+import pytest
+
+from benchmarks import corpus
+from builder.build import build
+from builder.pages import parse_page
+from builder.readback import PageReader, normal_page
+from builder.sources import RawPage
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a twentieth of the corpus: some 5,500 pages of every era."""
+    folder = tmp_path_factory.mktemp("scale") / "pages"
+    corpus.write(folder, 0.05)
+    return folder
+
+
+@pytest.mark.slow
+def test_every_number_of_jobs_gives_the_same_bytes(pages: Path, tmp_path: Path) -> None:
+    """With 1, 2 and 4 processes."""
+    reports = [build([str(pages)], tmp_path / f"{jobs}.db", jobs=jobs) for jobs in (1, 2, 4)]
+    assert len({report.sha256 for report in reports}) == 1
+    assert reports[0].pages > 5000
+    assert len({(tmp_path / f"{jobs}.db").read_bytes() for jobs in (1, 2, 4)}) == 1
+
+
+@pytest.fixture(scope="module")
+def connection(pages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+    """Build the twentieth and open it."""
+    output = tmp_path_factory.mktemp("scale") / "x.db"
+    build([str(pages)], output, jobs=2)
+    connection = sqlite3.connect(output)
+    yield connection
+    connection.close()
+
+
+@pytest.mark.slow
+def test_every_page_is_read_back(pages: Path, connection: Connection) -> None:
+    """Each page, rebuilt from the database alone, says what its source says."""
+    reader = PageReader(connection)
+    found = connection.execute("SELECT id, path FROM pages").fetchall()
+    assert len(found) == sum(1 for _ in pages.rglob("*.md"))
+    for number, path in found:
+        source = RawPage(path, path, (pages / path).read_bytes())
+        assert reader.values(number) == normal_page(parse_page(source)), path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "query",
+    [
+        "builds LIMIT 100",
+        "builds WHERE hash = :hash",
+        "builds WHERE package = :package",
+        "builds WHERE target = 'x86_64_v3' LIMIT 100",
+        "build_listings LIMIT 100",
+        "build_listings WHERE hash = :hash",
+        "build_listings WHERE package = :package",
+        "build_listings WHERE release = 'develop' LIMIT 100",
+        "build_listings WHERE release = 'develop' AND package = :package",
+        "host_builds WHERE host = 'zen3' LIMIT 100",
+        "host_builds WHERE host = 'zen3' AND package = :package",
+        "spec_variants WHERE hash = :hash",
+        "spec_variants LIMIT 100",
+        "spec_stacks WHERE hash = :hash",
+        "spec_stacks WHERE release = 'develop' LIMIT 100",
+    ],
+)
+def test_what_a_person_asks_a_view_takes_few_steps(query: str, connection: Connection) -> None:
+    """A view finds its way by indexes: steps of SQLite's machine, which no load changes."""
+    spec_hash, package = connection.execute(
+        "SELECT hash, package FROM builds WHERE target = 'x86_64_v3' LIMIT 1"
+    ).fetchone()
+    steps = 0
+
+    def count() -> bool:
+        nonlocal steps
+        steps += 1000
+        return steps > 50_000
+
+    connection.set_progress_handler(count, 1000)
+    try:
+        rows = connection.execute(
+            f"SELECT * FROM {query}", {"hash": spec_hash, "package": package}
+        ).fetchall()
+    finally:
+        connection.set_progress_handler(None, 0)
+    assert rows
