@@ -18,11 +18,21 @@ from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup, escape
 
-from builder.site import limits, routes, spec_functions, wrapper
+from builder.site import (
+    kept_facets,
+    limits,
+    routes,
+    shared_metadata,
+    spec_functions,
+    tables,
+    wrapper,
+)
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _STATIC = Path(__file__).resolve().parent.parent / "static"
+# Read once, when Datasette loads this file: a server is started again after an update.
+_VERSION = routes.asset_version(_STATIC)
 _HASH = re.compile(r"[a-z2-7]{32}")
 _NAMED = {
     ("package", "builds"): "package",
@@ -43,6 +53,13 @@ def hook(function: Function) -> Function:
 
 
 @hook
+def startup(datasette: Any) -> None:
+    """Spare Datasette copies of the metadata; from 1.0 on it makes none, and has no `metadata`."""
+    if hasattr(datasette, "metadata"):
+        shared_metadata.share_databases(datasette.metadata("databases") or {})
+
+
+@hook
 def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
     """Add our pages; they come before Datasette's own, so `/` is ours."""
     return routes.ROUTES
@@ -51,7 +68,7 @@ def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
 @hook
 def extra_template_vars() -> dict[str, object]:
     """Tell the templates which version of the style sheet and script they use."""
-    return {"asset_version": routes.asset_version(_STATIC)}
+    return {"asset_version": _VERSION, "table_body": tables.table_body}
 
 
 @hook
@@ -65,6 +82,12 @@ def render_cell(value: object, column: str, table: str | None, datasette: Any) -
         return None
     address = datasette.urls.path(f"/{kind}/{quote(value)}")
     return Markup('<a href="{}">{}</a>').format(address, escape(value))
+
+
+@hook
+def register_facet_classes() -> list[type]:
+    """Count the facets that metadata.yml asks for once."""
+    return [kept_facets.KeptFacet]
 
 
 @hook

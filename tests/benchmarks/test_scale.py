@@ -64,7 +64,7 @@ def test_every_page_is_read_back(pages: Path, connection: Connection) -> None:
         "builds WHERE target = 'x86_64_v3' LIMIT 100",
         "build_listings LIMIT 100",
         "build_listings WHERE hash = :hash",
-        "build_listings WHERE package = :package",
+        "build_listings WHERE package = :package LIMIT 100",
         "build_listings WHERE release = 'develop' LIMIT 100",
         "build_listings WHERE release = 'develop' AND package = :package",
         "host_builds WHERE host = 'zen3' LIMIT 100",

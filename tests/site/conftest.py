@@ -56,15 +56,28 @@ def settings() -> dict[str, Any]:
     return {key: words[value] if value in words else int(value) for key, value in SETTINGS.items()}
 
 
-def site(database: Path, **changes: Any) -> Any:
-    """The site in process: the real metadata, templates, plugin and settings."""
+def metadata() -> dict[str, Any]:
+    """The site's metadata."""
+    described: dict[str, Any] = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
+    return described
+
+
+def site(
+    database: Path,
+    described: dict[str, Any] | None = None,
+    templates: Path = ROOT / "templates",
+    *,
+    immutable: bool = True,
+    **changes: Any,
+) -> Any:
+    """The site in process: unless told otherwise the real metadata, templates and settings."""
     inspected = json.loads(database.with_suffix(".inspect.json").read_text(encoding="utf-8"))
     return Datasette(
-        [],
-        immutables=[str(database)],
-        inspect_data=inspected,
-        metadata=yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8")),
-        template_dir=str(ROOT / "templates"),
+        [] if immutable else [str(database)],
+        immutables=[str(database)] if immutable else [],
+        inspect_data=inspected if immutable else None,
+        metadata=described or metadata(),
+        template_dir=str(templates),
         plugins_dir=str(ROOT / "plugins"),
         static_mounts=[("static", str(ROOT / "static"))],
         settings={**settings(), **changes},
