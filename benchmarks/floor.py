@@ -21,14 +21,18 @@ def page_files(folder: str) -> Iterator[str]:
             yield f"{where}/{name}"
 
 
+def decode_page(data: bytes) -> int:
+    """Decode the two JSON keys of a page; return how many listings it has."""
+    meta, specs = data.index(META), data.index(SPECS)
+    orjson.loads(data[meta + len(META) : specs])
+    return len(orjson.loads(data[specs + len(SPECS) : data.rindex(END)]))
+
+
 def decode_all(folder: str) -> tuple[int, int]:
     """Decode every page below `folder`; return how many pages and listings there were."""
     pages = listings = 0
     for path in page_files(folder):
-        data = _read(path)
-        meta, specs = data.index(META), data.index(SPECS)
-        orjson.loads(data[meta + len(META) : specs])
-        listings += len(orjson.loads(data[specs + len(SPECS) : data.rindex(END)]))
+        listings += decode_page(_read(path))
         pages += 1
     return pages, listings
 

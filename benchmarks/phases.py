@@ -1,0 +1,79 @@
+"""Where the time of reading goes: processor time per page, step by step, beside the floor's.
+
+`python -m benchmarks.phases CORPUS [EVERY]` reads every EVERYth unit of the corpus, in this process
+alone, each step for a whole unit at a time.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from benchmarks.floor import decode_page
+from benchmarks.report import table
+from builder.columns import to_columns
+from builder.errors import Fault
+from builder.front_matter import read_front_matter
+from builder.pages import parse_page
+from builder.sources import DEFAULT_MAX_PAGE_SIZE, RawPage, read
+from builder.units import Unit, files_of, plan
+from builder.workers import uncollected
+
+
+class Phases:
+    """Processor time by phase, in seconds."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+        self.pages = 0
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time of the block to a phase."""
+        start = time.process_time()
+        yield
+        self.seconds[name] += time.process_time() - start
+
+    def rows(self) -> list[list[str]]:
+        """Return microseconds per page by phase, as the cells of a table."""
+        return [
+            [name, f"{1e6 * seconds / self.pages:.1f}"] for name, seconds in self.seconds.items()
+        ]
+
+
+def read_unit(phases: Phases, unit: Unit) -> None:
+    """Read one unit step by step; what a step makes is freed in a step of its own."""
+    with phases.phase("list folders"):
+        files = [file for file in files_of(unit) if not isinstance(file, Fault)]
+    with phases.phase("read files"):
+        found = read(tuple(files), DEFAULT_MAX_PAGE_SIZE)
+        raws = [page for page in found if isinstance(page, RawPage)]
+    with phases.phase("(front matter alone)"):
+        for raw in raws:
+            read_front_matter(raw.data)
+    with phases.phase("records: front matter, JSON, checks, SHA-256"):
+        pages = [parse_page(raw) for raw in raws]
+    with phases.phase("columns: normal form, interning, consistency"):
+        to_columns(pages)
+    with phases.phase("free the records"):
+        del pages
+    with phases.phase("(floor: decode with orjson)"):
+        for raw in raws:
+            decode_page(raw.data)
+    phases.pages += len(raws)
+
+
+@uncollected()
+def main(folder: str, every: int = 10) -> str:
+    """Read the corpus below `folder` and return the table."""
+    phases = Phases()
+    for unit in plan([folder])[::every]:
+        read_unit(phases, unit)
+    return table(["phase", "µs per page"], phases.rows())
+
+
+if __name__ == "__main__":
+    print(main(sys.argv[1], *map(int, sys.argv[2:3])))
