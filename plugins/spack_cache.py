@@ -54,9 +54,14 @@ def hook(function: Function) -> Function:
 
 @hook
 def startup(datasette: Any) -> None:
-    """Spare Datasette copies of the metadata; from 1.0 on it makes none, and has no `metadata`."""
+    """Count facets once, and spare Datasette copies of the metadata.
+
+    From 1.0 on it makes none, has no `metadata`, and counts the facets itself.
+    """
     if hasattr(datasette, "metadata"):
-        shared_metadata.share_databases(datasette.metadata("databases") or {})
+        databases = datasette.metadata("databases") or {}
+        kept_facets.take_over(databases)
+        shared_metadata.share_databases(databases)
 
 
 @hook

@@ -1,7 +1,7 @@
 """Facets of Datasette's tables, counted once: a published file does not change while it is served.
 
-A facet counts its column over all rows of the page's table, a third of what the page costs.
-metadata.yml asks for these as `kept_facets`; all but the memory is Datasette's own.
+A facet counts its column over all rows of the page's table, a third of what the page costs. These
+are the `facets` of metadata.yml; all but the memory is Datasette's own.
 """
 
 from __future__ import annotations
@@ -17,13 +17,23 @@ MOST_ROWS = 50
 LONGEST = 1_000
 """Characters of a query with its parameters; visitors choose these."""
 
+_NAME = "kept_facets"
+
 Answers = dict[Hashable, Any]
 
 _kept: WeakKeyDictionary[Any, Answers] = WeakKeyDictionary()
 
 
+def take_over(databases: dict[str, Any]) -> None:
+    """Rename the `facets` of each table, so that Datasette's own class does not see them."""
+    for described in databases.values():
+        for table in ((described or {}).get("tables") or {}).values():
+            if "facets" in table:
+                table[_NAME] = table.pop("facets")
+
+
 class KeptFacet(ColumnFacet):  # type: ignore[misc]
-    """The facet of a column that the metadata asks for as `kept_facets`."""
+    """The facet of a column that the metadata asks for."""
 
     def __init__(self, ds: Any, *args: Any, **named: Any) -> None:
         super().__init__(ds, *args, **named)
@@ -36,7 +46,7 @@ class KeptFacet(ColumnFacet):  # type: ignore[misc]
         asked = self.request.args.getlist("_facet")
         return [
             {"source": "metadata", "config": {"simple": column}}
-            for column in (self.metadata or {}).get("kept_facets", [])
+            for column in (self.metadata or {}).get(_NAME, [])
             if column not in asked
         ]
 

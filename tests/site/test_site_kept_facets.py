@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,9 @@ import pytest
 from datasette.database import Database
 
 from builder.schema import TABLES
-from builder.site.kept_facets import MOST_KEPT, MOST_ROWS, Answers, Remembering
+from builder.site.kept_facets import MOST_KEPT, MOST_ROWS, Answers, Remembering, take_over
 from tests.site.conftest import metadata, site
 
-KEY = "kept_facets"
 TABLE = "/spack-cache/configurations.json"
 QUERIES = (
     "",
@@ -32,10 +32,12 @@ OTHERS = ("versions", "targets", "variants", "pages", "facet_counts", "problems"
 def stock(database: Path) -> Any:
     """The same site with Datasette's own facets."""
     plain = metadata()
+    served = site(database, plain)
+    asyncio.run(served.invoke_startup())
     for table in plain["databases"]["spack-cache"]["tables"].values():
-        if KEY in table:
-            table["facets"] = table.pop(KEY)
-    return site(database, plain)
+        if "kept_facets" in table:
+            table["facets"] = table.pop("kept_facets")
+    return served
 
 
 async def facets(datasette: Any, address: str) -> Any:
@@ -48,7 +50,7 @@ async def facets(datasette: Any, address: str) -> Any:
 def test_kept_facets_name_columns_with_an_index(conn: sqlite3.Connection) -> None:
     """Each kept facet is a column of its table; a foreign key is the first of some index."""
     described = metadata()["databases"]["spack-cache"]["tables"]
-    kept = [(table, name) for table in TABLES for name in described[table.name].get(KEY, [])]
+    kept = [(table, name) for table in TABLES for name in described[table.name].get("facets", [])]
 
     assert len(kept) == 10
     for table, name in kept:
@@ -73,6 +75,13 @@ async def test_facets_are_datasettes_own(datasette: Any, stock: Any, address: st
 
     assert [await facets(datasette, address) for _ in range(2)] == [expected, expected]
     assert expected or "_nofacet" in address
+
+
+def test_other_metadata_is_left_alone() -> None:
+    """A database or a table of which nothing is said stays so."""
+    described: dict[str, Any] = {"a": None, "b": {}, "c": {"tables": {"d": {"size": 9}}}}
+    take_over(described)
+    assert described == {"a": None, "b": {}, "c": {"tables": {"d": {"size": 9}}}}
 
 
 @pytest.mark.asyncio
