@@ -14,6 +14,7 @@ from benchmarks.server import PLAIN_PAGE
 
 SAMPLE = 50
 SEARCHED = ("cuda", "gcc@11.4.0", "py-torch", "x86_64_v3", "+mpi", "hdf5", "~shared", "oneapi")
+_LISTINGS = "/spack-cache/build_listings?release=develop&_nocount=1"
 FACETS = "_facet=compiler&_facet=os&_facet=target"
 
 
@@ -45,6 +46,8 @@ def page_kinds(file: Path) -> list[PageKind]:
         PageKind("search", tuple(_table("_search=" + quote(text)) for text in SEARCHED), goal=25),
         PageKind("configurations", (_table(""),), goal=25),
         PageKind("configurations, 3 facets", (_table(FACETS),), goal=25),
+        PageKind("builds of a package", tuple(map(_builds, sample))),
+        PageKind("listings of a release", (_LISTINGS,), 10),
         PageKind("JSON, 100 rows", ("/spack-cache/configurations.json?_size=100",)),
         PageKind("CSV stream", ("/spack-cache/configurations.csv?_stream=on&_size=max",), 2),
         PageKind("download", ("/spack-cache.db",), 2),
@@ -59,6 +62,10 @@ def _finds(packages: list[str], compilers: list[str]) -> Iterator[str]:
 
 def _table(query: str) -> str:
     return f"/spack-cache/configurations?{query}".rstrip("?")
+
+
+def _builds(package: str) -> str:
+    return f"/spack-cache/builds?package={quote(package)}"
 
 
 def _column(db: sqlite3.Connection, sql: str) -> list[str]:

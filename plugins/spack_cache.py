@@ -25,6 +25,7 @@ from builder.site import (
     shared_metadata,
     spec_functions,
     tables,
+    view_counts,
     wrapper,
 )
 
@@ -54,11 +55,12 @@ def hook(function: Function) -> Function:
 
 @hook
 def startup(datasette: Any) -> None:
-    """Count facets once, and spare Datasette copies of the metadata.
+    """Count facets once and the large views never; spare Datasette copies of the metadata.
 
-    From 1.0 on it makes none, has no `metadata`, and counts the facets itself.
+    From 1.0 on it makes none, has no `metadata`, and counts by itself.
     """
     if hasattr(datasette, "metadata"):
+        view_counts.tell(datasette)
         databases = datasette.metadata("databases") or {}
         kept_facets.take_over(databases)
         shared_metadata.share_databases(databases)

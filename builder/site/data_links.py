@@ -20,13 +20,19 @@ class DataLinks:
     csv: str
 
 
-def data_links(database: str, table: str, pairs: Sequence[tuple[str, str]]) -> DataLinks:
-    """Return the addresses of the rows of a table or view that match `pairs`."""
+def data_links(
+    database: str, table: str, pairs: Sequence[tuple[str, str]], *, many: bool = False
+) -> DataLinks:
+    """Return the addresses of the rows of a table or view that match `pairs`.
+
+    Args:
+        many: so many rows that to count them would cost more than to show the first.
+    """
     base = f"/{quote(database)}/{quote(table)}"
     query = urlencode(pairs)
     joint = "&" if query else ""
     return DataLinks(
-        browse=f"{base}?{query}",
+        browse=f"{base}?{query}{f'{joint}_nocount=1' if many else ''}",
         json=f"{base}.json?{query}{joint}_shape=array&_size=max",
         csv=f"{base}.csv?{query}{joint}_stream=on&_size=max",
     )

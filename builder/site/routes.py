@@ -164,7 +164,7 @@ async def release(datasette: Any, request: Any) -> Any:
     )
     if page is None:
         return await missing(datasette, request, "release", name)
-    links = data_links(published(datasette).name, "build_listings", [("release", name)])
+    links = data_links(published(datasette).name, "build_listings", [("release", name)], many=True)
     return await render(datasette, request, "release.html", {"page": page, "links": links})
 
 
@@ -176,7 +176,7 @@ async def stack(datasette: Any, request: Any) -> Any:
     )
     if page is None:
         return await missing(datasette, request, "stack", name)
-    links = data_links(published(datasette).name, "spec_stacks", [("stack", name)])
+    links = data_links(published(datasette).name, "spec_stacks", [("stack", name)], many=True)
     return await render(datasette, request, "stack.html", {"page": page, "links": links})
 
 
