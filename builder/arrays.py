@@ -6,11 +6,13 @@ do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+ROWS_AT_ONCE = 10_000
 
 Numbers = npt.NDArray[np.integer[Any]]
 
@@ -22,9 +24,9 @@ class Pairs(NamedTuple):
     second: Numbers
     counts: Numbers
 
-    def rows(self) -> list[tuple[int, int, int]]:
-        """Return (first, second, count) as plain tuples."""
-        return [*zip(*(column.tolist() for column in self), strict=True)]
+    def rows(self) -> Iterator[tuple[int, ...]]:
+        """Yield (first, second, count)."""
+        return rows(*self)
 
 
 class Members(NamedTuple):
@@ -39,6 +41,16 @@ class Members(NamedTuple):
         return np.repeat(np.arange(len(sets)), sizes), self.numbers[
             ranges(self.starts[sets], sizes)
         ]
+
+
+def rows(*columns: Numbers) -> Iterator[tuple[int, ...]]:
+    """Yield the rows of parallel arrays as plain tuples.
+
+    A few thousand at a time, for a number takes five times as much memory in Python.
+    """
+    for start in range(0, len(columns[0]), ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
+        yield from zip(*(column[part].tolist() for column in columns), strict=True)
 
 
 def numbers(values: Iterable[int]) -> Numbers:

@@ -37,8 +37,8 @@ class Statistics:
     spec_seen: Seen
     stack_releases: list[int]
     stack_specs: list[int]
-    configuration_releases: list[tuple[int, int, int]]
-    configuration_stacks: list[tuple[int, int, int]]
+    configuration_releases: Pairs
+    configuration_stacks: Pairs
     facets: list[Facet]
 
 
@@ -65,8 +65,8 @@ def count(numbered: Numbered) -> Statistics:
         spec_seen=dates.seen(listings.spec, listings.release, len(numbered.hashes)),
         stack_releases=[releases_of_stacks[name] for name in names.stacks],
         stack_specs=summed(in_stacks.second, in_stacks.counts, len(names.stacks) + 1)[1:].tolist(),
-        configuration_releases=in_releases.rows(),
-        configuration_stacks=in_stacks.rows(),
+        configuration_releases=in_releases,
+        configuration_stacks=in_stacks,
         facets=facets,
     )
 
@@ -91,14 +91,15 @@ class _Dates:
         dates = [release_date(release) for release in releases]
         # None stands last: it is at the end as well as at -1, where it counts as early.
         self._dates = [*sorted({date for date in dates if date}), None]
-        self._number = numbers([-1, *(self._dates.index(date) if date else -1 for date in dates)])
+        found = numbers([-1, *(self._dates.index(date) if date else -1 for date in dates)])
+        self._number = found.astype(np.int32)
 
     def seen(self, ids: Numbers, releases: Numbers, size: int) -> Seen:
         """Look where each id from 1 to `size` is, given distinct (id, release)."""
         number = self._number[releases]
         dated = number >= 0
         none = len(self._dates) - 1
-        first, last = np.full(size + 1, none), np.full(size + 1, -1)
+        first, last = np.full(size + 1, none, np.int32), np.full(size + 1, -1, np.int32)
         np.minimum.at(first, ids[dated], number[dated])
         np.maximum.at(last, ids[dated], number[dated])
         return Seen(_times(ids, size), self._names(first), self._names(last))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +13,9 @@ from .numbering import Numbered
 
 Facet = tuple[int | None, str, str, int, int]
 """release id or None, facet, value, specs, packages: a row of `facet_counts` without its id."""
+
+
+RELEASES_AT_ONCE = 8
 
 
 class Cells(NamedTuple):
@@ -46,9 +51,9 @@ def facet_counts(numbered: Numbered, in_releases: Pairs) -> list[Facet]:
     codes = {value: code for code, value in enumerate(values)}
     specs = np.zeros((len(numbered.dictionaries.releases) + 1) * len(values), dtype=np.int64)
     packages = np.zeros_like(specs)
-    for cells in (
+    for cells in chain(
         _stack_cells(numbered, numbers([0, *map(codes.__getitem__, of_stacks)])),
-        *(
+        (
             _configuration_cells(numbered, in_releases, numbers(map(codes.__getitem__, facet)))
             for facet in zip(*of_configurations, strict=True)
         ),
@@ -75,13 +80,27 @@ def _configuration_cells(numbered: Numbered, in_releases: Pairs, codes: Numbers)
     )
 
 
-def _stack_cells(numbered: Numbered, codes: Numbers) -> Cells:
-    """Return the cells of the stacks; `codes` has the value of each stack, by its id."""
+def _stack_cells(numbered: Numbered, codes: Numbers) -> Iterator[Cells]:
+    """Yield the cells of the stacks; `codes` has the value of each stack, by its id.
+
+    A few releases at a time, for all at once would take as much memory as all that is counted.
+    """
     spec_package = numbered.configuration_package[numbered.spec_configuration - 1]
     specs = pairs(spec_package, numbered.spec_stacks)
-    listings = pairs(numbered.listings.page - 1, numbered.listings.stacks)
-    at, stack = numbered.stacks.of(np.concatenate([specs.second, listings.second]))
-    release = np.concatenate([np.zeros_like(specs.first), numbered.page_release[listings.first]])
-    package = np.concatenate([specs.first, numbered.page_package[listings.first]])
-    counts = np.concatenate([specs.counts, listings.counts])
-    return Cells(release[at], package[at], codes[stack], counts[at])
+    at, stack = numbered.stacks.of(specs.second)
+    yield Cells(np.zeros_like(at), specs.first[at], codes[stack], specs.counts[at])
+    release, page, stacks = (
+        numbered.listings.release, numbered.listings.page, numbered.listings.stacks
+    )  # fmt: skip
+    releases = range(1, len(numbered.dictionaries.releases) + 1, RELEASES_AT_ONCE)
+    ends = [*np.searchsorted(release, releases).tolist(), len(release)]
+    for some in map(slice, ends, ends[1:]):
+        listings = pairs(page[some], stacks[some])
+        at, stack = numbered.stacks.of(listings.second)
+        pages = listings.first[at] - 1
+        yield Cells(
+            numbered.page_release[pages],
+            numbered.page_package[pages],
+            codes[stack],
+            listings.counts[at],
+        )

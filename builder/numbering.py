@@ -171,7 +171,8 @@ def _numbered_listings(
     """Add page and release to listings that have final ids, and put them in order."""
     page = np.repeat(np.arange(len(pages)), [page.spec_count for page in pages])
     order = np.argsort(packed(page_release[page], listings.spec))
-    return NumberedListings(page + 1, page_release[page], *listings).where(order)
+    columns = NumberedListings(page + 1, page_release[page], *listings)
+    return NumberedListings(*(column.astype(np.uint32) for column in columns)).where(order)
 
 
 def _used(found: Numbers) -> list[int]:

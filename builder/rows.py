@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from .arrays import rows
 from .counting import Statistics
 from .normal import VariantRow, variant_row
 from .numbering import Numbered, NumberedListings
@@ -57,8 +58,8 @@ def counted_rows(numbered: Numbered, statistics: Statistics) -> Iterator[tuple[s
     yield "stacks", _stack_rows(numbered, statistics)
     yield "configurations", _configuration_rows(numbered, statistics)
     yield "specs", _spec_rows(numbered, statistics)
-    yield "configuration_releases", statistics.configuration_releases
-    yield "configuration_stacks", statistics.configuration_stacks
+    yield "configuration_releases", statistics.configuration_releases.rows()
+    yield "configuration_stacks", statistics.configuration_stacks.rows()
     yield "facet_counts", [(at, *row) for at, row in enumerate(statistics.facets, start=1)]
 
 
@@ -152,26 +153,19 @@ def _spec_rows(numbered: Numbered, statistics: Statistics) -> Rows:
 
 
 def _listing_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
-    names, listings = numbered.dictionaries, numbered.listings
+    tarballs, listings = numbered.dictionaries.tarballs, numbered.listings
     sizes = [None if size == UNKNOWN_SIZE else size for size in numbered.sizes]
-    tarballs = [None, *names.tarballs.values()]
-    yield "tarball_prefixes", [(at, *tarball) for tarball, at in names.tarballs.items()]
+    columns = (listings.release, listings.spec, listings.stacks, listings.size, listings.tarball)
+    yield "tarball_prefixes", [(at, *tarball) for tarball, at in tarballs.items()]
     yield (
         "listings",
-        zip(
-            listings.release.tolist(),
-            listings.spec.tolist(),
-            listings.stacks.tolist(),
-            map(sizes.__getitem__, listings.size.tolist()),
-            map(tarballs.__getitem__, listings.tarball.tolist()),
-            strict=True,
+        (
+            (release, spec, stacks, sizes[size], tarball or None)
+            for release, spec, stacks, size, tarball in rows(*columns)
         ),
     )
     odd = _disagreements(numbered)
-    yield (
-        "listing_configurations",
-        zip(odd.release.tolist(), odd.spec.tolist(), odd.configuration.tolist(), strict=True),
-    )
+    yield "listing_configurations", rows(odd.release, odd.spec, odd.configuration)
 
 
 def _page_rows(numbered: Numbered) -> Rows:
@@ -191,9 +185,9 @@ def problems(numbered: Numbered) -> list[tuple[int, Problem]]:
 
 
 def _problem_rows(numbered: Numbered, refused: Iterable[str]) -> Rows:
-    rows: list[tuple[int | None, Problem]] = [*problems(numbered)]
-    rows += [(None, Problem("refused", message)) for message in refused]
-    for at, (page_id, problem) in enumerate(rows, start=1):
+    found: list[tuple[int | None, Problem]] = [*problems(numbered)]
+    found += [(None, Problem("refused", message)) for message in refused]
+    for at, (page_id, problem) in enumerate(found, start=1):
         yield at, page_id, *problem
 
 
