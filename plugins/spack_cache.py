@@ -99,9 +99,14 @@ def register_facet_classes() -> list[type]:
 
 @hook
 def prepare_connection(conn: sqlite3.Connection, database: str) -> None:
-    """Add our functions and bound every statement; Datasette's own bookkeeping stays as it is."""
-    if not database.startswith("_internal"):
+    """Add our functions and bound every statement; Datasette's own bookkeeping stays as it is.
+
+    A connection and the functions that know it keep each other for ever (Python cannot see the
+    cycle through SQLite), and Datasette opens one to memory whenever it is asked for its versions.
+    """
+    if not database.startswith("_"):
         spec_functions.register(conn)
+    if not database.startswith("_internal"):
         limits.restrict(conn)
 
 

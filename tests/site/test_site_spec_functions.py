@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,3 +161,15 @@ async def test_the_search_page_says_what_is_wrong(datasette: Any) -> None:
     assert answer.status_code == 200
     assert "     ^\n" in answer.text
     assert "<b>@" not in answer.text
+
+
+@pytest.mark.asyncio
+async def test_asking_for_the_versions_takes_no_memory(datasette: Any) -> None:
+    """Datasette opens a connection for it each time, which must be let go again."""
+    taken = []
+    for _ in range(3):
+        for _ in range(100):
+            assert (await datasette.client.get("/-/versions.json")).status_code == 200
+        taken.append(int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]))
+    pages = (10 << 20) // os.sysconf("SC_PAGE_SIZE")
+    assert taken[2] - taken[1] < pages
