@@ -71,45 +71,76 @@ class _SpecStacks(NamedTuple):
     texts: list[tuple[str, ...]]
 
 
+class _Ids(NamedTuple):
+    """Final ids by provisional number; 0 for what is not in use."""
+
+    configuration: Numbers
+    stacks: Numbers
+    tarball: Numbers
+
+
+class _Specs(NamedTuple):
+    """The specs in the order of their ids: provisional number and hash; ids of the rest."""
+
+    number: Numbers
+    hashes: list[str]
+    configuration: Numbers
+    stacks: Numbers
+
+
 def number(catalogue: Catalogue) -> Numbered:
     """Give final ids to a settled catalogue; what only refused pages say is left out."""
     pages = _in_order(catalogue.pages)
     listings = catalogue.listings.of(pages)
     found = _spec_stacks(catalogue, listings)
     names = _dictionaries(catalogue, pages, listings, found)
-
-    configuration_order = _configuration_order(catalogue, listings, names)
-    configurations = [catalogue.configurations[at] for at in configuration_order]
-    configuration_id = places(numbers(configuration_order), len(catalogue.configurations))
-    foremost = first_places(listings.spec, len(catalogue.hashes))[found.specs]
-    spec_configuration = configuration_id[listings.configuration[foremost]]
-    hashes = np.array(catalogue.hashes, dtype="S32")[found.specs]
-    spec_order = np.lexsort((hashes, spec_configuration))
-    stack_set_id = numbers(names.stack_sets.get(each, 0) for each in found.texts)
-    tarball_id = numbers([0, *(names.tarballs.get(each, 0) for each in catalogue.tarballs)])
+    order = _configuration_order(catalogue, listings, names)
+    configurations = [catalogue.configurations[at] for at in order]
+    ids = _Ids(
+        places(numbers(order), len(catalogue.configurations)),
+        numbers(names.stack_sets.get(each, 0) for each in found.texts),
+        numbers([0, *(names.tarballs.get(each, 0) for each in catalogue.tarballs)]),
+    )
+    specs = _specs(catalogue, listings, found, ids)
+    spec_id = places(specs.number, len(catalogue.hashes))
     page_release = numbers(names.releases[page.release] for page in pages)
     return Numbered(
         dictionaries=names,
         pages=pages,
         configurations=configurations,
-        hashes=[each.decode() for each in hashes[spec_order].tolist()],
+        hashes=specs.hashes,
         sizes=catalogue.sizes,
         page_release=page_release,
         page_package=numbers(names.packages[page.package] for page in pages),
         configuration_package=numbers(names.packages[each.package] for each in configurations),
         stacks=members([(), *([names.stacks[each] for each in sets] for sets in names.stack_sets)]),
-        spec_configuration=spec_configuration[spec_order],
-        spec_stacks=stack_set_id[found.unions[spec_order]],
-        listings=_numbered_listings(
-            pages,
-            page_release,
-            listings._replace(
-                spec=places(found.specs[spec_order], len(catalogue.hashes))[listings.spec],
-                configuration=configuration_id[listings.configuration],
-                stacks=stack_set_id[listings.stacks],
-                tarball=tarball_id[listings.tarball],
-            ),
-        ),
+        spec_configuration=specs.configuration,
+        spec_stacks=specs.stacks,
+        listings=_numbered_listings(pages, page_release, _with_ids(listings, spec_id, ids)),
+    )
+
+
+def _specs(catalogue: Catalogue, listings: Listings, found: _SpecStacks, ids: _Ids) -> _Specs:
+    """Order the specs by configuration, then hash."""
+    foremost = first_places(listings.spec, len(catalogue.hashes))[found.specs]
+    configuration = ids.configuration[listings.configuration[foremost]]
+    hashes = np.array(catalogue.hashes, dtype="S32")[found.specs]
+    order = np.lexsort((hashes, configuration))
+    return _Specs(
+        found.specs[order],
+        [each.decode() for each in hashes[order].tolist()],
+        configuration[order],
+        ids.stacks[found.unions[order]],
+    )
+
+
+def _with_ids(listings: Listings, spec_id: Numbers, ids: _Ids) -> Listings:
+    return Listings(
+        spec_id[listings.spec],
+        ids.configuration[listings.configuration],
+        ids.stacks[listings.stacks],
+        listings.size,
+        ids.tarball[listings.tarball],
     )
 
 
