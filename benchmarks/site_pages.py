@@ -9,31 +9,18 @@ prints when the first rows of a package stand on the screen.
 from __future__ import annotations
 
 import shutil
-import socket
 import sqlite3
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import httpx
 
-BASELINE = "/-/versions.json"
-CHROMIUM_FLAGS = [
-    "--no-sandbox",
-    "--headless",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from benchmarks.chromium import FLAGS
+from benchmarks.server import PLAIN_PAGE, ServerError, serving
+
 LARGEST = "SELECT name FROM packages ORDER BY configuration_count DESC, name LIMIT 1"
 MIDDLE = """
 SELECT name FROM packages ORDER BY spec_count DESC, name
@@ -65,7 +52,7 @@ def pages_of(database: Path) -> list[Page]:
         conn.close()
     facets = "_facet=compiler&_facet=os&_facet=target"
     return [
-        Page("versions.json", BASELINE),
+        Page("versions.json", PLAIN_PAGE),
         Page("home", "/", 10),
         Page("package, most configurations", f"/package/{largest}", 25),
         Page("package, filtered", f"/package/{largest}?release={release}&target=x86_64_v3", 25),
@@ -78,33 +65,6 @@ def pages_of(database: Path) -> list[Page]:
         Page("stack", f"/stack/{stack}"),
         Page("configurations, stock", f"/spack-cache/configurations?{facets}", 60),
     ]
-
-
-@contextmanager
-def served(database: Path) -> Iterator[str]:
-    """Serve the file on a free port, and give the address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "builder", "serve", str(database), "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _wait(address)
-        yield address
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _wait(address: str) -> None:
-    for _ in range(200):
-        try:
-            httpx.get(address + BASELINE)
-            return
-        except httpx.TransportError:
-            time.sleep(0.1)
-    raise click.ClickException("the server did not start within 20 seconds")
 
 
 def time_page(client: httpx.Client, path: str, requests: int) -> tuple[float, int]:
@@ -131,7 +91,7 @@ def first_rows(address: str, path: str, times: int = 5) -> float | None:
 
     taken = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         for _ in range(times):
             page = browser.new_page()
             start = time.perf_counter()
@@ -149,11 +109,15 @@ def first_rows(address: str, path: str, times: int = 5) -> float | None:
 def main(database: Path, requests: int) -> None:
     """Time the pages of the site over DATABASE."""
     pages = pages_of(database)
-    with served(database) as address:
-        headers = {"accept-encoding": "gzip"}
-        with httpx.Client(base_url=address, headers=headers, timeout=30) as client:
-            timed = [(page, *time_page(client, page.path, requests)) for page in pages]
-        rows = first_rows(address, pages[2].path)
+    try:
+        with serving(database) as server:
+            address = f"http://127.0.0.1:{server.port}"
+            headers = {"accept-encoding": "gzip"}
+            with httpx.Client(base_url=address, headers=headers, timeout=30) as client:
+                timed = [(page, *time_page(client, page.path, requests)) for page in pages]
+            rows = first_rows(address, pages[2].path)
+    except ServerError as error:
+        raise click.ClickException(str(error)) from error
     baseline = timed[0][1]
     click.echo(f"{'page':32}{'median ms':>10}{'goal':>7}{'ratio':>7}{'KB sent':>9}")
     for page, median, size in timed:

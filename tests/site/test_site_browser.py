@@ -9,22 +9,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from benchmarks.chromium import FLAGS
 from tests.site.cache import HOSTILE, spec_hash
 from tests.site.conftest import Server
 from tests.site.test_site_pages import MPI
 
 pytestmark = pytest.mark.slow
 
-FLAGS = [
-    "--no-sandbox",
-    "--headless",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 WIDE, NARROW = {"width": 1400, "height": 1000}, {"width": 390, "height": 844}
 OWN = (
     "/",
