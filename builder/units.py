@@ -52,12 +52,15 @@ def plan(paths: Iterable[str]) -> list[Unit]:
     Raises:
         InputError: a path does not exist, or is a folder without any file.
     """
-    entries: set[File | Folder] = set()
+    found: dict[str, File | Folder] = {}
     faults: list[Fault] = []
     for path in paths:
-        entries.update(_expanded(path, faults))
+        for entry in _expanded(path, faults):
+            # What is named twice is read once, by the first of its names within the input.
+            found[entry.shown] = min(entry, found.get(entry.shown, entry))
     if faults:
         raise InputError(faults)
+    entries = {*found.values()}
     archives = {each for each in entries if isinstance(each, File) and is_archive(each)}
     ordered = sorted(entries - archives, key=_place)
     chunks = range(0, len(ordered), ENTRIES_PER_UNIT)

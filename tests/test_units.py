@@ -85,3 +85,14 @@ def test_a_folder_that_vanished_is_told(tmp_path: Path) -> None:
     assert [*files_of((gone,))] == [
         Fault(gone.shown, 0, "cannot be listed: No such file or directory")
     ]
+
+
+def test_what_is_named_twice_is_read_once(tmp_path: Path) -> None:
+    """A file and an archive of a folder that are also named themselves, in any order."""
+    write(tmp_path / "in", a=b"x")
+    (tmp_path / "in" / "b.tar").touch()
+    paths = [f"{tmp_path}/{name}" for name in ("in", "in/a.md", "in/b.tar")]
+    assert plan(paths) == plan(paths[::-1]) == plan(paths[:1])
+    deeper = [str(tmp_path), *paths]
+    assert [[entry.path for entry in unit] for unit in plan(deeper)] == [["a.md"], ["b.tar"]]
+    assert plan(deeper) == plan(deeper[::-1])
