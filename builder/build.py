@@ -69,7 +69,7 @@ def build(
         raise InputError(faults)
     clock.stage("read")
     numbered, bytes_read = number(catalogue), catalogue.bytes_read
-    del catalogue  # Half of the memory; from here on nothing needs it.
+    del catalogue  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     with database.replacing(output) as temporary:
         db = database.create(temporary)

@@ -47,6 +47,7 @@ class Numbered:
     `pages` is in the order of (release, package); `configurations` and `hashes` are in the order
     of their ids. `spec_configuration[i]` and `spec_stacks[i]` belong to the spec with id i + 1, and
     so on for pages and configurations; `stacks` has the members of each stack set by its id.
+    `disagreements` are the listings whose page says otherwise of the configuration than the spec.
     """
 
     dictionaries: Dictionaries
@@ -61,6 +62,7 @@ class Numbered:
     spec_configuration: Numbers
     spec_stacks: Numbers
     listings: NumberedListings
+    disagreements: NumberedListings
 
 
 class _SpecStacks(NamedTuple):
@@ -104,6 +106,7 @@ def number(catalogue: Catalogue) -> Numbered:
     specs = _specs(catalogue, listings, found, ids)
     spec_id = places(specs.number, len(catalogue.hashes))
     page_release = numbers(names.releases[page.release] for page in pages)
+    numbered = _numbered_listings(pages, page_release, _with_ids(listings, spec_id, ids))
     return Numbered(
         dictionaries=names,
         pages=pages,
@@ -116,7 +119,10 @@ def number(catalogue: Catalogue) -> Numbered:
         stacks=members([(), *([names.stacks[each] for each in sets] for sets in names.stack_sets)]),
         spec_configuration=specs.configuration,
         spec_stacks=specs.stacks,
-        listings=_numbered_listings(pages, page_release, _with_ids(listings, spec_id, ids)),
+        listings=numbered,
+        disagreements=numbered.where(
+            numbered.configuration != specs.configuration[numbered.spec - 1]
+        ),
     )
 
 

@@ -15,7 +15,7 @@ import msgspec
 from .arrays import rows
 from .counting import Statistics
 from .normal import VariantRow, variant_row
-from .numbering import Numbered, NumberedListings
+from .numbering import Numbered
 from .records import Problem
 from .releases import release_date, release_kind
 from .spack import targets
@@ -164,21 +164,20 @@ def _listing_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
             for release, spec, stacks, size, tarball in rows(*columns)
         ),
     )
-    odd = _disagreements(numbered)
+    odd = numbered.disagreements
     yield "listing_configurations", rows(odd.release, odd.spec, odd.configuration)
 
 
 def _page_rows(numbered: Numbered) -> Rows:
-    dictionaries = numbered.dictionaries
-    for at, page in enumerate(numbered.pages, start=1):
-        release, package = dictionaries.releases[page.release], dictionaries.packages[page.package]
-        yield at, release, package, page.path, page.sha256, page.format, page.spec_count
+    keys = zip(numbered.page_release.tolist(), numbered.page_package.tolist(), strict=True)
+    for at, (page, key) in enumerate(zip(numbered.pages, keys, strict=True), start=1):
+        yield at, *key, page.path, page.sha256, page.format, page.spec_count
 
 
 def problems(numbered: Numbered) -> list[tuple[int, Problem]]:
     """Return (page id, problem) for whatever does not add up in pages that are kept, by page."""
     found = [(at, each) for at, page in enumerate(numbered.pages, 1) for each in page.problems]
-    odd = _disagreements(numbered)
+    odd = numbered.disagreements
     for at, spec in zip(odd.page.tolist(), odd.spec.tolist(), strict=True):
         found.append((at, _two_configurations(numbered.hashes[spec - 1])))
     return sorted(found, key=itemgetter(0))
@@ -194,12 +193,6 @@ def _problem_rows(numbered: Numbered, refused: Iterable[str]) -> Rows:
 def _two_configurations(spec_hash: str) -> Problem:
     message = f"the spec {spec_hash} has another configuration here than in a foremost release"
     return Problem("two_configurations", message)
-
-
-def _disagreements(numbered: Numbered) -> NumberedListings:
-    """Return the listings whose page says otherwise of the configuration than `specs` does."""
-    listings = numbered.listings
-    return listings.where(listings.configuration != numbered.spec_configuration[listings.spec - 1])
 
 
 def _shown(stacks: tuple[str, ...]) -> tuple[str, ...]:
