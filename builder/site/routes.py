@@ -158,26 +158,30 @@ async def candidates(datasette: Any, request: Any, prefix: str) -> Any:
 
 async def release(datasette: Any, request: Any) -> Any:
     """`/release/<name>`."""
-    name = unquote(request.url_vars["name"])
-    page = await read_once(
-        datasette, f"release {name}", lambda conn, catalog: load_release(conn, catalog, name)
-    )
-    if page is None:
-        return await missing(datasette, request, "release", name)
-    links = data_links(published(datasette).name, "build_listings", [("release", name)], many=True)
-    return await render(datasette, request, "release.html", {"page": page, "links": links})
+    return await listing_page(datasette, request, "release", load_release, "build_listings")
 
 
 async def stack(datasette: Any, request: Any) -> Any:
     """`/stack/<name>`."""
+    return await listing_page(datasette, request, "stack", load_stack, "spec_stacks")
+
+
+async def listing_page(
+    datasette: Any, request: Any, kind: str, load: Callable[..., object], view: str
+) -> Any:
+    """Show a release or a stack, whose rows are those of a view.
+
+    Args:
+        load: reads the page, given connection, catalog and name; None if there is none.
+    """
     name = unquote(request.url_vars["name"])
     page = await read_once(
-        datasette, f"stack {name}", lambda conn, catalog: load_stack(conn, catalog, name)
+        datasette, f"{kind} {name}", lambda conn, catalog: load(conn, catalog, name)
     )
     if page is None:
-        return await missing(datasette, request, "stack", name)
-    links = data_links(published(datasette).name, "spec_stacks", [("stack", name)], many=True)
-    return await render(datasette, request, "stack.html", {"page": page, "links": links})
+        return await missing(datasette, request, kind, name)
+    links = data_links(published(datasette).name, view, [(kind, name)], many=True)
+    return await render(datasette, request, f"{kind}.html", {"page": page, "links": links})
 
 
 async def find_page(datasette: Any, request: Any) -> Any:
