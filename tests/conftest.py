@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from builder.build import build
+from tests.builds import many_pages
+from tests.commands import OLD
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 
 Build = Callable[..., sqlite3.Connection]
@@ -56,3 +58,20 @@ def built(tmp_path: Path) -> Iterator[Build]:
     yield make
     for connection in connections:
         connection.close()
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """A target where an old file stands, alone in its folder."""
+    path = tmp_path / "out" / "spack-cache.db"
+    path.parent.mkdir()
+    path.write_bytes(OLD)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of pages, one folder in it per release and package."""
+    for name, data in many_pages().items():
+        write(tmp_path / "pages" / name, specs=data)
+    return tmp_path / "pages"

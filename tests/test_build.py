@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import os
 import random
-import signal
 import sqlite3
 import subprocess
 import sys
 import tarfile
-import time
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,49 +19,8 @@ import zstandard
 from builder import units
 from builder.build import build, check
 from builder.errors import InputError, OutputError
+from tests.builds import built, digest, digest_of, many_pages
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec, spec_hash, write
-
-RELEASES = ["develop", "v0.23.1", "develop-2025-04-20", "develop-2025-07-13"]
-
-
-def many_pages() -> dict[str, bytes]:
-    """Return pages that share specs, configurations and stacks in several releases."""
-    chance = random.Random(7)
-    pages = {}
-    for release in RELEASES:
-        for number in range(6):
-            package = f"pkg-{number}"
-            specs = [
-                spec(
-                    number * 100 + chance.randrange(40),
-                    target=chance.choice(["zen3", "x86_64_v3"]),
-                    stacks=chance.sample(["a", "b", "c", "root"], 2),
-                    versions=[chance.choice(["1.0", "1.10", "1.9"])],
-                )
-                for _ in range(4)
-            ]
-            unique = {each["hash"]: each for each in specs}
-            pages[f"{release}/{package}"] = page(package, release, unique.values())
-    return pages
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder of pages, one folder in it per release and package."""
-    for name, data in many_pages().items():
-        write(tmp_path / "pages" / name, specs=data)
-    return tmp_path / "pages"
-
-
-def digest(path: Path) -> str:
-    """Return the sha256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def built(output: Path, *paths: Path | str, jobs: int = 1) -> bytes:
-    """Build and return the bytes of the file."""
-    build(map(str, paths), output, jobs=jobs)
-    return output.read_bytes()
 
 
 def test_two_builds_are_the_same_bytes(folder: Path, tmp_path: Path) -> None:
@@ -161,11 +116,6 @@ def test_the_seed_of_hashes_does_not_matter(folder: Path, tmp_path: Path) -> Non
     assert digests == {digest_of(built(tmp_path / "y.db", folder))}
 
 
-def digest_of(data: bytes) -> str:
-    """Return the sha256 of bytes."""
-    return hashlib.sha256(data).hexdigest()
-
-
 def test_another_page_gives_other_bytes(folder: Path, tmp_path: Path) -> None:
     """The comparison of bytes can fail."""
     first = built(tmp_path / "x.db", folder)
@@ -226,136 +176,6 @@ def test_a_damaged_result_is_not_published(tmp_path: Path, monkeypatch: pytest.M
         build([str(SAMPLES)], output)
     assert output.read_bytes() == b"old"
     assert [*tmp_path.iterdir()] == [output]
-
-
-def children(pid: int) -> set[int]:
-    """Return the processes that a process started."""
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
-    return {int(each) for each in found.stdout.split()}
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process lives and is no zombie."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
-
-
-def whole(path: Path) -> bool:
-    """Whether SQLite finds nothing wrong with a file."""
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    checked = connection.execute("PRAGMA integrity_check").fetchall()
-    broken = connection.execute("PRAGMA foreign_key_check").fetchall()
-    connection.close()
-    return checked == [("ok",)] and not broken
-
-
-@pytest.fixture
-def build_process(folder: Path) -> Iterator[list[str]]:
-    """The command of a real build of a folder, with two worker processes."""
-    program = (
-        "import sys; from builder import units; units.ENTRIES_PER_UNIT = 4; "
-        "from builder.cli import main; main()"
-    )
-    yield [sys.executable, "-c", program, "build", str(folder), "--jobs", "2"]
-
-
-@pytest.mark.slow
-def test_a_kill_at_any_moment_leaves_a_whole_file(
-    build_process: list[str], folder: Path, tmp_path: Path
-) -> None:
-    """SIGKILL 20 times, spread over a build: the old file or the new one, and no litter at last."""
-    output = tmp_path / "out" / "x.db"
-    old = digest_of(built(output, SAMPLES))
-    new = digest_of(built(tmp_path / "new.db", folder))
-    command = [*build_process, "-o", str(output)]
-    start = time.monotonic()
-    subprocess.run(
-        [*build_process, "-o", str(tmp_path / "once.db")], check=True, stdout=subprocess.DEVNULL
-    )
-    length = time.monotonic() - start
-    chance = random.Random()
-    killed, met = 0, set()
-    while killed < 20:
-        built(output, SAMPLES)
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
-            # From half way on most of the time: Python's own start takes long.
-            time.sleep(length * chance.uniform(0.4 if killed % 3 else 0.0, 1.05))
-            if running.poll() is None:
-                killed += 1
-            else:
-                length *= 0.9
-            running.send_signal(signal.SIGKILL)
-        found = digest(output)
-        assert found in (old, new)
-        assert whole(output)
-        met.add(found)
-    assert old in met
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    assert digest(output) == new
-    assert {each.name for each in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "moment",
-    [
-        "builder.database.create",
-        "builder.database.insert",
-        "builder.database.index_text",
-        "builder.database.finish",
-        "builder.inspection.prepare",
-        "builder.inspection.publish",
-    ],
-)
-def test_a_kill_at_each_stage_leaves_a_whole_file(
-    moment: str, folder: Path, tmp_path: Path
-) -> None:
-    """SIGKILL just after each step of writing."""
-    output = tmp_path / "out" / "x.db"
-    old = digest_of(built(output, SAMPLES))
-    new = digest_of(built(tmp_path / "new.db", folder))
-    module, _, function = moment.rpartition(".")
-    program = (
-        f"import os, signal, {module} as module\n"
-        f"step = module.{function}\n"
-        "def killed(*a, **k):\n"
-        "    step(*a, **k); os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"module.{function} = killed\n"
-        "from builder.cli import main; main()\n"
-    )
-    command = [sys.executable, "-c", program, "build", str(folder), "-o", str(output)]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    assert digest(output) == (new if function == "publish" else old)
-    assert whole(output)
-    assert built(output, folder) == (tmp_path / "new.db").read_bytes()
-    assert {each.name for each in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
-
-
-@pytest.mark.slow
-def test_workers_end_with_their_parent(tmp_path: Path) -> None:
-    """When the build is killed, no worker waits for ever."""
-    program = (
-        "import time\n"
-        "from builder import workers\n"
-        "def nap(unit, max_page_size): time.sleep(600)\n"
-        "workers.read_unit = nap\n"
-        "print('ready', flush=True)\n"
-        "list(workers.read_units([('a',), ('b',)], 2, 1))\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as running:
-        assert running.stdout is not None
-        running.stdout.readline()
-        deadline = time.monotonic() + 30
-        while len(workers := children(running.pid)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
-        running.send_signal(signal.SIGKILL)
-    assert len(workers) >= 2
-    while any(map(is_running, workers)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(is_running, workers))
 
 
 def test_samples_of_every_era_build_together(tmp_path: Path) -> None:

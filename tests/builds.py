@@ -1,0 +1,49 @@
+"""Builds of a few dozen pages, and what they give."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from pathlib import Path
+
+from builder.build import build
+from tests.pagetexts import page, spec
+
+RELEASES = ["develop", "v0.23.1", "develop-2025-04-20", "develop-2025-07-13"]
+
+
+def many_pages() -> dict[str, bytes]:
+    """Return pages that share specs, configurations and stacks in several releases."""
+    chance = random.Random(7)
+    pages = {}
+    for release in RELEASES:
+        for number in range(6):
+            package = f"pkg-{number}"
+            specs = [
+                spec(
+                    number * 100 + chance.randrange(40),
+                    target=chance.choice(["zen3", "x86_64_v3"]),
+                    stacks=chance.sample(["a", "b", "c", "root"], 2),
+                    versions=[chance.choice(["1.0", "1.10", "1.9"])],
+                )
+                for _ in range(4)
+            ]
+            unique = {each["hash"]: each for each in specs}
+            pages[f"{release}/{package}"] = page(package, release, unique.values())
+    return pages
+
+
+def digest(path: Path) -> str:
+    """Return the sha256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def built(output: Path, *paths: Path | str, jobs: int = 1) -> bytes:
+    """Build and return the bytes of the file."""
+    build(map(str, paths), output, jobs=jobs)
+    return output.read_bytes()
+
+
+def digest_of(data: bytes) -> str:
+    """Return the sha256 of bytes."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,53 @@
+"""The command line as the tests call it, and what it must leave behind when it refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from builder.cli import cli
+
+OLD = b"the old file"
+
+
+def run(*arguments: object) -> Result:
+    """Run the command in this process."""
+    return CliRunner().invoke(cli, [*map(str, arguments)])
+
+
+def process(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "builder", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def closing(count: int) -> str:
+    """Return the last line of a refusal."""
+    return (
+        f"Error: {count} fault{'s' if count > 1 else ''} in the input, nothing was written. "
+        "Mend the pages, or build the good ones with --keep-going."
+    )
+
+
+def untouched(output: Path) -> bool:
+    """Whether the old file is whole and has no new neighbour."""
+    return output.read_bytes() == OLD and [*output.parent.iterdir()] == [output]
+
+
+def refusal(output: Path, *arguments: object) -> list[str]:
+    """Build what has faults; return the lines about them."""
+    result = run("build", *arguments, "-o", output)
+    assert result.exit_code == 1, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    assert untouched(output)
+    *lines, last = result.stderr.splitlines()
+    assert last == closing(len(lines))
+    return lines
