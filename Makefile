@@ -11,7 +11,7 @@ PORT ?= 8001
 run: $(DATABASE)
 	$(BIN)/spack-cache-db serve $(DATABASE) --port $(PORT)
 
-$(DATABASE): $(VENV)/run.done $(wildcard pages/*) $(wildcard builder/*.py builder/*/*.py)
+$(DATABASE): $(VENV)/run.done $(wildcard pages/*) $(shell find builder -name '*.py')
 	$(BIN)/spack-cache-db build pages -o $@
 
 # All tests. Those of the site drive Debian's Chromium, and say so where it is missing.
@@ -26,6 +26,7 @@ check: $(VENV)/test.done
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: $(VENV)/test.done
 	$(BIN)/python -m benchmarks

@@ -25,7 +25,7 @@ def build(corpus: Path, file: Path, jobs: int | None = None, *, memory: bool = F
     """Build `file` from `corpus` in a process of its own."""
     options = ["--jobs", str(jobs)] if jobs else []
     run = run_module(
-        "builder", ["build", str(corpus), "-o", str(file), "--json", *options], memory=memory
+        "spack_cache_db", ["build", str(corpus), "-o", str(file), "--json", *options], memory=memory
     )
     stages = json.loads(run.output).get("stages", {})
     return Build(run.seconds, run.cpu_seconds, run.peak_bytes, file.stat().st_size, stages)

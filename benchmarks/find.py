@@ -11,9 +11,9 @@ from statistics import median
 import click
 
 from benchmarks.corpus import FOLDER
-from builder import BuilderError, find
-from builder.info import open_database
-from builder.spack.variants import parse_variant
+from spack_cache_db import BuilderError, find
+from spack_cache_db.query.open import open_database
+from spack_cache_db.spack.variants import parse_variant
 
 ROUNDS = 15
 # A package of many configurations and versions, so that each condition has something to decide.

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 
 from benchmarks.floor import decode_page
 from benchmarks.report import table
-from builder.columns import to_columns
-from builder.errors import Fault
-from builder.front_matter import read_front_matter
-from builder.pages import parse_page
-from builder.sources import DEFAULT_MAX_PAGE_SIZE, RawPage, read
-from builder.units import Unit, files_of, plan
-from builder.workers import uncollected
+from spack_cache_db.build.workers import uncollected
+from spack_cache_db.errors import Fault
+from spack_cache_db.sources.columns import to_columns
+from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE, RawPage, read
+from spack_cache_db.sources.pages.front_matter import read_front_matter
+from spack_cache_db.sources.pages.parse import parse_page
+from spack_cache_db.sources.units import Unit, files_of, plan
 
 
 class Phases:

@@ -64,7 +64,7 @@ def serving(file: Path, port: int | None = None) -> Iterator[Server]:
 
 def start(file: Path, port: int) -> subprocess.Popen[bytes]:
     """Start a server without waiting for it; its log, one line a request, is thrown away."""
-    command = [sys.executable, "-m", "builder", "serve", str(file), "--port", str(port)]
+    command = [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", str(port)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

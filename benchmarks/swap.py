@@ -56,7 +56,7 @@ def _build_both(corpus: Path, folder: Path) -> str:
     """Build the served and the new database; return the release that only the new one has."""
     releases = sorted(each for each in (corpus / "_cache").iterdir() if each.is_dir())
     for output, paths in (("old.db", releases[:-1]), ("new.db", releases)):
-        run_module("builder", ["build", *map(str, paths), "-o", str(folder / output)])
+        run_module("spack_cache_db", ["build", *map(str, paths), "-o", str(folder / output)])
     (folder / "current.db").symlink_to("old.db")
     return releases[-1].name
 

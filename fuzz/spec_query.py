@@ -12,9 +12,9 @@ import time
 
 import atheris  # type: ignore[import-untyped]
 
-with atheris.instrument_imports(include=["builder.spack"]):
-    from builder.spack.match import SpecRecord, UnsupportedQuery, matches
-    from builder.spack.query import QuerySyntaxError, parse_query
+with atheris.instrument_imports(include=["spack_cache_db.spack"]):
+    from spack_cache_db.query.asked import SpecRecord, UnsupportedQuery, matches
+    from spack_cache_db.spack.query import QuerySyntaxError, parse_query
 
 SLOWEST = 0.1
 RECORD = SpecRecord(

@@ -1,7 +1,7 @@
 """The catalogue's pages and safety limits, as Datasette hooks.
 
 Datasette shows tables; people look for packages, hashes and specs. These hooks put the pages of
-`builder.site` beside Datasette's own, and bound what a request can cost. Only hooks that
+`spack_cache_db.site` beside Datasette's own, and bound what a request can cost. Only hooks that
 Datasette 0.65 and 1.0 share are used.
 """
 
@@ -18,16 +18,8 @@ from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup, escape
 
-from builder.site import (
-    kept_facets,
-    limits,
-    routes,
-    shared_metadata,
-    spec_functions,
-    tables,
-    view_counts,
-    wrapper,
-)
+from spack_cache_db.site import limits, routes, spec_functions, wrapper
+from spack_cache_db.site.datasette065 import kept_facets, shared_metadata, tables, view_counts
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

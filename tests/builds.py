@@ -6,7 +6,7 @@ import hashlib
 import random
 from pathlib import Path
 
-from builder.build import build
+from spack_cache_db.build.steps import build
 from tests.pagetexts import page, spec
 
 RELEASES = ["develop", "v0.23.1", "develop-2025-04-20", "develop-2025-07-13"]

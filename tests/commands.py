@@ -8,7 +8,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from builder.cli import cli
+from spack_cache_db.cli import cli
 
 OLD = b"the old file"
 
@@ -21,7 +21,7 @@ def run(*arguments: object) -> Result:
 def process(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "builder", *map(str, arguments)],
+        [sys.executable, "-m", "spack_cache_db", *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,

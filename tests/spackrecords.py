@@ -7,12 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from builder.spack.match import SpecRecord
+from spack_cache_db.query.asked import SpecRecord
 from tests.pagetexts import page, spec
+from tests.paths import DATA
 
-DATA: dict[str, Any] = json.loads(
-    (Path(__file__).parent / "spack" / "data" / "satisfies.json").read_text()
-)
+SPACK: dict[str, Any] = json.loads((DATA / "satisfies.json").read_text())
 
 
 @cache
@@ -20,9 +19,9 @@ def records() -> tuple[SpecRecord, ...]:
     """Give the records as pages print them."""
     return tuple(
         SpecRecord(
-            name, version, compiler, os, platform, target, tuple(DATA["variants"][place]), hash_
+            name, version, compiler, os, platform, target, tuple(SPACK["variants"][place]), hash_
         )
-        for hash_, name, version, compiler, os, platform, target, place in DATA["specs"]
+        for hash_, name, version, compiler, os, platform, target, place in SPACK["specs"]
     )
 
 

@@ -12,10 +12,10 @@ import pytest
 import yaml
 from datasette.app import Datasette
 
-from builder.schema import FULL_TEXT, TABLES, VIEWS
+from spack_cache_db.schema import FULL_TEXT, TABLES, VIEWS
 from tests.pagetexts import SAMPLES
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 METADATA = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
 DATABASE = METADATA["databases"]["spack-cache"]
 QUERIES = DATABASE["queries"]

@@ -1,4 +1,4 @@
-"""builder.releases: the kind, the date and the order of releases."""
+"""releases: the kind, the date and the order of releases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.releases import release_date, release_kind, sort_releases
+from spack_cache_db.releases import release_date, release_kind, sort_releases
 
 ORDERED = [
     "develop",

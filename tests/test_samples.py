@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from builder.spack.versions import version_key
+from spack_cache_db.spack.versions import version_key
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, front_matter
 
 PAGES = {path.name: front_matter(path.read_bytes()) for path in sorted(SAMPLES.glob("*.txt"))}

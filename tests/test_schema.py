@@ -1,17 +1,17 @@
-"""builder.schema: what the data says is what SQLite finds in a built file."""
+"""schema: what the data says is what SQLite finds in a built file."""
 
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from builder import schema
+from spack_cache_db import schema
+from tests.paths import ROOT
 
-METADATA = yaml.safe_load((Path(__file__).parent.parent / "metadata.yml").read_text())
+METADATA = yaml.safe_load((ROOT / "metadata.yml").read_text())
 TABLES = METADATA["databases"]["spack-cache"]["tables"]
 PUBLIC = {
     "releases": {"id", "name", "kind", "date", "position", "package_count", "spec_count"},

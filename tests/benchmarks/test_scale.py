@@ -10,10 +10,10 @@ from sqlite3 import Connection
 import pytest
 
 from benchmarks import corpus
-from builder.build import build
-from builder.pages import parse_page
-from builder.readback import PageReader, normal_page
-from builder.sources import RawPage
+from spack_cache_db.build.steps import build
+from spack_cache_db.query.readback import PageReader, normal_page
+from spack_cache_db.sources.files import RawPage
+from spack_cache_db.sources.pages.parse import parse_page
 
 
 @pytest.fixture(scope="module")

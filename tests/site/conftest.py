@@ -19,12 +19,11 @@ import pytest
 import yaml
 from datasette.app import Datasette
 
-from builder.build import build
-from builder.serve import SETTINGS
-from builder.site.catalog import Catalog, load_catalog
+from spack_cache_db.build.steps import build
+from spack_cache_db.cli.server import SETTINGS
+from spack_cache_db.site.catalog import Catalog, load_catalog
+from tests.paths import ROOT
 from tests.site.cache import write_pages
-
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture(scope="session")

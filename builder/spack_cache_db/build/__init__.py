@@ -1,0 +1,1 @@
+"""Columns → the published file: merged, numbered, counted, written whole or not at all."""

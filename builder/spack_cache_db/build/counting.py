@@ -1,0 +1,108 @@
+"""Numbered catalogue → everything that is counted, by id."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from spack_cache_db.build.arrays import Numbers, Pairs, numbers, pairs, summed
+from spack_cache_db.build.facet_counts import Facet, facet_counts
+from spack_cache_db.build.ids import Numbered
+from spack_cache_db.releases import release_date
+
+
+class Seen(NamedTuple):
+    """How many releases each thing is in, and the dates of its first and its last snapshot."""
+
+    releases: list[int]
+    first: list[str | None]
+    last: list[str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Counts: a list has that of the thing with id `i` at `i - 1`. Dates are `YYYY-MM-DD`."""
+
+    release_packages: list[int]
+    release_specs: list[int]
+    package_specs: list[int]
+    package_configurations: list[int]
+    package_seen: Seen
+    configuration_specs: list[int]
+    configuration_seen: Seen
+    spec_seen: Seen
+    stack_releases: list[int]
+    stack_specs: list[int]
+    configuration_releases: Pairs
+    configuration_stacks: Pairs
+    facets: list[Facet]
+
+
+def count(numbered: Numbered) -> Statistics:
+    """Count what a catalogue holds."""
+    names, listings = numbered.dictionaries, numbered.listings
+    packages, configurations = len(names.packages), len(numbered.configurations)
+    spec_package = numbered.configuration_package[numbered.spec_configuration - 1]
+    in_releases = pairs(listings.configuration, listings.release)
+    in_stacks = _in_stacks(numbered)
+    facets = facet_counts(numbered, in_releases)
+    releases_of_stacks = Counter(
+        value for release, facet, value, *_ in facets if release and facet == "stacks"
+    )
+    dates = _Dates(names.releases)
+    return Statistics(
+        release_packages=_times(numbered.page_release, len(names.releases)),
+        release_specs=_times(listings.release, len(names.releases)),
+        package_specs=_times(spec_package, packages),
+        package_configurations=_times(numbered.configuration_package, packages),
+        package_seen=dates.seen(numbered.page_package, numbered.page_release, packages),
+        configuration_specs=_times(numbered.spec_configuration, configurations),
+        configuration_seen=dates.seen(in_releases.first, in_releases.second, configurations),
+        spec_seen=dates.seen(listings.spec, listings.release, len(numbered.hashes)),
+        stack_releases=[releases_of_stacks[name] for name in names.stacks],
+        stack_specs=summed(in_stacks.second, in_stacks.counts, len(names.stacks) + 1)[1:].tolist(),
+        configuration_releases=in_releases,
+        configuration_stacks=in_stacks,
+        facets=facets,
+    )
+
+
+def _in_stacks(numbered: Numbered) -> Pairs:
+    """Count the specs of each (configuration, stack)."""
+    specs = pairs(numbered.spec_configuration, numbered.spec_stacks)
+    at, stack = numbered.stacks.of(specs.second)
+    return pairs(specs.first[at], stack, specs.counts[at])
+
+
+def _times(ids: Numbers, size: int) -> list[int]:
+    """Return how often each id from 1 to `size` is there."""
+    found: list[int] = np.bincount(ids, minlength=size + 1)[1:].tolist()
+    return found
+
+
+class _Dates:
+    """The dates of releases, as numbers that sort as they do."""
+
+    def __init__(self, releases: Iterable[str]) -> None:
+        dates = [release_date(release) for release in releases]
+        # None stands last: it is at the end as well as at -1, where it counts as early.
+        self._dates = [*sorted({date for date in dates if date}), None]
+        found = numbers([-1, *(self._dates.index(date) if date else -1 for date in dates)])
+        self._number = found.astype(np.int32)
+
+    def seen(self, ids: Numbers, releases: Numbers, size: int) -> Seen:
+        """Look where each id from 1 to `size` is, given distinct (id, release)."""
+        number = self._number[releases]
+        dated = number >= 0
+        none = len(self._dates) - 1
+        first, last = np.full(size + 1, none, np.int32), np.full(size + 1, -1, np.int32)
+        np.minimum.at(first, ids[dated], number[dated])
+        np.maximum.at(last, ids[dated], number[dated])
+        return Seen(_times(ids, size), self._names(first), self._names(last))
+
+    def _names(self, numbers: Numbers) -> list[str | None]:
+        return [*map(self._dates.__getitem__, numbers[1:].tolist())]

@@ -1,0 +1,94 @@
+"""The inspect file beside a database: counts and hash that Datasette would else find out itself.
+
+Datasette believes an inspect file without looking (docs: "performance", `datasette inspect`), so
+it is written from the very file it describes and replaced just before the database is: a reader
+that meets one new and one old file can tell, because both name the hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from spack_cache_db.errors import OutputError
+
+NAME = "spack-cache"
+"""The database's name in URLs."""
+
+
+def inspect_path(database: Path) -> Path:
+    """Return the path of a database's inspect file."""
+    return database.with_suffix(".inspect.json")
+
+
+def prepare(built: Path, target: Path) -> str:
+    """Write the inspect file of `built` beside `target`, under a temporary name.
+
+    Returns:
+        The sha256 of the database, in hex.
+    """
+    inspected = inspect(built)
+    inspected[NAME]["file"] = target.name
+    text = json.dumps(inspected, indent=1, sort_keys=True)
+    try:
+        _waiting(target).write_text(text + "\n", encoding="utf-8")
+    except OSError:
+        _waiting(target).unlink(missing_ok=True)
+        raise
+    return str(inspected[NAME]["hash"])
+
+
+def inspect(database: Path) -> dict[str, Any]:
+    """Return what Datasette's inspect file holds: hash, size in bytes, rows of each table."""
+    connection = sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
+    try:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        counts = {
+            name: {"count": connection.execute(f"SELECT count(*) FROM [{name}]").fetchone()[0]}
+            for (name,) in names.fetchall()
+        }
+    finally:
+        connection.close()
+    size = database.stat().st_size
+    return {
+        NAME: {"hash": _sha256(database), "size": size, "file": database.name, "tables": counts}
+    }
+
+
+def current_inspection(database: Path) -> dict[str, Any]:
+    """Return the inspect file's content if it is of this very database, else inspect anew."""
+    try:
+        inspected = json.loads(inspect_path(database).read_text(encoding="utf-8"))
+        if inspected[NAME]["hash"] == _sha256(database):
+            return dict(inspected)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return inspect(database)
+
+
+def publish(target: Path) -> None:
+    """Put the prepared inspect file in its place, after the database took its own.
+
+    Raises:
+        OutputError: the place is taken, by a folder for example.
+    """
+    try:
+        _waiting(target).replace(inspect_path(target))
+    except OSError as error:
+        _waiting(target).unlink(missing_ok=True)
+        message = f"cannot be written: {error.strerror}; the database itself is whole"
+        raise OutputError(f"{inspect_path(target)}: {message}") from None
+
+
+def _waiting(target: Path) -> Path:
+    # Ends in `.PID.tmp`, as what a killed build left has to: the next build removes it.
+    return target.with_name(f".{target.name}.inspect.{os.getpid()}.tmp")
+
+
+def _sha256(database: Path) -> str:
+    with database.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

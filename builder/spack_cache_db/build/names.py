@@ -1,0 +1,92 @@
+"""Names → ids: every dictionary of the normal form, in the order of what its names mean.
+
+Versions and compilers come in Spack's order, releases from new to old, all else by its text; ids
+count from 1. They depend on what the pages say and on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from spack_cache_db.records import Configuration
+from spack_cache_db.releases import sort_releases
+from spack_cache_db.sources.columns import PageEntry, Tarball
+from spack_cache_db.spack.variants import split_compiler
+from spack_cache_db.spack.versions import sort_versions, version_key
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionaries:
+    """Names to ids; each dictionary is in the order of its ids."""
+
+    releases: dict[str, int]
+    packages: dict[str, int]
+    versions: dict[tuple[str, str], int]
+    compilers: dict[str, int]
+    operating_systems: dict[str, int]
+    platforms: dict[str, int]
+    targets: dict[str, int]
+    stacks: dict[str, int]
+    stack_sets: dict[tuple[str, ...], int]
+    variants: dict[str, int]
+    variant_sets: dict[tuple[str, ...], int]
+    tarballs: dict[Tarball, int]
+
+    def configuration_key(self, each: Configuration) -> tuple[int, ...]:
+        """Return the ids of a configuration's parts: its row, and its place in the order."""
+        return (
+            self.packages[each.package],
+            self.versions[each.package, each.version],
+            self.compilers[each.compiler],
+            self.operating_systems[each.os],
+            self.platforms[each.platform],
+            self.targets[each.target],
+            self.variant_sets[each.variants],
+        )
+
+
+def dictionaries(
+    pages: Iterable[PageEntry],
+    configurations: Collection[Configuration],
+    stack_sets: Iterable[tuple[str, ...]],
+    tarballs: Iterable[Tarball],
+) -> Dictionaries:
+    """Number all names that are in use."""
+    pages, stack_sets = [*pages], {*stack_sets}
+    packages = _sorted(page.package for page in pages)
+    versions: dict[str, set[str]] = {package: set() for package in packages}
+    for each in configurations:
+        versions[each.package].add(each.version)
+    variant_sets = {each.variants for each in configurations}
+    return Dictionaries(
+        releases=_ids(sort_releases({page.release for page in pages})),
+        packages=packages,
+        versions=_ids(
+            (package, name) for package, names in versions.items() for name in sort_versions(names)
+        ),
+        compilers=_sorted((each.compiler for each in configurations), compiler_order),
+        operating_systems=_sorted(each.os for each in configurations),
+        platforms=_sorted(each.platform for each in configurations),
+        targets=_sorted(each.target for each in configurations),
+        stacks=_sorted(stack for stack_set in stack_sets for stack in stack_set),
+        stack_sets=_sorted(stack_sets),
+        variants=_sorted(text for texts in variant_sets for text in texts),
+        variant_sets=_sorted(variant_sets),
+        tarballs=_sorted(tarballs),
+    )
+
+
+def compiler_order(name: str) -> Any:
+    """Return the sort key of a compiler: its name, then its version in Spack's order."""
+    compiler, version = split_compiler(name)
+    return compiler, version_key(version or ""), name
+
+
+def _ids(ordered: Iterable[Any]) -> dict[Any, int]:
+    return {name: at for at, name in enumerate(ordered, start=1)}
+
+
+def _sorted(names: Iterable[Any], key: Callable[[Any], Any] | None = None) -> dict[Any, int]:
+    return _ids(sorted(set(names), key=key))

@@ -1,0 +1,189 @@
+"""Building a database, from the input's paths to the published file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spack_cache_db.build import database
+from spack_cache_db.build import inspect_file as inspection
+from spack_cache_db.build import search_words as search
+from spack_cache_db.build.counting import count
+from spack_cache_db.build.ids import Numbered, number
+from spack_cache_db.build.merge import Catalogue
+from spack_cache_db.build.rows import counted_rows, plain_rows, problems
+from spack_cache_db.build.workers import read_units, uncollected
+from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE
+from spack_cache_db.sources.units import plan
+
+Progress = Callable[[int, int], None]
+"""Called with (units read, units in all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a build or a check found. `seconds` in all and `stages` by name, both wall time."""
+
+    pages: int
+    listings: int
+    specs: int
+    configurations: int
+    packages: int
+    releases: int
+    problems: int
+    faults: tuple[Fault, ...]
+    bytes_read: int
+    file_size: int
+    sha256: str
+    seconds: float
+    stages: dict[str, float] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as plain values, faults as texts."""
+        return {**asdict(self), "faults": [str(fault) for fault in self.faults]}
+
+
+@uncollected()
+def build(
+    paths: Iterable[str],
+    output: Path,
+    *,
+    jobs: int = 1,
+    keep_going: bool = False,
+    max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
+    progress: Progress | None = None,
+) -> Report:
+    """Build `output` from pages, folders and archives; write its inspect file beside it.
+
+    Raises:
+        InputError: the input has faults (with `keep_going`: it has nothing else).
+        OutputError: the file cannot be written. In either case the old file stays.
+    """
+    clock = _Clock()
+    catalogue = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
+    faults = tuple(sorted(set(catalogue.faults)))
+    if faults and not (keep_going and catalogue.pages):
+        raise InputError(faults)
+    clock.stage("read")
+    numbered, bytes_read = number(catalogue), catalogue.bytes_read
+    del catalogue  # Its arrays are large, and nothing needs them from here on.
+    clock.stage("number")
+    with database.replacing(output) as temporary:
+        db = database.create(temporary)
+        try:
+            _insert(db, numbered, map(str, faults))
+            clock.stage("count and insert")
+            _index_text(db, numbered)
+            clock.stage("full text")
+            database.finish(db)
+            clock.stage("index")
+            found = db.execute("SELECT count(*) FROM problems").fetchone()[0]
+        finally:
+            db.close()
+        database.verify(temporary)
+        clock.stage("check")
+        sha256 = inspection.prepare(temporary, output)
+    inspection.publish(output)
+    clock.stage("publish")
+    return _report(bytes_read, numbered, found, faults, output, sha256, clock)
+
+
+@uncollected()
+def check(
+    paths: Iterable[str],
+    *,
+    jobs: int = 1,
+    max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
+    progress: Progress | None = None,
+) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
+    """Return (faults, problems) of the input without building; a problem comes as a `Fault`."""
+    catalogue = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
+    numbered = number(catalogue)
+    found = sorted(
+        Fault(numbered.pages[page_id - 1].shown, 0, problem.message)
+        for page_id, problem in problems(numbered)
+    )
+    return tuple(sorted(set(catalogue.faults))), tuple(found)
+
+
+def read(
+    paths: Iterable[str], *, jobs: int, max_page_size: int, progress: Progress | None
+) -> Catalogue:
+    """Read the whole input into one settled catalogue; `InputError` if there is no input."""
+    catalogue = Catalogue()
+    paths = [*paths]
+    units = plan(paths)
+    for done, columns in enumerate(read_units(units, jobs, max_page_size), start=1):
+        catalogue.add(columns)
+        if progress:
+            progress(done, len(units))
+    catalogue.settle()
+    if not catalogue.pages and not catalogue.faults:
+        raise InputError(Fault(path, 0, "holds no file, expected pages") for path in paths)
+    return catalogue
+
+
+def _insert(db: Any, numbered: Numbered, refused: Iterable[str]) -> None:
+    """Fill the tables; those without counts while the others are being counted.
+
+    Neither NumPy nor SQLite keep the interpreter's lock while they work.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        statistics = thread.submit(count, numbered)
+        for table, rows in plain_rows(numbered, refused):
+            database.insert(db, table, rows)
+        for table, rows in counted_rows(numbered, statistics.result()):
+            database.insert(db, table, rows)
+
+
+def _index_text(db: Any, numbered: Numbered) -> None:
+    configurations = enumerate(numbered.configurations, start=1)
+    packages = numbered.dictionaries.packages.items()
+    tokens = ((at, search.configuration_tokens(each)) for at, each in configurations)
+    database.index_text(db, "configurations_fts", tokens)
+    names = ((at, search.package_tokens(name)) for name, at in packages)
+    database.index_text(db, "packages_fts", names)
+
+
+class _Clock:
+    """Wall time by stage, in seconds."""
+
+    def __init__(self) -> None:
+        self.start = self.last = time.perf_counter()
+        self.stages: dict[str, float] = {}
+
+    def stage(self, name: str) -> None:
+        now = time.perf_counter()
+        self.stages[name] = round(now - self.last, 3)
+        self.last = now
+
+
+def _report(
+    bytes_read: int,
+    numbered: Numbered,
+    problems: int,
+    faults: tuple[Fault, ...],
+    output: Path,
+    sha256: str,
+    clock: _Clock,
+) -> Report:
+    return Report(
+        pages=len(numbered.pages),
+        listings=sum(page.spec_count for page in numbered.pages),
+        specs=len(numbered.hashes),
+        configurations=len(numbered.configurations),
+        packages=len(numbered.dictionaries.packages),
+        releases=len(numbered.dictionaries.releases),
+        problems=problems,
+        faults=faults,
+        bytes_read=bytes_read,
+        file_size=output.stat().st_size,
+        sha256=sha256,
+        seconds=round(clock.last - clock.start, 3),
+        stages=clock.stages,
+    )

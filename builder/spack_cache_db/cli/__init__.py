@@ -1,0 +1,54 @@
+"""The command line: one module a command, loaded when it is called. Click is known here alone."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from spack_cache_db.errors import BuilderError, InputError
+
+COMMANDS = ("build", "check", "find", "info", "serve")
+"""Each is the function of that name in the module of that name."""
+
+
+class _Group(click.Group):
+    """Loads a command when it is called; errors are messages and exit status 1, no tracebacks."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return [*COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of this name, if there is one."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and say what went wrong."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            click.echo(str(error), err=True)
+            count = len(error.faults)
+            raise click.ClickException(
+                f"{count} fault{'' if count == 1 else 's'} in the input, nothing was written. "
+                "Mend the pages, or build the good ones with --keep-going."
+            ) from None
+        except BuilderError as error:
+            raise click.ClickException(str(error)) from None
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="spack-cache-db")
+def cli() -> None:
+    """Turn Spack build-cache pages into one SQLite file, and serve it with Datasette."""
+
+
+def main() -> NoReturn:
+    """Run the command."""
+    cli(prog_name="spack-cache-db")
+    raise SystemExit(0)

@@ -1,0 +1,67 @@
+"""The command `build`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from spack_cache_db.build.steps import Report
+from spack_cache_db.build.steps import build as build_database
+from spack_cache_db.cli.input import Bar, counted, input_options
+
+
+@click.command()
+@input_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The database to write; replaced only by a whole one.",
+)
+@click.option(
+    "--keep-going", is_flag=True, help="Build the good pages, record the rest in problems."
+)
+def build(
+    paths: tuple[str, ...],
+    output: Path,
+    jobs: int,
+    max_page_size: int,
+    keep_going: bool,
+    as_json: bool,
+) -> None:
+    """Build a database from PATHs: pages, folders of pages, or .tar(.gz|.zst) and .zip archives.
+
+    Example: spack-cache-db build pages/ -o dist/spack-cache.db
+    """
+    with Bar() as progress:
+        report = build_database(
+            paths,
+            output,
+            jobs=jobs,
+            keep_going=keep_going,
+            max_page_size=max_page_size,
+            progress=progress,
+        )
+    for fault in report.faults:
+        click.echo(str(fault), err=True)
+    if as_json:
+        click.echo(json.dumps({**report.as_dict(), "output": str(output)}, indent=2))
+    else:
+        click.echo(_totals(report, output))
+
+
+def _totals(report: Report, output: Path) -> str:
+    totals = ", ".join(
+        counted(number, word)
+        for number, word in (
+            (report.pages, "page"),
+            (report.listings, "listing"),
+            (report.specs, "spec"),
+            (report.configurations, "configuration"),
+            (report.problems, "problem"),
+        )
+    )
+    return f"{output}: {totals}, {report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s"

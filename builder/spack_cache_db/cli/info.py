@@ -1,0 +1,27 @@
+"""The command `info`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from spack_cache_db.query.info import describe
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def info(file: Path, as_json: bool) -> None:
+    """Say what is in FILE, from where, and its schema version."""
+    described = describe(file)
+    if as_json:
+        click.echo(json.dumps(described, indent=2))
+        return
+    width = max(map(len, described))
+    for name, value in described.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{key}: {count:,}" for key, count in value.items())
+        text = f"{value:,}" if isinstance(value, int) else ("-" if value is None else value)
+        click.echo(f"{name.replace('_', ' '):<{width}}  {text}")

@@ -1,0 +1,78 @@
+"""What the commands that read an input share: their options, the progress bar, counts in words."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ByteSize(click.ParamType[int]):
+    """Bytes, with an optional K, M or G (powers of 1024)."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Return the number of bytes."""
+        if isinstance(value, int):
+            return value
+        number, unit = str(value)[:-1], str(value)[-1:].upper()
+        factor = {"K": 2**10, "M": 2**20, "G": 2**30}.get(unit)
+        digits = number if factor else str(value)
+        if not digits.isdecimal() or int(digits) < 1:
+            self.fail(f"{value!r} is no size, expected bytes such as 500000, 64M or 1G", param, ctx)
+        return int(digits) * (factor or 1)
+
+
+def input_options(command: F) -> F:
+    """Add what `build` and `check` share."""
+    for option in (
+        click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
+        click.option(
+            "--jobs",
+            type=click.IntRange(1),
+            default=lambda: os.cpu_count() or 1,
+            show_default="the machine's cores",
+            help="Processes that read pages.",
+        ),
+        click.option(
+            "--max-page-size",
+            type=ByteSize(),
+            default=DEFAULT_MAX_PAGE_SIZE,
+            show_default="64M",
+            help="Refuse larger pages (bytes, or 64M, 1G).",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
+    ):
+        command = option(command)
+    return command
+
+
+class Bar:
+    """A progress bar on a terminal, nothing in a pipe. Gives the function that moves it."""
+
+    def __enter__(self) -> Callable[[int, int], None] | None:
+        self._bar: Any = None
+        return self._move if sys.stderr.isatty() else None
+
+    def _move(self, done: int, total: int) -> None:
+        if self._bar is None:
+            self._bar = click.progressbar(length=total, label="Reading", file=sys.stderr)
+            self._bar.__enter__()
+        self._bar.update(done - self._bar.pos)
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(*error)
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number and its word, such as `1 page` and `2,000 pages`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,75 @@
+"""The file → Datasette: which files, settings and plugins make up the site."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from spack_cache_db.build.inspect_file import NAME, current_inspection
+from spack_cache_db.errors import DatabaseError
+from spack_cache_db.query.open import open_database
+
+SETTINGS = {
+    # Facet suggestion tries every column of every page: fifty times the cost of the page itself.
+    "suggest_facets": "off",
+    "default_cache_ttl": "3600",
+    "default_page_size": "50",
+    "facet_time_limit_ms": "300",
+    "max_returned_rows": "1000",
+    "sql_time_limit_ms": "1000",
+    "truncate_cells_html": "200",
+}
+
+
+def site_folder() -> Path:
+    """Return the folder that holds metadata.yml, plugins, templates and static files.
+
+    Raises:
+        DatabaseError: the site's files are not beside the package.
+    """
+    folder = Path(__file__).resolve().parents[3]
+    if not (folder / "metadata.yml").is_file():
+        raise DatabaseError(
+            f"{folder}: no metadata.yml here; run from a checkout, installed with pip install -e ."
+        )
+    return folder
+
+
+@contextmanager
+def site(database: Path) -> Iterator[Path]:
+    """Give a folder in which the database is called `spack-cache.db`, beside its inspect file.
+
+    Datasette names a database after its file. The inspect file there was verified against the
+    database, or made from it: Datasette would believe a stale one.
+    """
+    open_database(database).close()
+    folder = Path(tempfile.mkdtemp(prefix="spack-cache-db-"))
+    try:
+        (folder / f"{NAME}.db").symlink_to(database.resolve())
+        inspected = current_inspection(database)
+        (folder / "inspect.json").write_text(json.dumps(inspected), encoding="utf-8")
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def datasette_command(folder: Path, *, host: str, port: int, sql: bool) -> list[str]:
+    """Return the command that serves the database in `folder` (see `site`)."""
+    here = site_folder()
+    settings = {**SETTINGS, "default_allow_sql": "on" if sql else "off"}
+    command = [sys.executable, "-m", "datasette", "serve"]
+    command += ["--immutable", str(folder / f"{NAME}.db")]
+    command += ["--inspect-file", str(folder / "inspect.json")]
+    command += ["--metadata", str(here / "metadata.yml")]
+    command += ["--template-dir", str(here / "templates")]
+    command += ["--plugins-dir", str(here / "plugins")]
+    command += ["--static", f"static:{here / 'static'}"]
+    command += ["--host", host, "--port", str(port)]
+    for name, value in settings.items():
+        command += ["--setting", name, value]
+    return command

@@ -1,0 +1,149 @@
+"""What a spec query asks of what a file shows of a spec.
+
+Owns the decision of what can be answered at all: pages show no dependencies, no flags, no
+namespace, and one compiler per binary. What they cannot answer raises `UnsupportedQuery`, never
+a wrong answer.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from spack_cache_db.query.answerable import UnsupportedQuery, check_answerable
+from spack_cache_db.spack.match import (
+    CompilerConstraint,
+    compiler_matches,
+    target_matches,
+    variant_matches,
+    version_matches,
+)
+from spack_cache_db.spack.query import SpecQuery, VariantConstraint
+from spack_cache_db.spack.variants import parse_variant
+from spack_cache_db.spack.versions import VersionRanges
+
+__all__ = [
+    "Conditions",
+    "SpecRecord",
+    "UnsupportedQuery",
+    "caveats",
+    "conditions",
+    "hash_matches",
+    "matches",
+    "name_matches",
+    "variant_text_matches",
+    "variants_match",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SpecRecord:
+    """What a page shows of one spec; `variants` are printed texts in any era's form."""
+
+    name: str
+    version: str
+    compiler: str
+    os: str
+    platform: str
+    target: str
+    variants: tuple[str, ...]
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """An answerable query, one field per dimension; None or empty asks nothing."""
+
+    name: str | None
+    versions: VersionRanges | None
+    variants: tuple[VariantConstraint, ...]
+    compilers: tuple[CompilerConstraint, ...]
+    os: str | None
+    platform: str | None
+    target: str | None
+    hash: str | None
+
+
+@lru_cache(maxsize=1024)
+def conditions(query: SpecQuery) -> Conditions:
+    """Give what a query asks of each dimension of a page's specs.
+
+    Raises:
+        UnsupportedQuery: pages cannot answer the query.
+    """
+    check_answerable(query)
+    compilers = [
+        CompilerConstraint(edge.node.name, edge.node.versions)
+        for edge in query.dependencies
+        if edge.node.name is not None
+    ]
+    return Conditions(
+        name=query.name,
+        versions=query.versions,
+        variants=query.variants,
+        compilers=tuple(compilers),
+        os=query.os,
+        platform=query.platform,
+        target=query.target,
+        hash=query.hash,
+    )
+
+
+def caveats(query: SpecQuery) -> tuple[str, ...]:
+    """Give what a user should know about the answer: how pages read a compiler."""
+    notes = []
+    if query.dependencies:
+        notes.append(
+            "pages show one compiler per binary, the one for C where C is used; "
+            "compilers of other languages, and gcc or llvm used as a library, are not seen"
+        )
+    if any(edge.virtuals for edge in query.dependencies):
+        notes.append(
+            "pages do not show which languages a package uses: "
+            "%c,cxx=… is answered as % with the compiler alone"
+        )
+    return tuple(notes)
+
+
+def name_matches(asked: str | None, name: str) -> bool:
+    """Tell whether a name is the one asked for, or any will do; also for os and platform."""
+    return asked is None or asked == name
+
+
+def hash_matches(prefix: str | None, dag_hash: str) -> bool:
+    """Tell whether a hash begins as asked."""
+    return prefix is None or dag_hash.startswith(prefix)
+
+
+def variant_text_matches(constraint: VariantConstraint, text: str) -> bool:
+    """Tell whether one printed variant is as asked.
+
+    Raises:
+        ValueError: the text is no variant.
+    """
+    return variant_matches(constraint, parse_variant(text))
+
+
+def variants_match(constraints: tuple[VariantConstraint, ...], texts: tuple[str, ...]) -> bool:
+    """Tell whether each constraint has a printed variant that is as asked."""
+    return all(
+        any(variant_text_matches(constraint, text) for text in texts) for constraint in constraints
+    )
+
+
+def matches(query: SpecQuery, record: SpecRecord) -> bool:
+    """Tell whether a spec, as far as a page shows it, satisfies a query.
+
+    Raises:
+        UnsupportedQuery: pages cannot answer the query.
+        ValueError: a text of the record is no variant or compiler.
+    """
+    asked = conditions(query)
+    return (
+        name_matches(asked.name, record.name)
+        and hash_matches(asked.hash, record.hash)
+        and name_matches(asked.os, record.os)
+        and name_matches(asked.platform, record.platform)
+        and target_matches(asked.target, record.target)
+        and version_matches(asked.versions, record.version)
+        and all(compiler_matches(compiler, record.compiler) for compiler in asked.compilers)
+        and variants_match(asked.variants, record.variants)
+    )

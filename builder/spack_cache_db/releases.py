@@ -1,0 +1,51 @@
+"""What a release's name says: its kind, its date, and its place in the order of releases."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Any
+
+from spack_cache_db.spack.versions import version_key
+
+_SNAPSHOT = re.compile(r".+-(\d{4}-\d{2}-\d{2})")
+_RELEASE = re.compile(r"v\d+(?:\.\d+)*")
+_BRANCHES = {"develop", "main", "master"}
+_ORDER = ("branch", "release", "snapshot", "other")
+
+
+def release_kind(name: str) -> str:
+    """Return `branch`, `snapshot` (a name that ends in a date), `release` or `other`."""
+    if name in _BRANCHES:
+        return "branch"
+    if release_date(name):
+        return "snapshot"
+    return "release" if _RELEASE.fullmatch(name) else "other"
+
+
+def release_date(name: str) -> str | None:
+    """Return a snapshot's date as `YYYY-MM-DD`; None for what is no snapshot."""
+    match = _SNAPSHOT.fullmatch(name)
+    if not match:
+        return None
+    try:
+        return date.fromisoformat(match[1]).isoformat()
+    except ValueError:
+        return None
+
+
+def sort_releases(names: set[str]) -> list[str]:
+    """Return branches, then releases, then snapshots, both from new to old, then others."""
+
+    def newness(name: str) -> Any:
+        return version_key(name.removeprefix("v"))
+
+    ordered: list[str] = []
+    for kind in _ORDER:
+        of_kind = sorted(name for name in names if release_kind(name) == kind)
+        if kind == "release":
+            of_kind.sort(key=newness, reverse=True)
+        elif kind == "snapshot":
+            of_kind.sort(key=lambda name: str(release_date(name)), reverse=True)
+        ordered += of_kind
+    return ordered

@@ -1,0 +1,52 @@
+"""Addresses of a page's data on Datasette's own pages: rows to browse, JSON and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from spack_cache_db.site.filters import Filters
+
+_MATCHED = {"version", "compiler", "os", "platform", "target", "release"}
+
+
+@dataclass(frozen=True, slots=True)
+class DataLinks:
+    """The same rows three ways."""
+
+    browse: str
+    json: str
+    csv: str
+
+
+def data_links(
+    database: str, table: str, pairs: Sequence[tuple[str, str]], *, many: bool = False
+) -> DataLinks:
+    """Return the addresses of the rows of a table or view that match `pairs`.
+
+    Args:
+        many: so many rows that to count them would cost more than to show the first.
+    """
+    base = f"/{quote(database)}/{quote(table)}"
+    query = urlencode(pairs)
+    joint = "&" if query else ""
+    return DataLinks(
+        browse=f"{base}?{query}{f'{joint}_nocount=1' if many else ''}",
+        json=f"{base}.json?{query}{joint}_shape=array&_size=max",
+        csv=f"{base}.csv?{query}{joint}_stream=on&_size=max",
+    )
+
+
+def package_links(database: str, package: str, filters: Filters) -> DataLinks:
+    """Return the addresses of the builds on a package's page, narrowed as the page is."""
+    pairs = [("package", package)]
+    for facet, value in filters.chosen():
+        if facet in _MATCHED:
+            pairs.append((facet, value))
+        elif facet == "stack":
+            pairs.append(("stacks__arraycontains", value))
+        else:
+            pairs.append(("variants__contains", value))
+    table = "builds" if filters.release is None else "build_listings"
+    return data_links(database, table, pairs)

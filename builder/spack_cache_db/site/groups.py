@@ -1,0 +1,146 @@
+"""The pages of a release and of a stack: what is in it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass
+
+from spack_cache_db.query.install import Install, install_example
+from spack_cache_db.site.catalog import Catalog, Release, Stack
+
+RELEASE_PACKAGES = """
+SELECT packages.name, pages.spec_count
+FROM pages JOIN packages ON packages.id = pages.package
+WHERE pages.release = :release ORDER BY packages.name
+"""
+RELEASE_FACETS = """
+SELECT facet, value, spec_count FROM facet_counts
+WHERE release = :release ORDER BY facet, spec_count DESC, value
+"""
+STACK_CONFIGURATIONS = """
+SELECT package, target, compiler, sum(configuration_stacks.spec_count)
+FROM configuration_stacks
+JOIN configurations ON configurations.id = configuration_stacks.configuration
+WHERE configuration_stacks.stack = :stack
+GROUP BY package, target, compiler
+"""
+PACKAGE_NAMES = "SELECT id, name FROM packages"
+STACK_RELEASES = """
+SELECT release, spec_count FROM facet_counts
+WHERE facet = 'stacks' AND value = :name AND release IS NOT NULL
+"""
+
+FACETS = (
+    ("targets", "target", "Targets"),
+    ("compilers", "compiler", "Compilers"),
+    ("oss", "os", "Operating systems"),
+    ("stacks", "stack", "Stacks"),
+)
+BARS = 15
+
+Counts = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Counts of specs by the values of one facet, the largest first."""
+
+    title: str
+    facet: str
+    bars: Counts
+    value_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePage:
+    """Everything the page of a release shows."""
+
+    release: Release
+    packages: Counts
+    charts: tuple[Chart, ...]
+    before: str | None
+    after: str | None
+    install: Install
+
+
+@dataclass(frozen=True, slots=True)
+class StackPage:
+    """Everything the page of a stack shows."""
+
+    stack: Stack
+    packages: Counts
+    charts: tuple[Chart, ...]
+    releases: Counts
+
+
+def load_release(conn: sqlite3.Connection, catalog: Catalog, name: str) -> ReleasePage | None:
+    """Read the page of the release called `name`; `None` if there is none."""
+    release = catalog.release(name)
+    if release is None:
+        return None
+    rows = conn.execute(RELEASE_FACETS, {"release": release.id}).fetchall()
+    charts = []
+    for source, facet, title in FACETS:
+        stacks = {each.name for each in catalog.stacks.values()}
+        bars = tuple(
+            (value, count)
+            for kind, value, count in rows
+            if kind == source and (source != "stacks" or value in stacks)
+        )
+        charts.append(Chart(title, facet, bars[:BARS], len(bars)))
+    before, after = _neighbours(catalog, release)
+    packages = conn.execute(RELEASE_PACKAGES, {"release": release.id})
+    return ReleasePage(
+        release=release,
+        packages=tuple((package, count) for package, count in packages),
+        charts=tuple(each for each in charts if each.bars),
+        before=before,
+        after=after,
+        install=install_example(release.name),
+    )
+
+
+def load_stack(conn: sqlite3.Connection, catalog: Catalog, name: str) -> StackPage | None:
+    """Read the page of the stack called `name`; `None` if there is none."""
+    stack = catalog.stack(name)
+    if stack is None:
+        return None
+    packages: Counter[str] = Counter()
+    targets: Counter[str] = Counter()
+    compilers: Counter[str] = Counter()
+    names = dict(conn.execute(PACKAGE_NAMES))
+    for package, target, compiler, count in conn.execute(STACK_CONFIGURATIONS, {"stack": stack.id}):
+        packages[names[package]] += count
+        targets[catalog.targets[target]] += count
+        compilers[catalog.compilers[compiler]] += count
+    listed = dict(conn.execute(STACK_RELEASES, {"name": name}))
+    return StackPage(
+        stack=stack,
+        packages=tuple(sorted(packages.items())),
+        charts=(
+            _chart("Targets", "target", targets),
+            _chart("Compilers", "compiler", compilers),
+        ),
+        releases=tuple(
+            (release.name, listed[key])
+            for key, release in catalog.releases.items()
+            if key in listed
+        ),
+    )
+
+
+def _chart(title: str, facet: str, counts: Counter[str]) -> Chart:
+    ordered = tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+    return Chart(title, facet, ordered[:BARS], len(ordered))
+
+
+def _neighbours(catalog: Catalog, release: Release) -> tuple[str | None, str | None]:
+    """Return the snapshots before and after one; other releases have no such order."""
+    if release.date is None:
+        return None, None
+    dated = sorted((each.date, each.name) for each in catalog.releases.values() if each.date)
+    place = dated.index((release.date, release.name))
+    before = dated[place - 1][1] if place > 0 else None
+    after = dated[place + 1][1] if place + 1 < len(dated) else None
+    return before, after

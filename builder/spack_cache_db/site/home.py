@@ -1,0 +1,82 @@
+"""The first page: what is here, how much of it, and how to begin."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass
+
+from spack_cache_db.query.install import Install, install_example
+from spack_cache_db.site.catalog import Catalog, Release
+
+TOTALS = """
+SELECT
+  (SELECT count(*) FROM packages),
+  (SELECT count(*) FROM specs),
+  (SELECT count(*) FROM configurations),
+  (SELECT count(*) FROM releases)
+"""
+TARGETS = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = 'targets'"
+LARGEST = "SELECT name, spec_count FROM packages ORDER BY spec_count DESC, name LIMIT 24"
+
+KINDS = (
+    ("branch", "Branches"),
+    ("release", "Releases"),
+    ("snapshot", "Snapshots"),
+    ("other", "Other"),
+)
+BARS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How much is in the file."""
+
+    packages: int
+    specs: int
+    configurations: int
+    releases: int
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Everything the first page shows."""
+
+    totals: Totals
+    kinds: tuple[tuple[str, str, tuple[Release, ...]], ...]
+    install: Install | None
+    over_time: tuple[tuple[str, int], ...]
+    families: tuple[tuple[str, int], ...]
+    stacks: tuple[tuple[str, int], ...]
+    stack_count: int
+    largest: tuple[tuple[str, int], ...]
+
+
+def load_home(conn: sqlite3.Connection, catalog: Catalog) -> Home:
+    """Read the first page."""
+    releases = tuple(catalog.releases.values())
+    dated = sorted((each.date, each.name, each.spec_count) for each in releases if each.date)
+    newest = next((each for each in releases if each.kind == "release"), None)
+    newest = newest or next(iter(releases), None)
+    stacks = sorted(catalog.stacks.values(), key=lambda each: (-each.spec_count, each.name))
+    return Home(
+        totals=Totals(*conn.execute(TOTALS).fetchone()),
+        kinds=tuple(
+            (kind, title, tuple(each for each in releases if each.kind == kind))
+            for kind, title in KINDS
+            if any(each.kind == kind for each in releases)
+        ),
+        install=install_example(newest.name) if newest else None,
+        over_time=tuple((name, count) for _, name, count in dated),
+        families=_families(conn, catalog),
+        stacks=tuple((each.name, each.spec_count) for each in stacks[:BARS]),
+        stack_count=len(stacks),
+        largest=tuple((name, count) for name, count in conn.execute(LARGEST)),
+    )
+
+
+def _families(conn: sqlite3.Connection, catalog: Catalog) -> tuple[tuple[str, int], ...]:
+    counts: Counter[str] = Counter()
+    for target, count in conn.execute(TARGETS):
+        counts[catalog.families.get(target, target)] += count
+    return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))

@@ -1,0 +1,265 @@
+"""Our own pages as Datasette routes: which address leads to which page.
+
+Reading happens in Datasette's threads, one hop for each page; what a page shows is computed by
+the modules beside this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+from weakref import WeakKeyDictionary
+
+from datasette.utils import sqlite_timelimit
+from datasette.utils.asgi import Forbidden, NotFound, Response
+
+from spack_cache_db.site import charts
+from spack_cache_db.site.catalog import Catalog, load_catalog
+from spack_cache_db.site.data_links import data_links, package_links
+from spack_cache_db.site.download import CHUNK, Part, choose_part
+from spack_cache_db.site.filters import LABELS, Filters, page_number
+from spack_cache_db.site.find import find
+from spack_cache_db.site.groups import load_release, load_stack
+from spack_cache_db.site.home import load_home
+from spack_cache_db.site.package import load_package
+from spack_cache_db.site.spec import (
+    CANDIDATES_SHOWN,
+    hashes_beginning,
+    is_hash_prefix,
+    load_candidates,
+    load_spec,
+)
+from spack_cache_db.site.wrapper import OWN_PAGE
+
+T = TypeVar("T")
+Load = Callable[[sqlite3.Connection, Catalog], T]
+Handler = Callable[..., Awaitable[Any]]
+
+DEFAULT_DATABASE = "spack-cache"
+TIME_LIMIT_MS = 2_000
+MOST_CACHED = 200
+
+_catalogs: WeakKeyDictionary[Any, Catalog] = WeakKeyDictionary()
+_pages: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+
+
+def published(datasette: Any) -> Any:
+    """Return the database that the pages read: the published file."""
+    name = (datasette.plugin_config("spack-cache") or {}).get("database", DEFAULT_DATABASE)
+    if name in datasette.databases:
+        return datasette.databases[name]
+    files = (each for each in datasette.databases.values() if each.path)
+    found = next(files, None)
+    if found is None:
+        raise NotFound("No database is served here.")
+    return found
+
+
+async def read(datasette: Any, load: Load[T]) -> T:
+    """Run `load` in one of Datasette's threads, within a time limit."""
+    database = published(datasette)
+
+    def in_thread(conn: sqlite3.Connection) -> T:
+        with sqlite_timelimit(conn, TIME_LIMIT_MS):
+            if database not in _catalogs:
+                _catalogs[database] = load_catalog(conn)
+            return load(conn, _catalogs[database])
+
+    result: T = await database.execute_fn(in_thread)
+    return result
+
+
+async def read_once(datasette: Any, key: str, load: Load[T]) -> T:
+    """Read like `read`, and keep the answer: the file does not change while it is served."""
+    database = published(datasette)
+    kept = _pages.setdefault(database, {})
+    if key in kept and not database.is_mutable:
+        found: T = kept[key]
+        return found
+    result = await read(datasette, load)
+    if len(kept) < MOST_CACHED:
+        kept[key] = result
+    return result
+
+
+async def render(
+    datasette: Any, request: Any, template: str, context: dict[str, Any], status: int = 200
+) -> Any:
+    """Render one of our templates, with the headers of our own pages."""
+    context = {"charts": charts, "labels": LABELS, "links": None, **context}
+    html = await datasette.render_template(template, context, request=request)
+    return Response.html(html, status=status, headers=dict(OWN_PAGE))
+
+
+async def missing(datasette: Any, request: Any, what: str, text: str) -> Any:
+    """Say that there is no such thing, and offer the search."""
+    return await render(datasette, request, "missing.html", {"what": what, "text": text}, 404)
+
+
+def redirect(datasette: Any, path: str, query: dict[str, str] | None = None) -> Any:
+    """Lead to another of our pages."""
+    address = datasette.urls.path(path) + (f"?{urlencode(query)}" if query else "")
+    return Response.redirect(address)
+
+
+def pairs_of(request: Any) -> list[tuple[str, str]]:
+    """Return the pairs of a request's query string, in order."""
+    return parse_qsl(request.query_string, keep_blank_values=True, max_num_fields=200)
+
+
+async def home(datasette: Any, request: Any) -> Any:
+    """`/`."""
+    database = published(datasette)
+    page = await read_once(datasette, "home", load_home)
+    context = {"page": page, "size": database.size, "sha256": database.hash}
+    return await render(datasette, request, "home.html", context)
+
+
+async def package(datasette: Any, request: Any) -> Any:
+    """`/package/<name>`."""
+    name, filters = unquote(request.url_vars["name"]), Filters.parse(pairs_of(request))
+    page = await read(datasette, lambda conn, catalog: load_package(conn, catalog, name, filters))
+    if page is None:
+        return await missing(datasette, request, "package", name)
+    links = package_links(published(datasette).name, name, filters)
+    return await render(datasette, request, "package.html", {"page": page, "links": links})
+
+
+async def spec(datasette: Any, request: Any) -> Any:
+    """`/spec/<hash>`, or a prefix of it."""
+    text, number = unquote(request.url_vars["hash"]).lower(), page_number(pairs_of(request))
+    if not is_hash_prefix(text):
+        return await missing(datasette, request, "spec", text)
+    page = await read(datasette, lambda conn, catalog: load_spec(conn, catalog, text, number))
+    if page is not None:
+        links = data_links(published(datasette).name, "build_listings", [("hash", text)])
+        return await render(datasette, request, "spec.html", {"page": page, "links": links})
+    return await candidates(datasette, request, text)
+
+
+async def candidates(datasette: Any, request: Any, prefix: str) -> Any:
+    """Lead to the only spec whose hash begins so, or list them."""
+    hashes = await read(
+        datasette, lambda conn, _: hashes_beginning(conn, prefix, CANDIDATES_SHOWN + 1)
+    )
+    if not hashes:
+        return await missing(datasette, request, "spec", prefix)
+    if len(hashes) == 1:
+        return redirect(datasette, f"/spec/{hashes[0]}")
+    found = await read(datasette, lambda conn, _: load_candidates(conn, hashes[:CANDIDATES_SHOWN]))
+    context = {"prefix": prefix, "candidates": found, "is_more": len(hashes) > CANDIDATES_SHOWN}
+    return await render(datasette, request, "candidates.html", context)
+
+
+async def release(datasette: Any, request: Any) -> Any:
+    """`/release/<name>`."""
+    return await listing_page(datasette, request, "release", load_release, "build_listings")
+
+
+async def stack(datasette: Any, request: Any) -> Any:
+    """`/stack/<name>`."""
+    return await listing_page(datasette, request, "stack", load_stack, "spec_stacks")
+
+
+async def listing_page(
+    datasette: Any, request: Any, kind: str, load: Callable[..., object], view: str
+) -> Any:
+    """Show a release or a stack, whose rows are those of a view.
+
+    Args:
+        load: reads the page, given connection, catalog and name; None if there is none.
+    """
+    name = unquote(request.url_vars["name"])
+    page = await read_once(
+        datasette, f"{kind} {name}", lambda conn, catalog: load(conn, catalog, name)
+    )
+    if page is None:
+        return await missing(datasette, request, kind, name)
+    links = data_links(published(datasette).name, view, [(kind, name)], many=True)
+    return await render(datasette, request, f"{kind}.html", {"page": page, "links": links})
+
+
+async def find_page(datasette: Any, request: Any) -> Any:
+    """`/find?q=`."""
+    text, number = request.args.get("q") or "", page_number(pairs_of(request))
+    page = await read(datasette, lambda conn, catalog: find(conn, catalog, text, number))
+    if page.package is not None:
+        return redirect(datasette, f"/package/{quote(page.package)}")
+    if page.hashes:
+        return redirect(datasette, f"/spec/{page.prefix}")
+    return await render(datasette, request, "find.html", {"page": page, "search_text": text})
+
+
+async def robots(datasette: Any, request: Any) -> Any:
+    """`/robots.txt`: our pages may be read by crawlers; tables, SQL and filters are endless."""
+    base = datasette.urls.path("/")
+    closed = [f"/{published(datasette).name}", "/find", "/-/", "/*?"]
+    lines = ["User-agent: *", *(f"Disallow: {base}{each.lstrip('/')}" for each in closed)]
+    return Response.text("\n".join(lines) + "\n")
+
+
+async def download(datasette: Any, request: Any, send: Any) -> None:
+    """`/<database>.db`: the whole file, with length, entity tag and ranges."""
+    database = datasette.databases.get(request.url_vars["database"])
+    if database is None or not database.path or database.is_mutable:
+        raise NotFound("There is no such file here.")
+    if not datasette.setting("allow_download"):
+        raise Forbidden("Downloading the file is turned off here.")
+    path = Path(database.path)
+    headers = {key.decode("latin1"): value.decode("latin1") for key, value in _headers(request)}
+    part = choose_part(path.stat().st_size, f'"{database.hash}"', headers)
+    disposition = ("content-disposition", f'attachment; filename="{path.name}"')
+    kind = ("content-type", "application/octet-stream")
+    await send(
+        {
+            "type": "http.response.start",
+            "status": part.status,
+            "headers": [
+                (key.encode("latin1"), value.encode("latin1"))
+                for key, value in (*part.headers, kind, disposition)
+            ],
+        }
+    )
+    await _send_part(send, path, part, is_head=request.method == "HEAD")
+
+
+async def _send_part(send: Any, path: Path, part: Part, *, is_head: bool) -> None:
+    left = 0 if is_head else part.length
+    with path.open("rb") as file:
+        file.seek(part.start)
+        while left > 0:
+            chunk = await asyncio.to_thread(file.read, min(CHUNK, left))
+            if not chunk:
+                break
+            left -= len(chunk)
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _headers(request: Any) -> list[tuple[bytes, bytes]]:
+    return list(request.scope.get("headers") or ())
+
+
+def asset_version(folder: Path) -> str:
+    """Return a text that changes when a style sheet or script changes."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("site.*")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:10]
+
+
+ROUTES: tuple[tuple[str, Handler], ...] = (
+    (r"^/$", home),
+    (r"^/find$", find_page),
+    (r"^/package/(?P<name>[^/]+)$", package),
+    (r"^/spec/(?P<hash>[^/]+)$", spec),
+    (r"^/release/(?P<name>[^/]+)$", release),
+    (r"^/stack/(?P<name>[^/]+)$", stack),
+    (r"^/robots\.txt$", robots),
+    (r"^/(?P<database>[^/]+)\.db$", download),
+)

@@ -1,0 +1,156 @@
+"""Units → pages' bytes: files and archives, streamed.
+
+This module knows file systems and archive formats and nothing of what a page says. Nothing is
+unpacked to disk, no archive is held whole in memory, and a name inside an archive is only a
+label. Hidden files (a name that starts with a dot) are not pages.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import IO, cast
+
+import zstandard
+
+from spack_cache_db.errors import Fault, reason
+from spack_cache_db.sources.tar_streams import Watched, decompressed
+from spack_cache_db.sources.units import File, Unit, files_of, is_archive
+
+DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
+"""Bytes. The largest pages known are a few hundred kilobytes."""
+
+_BROKEN_ARCHIVE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zstandard.ZstdError,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    lzma.LZMAError,
+    UnicodeDecodeError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RawPage:
+    """The bytes of one page and where they came from (see `File`)."""
+
+    shown: str
+    path: str
+    data: bytes
+
+
+def read(unit: Unit, max_page_size: int) -> Iterator[RawPage | Fault]:
+    """Yield the pages of a unit, and a fault for whatever cannot be read."""
+    for file in files_of(unit):
+        if isinstance(file, Fault):
+            yield file
+        elif is_archive(file):
+            yield from _checked(_read_archive(file.shown, max_page_size))
+        else:
+            yield from _checked([_read_file(file, max_page_size)])
+
+
+def _checked(pages: Iterable[RawPage | Fault]) -> Iterator[RawPage | Fault]:
+    for page in pages:
+        yield page if isinstance(page, Fault) or _is_text(page.path) else _no_text(page.shown)
+
+
+def _read_archive(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
+    members = _read_zip if shown.lower().endswith(".zip") else _read_tar
+    found = False
+    try:
+        for page in members(shown, max_page_size):
+            found = True
+            yield page
+        if not found:
+            yield Fault(shown, 0, "the archive holds no file, expected pages")
+    except _BROKEN_ARCHIVE as error:
+        yield Fault(shown, 0, f"the archive cannot be read to its end: {reason(error)}")
+
+
+def _read_file(file: File, max_page_size: int) -> RawPage | Fault:
+    try:
+        # A pipe would block whoever opens it, but for O_NONBLOCK.
+        with open(file.shown, "rb", buffering=0, opener=_open) as stream:
+            status = os.fstat(stream.fileno())
+            size = status.st_size
+            if not stat.S_ISREG(status.st_mode):
+                return Fault(file.shown, 0, "is a pipe or a device, expected a regular file")
+            if size > max_page_size:
+                return _too_large(file.shown, size, max_page_size)
+            return RawPage(file.shown, file.path, stream.readall())
+    except OSError as error:
+        return Fault(file.shown, 0, f"cannot be read: {reason(error)}")
+
+
+def _open(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _read_tar(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
+    with open(shown, "rb") as raw, decompressed(shown, raw) as stream:  # noqa: PTH123
+        watched = Watched(stream)
+        with tarfile.open(fileobj=cast(IO[bytes], watched), mode="r|") as tar:
+            for member in tar:
+                name = f"{shown}/{member.name}"
+                if member.isdir() or _hidden(member.name):
+                    continue
+                if not member.isreg():
+                    yield Fault(name, 0, "is a link or a device, expected a regular file")
+                elif member.size > max_page_size:
+                    yield _too_large(name, member.size, max_page_size)
+                elif (content := tar.extractfile(member)) is not None:
+                    yield RawPage(name, member.name, content.read())
+        watched.require_end(tar.offset)
+
+
+def _read_zip(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
+    with zipfile.ZipFile(shown) as archive:
+        for member in archive.infolist():
+            name = f"{shown}/{member.filename}"
+            if member.is_dir() or _hidden(member.filename):
+                continue
+            if stat.S_ISLNK(member.external_attr >> 16):
+                yield Fault(name, 0, "is a link or a device, expected a regular file")
+            elif member.file_size > max_page_size:
+                yield _too_large(name, member.file_size, max_page_size)
+            else:
+                yield RawPage(name, member.filename, archive.read(member))
+
+
+def _hidden(name: str) -> bool:
+    return any(
+        part.startswith(".") and part not in (".", "..") for part in PurePosixPath(name).parts
+    )
+
+
+def _too_large(shown: str, size: int, limit: int) -> Fault:
+    return Fault(
+        shown,
+        0,
+        f"the page has {size:,} bytes, expected at most {limit:,} (--max-page-size)",
+    )
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_text(shown: str) -> Fault:
+    named = shown.encode(errors="backslashreplace").decode()
+    return Fault(named, 0, "the name is not UTF-8, expected a name that can be written down")

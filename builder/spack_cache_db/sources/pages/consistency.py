@@ -1,0 +1,133 @@
+"""What a page says of itself, held against what it lists."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from spack_cache_db.sources.pages.normal import variant_row
+from spack_cache_db.records import Configuration, Meta, Problem
+from spack_cache_db.spack.variants import normal_compiler
+
+StackSets = Collection[tuple[tuple[str, ...], int]]
+"""Sets of stacks, each with the number of its listings."""
+
+Facts = dict[str, Any]
+"""The value of each key of `meta`."""
+
+
+def computed_meta(distinct: Collection[Configuration], stack_sets: StackSets) -> Facts:
+    """Return the `meta` that the listings of a page imply, in normal form.
+
+    Args:
+        distinct: the configurations that the listings have.
+        stack_sets: the sets of stacks that they have, each with the number of its listings.
+    """
+    stacks = _count_stacks(stack_sets)
+    return {
+        "versions": sorted({each.version for each in distinct}),
+        "compilers": sorted({each.compiler for each in distinct}),
+        "oss": sorted({each.os for each in distinct}),
+        "platforms": sorted({each.platform for each in distinct}),
+        "targets": sorted({each.target for each in distinct}),
+        "stacks": sorted(stacks),
+        "num_specs": sum(count for _, count in stack_sets),
+        "num_specs_by_stack": dict(sorted(stacks.items())),
+    }
+
+
+def declared_meta(meta: Meta) -> Facts:
+    """Return the `meta` that a page declares, in normal form: sorted, compilers without `@=`."""
+    return {
+        "versions": sorted(meta.versions),
+        "compilers": sorted(set(map(_compiler, meta.compilers))),
+        "oss": sorted(meta.oss),
+        "platforms": sorted(meta.platforms),
+        "targets": sorted(meta.targets),
+        "stacks": sorted(meta.stacks),
+        "num_specs": meta.num_specs,
+        "num_specs_by_stack": dict(sorted(meta.num_specs_by_stack.items())),
+    }
+
+
+def page_problems(
+    meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets
+) -> Iterator[Problem]:
+    """Yield what does not add up in one page (arguments as in `computed_meta`)."""
+    if _adds_up(meta, distinct, stack_sets):
+        return
+    declared = declared_meta(meta)
+    computed = computed_meta(distinct, stack_sets)
+    for key, value in declared.items():
+        if value != computed[key]:
+            text = msgspec.json.encode(value).decode()
+            yield Problem(key, _difference(key, value, computed[key]), text)
+
+
+def _adds_up(meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets) -> bool:
+    """Whether there is nothing to tell: nearly always, and cheaper to see than what there is."""
+    if not distinct:
+        return False
+    _, versions, compilers, oss, platforms, targets, _ = zip(*distinct, strict=True)
+    return (
+        _same(meta.versions, versions)
+        and set(map(_compiler, meta.compilers)) == set(compilers)
+        and _same(meta.oss, oss)
+        and _same(meta.platforms, platforms)
+        and _same(meta.targets, targets)
+        and meta.num_specs == sum([count for _, count in stack_sets])
+        and meta.num_specs_by_stack == (stacks := _count_stacks(stack_sets))
+        and _same(meta.stacks, stacks)
+    )
+
+
+def _same(declared: Collection[str], listed: Iterable[str]) -> bool:
+    distinct = set(declared)
+    return distinct == set(listed) and len(distinct) == len(declared)
+
+
+def _count_stacks(stack_sets: StackSets) -> dict[str, int]:
+    stacks: dict[str, int] = {}
+    for stack_set, count in stack_sets:
+        for stack in stack_set:
+            stacks[stack] = stacks.get(stack, 0) + count
+    return stacks
+
+
+def variant_problems(configuration: Configuration) -> Iterator[Problem]:
+    """Yield what is odd about the variants of a configuration."""
+    for text in configuration.variants:
+        if variant_row(text) is None:
+            yield Problem("variant", f"{text!r} is no variant that Spack would read; kept as it is")
+
+
+def _difference(key: str, declared: Any, computed: Any) -> str:
+    if isinstance(declared, int):
+        return f"meta declares {key} {declared}, the page lists {computed}"
+    declared_items, computed_items = map(_items, (declared, computed))
+    only_declared = sorted(declared_items - computed_items)
+    only_listed = sorted(computed_items - declared_items)
+    said = []
+    if only_declared:
+        said.append(f"declares {', '.join(only_declared)}, which no spec has")
+    if only_listed:
+        said.append(f"does not declare {', '.join(only_listed)}, which specs have")
+    return f"meta.{key} {' and '.join(said) or 'names something twice'}"
+
+
+@lru_cache(maxsize=4096)
+def _compiler(name: str) -> str:
+    """Return a declared compiler's normal form; text that is no compiler stays as it is."""
+    try:
+        return normal_compiler(name)
+    except ValueError:
+        return name
+
+
+def _items(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        return {f"{stack} {count}" for stack, count in value.items()}
+    return set(value)

@@ -1,0 +1,194 @@
+"""Pages' bytes → records: the three eras that list specs are read, older ones refused by name.
+
+A sound page takes the fast road: front matter, two JSON decodes, a few checks. Only a page that
+fails is looked at again, by `page_faults.py`, to say what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+import msgspec
+
+from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.sources.pages.front_matter import FrontMatter, PageFault, read_front_matter
+from spack_cache_db.sources.pages.faults import KEYS, detail_faults, json_faults, key_faults, meta_faults, shown
+from spack_cache_db.records import Meta, Page, SpecDetail
+from spack_cache_db.sources.files import RawPage
+
+_META = msgspec.json.Decoder(Meta)
+_DETAILS = msgspec.json.Decoder(tuple[SpecDetail, ...])
+_META_KEYS = len(Meta.__struct_fields__)
+_DETAIL_TEXTS = 15
+"""Strings of a detail without a tarball and with empty lists: nine keys, six texts."""
+
+_HASHES = re.compile(r"(?:[a-z2-7]{32} )*")
+"""Spack's DAG hash: 32 characters of lower-case base32 (Spack 1.1 `spec.py`, `util/hash.py`)."""
+
+_NAMES_HOLD = "at most 100 printable characters with no blank at either end"
+
+
+def read_pages(raws: Iterable[RawPage | Fault]) -> Iterator[Page | Fault]:
+    """Read pages one by one; a page that is refused gives its faults instead."""
+    for raw in raws:
+        if isinstance(raw, Fault):
+            yield raw
+        else:
+            try:
+                yield parse_page(raw)
+            except InputError as error:
+                yield from error.faults
+
+
+def parse_page(raw: RawPage) -> Page:
+    """Read one page.
+
+    Raises:
+        InputError: with every fault of this page.
+    """
+    try:
+        front = read_front_matter(raw.data)
+        if front.keys != KEYS:
+            raise _Refused(key_faults(front))
+        package, release = _names(front)
+        meta = _decode_meta(front)
+        details = _decode_details(front)
+    except PageFault as fault:
+        raise InputError([Fault(raw.shown, fault.line, fault.message)]) from None
+    except _Refused as refused:
+        raise InputError(
+            Fault(raw.shown, each.line, each.message) for each in refused.faults
+        ) from None
+    sha256 = hashlib.sha256(raw.data).hexdigest()
+    return Page(
+        shown=raw.shown,
+        path=raw.path,
+        line=front.lines["spec_details"],
+        sha256=sha256,
+        package=package,
+        release=release,
+        format=_format(front, meta),
+        meta=meta,
+        details=details,
+    )
+
+
+class _Refused(Exception):
+    def __init__(self, faults: list[PageFault]) -> None:
+        self.faults = faults
+
+
+def _names(front: FrontMatter) -> tuple[str, str]:
+    """Return the package and the release that the small keys name."""
+    values, lines = front.values, front.lines
+    package, layout, categories = values["title"], values["layout"], values["categories"]
+    faults = []
+    if not isinstance(package, str) or not package:
+        faults.append(PageFault(lines["title"], "title is not a package name, expected text"))
+    elif not _is_name(package):
+        message = f"title is {shown(package)}, expected a package name: {_NAMES_HOLD}"
+        faults.append(PageFault(lines["title"], message))
+    if layout != "cache":
+        said = shown(layout) if isinstance(layout, str) else "no text"
+        faults.append(PageFault(lines["layout"], f"layout is {said}, expected cache"))
+    if not _names_release(categories):
+        message = "no release in categories, expected [package, RELEASE]"
+        faults.append(PageFault(lines["categories"], message))
+    elif not _is_name(categories[1]):
+        message = f"the release is {shown(categories[1])}, expected a name: {_NAMES_HOLD}"
+        faults.append(PageFault(lines["categories"], message))
+    if faults:
+        raise _Refused(faults)
+    return package, categories[1]
+
+
+def _is_name(text: str) -> bool:
+    """Whether text can stand in a message, a link and a table; it is data, never a path."""
+    return text.isprintable() and text == text.strip() and len(text) <= 100
+
+
+def _names_release(categories: object) -> bool:
+    return (
+        isinstance(categories, list)
+        and len(categories) == 2
+        and categories[0] == "package"
+        and isinstance(categories[1], str)
+        and bool(categories[1])
+    )
+
+
+def _decode_meta(front: FrontMatter) -> Meta:
+    try:
+        meta, is_plain = _read_meta(front.json["meta"].text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise _Refused(_explain(front, "meta")) from None
+    if not is_plain:
+        _refuse_if_faulty(front, "meta")
+    return meta
+
+
+@lru_cache(maxsize=256)
+def _read_meta(text: bytes) -> tuple[Meta, bool]:
+    """Decode `meta`, and say whether it needs no closer look; many releases have the same."""
+    meta = _META.decode(text)
+    lists = (meta.versions, meta.compilers, meta.oss, meta.platforms, meta.targets, meta.stacks)
+    texts = _META_KEYS + sum(map(len, lists)) + len(meta.num_specs_by_stack)
+    return meta, _holds(text, texts)
+
+
+def _decode_details(front: FrontMatter) -> tuple[SpecDetail, ...]:
+    text = front.json["spec_details"].text
+    try:
+        details = _DETAILS.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise _Refused(_explain(front, "spec_details")) from None
+    hashes = [detail.hash for detail in details]
+    if (
+        not _holds(text, sum(map(_texts, details)))
+        or not _HASHES.fullmatch(" ".join([*hashes, ""]))
+        or len(set(hashes)) != len(hashes)
+    ):
+        _refuse_if_faulty(front, "spec_details")
+    return details
+
+
+def _texts(detail: SpecDetail) -> int:
+    """Return how many strings the JSON of a detail has: its keys, and those in its values."""
+    lists = len(detail.versions) + len(detail.variants) + len(detail.stacks)
+    return lists + (_DETAIL_TEXTS if detail.tarball is msgspec.UNSET else _DETAIL_TEXTS + 2)
+
+
+def _holds(text: bytes, texts: int) -> bool:
+    """Whether JSON has as many strings as were decoded: a key that stands twice has one too many.
+
+    The decoder lets the last of such keys win in silence. Quotes are only counted where none is
+    escaped; a NUL is always escaped (RFC 8259 section 7).
+    """
+    return b"\\" not in text and text.count(b'"') == 2 * texts
+
+
+def _refuse_if_faulty(front: FrontMatter, key: str) -> None:
+    faults = _explain(front, key, certain=False)
+    if faults:
+        raise _Refused(faults)
+
+
+def _explain(front: FrontMatter, key: str, *, certain: bool = True) -> list[PageFault]:
+    """Find out what is wrong with a big key; `certain`: the decoder refused it."""
+    value, faults = json_faults(front.json[key], key)
+    if not faults:
+        faults = (meta_faults if key == "meta" else detail_faults)(value, front.lines[key])
+    if not faults and certain:
+        line = front.lines[key]
+        faults = [PageFault(line, f"{key} is not JSON that can be read, expected what pages hold")]
+    return faults
+
+
+def _format(front: FrontMatter, meta: Meta) -> str:
+    """Return the era of a page that lists specs: A, B or C."""
+    if front.json["meta"].text.startswith(b'{"versions"'):
+        return "C"
+    return "B" if any("@=" in compiler for compiler in meta.compilers) else "A"

@@ -1,0 +1,137 @@
+"""Input paths → units of work, of a size that makes a process worth its while.
+
+Only as much of a folder is listed here as it takes to divide it; what lies below is listed by
+whoever reads it, for a folder costs as much to open as a file. Hidden names (they start with a
+dot) are passed over, links to folders are not followed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from spack_cache_db.errors import Fault, InputError, reason
+
+ENTRIES_PER_UNIT = 800
+"""Enough that handing a unit to a process costs nothing beside reading it."""
+
+ENOUGH_FOLDERS = 1000
+"""So many folders can be divided well: they are not looked into."""
+
+
+class File(NamedTuple):
+    """A file on disk: a page, or an archive of pages.
+
+    `shown` is the path as the user would type it, for messages; `path` is the name within the
+    input, and goes into the database.
+    """
+
+    shown: str
+    path: str
+
+
+class Folder(NamedTuple):
+    """A folder on disk (as `File`); `path` is empty if it was named itself."""
+
+    shown: str
+    path: str
+
+
+Unit = tuple[File | Folder, ...]
+"""What one process reads in one go."""
+
+
+def plan(paths: Iterable[str]) -> list[Unit]:
+    """Divide the input into units, in an order that does not depend on that of `paths`.
+
+    Entries are ordered by the folder they lie in, and only then by their path: pages of one
+    package say much the same in every release, and what is read together is interned together.
+
+    Raises:
+        InputError: a path does not exist, or is a folder without any file.
+    """
+    found: dict[str, File | Folder] = {}
+    faults: list[Fault] = []
+    for path in paths:
+        for entry in _expanded(path, faults):
+            # What is named twice is read once, by the first of its names within the input.
+            found[entry.shown] = min(entry, found.get(entry.shown, entry))
+    if faults:
+        raise InputError(faults)
+    entries = {*found.values()}
+    archives = {each for each in entries if isinstance(each, File) and is_archive(each)}
+    ordered = sorted(entries - archives, key=_place)
+    chunks = range(0, len(ordered), ENTRIES_PER_UNIT)
+    units: list[Unit] = [tuple(ordered[at : at + ENTRIES_PER_UNIT]) for at in chunks]
+    return [*units, *((archive,) for archive in sorted(archives))]
+
+
+def files_of(unit: Unit) -> Iterator[File | Fault]:
+    """Yield the files of a unit, and a fault for each folder that cannot be listed."""
+    for entry in unit:
+        if isinstance(entry, File):
+            yield entry
+            continue
+        folders = [entry]
+        while folders:
+            folder = folders.pop()
+            try:
+                files, below = _listed(folder)
+            except OSError as error:
+                yield Fault(folder.shown, 0, f"cannot be listed: {reason(error)}")
+            else:
+                yield from files
+                folders += below
+
+
+def is_archive(file: File) -> bool:
+    """Whether a file's name is that of an archive."""
+    return file.shown.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst"))
+
+
+def _expanded(path: str, faults: list[Fault]) -> list[File | Folder]:
+    """List files and folders at or below a path, level by level, until there are enough."""
+    if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for a name that is too long
+        return [File(path, Path(path).name)]
+    if not os.path.isdir(path):  # noqa: PTH112 - the same
+        faults.append(Fault(path, 0, "no such file or folder, expected pages"))
+        return []
+    found: list[File | Folder] = []
+    level = [Folder(path.rstrip(os.sep) or os.sep, "")]
+    while level and len(level) < ENOUGH_FOLDERS:
+        below: list[Folder] = []
+        for folder in level:
+            try:
+                files, folders = _listed(folder)
+            except OSError:
+                found.append(folder)  # Whoever reads it will say why.
+            else:
+                found += files
+                below += folders
+        level = below
+    found += level
+    if not found:
+        faults.append(Fault(path, 0, "the folder holds no file, expected pages"))
+    return found
+
+
+def _listed(folder: Folder) -> tuple[list[File], list[Folder]]:
+    """List what lies in a folder; `OSError` if that cannot be."""
+    files, folders = [], []
+    prefix = f"{folder.path}/" if folder.path else ""
+    with os.scandir(folder.shown) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(Folder(entry.path, prefix + entry.name))
+            elif not entry.is_dir():
+                files.append(File(entry.path, prefix + entry.name))
+    return files, folders
+
+
+def _place(entry: File | Folder) -> tuple[str, str, str]:
+    folder = entry.path if isinstance(entry, Folder) else entry.path.rpartition("/")[0]
+    return folder.rpartition("/")[2], entry.path, entry.shown

@@ -1,0 +1,91 @@
+"""What a constraint means: whether a version, compiler, target or variant is as asked.
+
+The rules are those of Spack 1.1's `Spec.satisfies` and `VariantValue.satisfies`;
+docs/spack-semantics.md lists the differences.
+"""
+
+from dataclasses import dataclass
+
+from spack_cache_db.spack.query import LEGACY_COMPILERS, VariantConstraint
+from spack_cache_db.spack.targets import target_matches
+from spack_cache_db.spack.variants import Variant, split_compiler
+from spack_cache_db.spack.versions import VersionRanges
+
+__all__ = [
+    "CompilerConstraint",
+    "compiler_matches",
+    "target_matches",
+    "variant_matches",
+    "version_matches",
+]
+
+# Pages print seven characters of a patch's sha256 since Spack 0.18, all 64 before.
+_PATCH_PRINTED = 7
+_PATCH_FULL = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerConstraint:
+    """What `%gcc@13` asks of the compiler that a page shows."""
+
+    name: str
+    versions: VersionRanges | None = None
+
+
+def version_matches(ranges: VersionRanges | None, version: str) -> bool:
+    """Tell whether a version lies in the ranges, or any will do."""
+    return ranges is None or ranges.contains(version)
+
+
+def compiler_matches(constraint: CompilerConstraint, compiler: str) -> bool:
+    """Tell whether a compiler as a page prints it (`gcc@13.2.0`, `none`) is the one asked for.
+
+    Names of before Spack 1.0 and of now are the same: `clang` is `llvm`, `oneapi` is
+    `intel-oneapi-compilers`.
+    """
+    name, version = split_compiler(compiler)
+    asked = LEGACY_COMPILERS.get(constraint.name, constraint.name)
+    if LEGACY_COMPILERS.get(name, name) != asked:
+        return False
+    if constraint.versions is None:
+        return True
+    return version is not None and constraint.versions.contains(version)
+
+
+def _is_patch(asked: str, printed: str) -> bool:
+    if len(printed) == _PATCH_PRINTED and len(asked) > _PATCH_PRINTED:
+        return asked.startswith(printed)
+    return printed.startswith(asked)
+
+
+def _patches_match(constraint: VariantConstraint, variant: Variant) -> bool:
+    """Compare patches by the prefixes that pages print; exactly means by full checksums."""
+    asked, printed = constraint.values, variant.values
+    found = all(any(_is_patch(value, patch) for patch in printed) for value in asked)
+    if not constraint.exact:
+        return found
+    full = all(len(value) == _PATCH_FULL for value in asked)
+    return full and found and len(asked) == len(printed)
+
+
+def variant_matches(constraint: VariantConstraint, variant: Variant) -> bool:
+    """Tell whether one variant of a spec is as asked.
+
+    Args:
+        constraint: `+x`, `k=a,b` (at least a and b), `k:=a,b` (those and no others), `k=*`.
+        variant: a variant of a concrete spec; names that differ never match.
+
+    Returns:
+        What Spack 1.1 answers for the variant alone.
+    """
+    if constraint.name != variant.name:
+        return False
+    if not constraint.values:
+        return True
+    if (constraint.kind == "bool") != (variant.kind == "bool"):
+        return False
+    if constraint.name == "patches":
+        return _patches_match(constraint, variant)
+    if constraint.exact:
+        return set(constraint.values) == set(variant.values)
+    return set(constraint.values) <= set(variant.values)

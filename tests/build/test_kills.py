@@ -1,0 +1,149 @@
+"""build.steps: killed at any moment, it leaves a whole file and no process."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builds import built, digest, digest_of
+from tests.pagetexts import SAMPLES
+
+
+def children(pid: int) -> set[int]:
+    """Return the processes that a process started."""
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    return {int(each) for each in found.stdout.split()}
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process lives and is no zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def whole(path: Path) -> bool:
+    """Whether SQLite finds nothing wrong with a file."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    checked = connection.execute("PRAGMA integrity_check").fetchall()
+    broken = connection.execute("PRAGMA foreign_key_check").fetchall()
+    connection.close()
+    return checked == [("ok",)] and not broken
+
+
+@pytest.fixture
+def build_process(folder: Path) -> Iterator[list[str]]:
+    """The command of a real build of a folder, with two worker processes."""
+    program = (
+        "import sys; from spack_cache_db.sources import units; units.ENTRIES_PER_UNIT = 4; "
+        "from spack_cache_db.cli import main; main()"
+    )
+    yield [sys.executable, "-c", program, "build", str(folder), "--jobs", "2"]
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_moment_leaves_a_whole_file(
+    build_process: list[str], folder: Path, tmp_path: Path
+) -> None:
+    """SIGKILL 20 times, spread over a build: the old file or the new one, and no litter at last."""
+    output = tmp_path / "out" / "x.db"
+    old = digest_of(built(output, SAMPLES))
+    new = digest_of(built(tmp_path / "new.db", folder))
+    command = [*build_process, "-o", str(output)]
+    start = time.monotonic()
+    subprocess.run(
+        [*build_process, "-o", str(tmp_path / "once.db")], check=True, stdout=subprocess.DEVNULL
+    )
+    length = time.monotonic() - start
+    chance = random.Random()
+    killed, met = 0, set()
+    while killed < 20:
+        built(output, SAMPLES)
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
+            # From half way on most of the time: Python's own start takes long.
+            time.sleep(length * chance.uniform(0.4 if killed % 3 else 0.0, 1.05))
+            if running.poll() is None:
+                killed += 1
+            else:
+                length *= 0.9
+            running.send_signal(signal.SIGKILL)
+        found = digest(output)
+        assert found in (old, new)
+        assert whole(output)
+        met.add(found)
+    assert old in met
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert digest(output) == new
+    assert {each.name for each in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "spack_cache_db.build.database.create",
+        "spack_cache_db.build.database.insert",
+        "spack_cache_db.build.database.index_text",
+        "spack_cache_db.build.database.finish",
+        "spack_cache_db.build.inspect_file.prepare",
+        "spack_cache_db.build.inspect_file.publish",
+    ],
+)
+def test_a_kill_at_each_stage_leaves_a_whole_file(
+    moment: str, folder: Path, tmp_path: Path
+) -> None:
+    """SIGKILL just after each step of writing."""
+    output = tmp_path / "out" / "x.db"
+    old = digest_of(built(output, SAMPLES))
+    new = digest_of(built(tmp_path / "new.db", folder))
+    module, _, function = moment.rpartition(".")
+    program = (
+        "import os, signal\n"
+        "from importlib import import_module\n"
+        f"module = import_module('{module}')\n"
+        f"step = module.{function}\n"
+        "def killed(*a, **k):\n"
+        "    step(*a, **k); os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"module.{function} = killed\n"
+        "from spack_cache_db.cli import main; main()\n"
+    )
+    command = [sys.executable, "-c", program, "build", str(folder), "-o", str(output)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert digest(output) == (new if function == "publish" else old)
+    assert whole(output)
+    assert built(output, folder) == (tmp_path / "new.db").read_bytes()
+    assert {each.name for each in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
+
+
+@pytest.mark.slow
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    """When the build is killed, no worker waits for ever."""
+    program = (
+        "import time\n"
+        "from spack_cache_db.build import workers\n"
+        "def nap(unit, max_page_size): time.sleep(600)\n"
+        "workers.read_unit = nap\n"
+        "print('ready', flush=True)\n"
+        "list(workers.read_units([('a',), ('b',)], 2, 1))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        deadline = time.monotonic() + 30
+        while len(workers := children(running.pid)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGKILL)
+    assert len(workers) >= 2
+    while any(map(is_running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, workers))

@@ -1,0 +1,229 @@
+"""build.search_words: what a person types finds exactly the rows that it names."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.build.search_words import configuration_tokens, package_tokens
+from spack_cache_db.build.steps import build
+from spack_cache_db.records import Configuration
+from tests.pagetexts import page, spec, write
+
+MADE: dict[str, tuple[str, dict[str, Any]]] = {
+    "hdf5-cuda": (
+        "hdf5",
+        {"versions": ["1.14.3"], "variants": ["+cuda", "build_type=Release"]},
+    ),
+    "hdf5-plain": (
+        "hdf5",
+        {
+            "versions": ["1.14.30"],
+            "variants": ["~cuda", "build_system=cmake", "libs=shared,static"],
+            "compiler": "gcc@12.4.0",
+        },
+    ),
+    "hdf5-old": ("hdf5", {"versions": ["1.12.2"], "compiler": "none", "target": "x86_64"}),
+    "numpy": (
+        "py-numpy",
+        {"versions": ["2.1.0"], "compiler": "gcc@12.4.0", "os": "rhel8", "variants": ["+blas"]},
+    ),
+    "torch": (
+        "py-torch",
+        {"versions": ["2.5"], "compiler": "clang@18.1.8", "target": "neoverse_v2"},
+    ),
+    "vision": (
+        "py-torchvision",
+        {"variants": ["build_system=python_pip"], "platform": "darwin", "os": "sequoia"},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """A database of six hand-made configurations."""
+    folder = tmp_path_factory.mktemp("search")
+    packages: dict[str, list[str]] = {}
+    for key, (package, _) in MADE.items():
+        packages.setdefault(package, []).append(key)
+    numbers = {key: number for number, key in enumerate(MADE, start=1)}
+    pages = {
+        package: page(package, specs=[spec(numbers[key], **MADE[key][1]) for key in keys])
+        for package, keys in packages.items()
+    }
+    build([str(write(folder / "pages", **pages))], folder / "x.db")
+    connection = sqlite3.connect(folder / "x.db")
+    yield connection
+    connection.close()
+
+
+def quoted(text: str) -> str:
+    """Quote a search the way Datasette does: each word in double quotes."""
+    return " ".join('"{}"'.format(word.replace('"', '""')) for word in text.split())
+
+
+def found(connection: sqlite3.Connection, search: str) -> set[str]:
+    """Return the hand-made configurations that a search finds."""
+    rows = connection.execute(
+        "SELECT specs.hash FROM configurations_fts "
+        "JOIN specs ON specs.configuration = configurations_fts.rowid "
+        "WHERE configurations_fts MATCH ?",
+        [quoted(search)],
+    )
+    keys = {spec(number)["hash"]: key for number, key in enumerate(MADE, start=1)}
+    return {keys[spec_hash] for (spec_hash,) in rows}
+
+
+@pytest.mark.parametrize(
+    ("search", "expected"),
+    [
+        ("hdf5", {"hdf5-cuda", "hdf5-plain", "hdf5-old"}),
+        ("hdf5@1.14", {"hdf5-cuda", "hdf5-plain"}),
+        ("hdf5@1.14.3", {"hdf5-cuda"}),
+        ("hdf5@1", {"hdf5-cuda", "hdf5-plain", "hdf5-old"}),
+        ("hdf5@1.1", set()),
+        ("@1.14", {"hdf5-cuda", "hdf5-plain"}),
+        ("1.14.3", {"hdf5-cuda"}),
+        ("py-numpy", {"numpy"}),
+        ("numpy", {"numpy"}),
+        ("py", {"numpy", "torch", "vision"}),
+        ("py-torch", {"torch"}),
+        ("torch", {"torch"}),
+        ("+cuda", {"hdf5-cuda"}),
+        ("~cuda", {"hdf5-plain", "hdf5-old", "torch"}),
+        ("cuda", {"hdf5-cuda"}),
+        ("build_type=Release", {"hdf5-cuda"}),
+        ("Release", {"hdf5-cuda"}),
+        ("build_system=cmake", {"hdf5-plain", "hdf5-old", "torch"}),
+        ("build_system=python_pip", {"vision"}),
+        ("libs=shared", {"hdf5-plain"}),
+        ("libs=static", {"hdf5-plain"}),
+        ("libs=shared,static", {"hdf5-plain"}),
+        ("static", {"hdf5-plain"}),
+        ("gcc@12.4.0", {"hdf5-plain", "numpy"}),
+        ("%gcc@12.4.0", {"hdf5-plain", "numpy"}),
+        ("gcc@12", {"hdf5-plain", "numpy"}),
+        ("gcc@13", {"hdf5-cuda", "vision"}),
+        ("gcc@1", set()),
+        ("gcc", {"hdf5-cuda", "hdf5-plain", "numpy", "vision"}),
+        ("%gcc", {"hdf5-cuda", "hdf5-plain", "numpy", "vision"}),
+        ("clang", {"torch"}),
+        ("none", {"hdf5-old"}),
+        ("x86_64_v3", {"hdf5-cuda", "hdf5-plain", "numpy", "vision"}),
+        ("target=x86_64_v3", {"hdf5-cuda", "hdf5-plain", "numpy", "vision"}),
+        ("x86_64", {"hdf5-cuda", "hdf5-plain", "hdf5-old", "numpy", "vision"}),
+        ("target=x86_64", {"hdf5-old"}),
+        ("aarch64", {"torch"}),
+        ("neoverse_v2", {"torch"}),
+        ("rhel8", {"numpy"}),
+        ("os=rhel8", {"numpy"}),
+        ("ubuntu24.04", {"hdf5-cuda", "hdf5-plain", "hdf5-old", "torch"}),
+        ("platform=darwin", {"vision"}),
+        ("hdf5 +cuda", {"hdf5-cuda"}),
+        ("hdf5 ~cuda gcc@12.4.0", {"hdf5-plain"}),
+        ("py-torch +cuda", set()),
+        ("HDF5@1.14.3", {"hdf5-cuda"}),
+    ],
+)
+def test_a_search_finds_exactly_what_it_names(
+    search: str, expected: set[str], made: sqlite3.Connection
+) -> None:
+    """Words are Spack's own; each one is found whole, and all of them have to be."""
+    assert found(made, search) == expected
+
+
+@pytest.mark.parametrize(
+    ("search", "expected"),
+    [
+        ("torch", {"py-torch", "py-torchvision"}),
+        ("vision", {"py-torchvision"}),
+        ("py", {"py-numpy", "py-torch", "py-torchvision"}),
+        ("num", {"py-numpy"}),
+        ("5", {"hdf5"}),
+        ("y-n", {"py-numpy"}),
+        ("hdf5", {"hdf5"}),
+        ("hdf55", set()),
+    ],
+)
+def test_a_package_is_found_by_any_part(
+    search: str, expected: set[str], made: sqlite3.Connection
+) -> None:
+    """The front of a name, its end, or what lies between."""
+    rows = made.execute(
+        "SELECT name FROM packages_fts JOIN packages ON packages.id = packages_fts.rowid "
+        "WHERE packages_fts MATCH ?",
+        [quoted(search)],
+    )
+    assert {name for (name,) in rows} == expected
+
+
+@pytest.mark.parametrize(
+    "search", ['"', "a:b", "AND", "NOT +cuda", "hdf5*", "(", "^hdf5", "-", "''"]
+)
+def test_no_search_is_an_error(search: str, made: sqlite3.Connection) -> None:
+    """The operators of the search language are only text in what Datasette quotes."""
+    assert found(made, search) <= set(MADE)
+
+
+@given(
+    name=st.from_regex(r"[a-z0-9][a-z0-9-]{0,14}", fullmatch=True),
+    start=st.integers(0, 14),
+    end=st.integers(1, 15),
+)
+def test_every_part_of_a_name_is_a_token(name: str, start: int, end: int) -> None:
+    """Any slice of a name is among its tokens, and nothing else is."""
+    tokens = package_tokens(name).split()
+    assert all(token in name for token in tokens)
+    assert name[start:end] in [*tokens, ""]
+
+
+@given(
+    flags=st.dictionaries(st.sampled_from(["cuda", "mpi", "pic"]), st.booleans(), min_size=1),
+    version=st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,2}){0,3}", fullmatch=True),
+)
+def test_a_flag_is_never_indexed_as_its_opposite(flags: dict[str, bool], version: str) -> None:
+    """`+cuda` gives `+cuda` and `cuda`; `~cuda` gives only itself."""
+    variants = tuple(sorted(f"{'+' if on else '~'}{name}" for name, on in flags.items()))
+    words = configuration_tokens(
+        Configuration("zlib", version, "none", "os", "linux", "zen3", variants)
+    ).split()
+    assert len(words) == len(set(words))
+    for name, on in flags.items():
+        assert {f"+{name}", f"~{name}", name} & set(words) == (
+            {f"+{name}", name} if on else {f"~{name}"}
+        )
+    assert {f"zlib@{version}", f"@{version}", version} <= set(words)
+
+
+def test_every_configuration_and_package_of_the_samples_is_indexed(
+    samples: sqlite3.Connection,
+) -> None:
+    """Each is found under its own name, compiler, target and variants."""
+    rows = samples.execute(
+        "SELECT configurations.id, packages.name, compilers.name, targets.name, variant_sets.text "
+        "FROM configurations JOIN packages ON packages.id = package "
+        "JOIN compilers ON compilers.id = configurations.compiler "
+        "JOIN targets ON targets.id = target "
+        "JOIN variant_sets ON variant_sets.id = variants"
+    ).fetchall()
+    for number, *texts in rows:
+        matches = samples.execute(
+            "SELECT rowid FROM configurations_fts WHERE configurations_fts MATCH ?",
+            [quoted(" ".join(texts))],
+        )
+        assert (number,) in matches.fetchall()
+
+
+def test_the_index_is_whole(samples_file: Path) -> None:
+    """FTS5's own check finds nothing wrong."""
+    connection = sqlite3.connect(samples_file)
+    for table in ("configurations_fts", "packages_fts"):
+        connection.execute(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")
+    connection.rollback()
+    connection.close()

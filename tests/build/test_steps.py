@@ -1,0 +1,212 @@
+"""build.steps: the same pages give the same bytes, and a kill never leaves half a file."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from spack_cache_db.build import rows
+from spack_cache_db.build.steps import build, check
+from spack_cache_db.errors import InputError, OutputError
+from spack_cache_db.sources import units
+from tests.builds import built, digest, digest_of, many_pages
+from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec, spec_hash, write
+
+
+def test_two_builds_are_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    """Nothing of the time or the place of a build goes into the file."""
+    assert built(tmp_path / "one.db", folder) == built(tmp_path / "two" / "other.db", folder)
+
+
+def test_file_times_do_not_matter(folder: Path, tmp_path: Path) -> None:
+    """The same pages, touched, are the same bytes."""
+    first = built(tmp_path / "x.db", folder)
+    for number, path in enumerate(folder.rglob("*.md")):
+        os.utime(path, (number, number))
+    assert built(tmp_path / "x.db", folder) == first
+
+
+def test_the_order_of_paths_does_not_matter(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders in any order, divided in any way, give the same bytes."""
+    releases = sorted(folder.iterdir())
+    first = built(tmp_path / "x.db", *releases)
+    chance = random.Random(1)
+    for files_per_unit in (1, 3, 5):
+        monkeypatch.setattr(units, "ENTRIES_PER_UNIT", files_per_unit)
+        chance.shuffle(releases)
+        assert built(tmp_path / "x.db", *releases) == first
+
+
+def test_the_order_on_disk_does_not_matter(folder: Path, tmp_path: Path) -> None:
+    """A folder that was filled in another order gives the same bytes."""
+    names = list(many_pages().items())
+    random.Random(2).shuffle(names)
+    for name, data in names:
+        write(tmp_path / "again" / name, specs=data)
+    assert built(tmp_path / "x.db", tmp_path / "again") == built(tmp_path / "y.db", folder)
+
+
+def test_files_give_what_their_folder_gives(tmp_path: Path) -> None:
+    """A list of files with the same names below what was named gives the same bytes."""
+    flat = write(
+        tmp_path / "flat", **{name.replace("/", "."): x for name, x in many_pages().items()}
+    )
+    files = sorted(flat.iterdir(), reverse=True)
+    assert built(tmp_path / "x.db", *files) == built(tmp_path / "y.db", flat)
+
+
+def packed(suffix: str, folder: Path) -> bytes:
+    """Return an archive of a folder's files, in no particular order."""
+    stream = io.BytesIO()
+    files = [*folder.rglob("*.md")]
+    random.Random(3).shuffle(files)
+    if suffix == ".zip":
+        with zipfile.ZipFile(stream, "w") as archive:
+            for each in files:
+                archive.write(each, each.relative_to(folder))
+        return stream.getvalue()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        for each in files:
+            tar.add(each, each.relative_to(folder).as_posix())
+    if suffix == ".tar.gz":
+        return gzip.compress(stream.getvalue())
+    return zstandard.compress(stream.getvalue()) if suffix == ".tar.zst" else stream.getvalue()
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.zst", ".zip"])
+def test_archives_give_what_their_folder_gives(suffix: str, folder: Path, tmp_path: Path) -> None:
+    """An archive whose members have the same names gives the same bytes."""
+    path = tmp_path / f"pages{suffix}"
+    path.write_bytes(packed(suffix, folder))
+    assert built(tmp_path / "x.db", path) == built(tmp_path / "y.db", folder)
+
+
+@pytest.mark.slow
+def test_the_number_of_jobs_does_not_matter(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One, two or four processes give the same bytes."""
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 5)
+    first = built(tmp_path / "x.db", folder)
+    for jobs in (2, 4):
+        assert built(tmp_path / "x.db", folder, jobs=jobs) == first
+
+
+@pytest.mark.slow
+def test_the_seed_of_hashes_does_not_matter(folder: Path, tmp_path: Path) -> None:
+    """Sets come in another order in each process; the bytes are the same."""
+    digests = set()
+    for seed in ("0", "1", "2"):
+        command = [sys.executable, "-m", "spack_cache_db", "build", str(folder), "-o", "x.db"]
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path.cwd())}
+        subprocess.run(command, check=True, cwd=tmp_path, env=environment, capture_output=True)
+        digests.add(digest(tmp_path / "x.db"))
+    assert digests == {digest_of(built(tmp_path / "y.db", folder))}
+
+
+def test_another_page_gives_other_bytes(folder: Path, tmp_path: Path) -> None:
+    """The comparison of bytes can fail."""
+    first = built(tmp_path / "x.db", folder)
+    write(folder / "new", specs=page("new-one"))
+    assert built(tmp_path / "x.db", folder) != first
+
+
+def test_the_report_counts_what_the_file_holds(folder: Path, tmp_path: Path) -> None:
+    """Every number of the report is that of a table."""
+    output = tmp_path / "x.db"
+    report = build([str(folder)], output)
+    connection = sqlite3.connect(output)
+    for table in ("pages", "listings", "specs", "configurations", "packages", "releases"):
+        counted = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        assert getattr(report, table) == counted, table
+    problems = connection.execute("SELECT count(*) FROM problems").fetchone()[0]
+    connection.close()
+    assert report.problems == problems
+    assert report.bytes_read == sum(path.stat().st_size for path in folder.rglob("*.md"))
+    assert (report.file_size, report.sha256) == (output.stat().st_size, digest(output))
+
+
+def test_progress_is_told_unit_by_unit(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last call says that all is read."""
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 10)
+    calls: list[tuple[int, int]] = []
+    build([str(folder)], tmp_path / "x.db", progress=lambda *call: calls.append(call))
+    assert calls == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_check_finds_problems_and_faults(tmp_path: Path) -> None:
+    """Both at once, without writing anything."""
+    write(tmp_path, a=page(meta={"num_specs": 3}), b=b"nothing")
+    faults, problems = check([str(tmp_path)])
+    assert [str(each).replace(f"{tmp_path}/", "") for each in faults] == [
+        "b.md:1: no front matter, expected --- on the first line"
+    ]
+    assert [each.message for each in problems] == ["meta declares num_specs 3, the page lists 1"]
+    assert {each.name for each in tmp_path.iterdir()} == {"a.md", "b.md"}
+
+
+def test_a_refused_build_raises_and_leaves_nothing(tmp_path: Path) -> None:
+    """No file, no temporary file."""
+    folder = write(tmp_path / "pages", a=b"nothing")
+    with pytest.raises(InputError):
+        build([str(folder)], tmp_path / "x.db")
+    assert [each.name for each in tmp_path.iterdir()] == ["pages"]
+
+
+def test_a_damaged_result_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken foreign key keeps the old file in its place."""
+    monkeypatch.setattr(rows, "_page_rows", lambda *_: [(1, 99, 99, "x", "x", "A", 1)])
+    output = tmp_path / "x.db"
+    output.write_bytes(b"old")
+    with pytest.raises(OutputError, match="damaged, nothing was replaced"):
+        build([str(SAMPLES)], output)
+    assert output.read_bytes() == b"old"
+    assert [*tmp_path.iterdir()] == [output]
+
+
+def test_samples_of_every_era_build_together(tmp_path: Path) -> None:
+    """Eras A, B and C meet in one file, without a problem."""
+    report = build([str(SAMPLES), str(MORE_SAMPLES)], tmp_path / "x.db")
+    assert (report.pages, report.problems) == (8, 0)
+
+
+def test_check_tells_of_a_hash_with_two_configurations(tmp_path: Path) -> None:
+    """What `build` records in problems, `check` tells beforehand."""
+    folder = write(
+        tmp_path / "pages",
+        first=page("zlib", "develop", specs=[spec(1)]),
+        second=page("zlib", "v0.23", specs=[spec(1, target="zen3")]),
+    )
+
+    faults, problems = check([str(folder)])
+
+    assert faults == ()
+    assert [problem.message for problem in problems] == [
+        f"the spec {spec_hash(1)} has another configuration here than in a foremost release"
+    ]
+
+
+def test_folders_without_any_file_are_told_when_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An input of many empty folders makes no empty database."""
+    monkeypatch.setattr(units, "ENOUGH_FOLDERS", 1)
+    (tmp_path / "in" / "deeper").mkdir(parents=True)
+    with pytest.raises(InputError, match="in: holds no file, expected pages"):
+        build([str(tmp_path / "in")], tmp_path / "x.db")
+    assert not (tmp_path / "x.db").exists()

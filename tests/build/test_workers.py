@@ -1,0 +1,59 @@
+"""build.workers: the same columns in the same order, however many processes there are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.build import workers
+from spack_cache_db.build.workers import read_unit, read_units
+from spack_cache_db.errors import BuilderError
+from spack_cache_db.sources import units
+from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE
+from spack_cache_db.sources.units import File, plan
+from tests.pagetexts import SAMPLES, page, write
+
+
+def test_a_unit_knows_how_much_was_read(tmp_path: Path) -> None:
+    """Bytes of pages, good or bad; what was refused unread does not count."""
+    write(tmp_path, a=page(), b=b"bad", c=b"x" * 5000)
+    (unit,) = plan([str(tmp_path)])
+    columns = read_unit(unit, 2000)
+    assert columns.bytes_read == len(page()) + 3
+    assert [entry.path for entry in columns.pages] == ["a.md"]
+    assert len(columns.faults) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [2, 4])
+def test_processes_give_what_one_gives(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the units."""
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 1)
+    planned = plan([str(SAMPLES)])
+    assert len(planned) == 5
+    alone = list(read_units(planned, 1, DEFAULT_MAX_PAGE_SIZE))
+    together = list(read_units(planned, jobs, DEFAULT_MAX_PAGE_SIZE))
+    assert together == alone
+    assert sum(columns.bytes_read for columns in alone) == sum(
+        path.stat().st_size for path in SAMPLES.iterdir()
+    )
+
+
+def die(unit: object, max_page_size: int) -> None:
+    """End this process as the kernel does when memory is short."""
+    os._exit(9)
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No traceback, no hanging, and what to do."""
+    monkeypatch.setattr(workers, "read_unit", die)
+    with pytest.raises(BuilderError, match=r"a worker process died .* fewer --jobs"):
+        list(read_units([(File("a", "a"),), (File("b", "b"),)], 2, 1))
+
+
+def test_no_units_are_no_work() -> None:
+    """Nothing is started for nothing."""
+    assert list(read_units([], 4, 1)) == []

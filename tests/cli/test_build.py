@@ -1,0 +1,279 @@
+"""cli: faulty input is told line by line, nothing is overwritten, no traceback is shown."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.commands import closing, process, refusal, run, untouched
+from tests.pagetexts import SAMPLES, meta_of, page, page_of, spec, write
+from tests.paths import ROOT
+
+BAD_PAGES = ROOT / "tests" / "bad_pages"
+KEYS = "categories, layout, meta, spec_details, title"
+SPEC = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"
+NAMES = "at most 100 printable characters with no blank at either end"
+
+FAULTS = {
+    "broken_json_in_meta.md": (
+        "5: broken JSON in meta at column 50: Expecting value, expected JSON"
+    ),
+    "broken_json_in_spec_details.md": (
+        "6: broken JSON in spec_details at column 141: Expecting ',' delimiter, expected JSON"
+    ),
+    "broken_yaml.md": ("4: broken YAML: did not find expected ',' or ']', expected `key: value`"),
+    "empty.md": " the file is empty, expected a page that starts with ---",
+    "era_d.md": (
+        "5: 2022 page: its meta has no stacks and no num_specs, its specs lie in spec-N.json "
+        "files; expected a page of 2023 or later"
+    ),
+    "era_d_spec.json": "1: 2022 spec file: it holds one spec's graph, expected a page",
+    "era_e.md": (
+        "1: 2021 page: it lists spec files, no spec details; expected a page of 2023 or later, "
+        "with meta and spec_details"
+    ),
+    "hash_not_base32.md": (
+        "6: spec_details[0].hash is '0aaaaaaaaaaaaaaaaaaaaaaaaaaaaaab', "
+        "expected 32 characters of a-z and 2-7"
+    ),
+    "hash_too_short.md": (
+        "6: spec_details[0].hash is 'aaaaaaab', expected 32 characters of a-z and 2-7"
+    ),
+    "hash_twice.md": f"6: spec_details lists the hash {SPEC} 2 times, expected once",
+    "key_twice.md": "4: the key layout stands twice, first on line 3",
+    "key_twice_apart_from_colon.md": "6: spec_details[0].os stands 2 times, expected once",
+    "key_twice_in_spec.md": "6: spec_details[0].os stands 2 times, expected once",
+    "missing_key.md": f"1: the key layout is missing, expected {KEYS}",
+    "missing_key_in_meta.md": "5: meta.num_specs is missing, expected a whole number",
+    "missing_key_in_spec.md": "6: spec_details[0].os is missing, expected text",
+    "no_compiler_name.md": (
+        f"6: the spec {SPEC} '@13' is not a compiler: expected name@version or a name"
+    ),
+    "no_front_matter.md": "1: no front matter, expected --- on the first line",
+    "no_release.md": "4: no release in categories, expected [package, RELEASE]",
+    "not_utf8.md": "2: not UTF-8: byte 0xff, expected UTF-8 text",
+    "nul_byte.md": "2: a NUL byte, expected UTF-8 text",
+    "nul_in_json.md": "6: spec_details[0].variants holds a NUL character, expected text",
+    "other_layout.md": "3: layout is 'post', expected cache",
+    "stack_twice.md": f"6: the spec {SPEC} lists the stack 'root' twice, expected once",
+    "stack_twice_in_meta.md": (
+        "5: meta.num_specs_by_stack names something twice, expected each stack once"
+    ),
+    "text_after.md": "8: text after the front matter, expected none: it would be lost",
+    "title_has_a_line_break.md": f"2: title is 'py-torch\\n', expected a package name: {NAMES}",
+    "two_versions.md": f"6: the spec {SPEC} has 2 versions, expected one",
+    "unclosed_front_matter.md": "1: the front matter is not closed, expected a second line ---",
+    "unknown_key.md": f"3: unknown key permalink, expected only {KEYS}",
+    "unknown_key_in_spec.md": (
+        "6: unknown key spec_details[0].parents, expected only hash, compiler, versions, os, "
+        "platform, target, variants, stacks, size, tarball"
+    ),
+    "variant_twice.md": f"6: the spec {SPEC} lists the variant 'libs=a' twice, expected once",
+    "wrong_type_in_meta.md": "5: meta.num_specs has a wrong type, expected a whole number",
+    "wrong_type_in_spec.md": (
+        "6: spec_details[0].variants has a wrong type, expected a list of texts"
+    ),
+}
+
+
+def test_every_bad_page_has_its_message() -> None:
+    """No file in `bad_pages` goes untested."""
+    assert {path.name for path in BAD_PAGES.iterdir()} == set(FAULTS)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_faulty_page_is_told_in_one_line(name: str, output: Path) -> None:
+    """`path:line: what is wrong, what was expected`; exit status 1; the old file stays."""
+    path = BAD_PAGES / name
+    assert refusal(output, path) == [f"{path}:{FAULTS[name]}"]
+
+
+def test_all_faulty_pages_are_told_in_order(output: Path) -> None:
+    """Every fault of every page, sorted by path."""
+    assert refusal(output, BAD_PAGES) == [
+        f"{BAD_PAGES / name}:{FAULTS[name]}" for name in sorted(FAULTS)
+    ]
+
+
+def test_check_tells_the_same_faults() -> None:
+    """`check` says what `build` would refuse, and writes nothing."""
+    result = run("check", BAD_PAGES)
+    assert result.exit_code == 1, result.output
+    assert result.stderr.splitlines() == [
+        f"{BAD_PAGES / name}:{FAULTS[name]}" for name in sorted(FAULTS)
+    ]
+
+
+@pytest.mark.slow
+def test_a_real_process_tells_all_faults_without_a_traceback(output: Path) -> None:
+    """The same through `python -m spack_cache_db`, with two workers."""
+    done = process("build", BAD_PAGES, "-o", output, "--jobs", 2)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        *(f"{BAD_PAGES / name}:{FAULTS[name]}" for name in sorted(FAULTS)),
+        closing(len(FAULTS)),
+    ]
+    assert untouched(output)
+
+
+@pytest.mark.parametrize(
+    ("meta", "details", "expected"),
+    [
+        (None, "[" * 100_000 + "]" * 100_000, "6: broken JSON in spec_details"),
+        ('{"a":' * 100_000 + "1" + "}" * 100_000, "[]", "5: broken JSON in meta"),
+    ],
+)
+def test_deep_json_is_refused(
+    meta: str | None, details: str, expected: str, tmp_path: Path, output: Path
+) -> None:
+    """JSON that is nested 100,000 deep neither ends the process nor fills its stack."""
+    data = page_of("zlib", "develop", meta or json.dumps(meta_of([spec()])), details)
+    path = write(tmp_path, deep=data) / "deep.md"
+    assert refusal(output, path) == [
+        f"{path}:{expected}: nested too deeply, expected lists of objects"
+    ]
+
+
+@pytest.mark.parametrize("opening", [b"[", b"- ", b"? ", b"{a: "])
+def test_deep_yaml_is_refused(opening: bytes, tmp_path: Path, output: Path) -> None:
+    """So with YAML, whose fast loader would end the process."""
+    data = page().replace(b'"zlib"', b"\n " + opening * 100_000)
+    path = write(tmp_path, deep=data) / "deep.md"
+    (line,) = refusal(output, path)
+    assert line.startswith(f"{path}:2: broken YAML: "), line
+
+
+def test_a_page_above_the_limit_is_refused_unread(tmp_path: Path, output: Path) -> None:
+    """A file of 300 MB is refused by its size; an option raises the limit."""
+    path = tmp_path / "huge.md"
+    with path.open("wb") as stream:
+        stream.truncate(300 * 2**20)
+    assert refusal(output, path) == [
+        f"{path}: the page has 314,572,800 bytes, expected at most 67,108,864 (--max-page-size)"
+    ]
+
+
+@pytest.mark.slow
+def test_an_option_raises_the_limit(tmp_path: Path, output: Path) -> None:
+    """With the limit raised the same file is read, and refused for what it says."""
+    path = tmp_path / "huge.md"
+    with path.open("wb") as stream:
+        stream.truncate(300 * 2**20)
+    assert refusal(output, path, "--max-page-size", "301M") == [
+        f"{path}:1: a NUL byte, expected UTF-8 text"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("size", "accepted"), [("4000", True), ("4K", True), ("200", False), ("1G", True)]
+)
+def test_the_limit_is_given_in_bytes_or_with_a_unit(
+    size: str, accepted: bool, tmp_path: Path
+) -> None:
+    """K, M and G are powers of 1024."""
+    folder = write(tmp_path / "pages", a=page())
+    result = run("build", folder, "-o", tmp_path / "x.db", "--max-page-size", size)
+    assert (result.exit_code == 0) is accepted, result.output
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "K", "ten", "1T", ""])
+def test_a_limit_that_is_no_size_is_a_usage_error(size: str, tmp_path: Path) -> None:
+    """Exit status 2 and a message that says what a size looks like."""
+    result = run("build", SAMPLES, "-o", tmp_path / "x.db", "--max-page-size", size)
+    assert result.exit_code == 2
+    assert "is no size, expected bytes such as 500000, 64M or 1G" in result.output
+
+
+def test_the_same_page_twice_is_one_page(tmp_path: Path) -> None:
+    """Equal bytes in two places are one page."""
+    folder = write(tmp_path / "pages", a=page(), b=page())
+    output = tmp_path / "x.db"
+    result = run("build", folder, "-o", output)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"{output}: 1 page, 1 listing, 1 spec, 1 configuration, ")
+
+
+def test_two_pages_that_differ_are_refused(tmp_path: Path, output: Path) -> None:
+    """Another page of the same package in the same release: the message names both."""
+    folder = write(tmp_path / "pages", a=page(), b=page(specs=[spec(2)]))
+    assert refusal(output, folder) == [
+        f"{folder}/b.md: another page of zlib in develop than {folder}/a.md, "
+        "expected one page per package and release"
+    ]
+
+
+def test_one_hash_in_two_packages_is_refused(tmp_path: Path, output: Path) -> None:
+    """Within a release a hash belongs to one package: the message names both pages."""
+    folder = write(tmp_path / "pages", a=page("zlib"), b=page("zstd"))
+    assert refusal(output, folder) == [
+        f"{folder}/b.md: lists the spec {SPEC}, which {folder}/a.md lists in the same release; "
+        "expected one package"
+    ]
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path, output: Path) -> None:
+    """A folder without files is a mistake, not an empty cache."""
+    folder = write(tmp_path / "pages")
+    assert refusal(output, folder) == [f"{folder}: the folder holds no file, expected pages"]
+
+
+def test_a_missing_path_is_refused(tmp_path: Path, output: Path) -> None:
+    """A path that leads nowhere is told like any fault."""
+    path = tmp_path / "nowhere"
+    assert refusal(output, path) == [f"{path}: no such file or folder, expected pages"]
+
+
+def test_a_truncated_archive_is_refused(tmp_path: Path, output: Path) -> None:
+    """What could be read of it is not published."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        tar.add(SAMPLES, "pages")
+    path = tmp_path / "pages.tar"
+    path.write_bytes(stream.getvalue()[:60_000])
+    assert refusal(output, path) == [
+        f"{path}: the archive cannot be read to its end: unexpected end of data"
+    ]
+
+
+def test_a_path_with_a_line_break_is_told_on_one_line(tmp_path: Path, output: Path) -> None:
+    """One line per fault, whatever a file is called."""
+    path = tmp_path / "a\nb\x1b.md"
+    path.write_bytes(b"")
+    (line,) = refusal(output, path)
+    assert line.startswith(f"{tmp_path}/a\\nb\\x1b.md: the file is empty")
+
+
+def test_keep_going_builds_the_good_pages(tmp_path: Path) -> None:
+    """The faults are told, and recorded in `problems`; a refused page leaves no other trace."""
+    output = tmp_path / "x.db"
+    result = run("build", BAD_PAGES, SAMPLES, "-o", output, "--keep-going")
+    assert result.exit_code == 0, result.output
+    told = result.stderr.splitlines()
+    assert told == [f"{BAD_PAGES / name}:{FAULTS[name]}" for name in sorted(FAULTS)]
+    connection = sqlite3.connect(output)
+    rows = connection.execute("SELECT page, code, message, declared FROM problems").fetchall()
+    assert rows == [(None, "refused", line, None) for line in told]
+    assert connection.execute("SELECT count(*) FROM pages").fetchone() == (5,)
+    assert connection.execute("SELECT count(*) FROM specs").fetchone() == (413,)
+    connection.close()
+
+
+def test_keep_going_needs_a_good_page(output: Path) -> None:
+    """With faults only, nothing is built."""
+    assert len(refusal(output, BAD_PAGES, "--keep-going")) == len(FAULTS)
+
+
+def test_check_reports_for_machines() -> None:
+    """`--json` gives both lists."""
+    result = run("check", BAD_PAGES / "empty.md", SAMPLES, "--json")
+    assert result.exit_code == 1, result.output
+    assert json.loads(result.stdout) == {
+        "faults": [f"{BAD_PAGES}/empty.md:{FAULTS['empty.md']}"],
+        "problems": [],
+    }

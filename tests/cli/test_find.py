@@ -1,0 +1,282 @@
+"""The command find: what is printed where, and with which exit status."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import spack_cache_db.cli.find as find_command
+from spack_cache_db.cli import cli, here
+from spack_cache_db.cli.here import Machine, os_of_release, this_machine
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output goes into a pipe of no known width, wherever the tests run."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+def run(*arguments: object) -> Result:
+    """Run the command in this process."""
+    return CliRunner().invoke(cli, ["find", *map(str, arguments)])
+
+
+def test_a_table(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """People get totals, what all rows share, and a table whose columns are aligned."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    result = run("py-mpi4py@4 target=x86_64_v3", samples_file)
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == [
+        "3 configurations, 55 specs",
+        "all: py-mpi4py@4.0.1 linux x86_64_v3 build_system=python_pip",
+        "",
+        "version  compiler                         os           specs  releases  stacks",
+        "4.0.1    gcc@11.4.0                       ubuntu22.04  30     develop"
+        "   e4s e4s-rocm-external hep",
+        "4.0.1    gcc@13.2.0                       ubuntu24.04  15     develop"
+        "   ml-linux-x86_64-cpu ml-linux-x86_64-cuda",
+        "4.0.1    intel-oneapi-compilers@2025.1.0  ubuntu22.04  10     develop   e4s-oneapi",
+    ]
+
+
+def test_a_table_fits_the_terminal(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last columns are shortened where the terminal is narrow."""
+    monkeypatch.setenv("COLUMNS", "90")
+
+    result = run("py-mpi4py@4 target=x86_64_v3", samples_file)
+
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.stdout.splitlines())) <= 90
+    assert "…" in result.stdout
+
+
+def test_one_row_has_all_its_columns(samples_file: Path) -> None:
+    """A single configuration is shown whole, with nothing folded away."""
+    result = run("py-mpi4py@3", samples_file)
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[2].split() == [
+        *("package", "version", "compiler", "os", "platform", "target", "specs", "releases"),
+        *("variants", "stacks"),
+    ]
+
+
+def test_hashes(samples_file: Path) -> None:
+    """With --hashes there is one row per spec."""
+    result = run("py-mpi4py@3", samples_file, "--hashes")
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("1 configuration, 5 specs\n")
+    assert len(result.stdout.splitlines()) == 3 + 5
+
+
+def test_json(samples_file: Path) -> None:
+    """Machines get every field, and hashes where they are asked for."""
+    plain = json.loads(run("py-mpi4py@3", samples_file, "--json").stdout)
+    hashed = json.loads(run("py-mpi4py@3", samples_file, "--json", "--hashes").stdout)
+
+    assert len(plain) == 1
+    assert plain[0]["releases"] == ["develop"]
+    assert "hashes" not in plain[0]
+    assert len(hashed[0].pop("hashes")) == plain[0]["spec_count"]
+    assert hashed == plain
+
+
+@pytest.mark.parametrize(("options", "count"), [((), 7), (("--hashes",), 91)])
+def test_csv(samples_file: Path, options: tuple[str, ...], count: int) -> None:
+    """CSV has a header and one line per configuration or spec, and nothing else."""
+    result = run("py-mpi4py", samples_file, "--csv", *options)
+
+    table = list(csv.DictReader(io.StringIO(result.stdout)))
+
+    assert result.exit_code == 0, result.output
+    assert len(table) == count
+    assert ("hash" in table[0]) is bool(options)
+
+
+def test_narrowed(samples_file: Path) -> None:
+    """Release, stack and limit reach the search."""
+    options = ("--release", "develop", "--stack", "e4s", "--limit", 1)
+    found = json.loads(run("py-mpi4py", samples_file, "--json", *options).stdout)
+
+    assert [(each["compiler"], each["spec_count"]) for each in found] == [("gcc@11.4.0", 23)]
+
+
+def test_install(samples_file: Path) -> None:
+    """With --install the commands follow that install the first row."""
+    result = run("py-mpi4py@3", samples_file, "--install")
+
+    assert result.exit_code == 0, result.output
+    mirror, trust, install = result.stdout.splitlines()[-3:]
+    assert mirror == "spack mirror add develop https://binaries.spack.io/develop"
+    assert trust == "spack buildcache keys --install --trust"
+    assert install.startswith("spack install py-mpi4py/")
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "status", "said"),
+    [
+        ("py-mpi4pi", (), 1, "no package here is called 'py-mpi4pi'; close: py-mpi4py"),
+        ("zzzz", (), 1, "no package here is called 'zzzz'\n"),
+        ("py-mpi4py target=zen3", (), 1, "target=:zen3 is what runs on it"),
+        ("py-mpi4py@99:", (), 1, "nothing here satisfies this spec"),
+        ("py-mpi4py@@4", (), 2, "  py-mpi4py@@4\n           ^\n"),
+        ("", (), 2, "expected a package name"),
+        ("py-mpi4py ^openmpi", (), 2, "pages show no dependencies"),
+        ("mpi", (), 2, "virtual package"),
+        ("py-mpi4py", ("--release", "devlop"), 2, "no release is called 'devlop'; close: develop"),
+        ("py-mpi4py", ("--stack", "e4"), 2, "no stack is called 'e4'; close: e4s"),
+        ("py-mpi4py", ("--json", "--csv"), 2, "exclude each other"),
+        ("py-mpi4py", ("--limit", "0"), 2, "--limit"),
+    ],
+)
+def test_no_rows(
+    samples_file: Path, spec: str, options: tuple[str, ...], status: int, said: str
+) -> None:
+    """Without rows standard output is empty, and standard error says why."""
+    result = run(spec, samples_file, *options)
+
+    assert result.exit_code == status, result.output
+    assert said in result.stderr
+    assert result.stdout == ""
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize("content", [None, b"text", b"SQLite format 3\0" + b"\1" * 4096])
+def test_no_database(tmp_path: Path, content: bytes | None) -> None:
+    """A file that is no database is an error, status 2."""
+    file = tmp_path / "some.db"
+    if content is not None:
+        file.write_bytes(content)
+
+    result = run("hdf5", file)
+
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith(f"Error: {file}")
+
+
+def test_a_damaged_file(samples_file: Path, tmp_path: Path) -> None:
+    """A file that is damaged inside is an error, not a traceback."""
+    whole = samples_file.read_bytes()
+    file = tmp_path / "damaged.db"
+    file.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+
+    result = run("hdf5", file)
+
+    assert result.exit_code == 2, result.output
+    assert "damaged" in result.stderr
+
+
+def test_caveats_are_said(samples_file: Path) -> None:
+    """An answer by compiler comes with what pages do not show, apart from the rows."""
+    result = run("py-mpi4py %gcc@11", samples_file)
+
+    assert result.exit_code == 0, result.output
+    assert "Note: pages show one compiler per binary" in result.stderr
+
+
+def test_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --here only what the machine can run is left, and the machine is named."""
+    monkeypatch.setattr(
+        find_command, "this_machine", lambda: Machine("zen3", "ubuntu24.04", "linux")
+    )
+
+    result = run("py-mpi4py", samples_file, "--here", "--json")
+
+    assert [each["target"] for each in json.loads(result.stdout)] == ["x86_64_v3"]
+    assert "this machine is zen3, ubuntu24.04, linux" in result.stderr
+
+
+def test_here_says_what_it_cannot_know(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unknown operating system is said, and does not narrow the answer."""
+    machine = Machine("m2", None, "darwin", ("Spack's name of macOS 99 is not known",))
+    monkeypatch.setattr(find_command, "this_machine", lambda: machine)
+
+    result = run("py-mpi4py", samples_file, "--here", "--json")
+
+    assert [each["os"] for each in json.loads(result.stdout)] == ["sequoia"]
+    assert "macOS 99 is not known: any operating system is shown" in result.stderr
+
+
+def test_nothing_runs_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine for which nothing was built gives no rows, status 1."""
+    monkeypatch.setattr(
+        find_command, "this_machine", lambda: Machine("riscv64", "debian13", "linux")
+    )
+
+    result = run("py-mpi4py", samples_file, "--here")
+
+    assert result.exit_code == 1, result.output
+    assert "on this machine" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('ID=ubuntu\nVERSION_ID="24.04"\n', "ubuntu24.04"),
+        ('ID="rhel"\nVERSION_ID="8.10"\n', "rhel8"),
+        ('ID="centos"\nVERSION_ID="7"\n', "centos7"),
+        ('# a comment\nID=debian\nVERSION_ID="12"\n', "debian12"),
+        ('ID="rocky"\nVERSION_ID="9.4"\n', "rocky9"),
+        ('ID="almalinux"\nVERSION_ID="9.3"\n', "almalinux9"),
+        ('ID="amzn"\nVERSION_ID="2"\n', "amzn2"),
+        ('ID="amzn"\nVERSION_ID="2023"\n', "amzn2023"),
+        ('ID="sles"\nVERSION_ID="15.5"\n', "sles15"),
+        ('ID="ol"\nVERSION_ID="8.9"\n', "oracle8"),
+        ('ID="opensuse-leap"\nVERSION_ID="15.6"\n', "opensuse15"),
+        ('ID=opensuse-tumbleweed\nVERSION_ID="20250401"\n', None),
+        ("ID=arch\n", None),
+        ("VERSION_ID=12\n", None),
+        ("ID='broken\nVERSION_ID=12", None),
+        ("", None),
+    ],
+)
+def test_names_of_linux(text: str, name: str | None) -> None:
+    """An os-release file gives Spack's name, or none where it does not say enough."""
+    assert os_of_release(text) == name
+
+
+@pytest.mark.parametrize(
+    ("release", "name"), [("15.3.1", "sequoia"), ("14.0", "sonoma"), ("99.1", None), ("", None)]
+)
+def test_names_of_macos(monkeypatch: pytest.MonkeyPatch, release: str, name: str | None) -> None:
+    """A release of macOS has Spack's name, or none and a reason."""
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    monkeypatch.setattr("platform.mac_ver", lambda: (release, ("", "", ""), ""))
+
+    machine = this_machine()
+
+    assert (machine.os, machine.platform) == (name, "darwin")
+    assert bool(machine.unknown) is (name is None)
+
+
+def test_linux_without_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A Linux without an os-release file has no name, and the reason is given."""
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    monkeypatch.setattr(here, "OS_RELEASE", (tmp_path / "os-release",))
+
+    machine = this_machine()
+
+    assert (machine.os, machine.platform) == (None, "linux")
+    assert "cannot be read" in machine.unknown[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("spec", "status"), [("py-mpi4py", 0), ("nothing", 1), ("a@@", 2)])
+def test_a_real_process(samples_file: Path, spec: str, status: int) -> None:
+    """The statuses are those of the process, and nothing ends in a traceback."""
+    command = [sys.executable, "-m", "spack_cache_db", "find", spec, str(samples_file)]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr

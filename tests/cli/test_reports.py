@@ -1,0 +1,182 @@
+"""cli: reports for people and machines, and what happens when the disk says no."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.commands import OLD, process, run, untouched
+from tests.pagetexts import SAMPLES, page, write
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    """A file stands where the output's folder would have to be."""
+    (tmp_path / "file").write_bytes(OLD)
+    output = tmp_path / "file" / "x.db"
+    result = run("build", SAMPLES, "-o", output)
+    assert result.exit_code == 1, result.output
+    assert result.stderr == (
+        f"Error: {output}: cannot be written: {tmp_path}/file is no folder; free space or "
+        "choose another place with -o. The old file, if there was one, is untouched.\n"
+    )
+    assert (tmp_path / "file").read_bytes() == OLD
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc on this machine")
+def test_a_folder_that_is_not_writable_is_told() -> None:
+    """Not even root may create a file there."""
+    result = run("build", SAMPLES, "-o", "/proc/self/x.db")
+    assert result.exit_code == 1, result.output
+    assert result.stderr.startswith("Error: /proc/self/x.db: cannot be written: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [0, 4096, 100_000, 200_000])
+def test_a_full_disk_leaves_the_old_file(limit: int, tmp_path: Path, output: Path) -> None:
+    """A limit on the size of files stands in for the disk: one line, nothing left behind."""
+    done = subprocess.run(
+        [sys.executable, "-m", "spack_cache_db", "build", SAMPLES, "-o", output, "--jobs", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"Error: {output}: cannot be written: ")
+    assert line.endswith("The old file, if there was one, is untouched.")
+    assert untouched(output)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 200 kB; skipped where none may be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(folder)]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("mounting a file system needs root")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.slow
+def test_a_really_full_disk_leaves_the_old_file(small_disk: Path) -> None:
+    """The same on a file system that is too small."""
+    output = small_disk / "x.db"
+    output.write_bytes(OLD)
+    done = process("build", SAMPLES, "-o", output)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"Error: {output}: cannot be written: ")
+    assert untouched(output)
+
+
+def test_build_ends_with_a_line_of_totals(tmp_path: Path) -> None:
+    """What was built, how large it is, and how long it took."""
+    output = tmp_path / "x.db"
+    result = run("build", SAMPLES, "-o", output)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(
+        f"{output}: 5 pages, 425 listings, 413 specs, 24 configurations, 0 problems, "
+    )
+    assert result.stderr == ""
+
+
+def test_build_reports_for_machines(tmp_path: Path) -> None:
+    """`--json` prints one object."""
+    output = tmp_path / "x.db"
+    result = run("build", SAMPLES, "-o", output, "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert {key: report[key] for key in ("pages", "listings", "specs", "problems", "faults")} == {
+        "pages": 5,
+        "listings": 425,
+        "specs": 413,
+        "problems": 0,
+        "faults": [],
+    }
+    assert report["file_size"] == output.stat().st_size
+
+
+def test_check_of_good_pages_says_so() -> None:
+    """No fault, no problem, exit status 0."""
+    result = run("check", SAMPLES)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "0 faults, 0 problems\n"
+
+
+def test_check_tells_problems_without_failing(tmp_path: Path) -> None:
+    """What does not add up is told; it is kept, so it is no fault."""
+    folder = write(tmp_path, a=page(meta={"num_specs": 7}))
+    result = run("check", folder)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == [
+        f"{folder}/a.md: meta declares num_specs 7, the page lists 1",
+        "0 faults, 1 problem",
+    ]
+
+
+def test_info_tells_what_is_in_a_file(samples_file: Path) -> None:
+    """Counts and the schema version."""
+    result = run("info", samples_file, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert (found["pages"], found["specs"], found["pages_by_format"]) == (5, 413, {"A": 4, "B": 1})
+    assert found["size"] == samples_file.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "no such file; build one with: spack-cache-db build PATH -o {}"),
+        (b"", "is no spack-cache-db database; expected a file made by build"),
+        (b"not a database" * 100, "is no spack-cache-db database; expected a file made by build"),
+    ],
+)
+def test_info_refuses_other_files(content: bytes | None, said: str, tmp_path: Path) -> None:
+    """One line that says what to do."""
+    path = tmp_path / "x.db"
+    if content is not None:
+        path.write_bytes(content)
+    result = run("info", path)
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: {path}: {said.format(path)}\n"
+
+
+def test_info_refuses_another_schema_version(samples_file: Path, tmp_path: Path) -> None:
+    """A file of another version is told apart from one that is not ours."""
+    path = tmp_path / "x.db"
+    path.write_bytes(samples_file.read_bytes())
+    connection = sqlite3.connect(path)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.execute(f"PRAGMA user_version = {version + 1}")
+    connection.close()
+    result = run("info", path)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"Error: {path}: has schema version {version + 1}, expected {version}; build it anew\n"
+    )
+
+
+@pytest.mark.slow
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    """`check … | head` ends without a traceback."""
+    folder = write(tmp_path, **{f"p{n}": page(f"p{n}", meta={"num_specs": 7}) for n in range(20)})
+    command = [sys.executable, "-m", "spack_cache_db", "check", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert b"Traceback" not in running.stderr.read()

@@ -1,0 +1,9 @@
+"""Where things stand in a checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "tests" / "data"
+"""Answers of Spack itself."""

@@ -1,0 +1,159 @@
+"""query.readback: every page can be read back out of the database."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spack_cache_db.build.steps import build
+from spack_cache_db.query.readback import PageReader, normal_page
+from spack_cache_db.sources.files import RawPage
+from spack_cache_db.sources.pages.parse import parse_page
+from tests.pagetexts import MORE_SAMPLES, SAMPLES, front_matter, meta_of, page, spec, write
+
+SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
+
+WORDS = st.text("ab1.-_ \"'\\é", min_size=1, max_size=4)
+VARIANTS = st.one_of(
+    st.sampled_from(["+cuda", "~cuda", "build_type=Release", "libs:=static,shared", "libs=a,b"]),
+    st.builds("cflags='{}'".format, st.text("-O2 g", max_size=5)),
+    WORDS,
+)
+COMPILERS = st.sampled_from(["gcc@13.2.0", "gcc@=13.2.0", "gcc@13.2.0/abc", "none", "oneapi@=1"])
+TARBALLS = st.one_of(
+    st.none(),
+    st.just("https://example.org/elsewhere.spack"),
+    st.just(
+        "https://example.org/v1/build_cache/linux-ubuntu24.04-zen3/gcc-13.2.0/zlib-1.0/"
+        "linux-ubuntu24.04-zen3-gcc-13.2.0-zlib-1.0-{}.spack"
+    ),
+)
+METAS = st.fixed_dictionaries(
+    {},
+    optional={
+        "num_specs": st.integers(0, 9),
+        "stacks": st.lists(WORDS, unique=True, max_size=2),
+        "versions": st.lists(WORDS, unique=True, max_size=2),
+        "compilers": st.lists(st.sampled_from(["gcc@=1", "none", "", "@1"]), unique=True),
+        "num_specs_by_stack": st.dictionaries(WORDS, st.integers(0, 9), max_size=2),
+    },
+)
+
+
+@st.composite
+def spec_lists(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Draw a page's specs; the same few hashes meet in several releases."""
+    numbers = draw(st.lists(st.integers(1, 4), unique=True, max_size=3))
+    return [draw(specs(number)) for number in numbers]
+
+
+@st.composite
+def specs(draw: st.DrawFn, number: int) -> dict[str, Any]:
+    """Draw one spec."""
+    tarball = draw(TARBALLS)
+    detail = spec(
+        number,
+        compiler=draw(COMPILERS),
+        versions=[draw(st.one_of(st.just("1.0"), WORDS))],
+        target=draw(st.sampled_from(["zen3", "x86_64_v3"])),
+        stacks=draw(st.lists(WORDS, unique=True, max_size=3)),
+        variants=draw(st.lists(VARIANTS, max_size=3, unique_by=lambda text: text[:4])),
+        size=draw(st.one_of(st.just("-"), WORDS)),
+    )
+    if tarball is None:
+        return detail
+    return detail | {"tarball": tarball.format(detail["hash"])}
+
+
+def read_back(connection: sqlite3.Connection) -> dict[str, dict[str, Any]]:
+    """Return all pages of a database by their path."""
+    reader = PageReader(connection)
+    return {
+        path: reader.values(number)
+        for number, path in connection.execute("SELECT id, path FROM pages").fetchall()
+    }
+
+
+def parsed(path: str, data: bytes) -> dict[str, Any]:
+    """Return a page's values in normal form."""
+    return normal_page(parse_page(RawPage(path, path, data)))
+
+
+@pytest.mark.parametrize("path", SAMPLE_PAGES, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_each_sample_page_is_read_back_as_its_source_says_it(
+    path: Path, all_samples: sqlite3.Connection
+) -> None:
+    """A page of any era, rebuilt from the database, equals its source as values."""
+    base = MORE_SAMPLES if MORE_SAMPLES in path.parents else SAMPLES
+    name = path.relative_to(base).as_posix()
+    assert read_back(all_samples)[name] == parsed(name, path.read_bytes())
+
+
+@pytest.mark.parametrize("path", SAMPLE_PAGES[:4], ids=lambda path: str(path.name))
+def test_pages_of_today_are_read_back_letter_for_letter(
+    path: Path, samples: sqlite3.Connection
+) -> None:
+    """Nothing but `:=` and the order of lists differs from a page that was read without us."""
+    plain = front_matter(path.read_bytes())
+    for detail in plain["spec_details"]:
+        detail["variants"] = sorted(each.replace(":=", "=") for each in detail["variants"])
+    plain["spec_details"].sort(key=lambda detail: detail["hash"])
+    assert read_back(samples)[path.name] == plain
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    pages=st.dictionaries(
+        st.sampled_from(["develop", "v0.18", "v0.19.1", "develop-2025-07-13", "pr-1"]),
+        st.tuples(spec_lists(), METAS),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_any_page_is_read_back(pages: dict[str, tuple[list[dict[str, Any]], Any]]) -> None:
+    """No page loses anything: odd texts, wrong `meta`, one hash with two configurations."""
+    texts = {
+        release.replace(".", "_").replace("-", "_"): page(
+            release=release, specs=listed, meta=meta_of(listed) | meta
+        )
+        for release, (listed, meta) in pages.items()
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "out.db")
+        build([str(write(Path(folder, "pages"), **texts))], output)
+        connection = sqlite3.connect(output)
+        found = read_back(connection)
+        connection.close()
+    assert found == {f"{name}.md": parsed(name, data) for name, data in texts.items()}
+
+
+def test_a_hash_with_two_configurations_keeps_both(tmp_path: Path) -> None:
+    """The foremost release decides what a spec is; the other page's word is not lost."""
+    pages = {
+        "now": page(release="develop", specs=[spec(1, target="zen3")]),
+        "then": page(release="v0.18", specs=[spec(1, target="zen2")]),
+    }
+    output = tmp_path / "out.db"
+    build([str(write(tmp_path / "pages", **pages))], output)
+    connection = sqlite3.connect(output)
+    assert connection.execute("SELECT target FROM builds").fetchall() == [("zen3",)]
+    assert connection.execute(
+        "SELECT release, target FROM build_listings ORDER BY release"
+    ).fetchall() == [("develop", "zen3"), ("v0.18", "zen2")]
+    assert connection.execute(
+        "SELECT path, code FROM problems JOIN pages ON pages.id = page"
+    ).fetchall() == [("then.md", "two_configurations")]
+    assert read_back(connection)["then.md"] == parsed("then.md", pages["then"])
+    connection.close()
+
+
+def test_a_page_that_is_not_there_is_no_page(samples: sqlite3.Connection) -> None:
+    """An unknown id raises `KeyError`."""
+    with pytest.raises(KeyError):
+        PageReader(samples).values(99)

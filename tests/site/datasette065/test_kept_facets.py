@@ -1,0 +1,168 @@
+"""Facets that are counted once say what Datasette's own say, and stay small."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasette.database import Database
+
+from spack_cache_db.schema import TABLES
+from spack_cache_db.site.datasette065.kept_facets import (
+    MOST_KEPT,
+    MOST_ROWS,
+    Answers,
+    Remembering,
+    take_over,
+)
+from tests.site.conftest import metadata, site
+
+TABLE = "/spack-cache/configurations.json"
+QUERIES = (
+    "",
+    "?compiler=1",
+    "?_search=hdf5",
+    "?_size=2",
+    "?_size=2&_next=2",
+    "?_facet_size=1",
+    "?_facet=platform",
+    "?_nofacet=1",
+)
+OTHERS = ("versions", "targets", "variants", "pages", "facet_counts", "problems")
+
+
+@pytest.fixture(scope="module")
+def stock(database: Path) -> Any:
+    """The same site with Datasette's own facets."""
+    plain = metadata()
+    served = site(database, plain)
+    asyncio.run(served.invoke_startup())
+    for table in plain["databases"]["spack-cache"]["tables"].values():
+        if "kept_facets" in table:
+            table["facets"] = table.pop("kept_facets")
+    return served
+
+
+async def facets(datasette: Any, address: str) -> Any:
+    """The facets of a table's page."""
+    answer = await datasette.client.get(address)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["facet_results"]
+
+
+def test_kept_facets_name_columns_with_an_index(conn: sqlite3.Connection) -> None:
+    """Each kept facet is a column of its table; a foreign key is the first of some index."""
+    described = metadata()["databases"]["spack-cache"]["tables"]
+    kept = [(table, name) for table in TABLES for name in described[table.name].get("facets", [])]
+
+    assert len(kept) == 10
+    for table, name in kept:
+        column = next(each for each in table.columns if each.name == name)
+        assert not column.references or name in _first_indexed(conn, table.name)
+
+
+def _first_indexed(conn: sqlite3.Connection, table: str) -> set[str]:
+    indexes = conn.execute("SELECT name FROM pragma_index_list(?)", (table,)).fetchall()
+    first = "SELECT name FROM pragma_index_info(?) WHERE seqno = 0"
+    return {conn.execute(first, index).fetchone()[0] for index in indexes}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "address",
+    [*(TABLE + query for query in QUERIES), *(f"/spack-cache/{name}.json" for name in OTHERS)],
+)
+async def test_facets_are_datasettes_own(datasette: Any, stock: Any, address: str) -> None:
+    """Values, labels, counts and links are those of Datasette's facets, also the second time."""
+    expected = await facets(stock, address)
+
+    assert [await facets(datasette, address) for _ in range(2)] == [expected, expected]
+    assert expected or "_nofacet" in address
+
+
+def test_other_metadata_is_left_alone() -> None:
+    """A database or a table of which nothing is said stays so."""
+    described: dict[str, Any] = {"a": None, "b": {}, "c": {"tables": {"d": {"size": 9}}}}
+    take_over(described)
+    assert described == {"a": None, "b": {}, "c": {"tables": {"d": {"size": 9}}}}
+
+
+@pytest.mark.asyncio
+async def test_a_facet_is_shown_once(datasette: Any) -> None:
+    """A facet that the address asks for as well is shown once, and can be taken away again."""
+    found = await facets(datasette, f"{TABLE}?_facet=compiler")
+
+    assert sorted(found) == ["compiler", "os", "target"]
+    assert {name for name, facet in found.items() if facet["hideable"]} == {"compiler"}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("immutable", "again"), [(True, 0), (False, 3)])
+async def test_only_a_file_that_may_change_is_counted_again(
+    database: Path, monkeypatch: pytest.MonkeyPatch, immutable: bool, again: int
+) -> None:
+    """The same page asked again counts no column, unless the file is not served as immutable."""
+    asked: list[str] = []
+    execute = Database.execute
+
+    async def counted(self: Any, sql: str, *args: Any, **named: Any) -> Any:
+        asked.append(sql)
+        return await execute(self, sql, *args, **named)
+
+    monkeypatch.setattr(Database, "execute", counted)
+    served = site(database, immutable=immutable)
+
+    counts = []
+    for _ in range(2):
+        await facets(served, TABLE)
+        counts.append(sum("as value, count(*) as count" in sql for sql in asked))
+
+    assert counts == [3, 3 + again]
+
+
+class Reader:
+    """Stands for Datasette: counts what it is asked, and answers with so many rows."""
+
+    name = "reader"
+
+    def __init__(self, rows: int = 1) -> None:
+        self.rows = rows
+        self.asked = 0
+
+    async def execute(self, database: str, sql: str, params: Any, **options: Any) -> list[int]:
+        """Answer a query."""
+        self.asked += 1
+        return [0] * self.rows
+
+
+@pytest.mark.asyncio
+async def test_the_memory_is_bounded() -> None:
+    """Only so much is remembered; what was not asked for the longest is forgotten first."""
+    reader, answers = Reader(), Answers()
+    remembering = Remembering(reader, answers)
+    for number in range(MOST_KEPT + 1):
+        await remembering.execute("file", "first", {})
+        await remembering.execute("file", "other", {"p0": number})
+
+    assert len(answers) == MOST_KEPT
+    assert reader.asked == MOST_KEPT + 2
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("rows", "text"), [(MOST_ROWS + 1, "short"), (1, "long" * 1_000)])
+async def test_nothing_large_is_remembered(rows: int, text: str) -> None:
+    """Neither an answer of many rows nor one to a long search is remembered."""
+    reader, answers = Reader(rows), Answers()
+
+    for _ in range(2):
+        await Remembering(reader, answers).execute("file", "select", {"p0": text})
+
+    assert (reader.asked, answers) == (2, {})
+
+
+def test_the_rest_is_datasettes() -> None:
+    """Everything else that a facet asks Datasette for is Datasette's."""
+    assert Remembering(Reader(), {}).name == "reader"

@@ -1,0 +1,73 @@
+"""Datasette's table, row and query pages as this site writes them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markupsafe import Markup
+
+from spack_cache_db.site.datasette065.tables import table_body
+from tests.paths import ROOT
+from tests.site.cache import HOSTILE
+from tests.site.conftest import site
+
+OURS = ("_table.html", "table.html", "query.html")
+ADDRESSES = (
+    "/spack-cache/configurations",
+    "/spack-cache/configurations?_sort_desc=spec_count&_size=3",
+    "/spack-cache/configurations?_search=hdf5&_facet=platform",
+    "/spack-cache/configurations?_search=nothing-has-this",
+    "/spack-cache/configurations/1",
+    "/spack-cache/listings?_size=2",
+    "/spack-cache/builds?package=hdf5",
+    "/spack-cache/variants",
+    "/spack-cache/problems",
+    "/spack-cache/find_spec?spec=hdf5",
+    "/spack-cache?sql=select+1+as+%22a+b%22",
+)
+
+
+@pytest.fixture(scope="module")
+def stock(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The same site, but with Datasette's own templates for tables, rows and queries."""
+    folder = tmp_path_factory.mktemp("stock") / "templates"
+    shutil.copytree(ROOT / "templates", folder, ignore=shutil.ignore_patterns(*OURS))
+    return site(database, templates=folder)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_pages_are_datasettes_own(datasette: Any, stock: Any, address: str) -> None:
+    """Pages of tables, rows and queries say what Datasette's own templates say, in its order."""
+    ours, theirs = [await each.client.get(address) for each in (datasette, stock)]
+
+    assert ours.status_code == theirs.status_code == 200
+    assert _squeezed(ours.text) == _squeezed(theirs.text)
+
+
+def _squeezed(html: str) -> str:
+    """Leave out blanks between elements, and how long the queries took."""
+    return re.sub(r"\s*(<[^>]*>)\s*", r"\1", re.sub(r"Queries took [\d.]+ms", "", html))
+
+
+def test_values_are_escaped() -> None:
+    """A value is text unless Datasette, or a hook, made it HTML."""
+    rows = [
+        [{"column": "a b", "value_type": "str", "value": HOSTILE}],
+        [{"column": "a b", "value_type": "str", "value": Markup("<b>1</b>")}],
+    ]
+
+    body = table_body(rows)
+
+    assert HOSTILE not in body
+    assert "<b>1</b>" in body
+    assert body.count('class="col-a-b-') == 2
+
+
+def test_no_rows() -> None:
+    """Of no rows there is nothing."""
+    assert table_body([]) == ""

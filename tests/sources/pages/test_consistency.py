@@ -1,0 +1,169 @@
+"""sources.pages.consistency: what a page says of itself, held against what it lists."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.sources.columns import to_columns
+from spack_cache_db.sources.pages.consistency import computed_meta, declared_meta, page_problems
+from spack_cache_db.sources.pages.normal import as_set, normal_configuration
+from spack_cache_db.sources.pages.parse import parse_page
+from spack_cache_db.records import Page, Problem
+from spack_cache_db.sources.files import RawPage
+from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec
+
+SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
+NAMES = ["e4s", "root", "ubuntu24.04", "zen3", "x86_64_v3"]
+SPECS = [spec(1, target="zen3", stacks=["e4s", "root"]), spec(2, stacks=["root"])]
+
+
+def parsed(data: bytes) -> Page:
+    """Parse a page."""
+    return parse_page(RawPage("a.md", "a.md", data))
+
+
+def computed(found: Page) -> dict[str, Any]:
+    """Return the `meta` that a page's specs imply."""
+    return computed_meta(
+        {normal_configuration(found.package, each) for each in found.details},
+        Counter(as_set("stack", each.stacks) for each in found.details).items(),
+    )
+
+
+def problems(data: bytes) -> list[Problem]:
+    """Return what does not add up in a page."""
+    found = parsed(data)
+    return list(
+        page_problems(
+            found.meta,
+            {normal_configuration(found.package, each) for each in found.details},
+            Counter(as_set("stack", each.stacks) for each in found.details).items(),
+        )
+    )
+
+
+@pytest.mark.parametrize("path", SAMPLE_PAGES, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_meta_of_the_samples_is_what_their_specs_imply(path: Any) -> None:
+    """Computed, not copied; no sample has a problem."""
+    found = parsed(path.read_bytes())
+    assert computed(found) == declared_meta(found.meta)
+    assert problems(path.read_bytes()) == []
+
+
+def test_meta_is_counted_over_all_specs() -> None:
+    """Lists sorted, each value once; stacks with the number of their specs."""
+    assert computed(parsed(page(specs=SPECS))) == {
+        "versions": ["1.0"],
+        "compilers": ["gcc@13.2.0"],
+        "oss": ["ubuntu24.04"],
+        "platforms": ["linux"],
+        "targets": ["x86_64_v3", "zen3"],
+        "stacks": ["e4s", "root"],
+        "num_specs": 2,
+        "num_specs_by_stack": {"e4s": 1, "root": 2},
+    }
+
+
+@pytest.mark.parametrize(
+    ("meta", "code", "message"),
+    [
+        ({"num_specs": 7}, "num_specs", "meta declares num_specs 7, the page lists 2"),
+        (
+            {"stacks": ["e4s", "root", "tutorial"]},
+            "stacks",
+            "meta.stacks declares tutorial, which no spec has",
+        ),
+        (
+            {"targets": ["x86_64_v3"]},
+            "targets",
+            "meta.targets does not declare zen3, which specs have",
+        ),
+        (
+            {"versions": ["2.0"]},
+            "versions",
+            "meta.versions declares 2.0, which no spec has "
+            "and does not declare 1.0, which specs have",
+        ),
+        ({"oss": ["ubuntu24.04"] * 2}, "oss", "meta.oss names something twice"),
+        (
+            {"num_specs_by_stack": {"e4s": 1, "root": 3}},
+            "num_specs_by_stack",
+            "meta.num_specs_by_stack declares root 3, which no spec has "
+            "and does not declare root 2, which specs have",
+        ),
+        (
+            {"compilers": ["gcc@13.2.0", ""]},
+            "compilers",
+            "meta.compilers declares , which no spec has",
+        ),
+    ],
+)
+def test_what_does_not_add_up_is_told_and_kept(
+    meta: dict[str, Any], code: str, message: str
+) -> None:
+    """`declared` is the JSON of what the page says instead."""
+    (found,) = problems(page(specs=SPECS, meta=meta))
+    assert (found.code, found.message) == (code, message)
+    assert json.loads(found.declared or "") == (
+        sorted(meta[code]) if isinstance(meta[code], list) else meta[code]
+    )
+
+
+def test_two_spellings_of_a_compiler_are_no_problem() -> None:
+    """`gcc@=13.2.0` in `meta` is `gcc@13.2.0` in the specs."""
+    assert problems(page(specs=SPECS, meta={"compilers": ["gcc@=13.2.0"]})) == []
+
+
+def test_text_that_is_no_variant_is_told_once() -> None:
+    """It is kept as it is."""
+    found = parsed(page(specs=[spec(1, variants=["a b"]), spec(2, variants=["+c", "a b"])]))
+    assert to_columns([found]).pages[0].problems == (
+        Problem("variant", "'a b' is no variant that Spack would read; kept as it is", None),
+    )
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "num_specs": st.integers(),
+            "stacks": st.lists(st.text(max_size=2), max_size=3),
+            "num_specs_by_stack": st.dictionaries(st.text(max_size=2), st.integers()),
+        },
+    ).filter(lambda meta: "\\u0000" not in json.dumps(meta))
+)
+def test_declared_and_computed_give_the_page_back(meta: dict[str, Any]) -> None:
+    """Whatever `meta` says: computed, overridden by the problems, is what was declared."""
+    data = page(specs=SPECS, meta=meta)
+    found = parsed(data)
+    overridden = {
+        problem.code: json.loads(problem.declared)
+        for problem in problems(data)
+        if problem.declared is not None
+    }
+    assert computed(found) | overridden == declared_meta(found.meta)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            **dict.fromkeys(("oss", "stacks", "targets"), st.lists(st.sampled_from(NAMES))),
+            "compilers": st.lists(st.sampled_from(["gcc@13.2.0", "gcc@=13.2.0", "gcc@12"])),
+            "num_specs": st.integers(1, 3),
+            "num_specs_by_stack": st.dictionaries(st.sampled_from(NAMES), st.integers(1, 2)),
+        },
+    )
+)
+def test_a_problem_is_told_if_and_only_if_something_differs(meta: dict[str, Any]) -> None:
+    """Whatever is declared: there are as many problems as keys that are not what they must."""
+    data = page(specs=SPECS, meta=meta)
+    declared, implied = declared_meta(parsed(data).meta), computed(parsed(data))
+    differing = [key for key, value in declared.items() if value != implied[key]]
+    assert [problem.code for problem in problems(data)] == differing

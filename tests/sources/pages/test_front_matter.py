@@ -1,0 +1,115 @@
+"""sources.pages.front_matter: what stands between the two lines of dashes, and on which line."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.sources.pages.front_matter import Json, PageFault, read_front_matter
+from tests.pagetexts import page
+
+SMALL = b'---\ntitle: "zlib"\nlayout: cache\nmeta: {"a": 1}\n---'
+
+
+def test_small_keys_are_read_and_big_ones_left_as_json() -> None:
+    """Each key with its line; JSON with the column of its first byte."""
+    front = read_front_matter(SMALL)
+    assert front.values == {"title": "zlib", "layout": "cache"}
+    assert front.json == {"meta": Json(b'{"a": 1}', 4, 7)}
+    assert front.lines == {"title": 2, "layout": 3, "meta": 4}
+    assert front.keys == {"title", "layout", "meta"}
+
+
+@pytest.mark.parametrize("ending", [b"", b"\n", b"\n\n \n", b"\r\n", b"  \n"])
+def test_the_last_line_may_end_in_any_way(ending: bytes) -> None:
+    """With or without a newline; blanks after it are nothing."""
+    assert read_front_matter(SMALL + ending).values == read_front_matter(SMALL).values
+
+
+def test_line_ends_of_windows_are_line_ends() -> None:
+    """A page that went through Windows says the same."""
+    front = read_front_matter(SMALL.replace(b"\n", b"\r\n"))
+    assert (front.values, front.json) == (
+        {"title": "zlib", "layout": "cache"},
+        {"meta": Json(b'{"a": 1}', 4, 7)},
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["v0.20", "2025-04-20", "yes", "null", "1e3", "0x10", "~", "1.10", "12:30"]
+)
+def test_every_scalar_is_text(text: str) -> None:
+    """YAML would make numbers, dates and truths of releases and names."""
+    front = read_front_matter(f"---\ntitle: {text}\ncategories: [package, {text}]\n---".encode())
+    assert front.values == {"title": text, "categories": ["package", text]}
+
+
+def test_an_entry_may_go_on_over_several_lines() -> None:
+    """Lists in block style, JSON over lines, blank lines and comments belong to the key above."""
+    categories = b"categories:\n- package\n# a word\n\n- develop\n"
+    meta = b'meta: {"a":\n 1\n}\n'
+    front = read_front_matter(b"---\n" + categories + meta + b"layout: cache\n---")
+    assert front.values == {"categories": ["package", "develop"], "layout": "cache"}
+    assert front.json["meta"].text == b'{"a":\n 1\n}'
+    assert front.lines == {"categories": 2, "meta": 7, "layout": 10}
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "message"),
+    [
+        (b"", 0, "the file is empty, expected a page that starts with ---"),
+        (b" \n\n", 0, "the file is empty, expected a page that starts with ---"),
+        (b"---", 1, "the front matter is not closed, expected a second line ---"),
+        (b"---\n", 1, "the front matter is not closed, expected a second line ---"),
+        (b"---\na: 1\n----\n", 1, "the front matter is not closed, expected a second line ---"),
+        (b"--- x\na: 1\n---\n", 1, "no front matter, expected --- on the first line"),
+        (b"\n---\na: 1\n---\n", 1, "no front matter, expected --- on the first line"),
+        (b"\xef\xbb\xbf---\n---", 1, "no front matter, expected --- on the first line"),
+        (b"---\na: 1\nb: \0\n---", 3, "a NUL byte, expected UTF-8 text"),
+        (b"---\na: 1\nb: \xe9\n---", 3, "not UTF-8: byte 0xe9, expected UTF-8 text"),
+        (b"---\na: 1\n---\n\ntext", 4, "text after the front matter, expected none"),
+        (b"---\na: 1\nb: 2\na: 1\n---", 4, "the key a stands twice, first on line 2"),
+        (b"---\na: 1\nb\n---", 3, "broken YAML: this is not an entry, expected `key: value`"),
+        (b"---\na: 'x\n---", 3, "broken YAML: found unexpected end of stream"),
+        (b"---\nb: 1\na: *x\n---", 3, "broken YAML: found undefined alias, expected `key: value`"),
+        (b'---\na: "\\ud800"\n---', 2, "broken YAML: found invalid Unicode character escape"),
+        (b"---\na: 1\n---\nb: 2\n---", 3, "broken YAML: but found another document"),
+    ],
+)
+def test_what_is_no_front_matter_is_told(data: bytes, line: int, message: str) -> None:
+    """The first fault, with its line where there is one."""
+    with pytest.raises(PageFault) as caught:
+        read_front_matter(data)
+    assert (caught.value.line, caught.value.message[: len(message)]) == (line, message)
+
+
+@pytest.mark.parametrize("depth", [20, 40, 100_000])
+def test_deep_yaml_is_refused_and_shallow_is_not(depth: int) -> None:
+    """The fast loader of YAML would end the process at great depth."""
+    data = b"---\na: " + b"[" * depth + b"]" * depth + b"\n---"
+    if depth < 32:
+        assert read_front_matter(data).keys == {"a"}
+    else:
+        with pytest.raises(PageFault, match="nested too deeply"):
+            read_front_matter(data)
+
+
+@given(data=st.binary(max_size=60))
+def test_any_bytes_give_entries_or_a_fault(data: bytes) -> None:
+    """Nothing else is ever raised."""
+    for text in (data, b"---\n" + data + b"\n---", b"---\ntitle: " + data + b"\n---"):
+        try:
+            front = read_front_matter(text)
+        except PageFault as fault:
+            assert fault.line <= text.count(b"\n") + 1
+        else:
+            assert set(front.lines) == {*front.values, *front.json}
+
+
+@given(st.data())
+def test_a_page_that_lost_its_end_is_never_whole(data: st.DataObject) -> None:
+    """Cut anywhere, a page is refused."""
+    whole = page()
+    with pytest.raises(PageFault):
+        read_front_matter(whole[: data.draw(st.integers(0, len(whole) - 1))])

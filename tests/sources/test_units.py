@@ -1,0 +1,98 @@
+"""sources.units: the input divided, always in the same way, and everything that is missing told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.sources import units
+from spack_cache_db.sources.units import File, Folder, files_of, plan
+from tests.pagetexts import write
+
+
+def test_a_folder_is_shown_as_it_was_typed(tmp_path: Path) -> None:
+    """No slash is doubled in what is shown."""
+    write(tmp_path / "in", a=b"x")
+    (unit,) = plan([f"{tmp_path}/in/"])
+    assert unit == (File(f"{tmp_path}/in/a.md", "a.md"),)
+
+
+def test_the_plan_does_not_depend_on_the_order_of_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same files are divided the same way; archives come last, in units of their own."""
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 2)
+    write(tmp_path, a=b"1", b=b"2", c=b"3")
+    path = f"{tmp_path}/pages.tar"
+    Path(path).touch()
+    files = [str(tmp_path / f"{name}.md") for name in "abc"]
+    planned = plan([*files, path])
+    assert plan([path, *reversed(files), files[0]]) == planned
+    assert [len(unit) for unit in planned] == [2, 1, 1]
+    assert planned[-1] == (File(path, "pages.tar"),)
+
+
+def test_every_missing_path_and_empty_folder_is_told(tmp_path: Path) -> None:
+    """All of them at once, not only the first."""
+    for name in ("empty", "void"):
+        (tmp_path / name).mkdir()
+    too_long = "x" * 300
+    with pytest.raises(InputError) as caught:
+        plan([f"{tmp_path}/{name}" for name in ("empty", "void", "missing", too_long)])
+    assert str(caught.value).replace(f"{tmp_path}/", "").splitlines() == [
+        "empty: the folder holds no file, expected pages",
+        "missing: no such file or folder, expected pages",
+        "void: the folder holds no file, expected pages",
+        f"{too_long}: no such file or folder, expected pages",
+    ]
+
+
+def test_many_folders_are_left_to_those_who_read_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders of one name come together; what lies in them is found, however deep."""
+    monkeypatch.setattr(units, "ENOUGH_FOLDERS", 3)
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 2)
+    for release in ("develop", "v0.20"):
+        for package in ("zlib", "hdf5"):
+            write(tmp_path / release / package / "deeper", a=b"x")
+    planned = plan([str(tmp_path)])
+    assert [[entry.path for entry in unit] for unit in planned] == [
+        ["develop/hdf5", "v0.20/hdf5"],
+        ["develop/zlib", "v0.20/zlib"],
+    ]
+    assert all(isinstance(entry, Folder) for unit in planned for entry in unit)
+    assert [file.path for file in files_of(planned[0]) if isinstance(file, File)] == [
+        "develop/hdf5/deeper/a.md",
+        "v0.20/hdf5/deeper/a.md",
+    ]
+
+
+def test_a_link_to_a_folder_is_not_followed(tmp_path: Path) -> None:
+    """It could lead round in circles; a link to a file is a file."""
+    write(tmp_path / "in", a=b"x")
+    (tmp_path / "in" / "again").symlink_to(tmp_path / "in")
+    (tmp_path / "in" / "b.md").symlink_to("a.md")
+    (unit,) = plan([str(tmp_path / "in")])
+    assert [entry.path for entry in unit] == ["a.md", "b.md"]
+
+
+def test_a_folder_that_vanished_is_told(tmp_path: Path) -> None:
+    """Between planning and reading anything may happen."""
+    gone = Folder(f"{tmp_path}/gone", "gone")
+    assert [*files_of((gone,))] == [
+        Fault(gone.shown, 0, "cannot be listed: No such file or directory")
+    ]
+
+
+def test_what_is_named_twice_is_read_once(tmp_path: Path) -> None:
+    """A file and an archive of a folder that are also named themselves, in any order."""
+    write(tmp_path / "in", a=b"x")
+    (tmp_path / "in" / "b.tar").touch()
+    paths = [f"{tmp_path}/{name}" for name in ("in", "in/a.md", "in/b.tar")]
+    assert plan(paths) == plan(paths[::-1]) == plan(paths[:1])
+    deeper = [str(tmp_path), *paths]
+    assert [[entry.path for entry in unit] for unit in plan(deeper)] == [["a.md"], ["b.tar"]]
+    assert plan(deeper) == plan(deeper[::-1])

@@ -1,0 +1,306 @@
+"""spack.query and spack.lexer: Spack's spec syntax, and its errors."""
+
+import os
+import pickle
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spack_cache_db.spack.query import (
+    MAX_LENGTH,
+    Dependency,
+    Flag,
+    QuerySyntaxError,
+    VariantConstraint,
+    parse_query,
+)
+
+EXAMPLES = 10_000 if os.environ.get("CI") else 500
+PARSE_SECONDS = 0.1
+
+PIECES = r"""
+    hdf5 builtin.hdf5 py-torch * @1.2 @=1.2 @1.2: @:1.4 @1:2,4 @git.main=1.2 @ : , = + ~ - ++ ~~
+    +mpi ~mpi -mpi ++pic --pic k=v k:=v k==v k:==v k=* k='' k='a k="b target= target=zen3
+    target=zen2:zen4 arch=linux-debian12-zen3 os=rhel8 cflags='-O2' /abc / %gcc %gcc@12 %clang
+    %c,cxx=gcc %[ %[virtuals=c,cxx] %[deptypes=build when='+x'] ] ^ ^mpi ^mpi=openmpi ^[ %% \ ' "
+"""
+FRAGMENTS = PIECES.split()
+
+
+def variant(text: str) -> tuple[str, tuple[str, ...], str, bool, bool]:
+    """Give what a query of one variant asks, without its place."""
+    (found,) = parse_query(text).variants
+    return found.name, found.values, found.kind, found.exact, found.propagate
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "namespace"),
+    [
+        ("hdf5", "hdf5", None),
+        ("py-torch", "py-torch", None),
+        ("7zip", "7zip", None),
+        ("builtin.hdf5", "hdf5", "builtin"),
+        ("a.b.c", "c", "a.b"),
+        ("namespace=builtin", None, "builtin"),
+        ("*", None, None),
+        ("* +mpi", None, None),
+    ],
+)
+def test_names(text: str, name: str | None, namespace: str | None) -> None:
+    """Names, namespaces and the anonymous star are told apart."""
+    query = parse_query(text)
+
+    assert (query.name, query.namespace) == (name, namespace)
+
+
+@pytest.mark.parametrize(
+    ("text", "versions"),
+    [
+        ("hdf5@1.14", "1.14"),
+        ("hdf5@=1.14", "=1.14"),
+        ("hdf5@1.12:1.14", "1.12:1.14"),
+        ("@:1.14", ":1.14"),
+        ("@1.12:", "1.12:"),
+        ("hdf5 @1, 2 ,3:", "1,2,3:"),
+        ("hdf5@ 1.2", "1.2"),
+        ("hdf5@git.feature/x=1.14", "git.feature/x=1.14"),
+        ("hdf5@" + "a1" * 20 + "=1.3", "a1" * 20 + "=1.3"),
+        ("hdf5@git.main", "git.main"),
+        ("hdf5@1.12:target=zen3", "1.12:"),
+        ("hdf5@1.12+mpi", "1.12"),
+        ("hdf5@1.12-mpi", "1.12-mpi"),
+    ],
+)
+def test_versions(text: str, versions: str) -> None:
+    """Each form of a version list is taken whole, and ends where the next option begins."""
+    found = parse_query(text).versions
+
+    assert found is not None
+    assert found.text == versions
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("+mpi", ("mpi", ("True",), "bool", True, False)),
+        ("hdf5~mpi", ("mpi", ("False",), "bool", True, False)),
+        ("hdf5 -mpi", ("mpi", ("False",), "bool", True, False)),
+        ("hdf5+ mpi", ("mpi", ("True",), "bool", True, False)),
+        ("++pic", ("pic", ("True",), "bool", True, True)),
+        ("hdf5 --pic", ("pic", ("False",), "bool", True, True)),
+        ("~~pic", ("pic", ("False",), "bool", True, True)),
+        ("mpi=True", ("mpi", ("True",), "bool", True, False)),
+        ("mpi=false", ("mpi", ("False",), "bool", True, False)),
+        ("libs=static,shared", ("libs", ("shared", "static"), "multi", False, False)),
+        ("libs:=static,shared", ("libs", ("shared", "static"), "multi", True, False)),
+        ("libs==static", ("libs", ("static",), "multi", False, True)),
+        ("libs:==static", ("libs", ("static",), "multi", True, True)),
+        ("api=*", ("api", (), "multi", False, False)),
+        ("api:=*", ("api", (), "multi", False, False)),
+        ("api='*'", ("api", (), "multi", False, False)),
+        ("languages='c,c++'", ("languages", ("c", "c++"), "multi", False, False)),
+        ("languages=c,c++", ("languages", ("c", "c++"), "multi", False, False)),
+        ("k='a b'", ("k", ("a b",), "multi", False, False)),
+        (r"k='it\'s'", ("k", ("it's",), "multi", False, False)),
+        ('k="a\'b"', ("k", ("a'b",), "multi", False, False)),
+        ("k=''", ("k", ("",), "multi", False, False)),
+        ("dev_path=/a,b", ("dev_path", ("/a,b",), "multi", False, False)),
+    ],
+)
+def test_variants(text: str, expected: tuple[str, tuple[str, ...], str, bool, bool]) -> None:
+    """Each form of a variant gives its values, and whether they are exact or propagated."""
+    assert variant(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "platform", "os", "target"),
+    [
+        ("target=zen3", None, None, "zen3"),
+        ("arch=linux-debian12-zen3", "linux", "debian12", "zen3"),
+        ("arch=linux-None-zen3", "linux", None, "zen3"),
+        ("arch=zen3", None, None, "zen3"),
+        ("os=rhel8 platform=linux", "linux", "rhel8", None),
+        ("operating_system=rhel8", None, "rhel8", None),
+        ("target=x86_64:zen3,m1", None, None, "x86_64:zen3,m1"),
+    ],
+)
+def test_architecture(text: str, platform: str | None, os: str | None, target: str | None) -> None:
+    """An architecture is given whole or in parts, and parts named None are not set."""
+    query = parse_query(text)
+
+    assert (query.platform, query.os, query.target) == (platform, os, target)
+
+
+def test_flags_and_hash() -> None:
+    """Compiler flags keep their text, and a hash is a prefix without its slash."""
+    query = parse_query("zlib cflags='-O2 -g' ldflags==-Wl,-z /abc123")
+
+    assert query.flags == (Flag("cflags", "-O2 -g", False, 5), Flag("ldflags", "-Wl,-z", True, 21))
+    assert query.hash == "abc123"
+
+
+Edge = tuple[str | None, bool, tuple[str, ...], tuple[str, ...]]
+
+
+def edges(text: str) -> list[Edge]:
+    """Give name, direct, virtuals and deptypes of a query's dependencies."""
+    found = parse_query(text).dependencies
+    return [(edge.node.name, edge.direct, edge.virtuals, edge.deptypes) for edge in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x %gcc@13", [("gcc", True, (), ())]),
+        ("%clang", [("llvm", True, (), ())]),
+        ("%oneapi", [("intel-oneapi-compilers", True, (), ())]),
+        ("^clang", [("clang", False, (), ())]),
+        ("x %c,cxx=gcc", [("gcc", True, ("c", "cxx"), ())]),
+        ("x %[virtuals=c,cxx deptypes=build] gcc", [("gcc", True, ("c", "cxx"), ("build",))]),
+        ("x %[deptypes=build] c=gcc", [("gcc", True, ("c",), ("build",))]),
+        ("x ^mpi=openmpi@4", [("openmpi", False, ("mpi",), ())]),
+        ("x ^[virtuals=mpi] openmpi", [("openmpi", False, ("mpi",), ())]),
+        ("x %gcc ^a ^b", [("gcc", True, (), ()), ("a", False, (), ()), ("b", False, (), ())]),
+        ("x ^+mpi", [(None, False, (), ())]),
+    ],
+)
+def test_dependencies(text: str, expected: list[Edge]) -> None:
+    """Edges of both kinds carry their attributes, and old compiler names become packages."""
+    assert edges(text) == expected
+
+
+def test_options_after_a_compiler_belong_to_it() -> None:
+    """Every option after `%gcc` is asked of gcc, as in Spack."""
+    query = parse_query("zlib %gcc target=zen3 +x")
+
+    assert query.target is None
+    assert query.dependencies[0].node.target == "zen3"
+    assert query.dependencies[0].node.variants[0].name == "x"
+
+
+def test_a_compiler_after_a_dependency_belongs_to_it() -> None:
+    """In `a ^b %gcc` the compiler is b's, and a second one stays with b."""
+    (edge,) = parse_query("a ^b %gcc %cmake").dependencies
+
+    assert [inner.node.name for inner in edge.node.dependencies] == ["gcc", "cmake"]
+
+
+def test_conditions_of_edges_stay_text() -> None:
+    """The condition of an edge is kept as written, and a doubled sigil is marked."""
+    (edge,) = parse_query("a %%[when='+x %y'] b").dependencies
+
+    assert (edge.when, edge.propagate) == ("+x %y", True)
+
+
+def test_queries_are_values() -> None:
+    """The same text gives equal, hashable records."""
+    text = "hdf5@1.14: +mpi target=zen3 %gcc@13"
+
+    assert parse_query(text) == parse_query(text)
+    assert hash(parse_query(text)) == hash(parse_query(text))
+    assert isinstance(parse_query(text).dependencies[0], Dependency)
+    assert isinstance(parse_query(text).variants[0], VariantConstraint)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "expected"),
+    [
+        ("", 0, "package name"),
+        ("   ", 0, "package name"),
+        ("hdf5@", 4, "a version after '@'"),
+        ("hdf5 @!", 5, "a version after '@'"),
+        ("hdf5+", 4, "name of a variant"),
+        ("hdf5 k=", 7, "a value"),
+        ("hdf5 k= v", 7, "a value"),
+        ("hdf5 k='abc", 7, "a closing '"),
+        ('k:="abc', 3, 'a closing "'),
+        ("namespace=builtin zlib", 18, "one spec"),
+        ("zlib hdf5", 5, "one spec"),
+        ("zlib,hdf5", 4, "','"),
+        ("hdf5 @1 @2", 8, "one version list"),
+        ("hdf5 +mpi ~mpi", 10, "each variant once"),
+        ("hdf5 k=a,*", 5, "'*' alone"),
+        ("hdf5@5:2", 4, "a version list"),
+        ("target=zen3 target=zen4", 12, "one target"),
+        ("target=,", 0, "a value for target"),
+        ("target=''", 0, "a value for target"),
+        ("/abc/def", 4, "one spec"),
+        ("hdf5 %", 6, "the name of a package"),
+        ("hdf5 ^ %gcc", 7, "the name of a package"),
+        ("%[foo=1] gcc", 2, "deptypes, virtuals, when"),
+        ("%[virtuals=c gcc", 13, "closing ']'"),
+        ("hdf5 ]", 5, "one spec"),
+        ("./spec.json", 0, "not the name of a file"),
+        ("hdf5 é", 5, "a variant"),
+        ("x" * (MAX_LENGTH + 1), MAX_LENGTH, "at most 4096"),
+    ],
+)
+def test_errors(text: str, column: int, expected: str) -> None:
+    """A text that is no spec is refused where it goes wrong, with what should stand there."""
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse_query(text)
+
+    assert caught.value.column == column
+    assert expected in caught.value.expected
+
+
+def test_the_caret_stands_under_the_fault() -> None:
+    """The message shows the query and a caret under the column that is named."""
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse_query("hdf5\t+mpi ~mpi")
+
+    first, query, caret, last = str(caught.value).splitlines()
+    assert first.endswith("column 11")
+    assert query[caret.index("^") :] == "~mpi"
+    assert last == "'mpi' stands here again: expected each variant once"
+
+
+def test_errors_can_be_pickled() -> None:
+    """An error survives a process boundary with its place."""
+    error = QuerySyntaxError("hdf5@", 4, "a version")
+
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert (str(copy), copy.column) == (str(error), 4)
+
+
+def seconds_to_parse(text: str) -> float:
+    """Parse a text, or refuse it with an error in place, and give the time that it took."""
+    start = time.thread_time()
+    try:
+        parse_query(text)
+    except QuerySyntaxError as error:
+        assert 0 <= error.column <= max(len(text), MAX_LENGTH)
+        assert "^" in str(error)
+    return time.thread_time() - start
+
+
+def parses_quickly(text: str) -> None:
+    """Parse a text within the time allowed; a garbage collection may fall into one attempt."""
+    assert any(seconds_to_parse(text) < PARSE_SECONDS for _ in range(3))
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.text(max_size=300))
+def test_any_text(text: str) -> None:
+    """Any text is a query or a syntax error, quickly."""
+    parses_quickly(text)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=30), st.sampled_from(["", " "]))
+def test_any_mixture(fragments: list[str], separator: str) -> None:
+    """Any mixture of the syntax's own pieces is a query or a syntax error, quickly."""
+    parses_quickly(separator.join(fragments))
+
+
+@settings(max_examples=EXAMPLES // 10, deadline=None)
+@given(st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=3))
+def test_any_repetition(fragments: list[str]) -> None:
+    """A piece repeated up to the longest query costs no more than its length."""
+    unit = "".join(fragments) or "x"
+
+    parses_quickly((unit * MAX_LENGTH)[:MAX_LENGTH])
+    parses_quickly(((unit + " ") * MAX_LENGTH)[:MAX_LENGTH])

@@ -1,0 +1,194 @@
+"""spack.versions: the order of versions and the meaning of version ranges."""
+
+import json
+from itertools import groupby, pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.spack.versions import (
+    VersionRanges,
+    equality_key,
+    is_git_version,
+    newest_version,
+    same_version,
+    satisfies,
+    sort_versions,
+    version_key,
+)
+from tests.paths import DATA
+
+SPACK: dict[str, Any] = json.loads((DATA / "versions.json").read_text())
+
+WORDS = "1 2 10 01 a b z Z rc alpha beta final p dev main develop stable master 20240101"
+PLAIN = st.lists(
+    st.tuples(st.sampled_from(WORDS.split()), st.sampled_from((".", "-", "_", ""))),
+    min_size=1,
+    max_size=5,
+).map(lambda parts: "".join(word + separator for word, separator in parts).rstrip("._-"))
+GIT = st.builds("git.{}={}".format, st.sampled_from(("main", "v1", "0a")), PLAIN)
+VERSIONS = st.one_of(PLAIN, PLAIN, GIT)
+
+
+def test_order_is_spacks() -> None:
+    """A list in reverse comes back in Spack's own order."""
+    assert sort_versions(reversed(SPACK["sorted"])) == SPACK["sorted"]
+
+
+def test_equal_groups_are_spacks() -> None:
+    """Exactly the versions that Spack calls equal have the same equality key."""
+    groups = [list(group) for _, group in groupby(SPACK["sorted"], key=equality_key)]
+
+    assert [group for group in groups if len(group) > 1] == SPACK["equal_groups"]
+
+
+def test_satisfies_is_spacks() -> None:
+    """Each recorded answer of Spack about a version and a range is given again."""
+    wrong = [row for row in SPACK["satisfies"] if satisfies(row[0], row[1]) is not row[2]]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("1.9", "1.10"),
+        ("1.2", "1.2.0"),
+        ("1.0-rc1", "1.0"),
+        ("1.0", "1.0.1"),
+        ("1.0alpha1", "1.0beta1"),
+        ("2025.1", "develop"),
+        ("stable", "nightly"),
+        ("nightly", "trunk"),
+        ("main", "develop"),
+        ("1.2.3", "git.v1.2.3=1.2.3"),
+        ("git.v1.2.3=1.2.3", "1.2.4"),
+        ("1.2.a", "1.2.0"),
+    ],
+)
+def test_known_pairs(older: str, newer: str) -> None:
+    """Pairs that plain text order or number order gets wrong are in Spack's order."""
+    assert version_key(older) < version_key(newer)
+
+
+@pytest.mark.parametrize(
+    ("version", "ranges", "expected"),
+    [
+        ("1.4.9", ":1.4", True),
+        ("1.2.3", "1.2", True),
+        ("1.2", "=1.2", True),
+        ("1.2.0", "=1.2", False),
+        ("1_2", "=1.2", True),
+        ("1.20", "1.2", False),
+        ("1.2-rc1", "1.2", False),
+        ("1.2-rc1", ":1.2", True),
+        ("1.3-rc1", "1.2:1.3", True),
+        ("1.2rc10", "1.2rc1", False),
+        ("1.2.develop", "1.2", True),
+        ("develop", "1:", True),
+        ("4", "1:2,3:4", True),
+        ("2.5", "1:2,3:4", True),
+        ("2.5", "=1,=3", False),
+        ("git.main=1.4.1", "1.4", True),
+        ("git.main=1.4", "=1.4", False),
+        ("git.main=1.4", "git.main=1.4", True),
+        ("main=1.4", "git.main=1.4", True),
+        ("1.4", "git.main=1.4", False),
+        ("1.0z", "1.0z", True),
+        ("1.0Z", ":1.0Z", True),
+        ("1.0a", ":1.0Z", False),
+        ("1.2", "@1.1 : 1.3", True),
+        ("---", ":", True),
+        ("masters", ":masteq", True),
+        ("mastes", ":masteq", False),
+        ("1.2rc", "1.2rc", True),
+        ("1.2rc1", "1.2rc", False),
+        ("1.2rc1", "1.2rc:", True),
+        ("2", "3:2", False),
+    ],
+)
+def test_ranges(version: str, ranges: str, expected: bool) -> None:
+    """Prefixes, exact versions, half-open ends, lists and git versions mean what Spack means."""
+    assert satisfies(version, ranges) is expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "@", "1.2,", "=", "1 2!", "4:2", "1:2:3", "1:=2", "é", "=a,,b"]
+)
+def test_bad_ranges(text: str) -> None:
+    """A text that is no version list is refused, with the text in the message."""
+    with pytest.raises(ValueError, match=r"version|range"):
+        VersionRanges.parse(text)
+
+
+def test_newest() -> None:
+    """The newest version is the last in order, and nothing has none."""
+    assert newest_version(["1.9", "1.10", "1.2"]) == "1.10"
+    assert newest_version([]) is None
+
+
+def test_git_versions_are_told_apart() -> None:
+    """Git versions are known by prefix, by a commit's shape and by an assigned version."""
+    assert all(map(is_git_version, ["git.main", "a" * 40, "main=1.2"]))
+    assert not any(map(is_git_version, ["1.2", "=1.2", "A" * 40, "github"]))
+
+
+@given(st.text())
+def test_any_text_has_a_key(text: str) -> None:
+    """No text makes the key fail, and the key remembers its text."""
+    assert version_key(text)[-1] == text
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "0" * 5000 + "1", "9" * 4000])
+def test_very_long_numbers(digits: str) -> None:
+    """Numbers too long for Python's own conversion still have their place."""
+    assert version_key("1") <= version_key(digits) or same_version("1", digits)
+    assert version_key(digits) < version_key("develop")
+
+
+@given(VERSIONS, VERSIONS, VERSIONS)
+def test_total_order(a: str, b: str, c: str) -> None:
+    """Any two versions compare one way only, and the order is transitive."""
+    ka, kb, kc = version_key(a), version_key(b), version_key(c)
+
+    assert (ka < kb) + (kb < ka) + (a == b) == 1
+    assert not (ka < kb and kb < kc) or ka < kc
+
+
+@given(VERSIONS, VERSIONS, VERSIONS)
+def test_equality_is_a_group(a: str, b: str, c: str) -> None:
+    """Equality holds both ways and through a third, and a group is contiguous in the order."""
+    assert same_version(a, b) == same_version(b, a)
+    assert not (same_version(a, b) and same_version(b, c)) or same_version(a, c)
+    low, middle, high = sort_versions([a, b, c])
+    assert not same_version(low, high) or same_version(low, middle)
+
+
+@given(st.lists(VERSIONS, max_size=8))
+def test_sorting_is_stable_under_shuffles(versions: list[str]) -> None:
+    """The order depends on the versions alone, and neighbours are in order."""
+    ordered = sort_versions(versions)
+
+    assert ordered == sort_versions(reversed(versions))
+    assert all(version_key(a) <= version_key(b) for a, b in pairwise(ordered))
+
+
+@given(PLAIN, PLAIN)
+def test_ranges_agree_with_the_order(version: str, bound: str) -> None:
+    """A version is at or after a bound, or before it; equal versions satisfy the same ranges."""
+    at_or_after = equality_key(version) >= equality_key(bound)
+
+    assert satisfies(version, f"{bound}:") is at_or_after
+    assert satisfies(version, f"={bound}") is same_version(version, bound)
+    assert satisfies(bound, bound)
+    assert at_or_after or satisfies(version, f":{bound}")
+
+
+@given(PLAIN, PLAIN, PLAIN)
+def test_a_list_is_a_union(version: str, a: str, b: str) -> None:
+    """A comma list holds what its parts hold."""
+    parts = satisfies(version, a) or satisfies(version, f"={b}")
+
+    assert satisfies(version, f"{a},={b}") is parts
