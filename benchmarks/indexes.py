@@ -1,0 +1,187 @@
+"""Write Spack indexes at the size of the site: `python -m benchmarks.indexes OUT --records 150000`.
+
+A dozen stacks of one release, each an index of database version 8 in `<release>/<stack>/`, and one
+of all of them in `<release>/root/`. The same number of records gives the same bytes everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b32encode
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import archspec.cpu
+import click
+
+from benchmarks.vocabulary import ENVIRONMENTS, Environment, package_names
+
+RELEASE = "develop"
+PACKAGES = 1_275
+MEAN_EDGES = 7
+SHARED = 0.2
+"""Of the records of a stack, the part that another stack of the same environment has as well."""
+
+_FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
+_TYPES = (["build"], ["build", "link"], ["link"], ["build", "link", "run"], ["run"])
+_VIRTUALS = {"openmpi": ["mpi"], "mpich": ["mpi"], "openblas": ["blas", "lapack"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The records of one stack by hash, in the order in which they were made."""
+
+    name: str
+    records: dict[str, str] = field(default_factory=dict)
+
+
+def stacks(records: int) -> Iterator[Stack]:
+    """Yield the stacks; together they have about `records` distinct records."""
+    named = [
+        (name, environment) for environment in ENVIRONMENTS for name in environment.stacks[:2]
+    ][:12]
+    names = package_names(PACKAGES)
+    before: dict[Environment, Stack] = {}
+    for name, environment in named:
+        stack = Stack(name)
+        if environment in before:
+            taken = int(SHARED * records / len(named))
+            stack.records.update([*before[environment].records.items()][:taken])
+        maker = _Maker(environment, names, Random(name))
+        stack.records.update([maker.compiler])
+        stack.records.update(maker.record() for _ in range(records // len(named)))
+        before[environment] = stack
+        yield stack
+
+
+def write(out: Path, records: int) -> int:
+    """Write one index for each stack and one of all; return the bytes of the latter."""
+    everything: dict[str, str] = {}
+    for stack in stacks(records):
+        _write(out / RELEASE / stack.name, stack.records)
+        everything |= stack.records
+    return _write(out / RELEASE / "root", everything)
+
+
+def _write(folder: Path, records: dict[str, str]) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "index.json"
+    with path.open("w", encoding="utf-8") as file:
+        file.write('{"database":{"version":"8","installs":{')
+        for number, (dag_hash, text) in enumerate(records.items()):
+            file.write(f'{"," if number else ""}"{dag_hash}":{text}')
+        file.write("}}}")
+    return path.stat().st_size
+
+
+class _Maker:
+    """Makes records of one environment; each depends on some of those before it."""
+
+    def __init__(self, environment: Environment, names: list[str], chance: Random) -> None:
+        self._names = names
+        self._chance = chance
+        self._made: list[tuple[str, str]] = []
+        self._parameters = {name: _parameters(name) for name in names}
+        self._arch = json.dumps(_arch(environment), separators=(",", ":"))
+        compiler, _, version = environment.compiler_since_a.partition("@")
+        self.compiler = self._add(compiler, version, [], in_buildcache=False)
+
+    def record(self) -> tuple[str, str]:
+        """Return the hash and the JSON text of one more record."""
+        chance = self._chance
+        recent = self._made[-4000:]
+        size = min(len(recent), chance.randrange(2 * MEAN_EDGES - 2))
+        dependencies = [
+            _edge(name, dag_hash, chance.choice(_TYPES), _VIRTUALS.get(name, []))
+            for name, dag_hash in chance.sample(recent, size)
+        ]
+        dependencies.append(_edge(*self._made[0], ["build"], ["c", "cxx"]))
+        name = chance.choice(self._names)
+        version = f"{len(name) % 5}.{chance.choice((9, 10, 11))}.0"
+        return self._add(name, version, dependencies, in_buildcache=True)
+
+    def _add(
+        self, name: str, version: str, dependencies: list[Any], *, in_buildcache: bool
+    ) -> tuple[str, str]:
+        dag_hash = _hash(f"{name} {self._chance.random()}")
+        parameters = self._parameters.get(name) or _parameters(name)
+        spec = {
+            "name": name,
+            "version": version,
+            "arch": None,
+            "namespace": "builtin",
+            "parameters": parameters[self._chance.randrange(len(parameters))],
+            "package_hash": _hash(f"recipe {name}") + _hash(name)[:20] + "====",
+            "dependencies": dependencies,
+            "annotations": {"original_specfile_version": 5},
+            "hash": dag_hash,
+        }
+        if not in_buildcache:
+            spec["external"] = {"path": "/usr", "module": None, "extra_attributes": {}}
+        record = {"spec": spec, "ref_count": len(dependencies), "in_buildcache": in_buildcache}
+        text = json.dumps(record, separators=(",", ":"))
+        self._made.append((name, dag_hash))
+        return dag_hash, text.replace('"arch":null', f'"arch":{self._arch}')
+
+
+def _edge(name: str, dag_hash: str, types: list[str], virtuals: list[str]) -> dict[str, Any]:
+    parameters = {"deptypes": types, "virtuals": virtuals}
+    return {"name": name, "hash": dag_hash, "parameters": parameters}
+
+
+def _parameters(name: str) -> list[dict[str, Any]]:
+    """Return the few ways in which a package is built."""
+    chance = Random(f"parameters {name}")
+    words = ("shared", "pic", "mpi", "cuda", "openmp", "python", "tests", "docs", "ipo", "static")
+    options = chance.sample(words, chance.randrange(2, 9))
+    found = []
+    for _ in range(chance.randrange(1, 5)):
+        made: dict[str, Any] = {each: chance.random() < 0.5 for each in options}
+        made["build_system"] = "cmake"
+        made["build_type"] = "Release"
+        if chance.random() < 0.2:
+            made["patches"] = [blake2b(f"{name}{n}".encode(), digest_size=32).hexdigest()
+                               for n in range(chance.randrange(1, 4))]  # fmt: skip
+        made |= {flag: [] for flag in _FLAGS}
+        found.append(made)
+    return found
+
+
+def _arch(environment: Environment) -> dict[str, Any]:
+    target = archspec.cpu.TARGETS.get(environment.target)
+    described: Any = environment.target
+    if target is not None and target.vendor != "generic":
+        described = {
+            "name": target.name,
+            "vendor": target.vendor,
+            "features": sorted(target.features),
+            "generation": target.generation,
+            "parents": [each.name for each in target.parents],
+            "cpupart": "",
+        }
+    return {
+        "platform": environment.platform,
+        "platform_os": environment.os,
+        "target": described,
+    }
+
+
+def _hash(text: str) -> str:
+    return b32encode(blake2b(text.encode(), digest_size=20).digest()).decode().lower()
+
+
+@click.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--records", default=150_000, show_default=True, type=click.IntRange(100))
+def main(out: Path, records: int) -> None:
+    """Write a set of indexes into the folder OUT."""
+    size = write(out, records)
+    click.echo(f"{out}: {records:,} records in a dozen stacks, all in {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Spack's own indexes, spec files and mirrors: what build caches publish today."""

@@ -1,0 +1,166 @@
+"""An index's bytes → its records: Spack's database JSON of versions 5 to 8.
+
+Two passes: the first leaves each record undecoded, the second decodes them one by one, so that an
+index of two hundred megabytes takes little more memory than its bytes (which may be mapped).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from mmap import mmap
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from spack_cache_db.records import Problem
+from spack_cache_db.sources.indexes.nodes import read_node
+from spack_cache_db.sources.indexes.records import Index, Node, Record
+
+NAMED_NODES = "5"
+"""The database version whose nodes are of specfile 1 (Spack 0.13 to 0.16 `database.py`)."""
+
+T = TypeVar("T")
+
+VERSIONS = (NAMED_NODES, "6", "7", "8")
+"""The database versions of Spack 0.13 to 1.1 that are read."""
+
+_HASH = re.compile(r"[a-z2-7]{32}")
+_STEPS = re.compile(r"[^.\[\]]+|\.\.\.")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
+_INDEX = msgspec.json.Decoder(Index)
+_INSTALLS = msgspec.json.Decoder(dict[str, Raw])
+_RECORD = msgspec.json.Decoder(Record)
+
+
+class IndexFault(Exception):
+    """Something that makes an index unreadable; its text says what, and what was expected."""
+
+
+class Entry(NamedTuple):
+    """One record of an index, its node decoded; `problems` tell of keys that are not known."""
+
+    record: Record
+    node: Node
+    problems: tuple[Problem, ...] = ()
+
+
+class Installs:
+    """The records of one index, each decoded when it is asked for, and not kept."""
+
+    def __init__(self, data: bytes | mmap) -> None:
+        """Read what an index says of itself; `IndexFault` if it is none that can be read."""
+        try:
+            database = _INDEX.decode(data).database
+            if database.version not in VERSIONS:
+                known = ", ".join(VERSIONS)
+                raise IndexFault(f"database version {database.version}, expected one of {known}")
+            self._texts = _INSTALLS.decode(database.installs)
+        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+            raise IndexFault(f"broken index: {_said(error)}, expected Spack's index") from None
+        self.version = database.version
+        self._require_distinct(database.installs)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __contains__(self, dag_hash: object) -> bool:
+        return dag_hash in self._texts
+
+    def hashes(self) -> Iterator[str]:
+        """Yield the hash of each record, in the order of the index."""
+        return iter(self._texts)
+
+    def entry(self, dag_hash: str) -> Entry:
+        """Return a record.
+
+        Raises:
+            IndexFault: it cannot be read; the text begins with the hash.
+            KeyError: there is none.
+        """
+        text = self._texts[dag_hash]
+        try:
+            entry = self._decoded(text)
+        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+            try:
+                entry = self._without_unknown_keys(text)
+            except (msgspec.DecodeError, ValueError, RecursionError):
+                raise IndexFault(f"{_name(dag_hash)}: {_said(error)}") from None
+        if not _HASH.fullmatch(dag_hash):
+            raise IndexFault(
+                f"{_name(dag_hash)}: is no hash, expected 32 characters of a-z and 2-7"
+            )
+        if entry.node.hash != dag_hash:
+            said = f"its spec has the hash {_name(entry.node.hash)}"
+            raise IndexFault(f"{dag_hash}: {said}, expected that of the record")
+        return entry
+
+    def _decoded(self, text: Raw | bytes) -> Entry:
+        record = _RECORD.decode(text)
+        return Entry(record, read_node(record.spec, is_named=self.version == NAMED_NODES))
+
+    def _without_unknown_keys(self, text: Raw) -> Entry:
+        """Decode a record that has keys which are not known, and tell of each."""
+        value = json.loads(bytes(text))
+        problems: list[Problem] = []
+        record = _known(value, _RECORD.decode, problems)
+        is_named = self.version == NAMED_NODES
+        node = _known(value["spec"], lambda text: read_node(text, is_named=is_named), problems)
+        return Entry(record, node, tuple(problems))
+
+    def _require_distinct(self, installs: Raw) -> None:
+        """Refuse an index that has two records for a hash: the decoder keeps the last of them."""
+        length = memoryview(installs).nbytes
+        held = sum(len(key) + memoryview(text).nbytes for key, text in self._texts.items())
+        # Between records stand two quotes, a colon and a comma, with or without one blank each.
+        count = len(self._texts)
+        if length - held in (4 * count + 1, 6 * count, 2):
+            return
+        pairs = json.loads(bytes(installs), object_pairs_hook=_Pairs)
+        for key, times in Counter(key for key, _ in pairs).items():
+            if times > 1:
+                raise IndexFault(f"{_name(key)}: has {times} records, expected one")
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object as its list of (key, value)."""
+
+
+def _known(value: Any, decode: Callable[[bytes], T], problems: list[Problem]) -> T:
+    """Decode a value without the keys that are not known; `problems` gets one for each of them."""
+    while True:
+        try:
+            return decode(msgspec.json.encode(value))
+        except msgspec.ValidationError as error:
+            unknown = _UNKNOWN.match(str(error))
+            if unknown is None or not _drop(value, unknown[1], unknown[2] or "", problems):
+                raise
+
+
+def _drop(value: Any, key: str, path: str, problems: list[Problem]) -> bool:
+    """Take an unknown key out of a decoded value, and tell of it; False if it is not there."""
+    for step in _STEPS.findall(path):
+        # The decoder names places in lists, and "..." for any key of an object that has any.
+        if step == "...":
+            value = next((each for each in value.values() if key in each), None)
+        else:
+            value = value[int(step)] if isinstance(value, list) else value[step]
+    if not isinstance(value, dict) or key not in value:
+        return False
+    declared = json.dumps(value.pop(key), sort_keys=True, ensure_ascii=False)
+    message = f"the key {f'{path}.{key}'.lstrip('.')} is not known, and kept here only"
+    problems.append(Problem("unknown_key", message, declared))
+    return True
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return " ".join(str(error).split())
+
+
+def _name(text: str) -> str:
+    return text if text.isprintable() and len(text) <= 60 else repr(text[:57] + "...")
