@@ -17,7 +17,7 @@ from benchmarks.report import table
 from spack_cache_db.build.workers import uncollected
 from spack_cache_db.errors import Fault
 from spack_cache_db.sources.columns import to_columns
-from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE, RawPage, read
+from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE, RawFile, read
 from spack_cache_db.sources.pages.front_matter import read_front_matter
 from spack_cache_db.sources.pages.parse import parse_page
 from spack_cache_db.sources.units import Unit, files_of, plan
@@ -50,7 +50,7 @@ def read_unit(phases: Phases, unit: Unit) -> None:
         files = [file for file in files_of(unit) if not isinstance(file, Fault)]
     with phases.phase("read files"):
         found = read(tuple(files), DEFAULT_MAX_PAGE_SIZE)
-        raws = [page for page in found if isinstance(page, RawPage)]
+        raws = [page for page in found if isinstance(page, RawFile)]
     with phases.phase("(front matter alone)"):
         for raw in raws:
             read_front_matter(raw.data)

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import pytest
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.records import Page
 from spack_cache_db.sources.columns import Columns, Tarball, tarball_suffix, to_columns
-from spack_cache_db.sources.files import RawPage
+from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.normal import normal_configuration
 from spack_cache_db.sources.pages.parse import parse_page
+from spack_cache_db.sources.pages.records import Page
 from tests.pagetexts import MORE_SAMPLES, page, spec, spec_hash
 
 PREFIX = "https://example.org/v1"
@@ -20,7 +20,7 @@ ARCH = "linux-ubuntu24.04-x86_64_v3"
 
 def parsed(data: bytes, name: str = "a.md") -> Page:
     """Parse a page."""
-    return parse_page(RawPage(name, name, data))
+    return parse_page(RawFile(name, name, data))
 
 
 def columns(pages: Iterable[bytes]) -> Columns:

@@ -93,7 +93,7 @@ class Catalogue:
         self.tarballs = self._interned("tarball")
         self.listings = Listings(*map(np.concatenate, zip(*self._parts, strict=True)))
         self._parts.clear()
-        self.pages.sort(key=lambda page: (page.release, page.package, page.path, page.shown))
+        self.pages.sort(key=lambda page: (page.release, page.package, page.path, page.location))
         kept: list[PageEntry] = []
         for page in self.pages:
             last = kept[-1] if kept else None
@@ -131,9 +131,9 @@ class Catalogue:
                 by_hash = {hashes[spec]: spec for spec in specs}
                 other = owner[page.release, by_hash[shared[0]]]
                 message = f"lists the spec {shared[0]}, which {other} lists in the same release"
-                self.faults.append(Fault(page.shown, 0, f"{message}; expected one package"))
+                self.faults.append(Fault(page.location, 0, f"{message}; expected one package"))
                 continue
-            owner.update({(page.release, spec): page.shown for spec in specs})
+            owner.update({(page.release, spec): page.location for spec in specs})
             kept.append(page)
         return kept
 
@@ -146,8 +146,8 @@ def _translated(numbers: array[int], names: list[int]) -> Numbers:
 
 def _contradiction(first: PageEntry, second: PageEntry) -> Fault:
     return Fault(
-        second.shown,
+        second.location,
         0,
-        f"another page of {second.package} in {second.release} than {first.shown}, "
+        f"another page of {second.package} in {second.release} than {first.location}, "
         "expected one page per package and release",
     )

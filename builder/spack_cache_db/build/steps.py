@@ -105,7 +105,7 @@ def check(
     catalogue = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
     numbered = number(catalogue)
     found = sorted(
-        Fault(numbered.pages[page_id - 1].shown, 0, problem.message)
+        Fault(numbered.pages[page_id - 1].location, 0, problem.message)
         for page_id, problem in problems(numbered)
     )
     return tuple(sorted(set(catalogue.faults))), tuple(found)

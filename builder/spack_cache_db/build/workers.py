@@ -14,7 +14,7 @@ from multiprocessing import connection, parent_process
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources.columns import Columns, to_columns
-from spack_cache_db.sources.files import RawPage, read
+from spack_cache_db.sources.files import RawFile, read
 from spack_cache_db.sources.pages.parse import read_pages
 from spack_cache_db.sources.units import Unit
 
@@ -50,13 +50,13 @@ def read_unit(unit: Unit, max_page_size: int) -> Columns:
     """Read one unit in this process."""
     size = 0
 
-    def measured() -> Iterator[RawPage | object]:
+    def measured() -> Iterator[RawFile | object]:
         nonlocal size
         for raw in read(unit, max_page_size):
-            size += len(raw.data) if isinstance(raw, RawPage) else 0
+            size += len(raw.data) if isinstance(raw, RawFile) else 0
             yield raw
 
-    columns = to_columns(read_pages(measured()))  # type: ignore[arg-type]  # RawPage | Fault
+    columns = to_columns(read_pages(measured()))  # type: ignore[arg-type]  # RawFile | Fault
     columns.bytes_read = size
     return columns
 

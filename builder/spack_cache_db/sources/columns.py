@@ -15,15 +15,16 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.records import Configuration, Meta, Page, Problem, SpecDetail
+from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.sources.pages.consistency import page_problems, variant_problems
 from spack_cache_db.sources.pages.normal import as_set, normal_configuration
+from spack_cache_db.sources.pages.records import Meta, Page, SpecDetail
 
 
 class PageEntry(NamedTuple):
     """A page and the slice of the listing columns that is its own."""
 
-    shown: str
+    location: str
     path: str
     sha256: str
     package: str
@@ -125,7 +126,7 @@ class _Writer:
             tarball.append(0 if detail.tarball is UNSET else self._tarball(detail, at))
         columns.pages.append(
             PageEntry(
-                page.shown, page.path, page.sha256, package, page.release, page.format,
+                page.location, page.path, page.sha256, package, page.release, page.format,
                 len(columns.spec), len(spec), self._problems(page, configuration, stacks),
             )
         )  # fmt: skip
@@ -215,4 +216,4 @@ def tarball_suffix(spec: Configuration) -> str:
 
 def _fault(page: Page, detail: SpecDetail, error: ValueError) -> InputError:
     message = f"the spec {detail.hash} {error}"
-    return InputError([Fault(page.shown, page.line, message)])
+    return InputError([Fault(page.location, page.line, message)])

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spack_cache_db.records import Problem
 from spack_cache_db.sources.columns import to_columns
+from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.consistency import computed_meta, declared_meta, page_problems
 from spack_cache_db.sources.pages.normal import as_set, normal_configuration
 from spack_cache_db.sources.pages.parse import parse_page
-from spack_cache_db.records import Page, Problem
-from spack_cache_db.sources.files import RawPage
+from spack_cache_db.sources.pages.records import Page
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec
 
 SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
@@ -25,7 +26,7 @@ SPECS = [spec(1, target="zen3", stacks=["e4s", "root"]), spec(2, stacks=["root"]
 
 def parsed(data: bytes) -> Page:
     """Parse a page."""
-    return parse_page(RawPage("a.md", "a.md", data))
+    return parse_page(RawFile("a.md", "a.md", data))
 
 
 def computed(found: Page) -> dict[str, Any]:

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.pages.normal import as_set, normal_configuration, variant_row, variant_text
-from spack_cache_db.records import Configuration, SpecDetail
+from spack_cache_db.records import Configuration
+from spack_cache_db.sources.pages.normal import (
+    as_set,
+    normal_configuration,
+    variant_row,
+    variant_text,
+)
+from spack_cache_db.sources.pages.records import SpecDetail
 from tests.pagetexts import spec
 
 TEXTS = st.lists(st.text(max_size=4), unique=True, max_size=5)

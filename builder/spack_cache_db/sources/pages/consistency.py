@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.sources.pages.normal import variant_row
-from spack_cache_db.records import Configuration, Meta, Problem
+from spack_cache_db.sources.pages.records import Meta
 from spack_cache_db.spack.variants import normal_compiler
 
 StackSets = Collection[tuple[tuple[str, ...], int]]

@@ -10,7 +10,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from spack_cache_db.records import Configuration, SpecDetail
+from spack_cache_db.records import Configuration
+from spack_cache_db.sources.pages.records import SpecDetail
 from spack_cache_db.spack.variants import normal_compiler, normal_variant, parse_variant
 
 
