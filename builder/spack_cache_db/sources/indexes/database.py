@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Raw
 
 from spack_cache_db.records import Problem
+from spack_cache_db.sources.indexes.faults import IndexFault, name, said
 from spack_cache_db.sources.indexes.nodes import read_node
 from spack_cache_db.sources.indexes.records import Index, Node, Record
 
@@ -34,10 +35,6 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)
 _INDEX = msgspec.json.Decoder(Index)
 _INSTALLS = msgspec.json.Decoder(dict[str, Raw])
 _RECORD = msgspec.json.Decoder(Record)
-
-
-class IndexFault(Exception):
-    """Something that makes an index unreadable; its text says what, and what was expected."""
 
 
 class Entry(NamedTuple):
@@ -60,7 +57,7 @@ class Installs:
                 raise IndexFault(f"database version {database.version}, expected one of {known}")
             self._texts = _INSTALLS.decode(database.installs)
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-            raise IndexFault(f"broken index: {_said(error)}, expected Spack's index") from None
+            raise IndexFault(f"broken index: {said(error)}, expected Spack's index") from None
         self.version = database.version
         self._require_distinct(database.installs)
 
@@ -88,14 +85,12 @@ class Installs:
             try:
                 entry = self._without_unknown_keys(text)
             except (msgspec.DecodeError, ValueError, RecursionError):
-                raise IndexFault(f"{_name(dag_hash)}: {_said(error)}") from None
+                raise IndexFault(f"{name(dag_hash)}: {said(error)}") from None
         if not _HASH.fullmatch(dag_hash):
-            raise IndexFault(
-                f"{_name(dag_hash)}: is no hash, expected 32 characters of a-z and 2-7"
-            )
+            raise IndexFault(f"{name(dag_hash)}: is no hash, expected 32 characters of a-z and 2-7")
         if entry.node.hash != dag_hash:
-            said = f"its spec has the hash {_name(entry.node.hash)}"
-            raise IndexFault(f"{dag_hash}: {said}, expected that of the record")
+            words = f"its spec has the hash {name(entry.node.hash)}"
+            raise IndexFault(f"{dag_hash}: {words}, expected that of the record")
         return entry
 
     def _decoded(self, text: Raw | bytes) -> Entry:
@@ -122,7 +117,7 @@ class Installs:
         pairs = json.loads(bytes(installs), object_pairs_hook=_Pairs)
         for key, times in Counter(key for key, _ in pairs).items():
             if times > 1:
-                raise IndexFault(f"{_name(key)}: has {times} records, expected one")
+                raise IndexFault(f"{name(key)}: has {times} records, expected one")
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -154,13 +149,3 @@ def _drop(value: Any, key: str, path: str, problems: list[Problem]) -> bool:
     message = f"the key {f'{path}.{key}'.lstrip('.')} is not known, and kept here only"
     problems.append(Problem("unknown_key", message, declared))
     return True
-
-
-def _said(error: BaseException) -> str:
-    if isinstance(error, RecursionError):
-        return "nested too deeply"
-    return " ".join(str(error).split())
-
-
-def _name(text: str) -> str:
-    return text if text.isprintable() and len(text) <= 60 else repr(text[:57] + "...")

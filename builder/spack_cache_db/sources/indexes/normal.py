@@ -1,8 +1,8 @@
 """A node's words in the normal form that pages have, so that both meet in one configuration.
 
-What the catalogue's own site prints of a node is in its text (`generate_cache.py` there): bools as
-`+x` and `~x`, single values as `k=v`, lists as `k:=a,b`, seven characters of each patch, no compiler
-flags. This module prints that, and `spack.variants` makes it normal.
+What the catalogue's own site prints of a node (`generate_cache.py` there) is this: bools as
+`+x` and `~x`, single values as `k=v`, lists as `k:=a,b`, seven characters of each patch, no flags
+of compilers. This module prints that, and `spack.variants` makes it normal.
 """
 
 from __future__ import annotations

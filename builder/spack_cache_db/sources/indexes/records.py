@@ -110,12 +110,12 @@ class Record(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     spec: Raw
     ref_count: int | UnsetType = UNSET
     in_buildcache: bool | UnsetType = UNSET
-    path: str | None | UnsetType = UNSET
+    path: str | UnsetType | None = UNSET
     installed: bool | UnsetType = UNSET
     explicit: bool | UnsetType = UNSET
-    installation_time: float | None | UnsetType = UNSET
-    deprecated_for: str | None | UnsetType = UNSET
-    origin: str | None | UnsetType = UNSET
+    installation_time: float | UnsetType | None = UNSET
+    deprecated_for: str | UnsetType | None = UNSET
+    origin: str | UnsetType | None = UNSET
 
 
 class TargetDescription(Struct, frozen=True, gc=False, forbid_unknown_fields=True):

@@ -1,0 +1,116 @@
+"""A spec file's bytes → its nodes: what lies beside each binary of a mirror that has no index.
+
+JSON since Spack 0.17, YAML before; clear-signed or not, compressed by gzip in the blobs of layout
+3 (Spack `binary_distribution.py` and `url_buildcache.py`). The first node is the binary's own, the
+others are what it depends on.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from spack_cache_db.sources.indexes.faults import IndexFault, said
+from spack_cache_db.sources.indexes.nodes import read_node, without_signature
+from spack_cache_db.sources.indexes.records import Node
+
+NODE_LIMIT = 10_000
+"""Nodes of the largest spec file that is read; the largest known have a few hundred."""
+
+_GZIP = b"\x1f\x8b"
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class SpecFile(NamedTuple):
+    """What a spec file holds: `nodes[0]` is the binary's own; the specfile's version; the rest.
+
+    `rest` is the file's keys beside its nodes, as values: the checksum of the binary, and more.
+    """
+
+    version: int
+    nodes: tuple[Node, ...]
+    rest: dict[str, Any]
+
+
+class _Meta(Struct, frozen=True):
+    version: int
+
+
+class _Graph(Struct, frozen=True, forbid_unknown_fields=True, rename={"meta": "_meta"}):
+    nodes: tuple[Raw, ...]
+    meta: _Meta
+
+
+class _File(Struct, frozen=True, forbid_unknown_fields=True):
+    spec: Raw
+    binary_cache_checksum: dict[str, str] | UnsetType = UNSET
+    buildcache_layout_version: int | UnsetType = UNSET
+    buildinfo: dict[str, Any] | UnsetType = UNSET
+    full_hash: str | UnsetType = UNSET
+
+
+_FILE = msgspec.json.Decoder(_File)
+_GRAPH = msgspec.json.Decoder(_Graph)
+_LIST = msgspec.json.Decoder(tuple[Raw, ...])
+
+
+def read_spec_file(data: bytes, max_size: int) -> SpecFile:
+    """Return what a spec file holds.
+
+    Args:
+        data: the bytes of the file, in any of its forms.
+        max_size: bytes that a compressed one may have when it is not.
+
+    Raises:
+        IndexFault: it is no spec file that can be read.
+    """
+    text = without_signature(_decompressed(data, max_size))
+    try:
+        file = _FILE.decode(text if text.lstrip()[:1] == b"{" else _json_of_yaml(text))
+        is_named = bytes(file.spec).lstrip()[:1] == b"["
+        if is_named:
+            version, texts = 1, _LIST.decode(file.spec)
+        else:
+            graph = _GRAPH.decode(file.spec)
+            version, texts = graph.meta.version, graph.nodes
+        if not 0 < len(texts) <= NODE_LIMIT:
+            raise IndexFault(f"has {len(texts):,} nodes, expected 1 to {NODE_LIMIT:,}")
+        nodes = tuple(read_node(each, is_named=is_named) for each in texts)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise IndexFault(f"broken spec file: {said(error)}, expected one of Spack's") from None
+    rest = {
+        key: value
+        for key in _File.__struct_fields__
+        if key != "spec" and (value := getattr(file, key)) is not UNSET
+    }
+    return SpecFile(version, nodes, rest)
+
+
+def _decompressed(data: bytes, max_size: int) -> bytes:
+    if not data.startswith(_GZIP):
+        return data
+    decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        text = decompressor.decompress(data, max_size)
+    except zlib.error as error:
+        raise IndexFault(f"broken gzip: {error}, expected a whole file") from None
+    if decompressor.unconsumed_tail:
+        raise IndexFault(f"has more than {max_size:,} bytes when it is not compressed")
+    if not decompressor.eof:
+        raise IndexFault("broken gzip: it is cut, expected a whole file")
+    return text
+
+
+def _json_of_yaml(text: bytes) -> bytes:
+    """Return the JSON of a YAML file; aliases are refused, for they can grow without end."""
+    try:
+        for event in yaml.parse(text, Loader=_Loader):
+            if isinstance(event, yaml.AliasEvent):
+                raise IndexFault("has YAML aliases, which no Spack writes; expected plain YAML")
+        return msgspec.json.encode(yaml.load(text, Loader=_Loader))
+    except (yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
+        raise IndexFault(f"broken spec file: {said(error)}, expected JSON or YAML") from None
