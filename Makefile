@@ -4,8 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATABASE := dist/spack-cache.db
 PORT ?= 8001
+SUDO := $(if $(filter-out 0,$(shell id -u)),sudo -n)
+INSTALL_CHROMIUM := { $(SUDO) apt-get update -qq && \
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; }
 
-.PHONY: run test loop check bench bench-site lock clean
+.PHONY: run test loop check bench bench-site lock dist clean
 .DELETE_ON_ERROR:
 
 run: $(DATABASE)
@@ -14,8 +17,10 @@ run: $(DATABASE)
 $(DATABASE): $(VENV)/run.done $(wildcard pages/*) $(shell find builder -name '*.py')
 	$(BIN)/spack-cache-db build pages -o $@
 
-# All tests. Those of the site drive Debian's Chromium, and say so where it is missing.
+# All tests. Those of the site drive a browser: where there is none and the machine lets us, Debian's
+# Chromium is installed; where it does not, they are left out, and the last line says so.
 test: $(VENV)/test.done
+	@$(BIN)/python -m benchmarks.chromium || $(INSTALL_CHROMIUM) || true
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # The usual loop: no real processes, no browser, no large inputs.
@@ -27,6 +32,9 @@ check: $(VENV)/test.done
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/hadolint Containerfile
 
 bench: $(VENV)/test.done
 	$(BIN)/python -m benchmarks
@@ -48,6 +56,10 @@ lock: $(VENV)/test.done
 		$(BIN)/uv pip install -q --dry-run --target $(VENV)/none --only-binary :all: --require-hashes \
 			--python-version $$python --python-platform $$platform -r $$lock || exit 1; \
 	done; done; done
+
+# What is published: the sdist and the wheel.
+dist: $(VENV)/test.done
+	$(BIN)/python -m hatchling build -d dist
 
 clean:
 	rm -rf $(VENV) .bootstrap dist
