@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import sqlite3
 import subprocess
@@ -144,12 +143,3 @@ def server(database: Path) -> Iterator[Server]:
     """A real server process over the invented cache."""
     with serving(database) as running:
         yield running
-
-
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """The path of the browser; without one the browser tests fail, and say what to do."""
-    found = shutil.which("chromium")
-    if found is None:
-        pytest.fail("no Chromium here: run `apt-get install -y chromium`", pytrace=False)
-    return found

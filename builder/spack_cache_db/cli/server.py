@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import spack_cache_db
 from spack_cache_db.build.inspect_file import NAME, current_inspection
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.open import open_database
@@ -29,15 +30,20 @@ SETTINGS = {
 def site_folder() -> Path:
     """Return the folder that holds metadata.yml, plugins, templates and static files.
 
+    A wheel carries them in the package; in a checkout they stand at its root.
+
     Raises:
-        DatabaseError: the site's files are not beside the package.
+        DatabaseError: they are in neither place.
     """
-    folder = Path(__file__).resolve().parents[3]
-    if not (folder / "metadata.yml").is_file():
-        raise DatabaseError(
-            f"{folder}: no metadata.yml here; run from a checkout, installed with pip install -e ."
-        )
-    return folder
+    package = Path(spack_cache_db.__file__).resolve().parent
+    folders = (package / "site" / "files", package.parents[1])
+    for folder in folders:
+        if (folder / "metadata.yml").is_file():
+            return folder
+    raise DatabaseError(
+        f"no metadata.yml in {' or '.join(map(str, folders))}: the installation is damaged; "
+        "install spack-cache-db again"
+    )
 
 
 @contextmanager
