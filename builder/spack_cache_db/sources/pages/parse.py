@@ -15,7 +15,15 @@ import msgspec
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.pages.front_matter import FrontMatter, PageFault, read_front_matter
-from spack_cache_db.sources.pages.faults import KEYS, detail_faults, json_faults, key_faults, meta_faults, shown
+from spack_cache_db.sources.pages.faults import (
+    JSON_KEYS,
+    KEYS,
+    detail_faults,
+    json_faults,
+    key_faults,
+    meta_faults,
+    shown,
+)
 from spack_cache_db.records import Meta, Page, SpecDetail
 from spack_cache_db.sources.files import RawPage
 
@@ -51,7 +59,7 @@ def parse_page(raw: RawPage) -> Page:
     """
     try:
         front = read_front_matter(raw.data)
-        if front.keys != KEYS:
+        if front.keys != KEYS or front.json.keys() != JSON_KEYS:
             raise _Refused(key_faults(front))
         package, release = _names(front)
         meta = _decode_meta(front)
