@@ -77,7 +77,8 @@ def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
         }
     folders = (ROOT / name for name in ("plugins", "static", "templates"))
     files = [path for folder in folders for path in folder.rglob("*.*") if path.suffix != ".pyc"]
-    wanted = [ROOT / "metadata.yml", *files]
+    named = ("datasette.yml", "metadata.yml", "settings.json")
+    wanted = [*(ROOT / name for name in named), *files]
     assert held == {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in wanted}
 
 
