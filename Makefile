@@ -4,8 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATABASE := dist/spack-cache.db
 PORT ?= 8001
+SUDO := $(if $(filter-out 0,$(shell id -u)),sudo -n)
+INSTALL_CHROMIUM := { $(SUDO) apt-get update -qq && \
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; }
 
-.PHONY: run test loop check bench bench-site lock clean
+.PHONY: run test loop check bench bench-site lock dist clean
 .DELETE_ON_ERROR:
 
 run: $(DATABASE)
@@ -14,8 +17,10 @@ run: $(DATABASE)
 $(DATABASE): $(VENV)/run.done $(wildcard pages/*) $(shell find builder -name '*.py')
 	$(BIN)/spack-cache-db build pages -o $@
 
-# All tests. Those of the site drive Debian's Chromium, and say so where it is missing.
+# All tests. Those of the site drive a browser: where there is none and the machine lets us, Debian's
+# Chromium is installed; where it does not, they are left out, and the last line says so.
 test: $(VENV)/test.done
+	@$(BIN)/python -m benchmarks.chromium || $(INSTALL_CHROMIUM) || true
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # The usual loop: no real processes, no browser, no large inputs.
@@ -27,6 +32,9 @@ check: $(VENV)/test.done
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/hadolint Containerfile
 
 bench: $(VENV)/test.done
 	$(BIN)/python -m benchmarks
@@ -34,10 +42,24 @@ bench: $(VENV)/test.done
 bench-site: $(VENV)/test.done
 	$(BIN)/python -m benchmarks.site
 
-# The locks hold the versions that were tested. requirements/*.lock follow from pyproject.toml.
+# requirements/*.lock follow from pyproject.toml: the versions that were tested and the hashes of
+# their files, the same for each Python and platform below. UPGRADE=-U takes the newest versions.
+COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command "make lock" $(UPGRADE)
+PYTHONS := 3.11 3.12 3.13 3.14
+PLATFORMS := x86_64-manylinux_2_28 aarch64-manylinux_2_28 x86_64-apple-darwin aarch64-apple-darwin
 lock: $(VENV)/test.done
-	$(BIN)/pip-compile -q --strip-extras --no-emit-index-url --no-emit-find-links -o requirements/run.lock pyproject.toml
-	$(BIN)/pip-compile -q --strip-extras --no-emit-index-url --no-emit-find-links --all-extras -o requirements/test.lock pyproject.toml
+	$(COMPILE) -o requirements/test.lock pyproject.toml --group all
+	$(COMPILE) -o requirements/run.lock pyproject.toml -c requirements/test.lock
+	$(COMPILE) -o requirements/build.lock --group pyproject.toml:build -c requirements/test.lock
+	for lock in requirements/*.lock; do for python in $(PYTHONS); do for platform in $(PLATFORMS); do \
+		$(BIN)/uv pip install -q --dry-run --target $(VENV)/none --only-binary :all: --require-hashes \
+			--python-version $$python --python-platform $$platform -r $$lock || exit 1; \
+	done; done; done
+
+# What is published: the sdist and the wheel.
+dist: $(VENV)/test.done
+	$(BIN)/python -m hatchling build -d dist
 
 clean:
 	rm -rf $(VENV) .bootstrap dist
@@ -50,12 +72,16 @@ $(BIN)/python:
 		$(PYTHON) -m pip install -q --target .bootstrap "virtualenv<22" && \
 		PYTHONPATH=.bootstrap $(PYTHON) -m virtualenv -q $(VENV); }
 
-$(VENV)/run.done: $(BIN)/python requirements/run.lock pyproject.toml
-	$(BIN)/python -m pip install -q -r requirements/run.lock
-	$(BIN)/python -m pip install -q --no-deps -e .
+INSTALL := $(BIN)/python -m pip install -q --require-hashes
+INSTALL_CHECKOUT := $(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+
+$(VENV)/run.done: $(BIN)/python requirements/run.lock requirements/build.lock pyproject.toml
+	$(INSTALL) -r requirements/build.lock
+	$(INSTALL) -r requirements/run.lock
+	$(INSTALL_CHECKOUT)
 	touch $@
 
 $(VENV)/test.done: $(BIN)/python requirements/test.lock pyproject.toml
-	$(BIN)/python -m pip install -q -r requirements/test.lock
-	$(BIN)/python -m pip install -q --no-deps -e .
+	$(INSTALL) -r requirements/test.lock
+	$(INSTALL_CHECKOUT)
 	touch $@ $(VENV)/run.done

@@ -1,5 +1,5 @@
 """What it costs to build and to serve the database at the size of the whole site.
 
-Nothing here is imported by the product or by its tests of behaviour: numbers are measured by
-hand-run commands (`make bench`, `make bench-site`) and never asserted.
+Numbers are measured by hand-run commands (`make bench`, `make bench-site`) and never asserted.
+The product imports nothing from here; tests borrow how a server and Chromium are started.
 """

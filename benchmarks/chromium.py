@@ -1,5 +1,18 @@
-"""How Debian's Chromium is started where nobody looks: by the benchmarks and by the tests."""
+"""How Chromium is found and started where nobody looks: by the benchmarks and by the tests.
 
+`python -m benchmarks.chromium` prints the path of the browser, or ends with status 1.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from statistics import median
+
+from playwright.sync_api import sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [
     "--no-sandbox",
     "--headless",
@@ -10,3 +23,29 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+def find_chromium() -> str | None:
+    """Return the path of the browser, if this machine has one."""
+    return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+def first_rows(chromium: str, address: str, times: int = 5) -> float:
+    """Return the median milliseconds until the first rows of a package's page are there."""
+    taken = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        for _ in range(times):
+            page = browser.new_page()
+            start = time.perf_counter()
+            page.goto(address, wait_until="commit")
+            page.wait_for_selector("#configurations tbody tr")
+            taken.append((time.perf_counter() - start) * 1000)
+            page.close()
+        browser.close()
+    return median(taken)
+
+
+if __name__ == "__main__":
+    print(find_chromium() or "no Chromium here")
+    sys.exit(find_chromium() is None)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
+from benchmarks.chromium import find_chromium, first_rows
 from benchmarks.client import load
 from benchmarks.corpus import FOLDER
 from benchmarks.report import PERFORMANCE, Measure, goals_table, table, write_section
 from benchmarks.server import Server, ServerError, serving
-from benchmarks.targets import PageKind, page_kinds
+from benchmarks.targets import LARGEST, PageKind, page_kinds
 
 MANY = 16
 HEAD = (
@@ -28,9 +29,12 @@ def main(file: Path, soak: int, write: bool) -> None:
     """Measure each kind of page of FILE's site with 1 and 16 clients on loopback."""
     if not file.is_file():
         raise click.ClickException(f"{file}: no such file; `make bench` makes it")
+    kinds = page_kinds(file)
     try:
         with serving(file) as server:
-            text = asyncio.run(_report(server, page_kinds(file), soak))
+            text = asyncio.run(_report(server, kinds, soak))
+            # After the servers' numbers: Chromium takes the processor that they are measured on.
+            text += f"\n\n{_on_screen(server, kinds)}"
     except ServerError as error:
         raise click.ClickException(str(error)) from error
     click.echo(text)
@@ -62,6 +66,17 @@ async def _measure(server: Server, kind: PageKind) -> tuple[float, list[str]]:
     latencies = [f"{each:.1f}" for each in (*alone.latency(), *crowd.latency())]
     rate = f"{crowd.per_second:.1f}" + (f" ({failed} failed)" if failed else "")
     return cpu, [*latencies, rate]
+
+
+def _on_screen(server: Server, kinds: list[PageKind]) -> str:
+    """Return the line about how soon somebody sees the rows of the largest package."""
+    chromium = find_chromium()
+    if chromium is None:
+        return "First rows of the largest package in Chromium: there is no Chromium here."
+    path = next(kind.targets[0] for kind in kinds if kind.name == LARGEST)
+    taken = first_rows(chromium, f"http://127.0.0.1:{server.port}{path}")
+    verdict = Measure("first rows of the largest package in Chromium", taken, "ms", 300, digits=0)
+    return goals_table([verdict])
 
 
 async def _soak(server: Server, kinds: list[PageKind], requests: int) -> str:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from benchmarks.server import PLAIN_PAGE
 
 SAMPLE = 50
+LARGEST = "package, the largest"
 SEARCHED = ("cuda", "gcc@11.4.0", "py-torch", "x86_64_v3", "+mpi", "hdf5", "~shared", "oneapi")
 _LISTINGS = "/spack-cache/build_listings?release=develop&_nocount=1"
 FACETS = "_facet=compiler&_facet=os&_facet=target"
@@ -35,13 +36,17 @@ def page_kinds(file: Path) -> list[PageKind]:
         largest, sample = packages[0], Random(1).sample(packages, min(SAMPLE, len(packages)))
         hashes = _column(db, "SELECT hash FROM specs ORDER BY hash")
         compilers = _column(db, "SELECT name FROM compilers ORDER BY name")
+        releases = _column(db, "SELECT name FROM releases ORDER BY position")
+        stacks = _column(db, "SELECT name FROM stacks WHERE NOT is_root ORDER BY name")
     hashes = Random(2).sample(hashes, min(SAMPLE, len(hashes)))
     return [
         PageKind("versions.json", (PLAIN_PAGE,)),
         PageKind("home", ("/",), goal=10),
-        PageKind("package", tuple(f"/package/{quote(name)}" for name in sample), goal=25),
-        PageKind("package, the largest", (f"/package/{quote(largest)}",), goal=25),
-        PageKind("spec", tuple(f"/spec/{hash_}" for hash_ in hashes), goal=10),
+        PageKind("package", _pages("package", sample), goal=25),
+        PageKind(LARGEST, _pages("package", [largest]), goal=25),
+        PageKind("spec", _pages("spec", hashes), goal=10),
+        PageKind("release", _pages("release", releases)),
+        PageKind("stack", _pages("stack", stacks)),
         PageKind("find", tuple(_finds(sample, compilers)), goal=30),
         PageKind("search", tuple(_table("_search=" + quote(text)) for text in SEARCHED), goal=25),
         PageKind("configurations", (_table(""),), goal=25),
@@ -52,6 +57,10 @@ def page_kinds(file: Path) -> list[PageKind]:
         PageKind("CSV stream", ("/spack-cache/configurations.csv?_stream=on&_size=max",), 2),
         PageKind("download", ("/spack-cache.db",), 2),
     ]
+
+
+def _pages(kind: str, names: list[str]) -> tuple[str, ...]:
+    return tuple(f"/{kind}/{quote(name)}" for name in names)
 
 
 def _finds(packages: list[str], compilers: list[str]) -> Iterator[str]:

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 from urllib.parse import quote
 
-from datasette import hookimpl
-from datasette.utils.asgi import Response
+from datasette.app import Datasette
+from datasette.plugins import pm
 from markupsafe import Markup, escape
 
-from spack_cache_db.site import limits, routes, spec_functions, wrapper
-from spack_cache_db.site.datasette065 import kept_facets, shared_metadata, tables, view_counts
+from spack_cache_db.site import canned_queries, errors, limits, routes, spec_functions, wrapper
+from spack_cache_db.site.hooks import hook
 
-Function = TypeVar("Function", bound=Callable[..., object])
-
-_STATIC = Path(__file__).resolve().parent.parent / "static"
+_SITE = Path(__file__).resolve().parent.parent
 # Read once, when Datasette loads this file: a server is started again after an update.
-_VERSION = routes.asset_version(_STATIC)
+_VERSION = routes.asset_version(_SITE / "static")
 _HASH = re.compile(r"[a-z2-7]{32}")
 _NAMED = {
     ("package", "builds"): "package",
@@ -39,23 +39,20 @@ _NAMED = {
     ("name", "stacks"): "stack",
 }
 
-
-def hook(function: Function) -> Function:
-    """Mark a function as a hook; Datasette's own decorator has no types."""
-    return cast("Function", hookimpl(function))
+if pm.has_plugin("datasette.handle_exception"):
+    pm.unregister(name="datasette.handle_exception")
+if hasattr(Datasette, "metadata"):
+    _room = import_module("spack_cache_db.site.datasette065")
+    if not pm.is_registered(_room):
+        pm.register(_room)
 
 
 @hook
-def startup(datasette: Any) -> None:
-    """Count facets once and the large views never; spare Datasette copies of the metadata.
-
-    From 1.0 on it makes none, has no `metadata`, and counts by itself.
-    """
-    if hasattr(datasette, "metadata"):
-        view_counts.tell(datasette)
-        databases = datasette.metadata("databases") or {}
-        kept_facets.take_over(databases)
-        shared_metadata.share_databases(databases)
+def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
+    """Add the canned queries where Datasette does not read them from the metadata."""
+    if not hasattr(datasette, "add_query"):
+        return None
+    return partial(canned_queries.add_queries, datasette, _SITE / "metadata.yml")
 
 
 @hook
@@ -67,7 +64,7 @@ def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
 @hook
 def extra_template_vars() -> dict[str, object]:
     """Tell the templates which version of the style sheet and script they use."""
-    return {"asset_version": _VERSION, "table_body": tables.table_body}
+    return {"asset_version": _VERSION}
 
 
 @hook
@@ -81,12 +78,6 @@ def render_cell(value: object, column: str, table: str | None, datasette: Any) -
         return None
     address = datasette.urls.path(f"/{kind}/{quote(value)}")
     return Markup('<a href="{}">{}</a>').format(address, escape(value))
-
-
-@hook
-def register_facet_classes() -> list[type]:
-    """Count the facets that metadata.yml asks for once."""
-    return [kept_facets.KeptFacet]
 
 
 @hook
@@ -114,16 +105,8 @@ def asgi_wrapper(datasette: Any) -> Callable[[wrapper.App], wrapper.App]:
 
 
 @hook
-def handle_exception(datasette: Any, request: Any, exception: Exception) -> Any:
-    """Answer a query that hit the memory limit with a reason instead of an empty error."""
-    if not isinstance(exception, MemoryError):
-        return None
-    if request.path.endswith(".json"):
-        return Response.json({"ok": False, "error": limits.NO_MEMORY, "status": 400}, status=400)
-
-    async def page() -> object:
-        context = {"status": 400, "error": limits.NO_MEMORY, "title": "Query refused"}
-        html = await datasette.render_template("error.html", context, request=request)
-        return Response.html(html, status=400)
-
-    return page
+def handle_exception(
+    datasette: Any, request: Any, exception: Exception
+) -> Callable[[], Awaitable[Any]]:
+    """Answer a request that failed with a sentence."""
+    return partial(errors.answer, datasette, request, exception)

@@ -50,14 +50,6 @@
     }
   };
 
-  const closeMenusOnClickOutside = () => {
-    document.body.addEventListener("click", (event) => {
-      for (const menu of document.querySelectorAll("details.nav-menu[open], details.actions-menu-links[open]")) {
-        if (!menu.contains(event.target)) menu.open = false;
-      }
-    });
-  };
-
   const showTarget = () => {
     const target = location.hash && document.getElementById(location.hash.slice(1));
     const folded = target && target.closest("details");
@@ -66,6 +58,5 @@
 
   setUpCopyButtons();
   setUpColumns();
-  closeMenusOnClickOutside();
   showTarget();
 })();

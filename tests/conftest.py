@@ -13,6 +13,8 @@ from tests.builds import many_pages
 from tests.commands import OLD
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 
+pytest_plugins = ["tests.browser"]
+
 Build = Callable[..., sqlite3.Connection]
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 from spack_cache_db.cli import COMMANDS, cli
 from spack_cache_db.schema import VIEWS
@@ -46,6 +48,28 @@ def test_links_lead_somewhere(document: Path) -> None:
     """Each relative link of a document points at a file that exists."""
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
     assert [target for target in targets if not (document.parent / target).exists()] == []
+
+
+def test_what_is_cited_is_what_is_built() -> None:
+    """CITATION.cff names the version of pyproject.toml."""
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {key: cited[key] for key in ("version", "license")} == {
+        key: built[key] for key in ("version", "license")
+    }
+
+
+def test_the_changelog_is_in_order() -> None:
+    """What is not released stands first; each release has its number and its date, newest first."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first, *released = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert first == "Unreleased"
+    assert [
+        each for each in released if not re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", each)
+    ] == []
+    assert (
+        released == sorted(released, key=lambda each: [*map(int, each.split()[0].split("."))])[::-1]
+    )
 
 
 def test_commands_have_help() -> None:

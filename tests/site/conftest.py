@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import socket
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,10 +19,14 @@ import yaml
 from datasette.app import Datasette
 
 from spack_cache_db.build.steps import build
-from spack_cache_db.cli.server import SETTINGS
+from spack_cache_db.cli import server as cli_server
 from spack_cache_db.site.catalog import Catalog, load_catalog
 from tests.paths import ROOT
 from tests.site.cache import write_pages
+
+IS_065 = hasattr(Datasette, "metadata")
+SQL = "/spack-cache" if IS_065 else "/spack-cache/-/query"
+"""Where SQL is asked; from the first, 1.0 leads to the second."""
 
 
 @pytest.fixture(scope="session")
@@ -47,12 +50,6 @@ def conn(database: Path) -> Iterator[sqlite3.Connection]:
 def catalog(conn: sqlite3.Connection) -> Catalog:
     """The dictionaries of the built file."""
     return load_catalog(conn)
-
-
-def settings() -> dict[str, Any]:
-    """The settings with which the site is served, as Datasette's own types."""
-    words: dict[str, Any] = {"on": True, "off": False}
-    return {key: words[value] if value in words else int(value) for key, value in SETTINGS.items()}
 
 
 def metadata() -> dict[str, Any]:
@@ -79,7 +76,7 @@ def site(
         template_dir=str(templates),
         plugins_dir=str(ROOT / "plugins"),
         static_mounts=[("static", str(ROOT / "static"))],
-        settings={**settings(), **changes},
+        settings={**cli_server.site_settings(), **changes},
     )
 
 
@@ -90,11 +87,17 @@ def datasette(database: Path) -> Any:
 
 
 class Server:
-    """A real server process, and how much memory it has taken at most."""
+    """A real server process, and what it has taken of the machine."""
 
     def __init__(self, address: str, pid: int) -> None:
         self.address = address
         self._status = Path(f"/proc/{pid}/status")
+        self._stat = Path(f"/proc/{pid}/stat")
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that the process has used."""
+        after_name = self._stat.read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
     def peak_megabytes(self) -> float:
         """Return the most memory that the process has held."""
@@ -104,19 +107,22 @@ class Server:
 
 
 @contextmanager
-def serving(database: Path, *options: str) -> Iterator[Server]:
-    """Serve the site as `datasette` does from a folder of files, on a free port."""
+def serving(database: Path) -> Iterator[Server]:
+    """Serve the site as the command `serve` does, on a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "datasette", "serve", "--immutable", str(database)]
-    command += ["--inspect-file", str(database.with_suffix(".inspect.json"))]
-    command += ["--metadata", "metadata.yml", "--template-dir", "templates"]
-    command += ["--plugins-dir", "plugins", "--static", "static:static", "--port", str(port)]
-    for name, value in SETTINGS.items():
-        command += ["--setting", name, value]
+    with cli_server.site(database) as folder:
+        command = cli_server.datasette_command(folder, host="127.0.0.1", port=port, sql=True)
+        with running(command, port) as server:
+            yield server
+
+
+@contextmanager
+def running(command: list[str], port: int, cwd: Path | None = None) -> Iterator[Server]:
+    """Run a server that will answer on `port`, until the context ends."""
     process = subprocess.Popen(
-        [*command, *options], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     address = f"http://127.0.0.1:{port}"
     try:
@@ -142,14 +148,5 @@ def _wait(address: str, process: subprocess.Popen[bytes]) -> None:
 @pytest.fixture(scope="session")
 def server(database: Path) -> Iterator[Server]:
     """A real server process over the invented cache."""
-    with serving(database) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """The path of the browser; without one the browser tests fail, and say what to do."""
-    found = shutil.which("chromium")
-    if found is None:
-        pytest.fail("no Chromium here: run `apt-get install -y chromium`", pytrace=False)
-    return found
+    with serving(database) as started:
+        yield started

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from benchmarks.chromium import FLAGS
 from tests.site.cache import HOSTILE, spec_hash
-from tests.site.conftest import Server
+from tests.site.conftest import SQL, Server
 from tests.site.test_pages import MPI
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ OWN = (
     "/find?q=hdf5+%2Bmpi",
     "/package/hostile",
 )
-STOCK = ("/spack-cache", "/spack-cache/configurations", "/spack-cache?sql=select+1")
+STOCK = ("/spack-cache", "/spack-cache/configurations", f"{SQL}?sql=select+1")
 
 
 @pytest.fixture(scope="module")

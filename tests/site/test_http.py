@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.site.cache import HOSTILE, spec_hash
-from tests.site.conftest import site
+from tests.site.conftest import SQL, site
 from tests.site.test_pages import MPI
 
 PAGES = (
@@ -32,7 +32,7 @@ STOCK = (
     "/spack-cache",
     "/spack-cache/configurations",
     "/spack-cache/builds",
-    "/spack-cache?sql=select+1",
+    f"{SQL}?sql=select+1",
     "/spack-cache/specs/1",
 )
 UNKNOWN = ("/package/nope", "/spec/zzzzzzz", "/spec/not-a-hash", "/release/v9", "/stack/root")
@@ -230,7 +230,8 @@ async def test_sql_can_be_turned_off(database: Path) -> None:
     closed = site(database, default_allow_sql=False)
 
     assert (await get(closed, "/package/hdf5")).status_code == 200
-    assert (await get(closed, "/spack-cache?sql=select+1")).status_code == 403
+    assert (await get(closed, f"{SQL}?sql=select+1")).status_code == 403
+    assert (await get(closed, "/spack-cache/find_spec.json?spec=hdf5")).status_code == 200
 
 
 @pytest.mark.asyncio

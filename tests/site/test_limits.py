@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.site.conftest import Server, serving
+from tests.site.conftest import SQL, Server, serving
 
 pytestmark = pytest.mark.slow
 
@@ -64,24 +63,21 @@ def own_server(database: Path) -> Iterator[Server]:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
-    """A hostile statement is answered with a clear error, within 2 s and 512 MB."""
-    start = time.monotonic()
-    answer = httpx.get(
-        f"{own_server.address}/spack-cache.json", params={"sql": HOSTILE[name]}, timeout=30
-    )
-    taken = time.monotonic() - start
+    """A hostile statement ends with a clear error, within 2 s of processor time and 512 MB."""
+    before = own_server.cpu_seconds()
+    answer = httpx.get(f"{own_server.address}{SQL}.json", params={"sql": HOSTILE[name]}, timeout=30)
+    taken = own_server.cpu_seconds() - before
 
     assert answer.status_code == 400, answer.text[:300]
     assert answer.json()["error"]
     assert own_server.peak_megabytes() < MEGABYTES
-    # The bound is the promise; the slack is for a machine that is busy with other tests.
-    assert taken < SECONDS * 3
+    assert taken < SECONDS
 
 
 def test_hostile_sql_is_told_on_a_page(own_server: Server) -> None:
     """Who types such SQL into the page reads why it was refused."""
     for sql in (HOSTILE["zeroblob"], HOSTILE["wide row"], HOSTILE["many rows"]):
-        answer = httpx.get(f"{own_server.address}/spack-cache", params={"sql": sql}, timeout=30)
+        answer = httpx.get(f"{own_server.address}{SQL}", params={"sql": sql}, timeout=30)
         assert "too big" in answer.text or "memory" in answer.text or "larger than" in answer.text
 
 
@@ -121,7 +117,7 @@ def test_a_long_address_is_refused(own_server: Server) -> None:
 )
 def test_useful_functions_work(own_server: Server, sql: str, value: object) -> None:
     """Functions that are bounded still do what SQLite's own do."""
-    answer = httpx.get(f"{own_server.address}/spack-cache.json", params={"sql": sql})
+    answer = httpx.get(f"{own_server.address}{SQL}.json", params={"sql": sql, "_shape": "arrays"})
 
     assert answer.json()["rows"] == [[value]]
 
@@ -141,7 +137,7 @@ def test_useful_functions_work(own_server: Server, sql: str, value: object) -> N
 )
 def test_writes_in_sql_are_refused(own_server: Server, sql: str) -> None:
     """No statement can write, attach, load code or lift a limit."""
-    answer = httpx.get(f"{own_server.address}/spack-cache.json", params={"sql": sql}, timeout=30)
+    answer = httpx.get(f"{own_server.address}{SQL}.json", params={"sql": sql}, timeout=30)
 
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]
@@ -149,5 +145,5 @@ def test_writes_in_sql_are_refused(own_server: Server, sql: str) -> None:
 
 def test_the_server_still_answers(own_server: Server) -> None:
     """After all of that the pages come as before."""
-    for path in ("/", "/package/hdf5", "/spack-cache.json?sql=select+1"):
+    for path in ("/", "/package/hdf5", f"{SQL}.json?sql=select+1"):
         assert httpx.get(own_server.address + path, timeout=30).status_code == 200

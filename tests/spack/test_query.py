@@ -124,10 +124,20 @@ def test_variants(text: str, expected: tuple[str, tuple[str, ...], str, bool, bo
         ("os=rhel8 platform=linux", "linux", "rhel8", None),
         ("operating_system=rhel8", None, "rhel8", None),
         ("target=x86_64:zen3,m1", None, None, "x86_64:zen3,m1"),
+        ("os=* platform=* target=*", None, None, None),
+        ("arch=linux-*-zen4", "linux", None, "zen4"),
+        ("arch=*-*-*", None, None, None),
+        ("architecture=*", None, None, None),
+        ("os='*' target=zen3", None, None, "zen3"),
+        ("target=*,zen3", None, None, "*,zen3"),
+        ("os=* target=zen3", None, None, "zen3"),
+        ("arch=zen3 os=rhel8", None, "rhel8", "zen3"),
+        ("arch=None-None-zen3 os=rhel8", None, "rhel8", "zen3"),
+        ("arch=-rhel8- target=zen3", None, "rhel8", "zen3"),
     ],
 )
 def test_architecture(text: str, platform: str | None, os: str | None, target: str | None) -> None:
-    """An architecture is given whole or in parts, and parts named None are not set."""
+    """Given whole or in parts; None and nothing are no part, and a star is any."""
     query = parse_query(text)
 
     assert (query.platform, query.os, query.target) == (platform, os, target)
@@ -224,6 +234,24 @@ def test_queries_are_values() -> None:
         ("hdf5 k=a,*", 5, "'*' alone"),
         ("hdf5@5:2", 4, "a version list"),
         ("target=zen3 target=zen4", 12, "one target"),
+        ("os=* os=rhel8", 5, "one os"),
+        ("os=rhel8 os=*", 9, "one os"),
+        ("os=rhel8 operating_system=rhel8", 9, "one os"),
+        ("arch=zen3 target=zen3", 10, "one target"),
+        ("os=rhel8 architecture=zen3", 9, "arch= alone, or before the parts"),
+        ("os=* arch=zen3", 5, "arch= alone, or before the parts"),
+        ("platform=linux arch=zen3", 15, "arch= alone, or before the parts"),
+        ("target=zen3 arch=linux-rhel8-", 12, "arch= alone, or before the parts"),
+        ("arch=zen3 arch=linux-rhel8-None", 10, "arch= alone, or before the parts"),
+        ("%gcc os=rhel8 arch=zen3", 14, "arch= alone, or before the parts"),
+        ("os==rhel8", 0, "one '='"),
+        ("arch==linux-rhel8-zen3", 0, "one '='"),
+        ("hdf5 namespace==builtin", 5, "one '='"),
+        ("hdf5 patches==abc", 5, "one '='"),
+        ("hdf5 +os", 5, "os=, and a value"),
+        ("hdf5 ~~arch", 5, "arch=, and a value"),
+        ("hdf5 -target", 5, "target=, and a value"),
+        ("hdf5 +namespace", 5, "namespace=, and a value"),
         ("target=,", 0, "a value for target"),
         ("target=''", 0, "a value for target"),
         ("/abc/def", 4, "one spec"),

@@ -2,7 +2,7 @@
 
 A database is built beside its target, checked, forced to disk, and only then renamed over it.
 sqlite-utils writes the statements that create tables; this module adds what it has no words for
-(WITHOUT ROWID, contentless FTS5) and fills them in one transaction.
+(WITHOUT ROWID) and fills them in one transaction.
 """
 
 from __future__ import annotations
@@ -65,16 +65,6 @@ def insert(db: sqlite_utils.Database, table: str, rows: Iterable[tuple[Any, ...]
 def _insert_statement(table: str, rows: int) -> str:
     marks = f"({', '.join('?' * len(schema.table(table).columns))})"
     return f"INSERT INTO [{table}] VALUES {', '.join([marks] * rows)}"
-
-
-def index_text(db: sqlite_utils.Database, table: str, tokens: Iterable[tuple[int, str]]) -> None:
-    """Fill a full-text table with (id, words), then merge its index into one piece."""
-    db.execute(
-        f"CREATE VIRTUAL TABLE [{table}] USING fts5(tokens, content='', "
-        f'detail=full, tokenize="{schema.TOKENIZER}")'
-    )
-    db.conn.executemany(f"INSERT INTO [{table}](rowid, tokens) VALUES (?, ?)", tokens)
-    db.execute(f"INSERT INTO [{table}]([{table}]) VALUES ('optimize')")
 
 
 def finish(db: sqlite_utils.Database) -> None:

@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import database
+from spack_cache_db.build import database, full_text
 from spack_cache_db.build import inspect_file as inspection
-from spack_cache_db.build import search_words as search
 from spack_cache_db.build.counting import count
 from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.merge import Catalogue
@@ -78,7 +77,7 @@ def build(
         try:
             _insert(db, numbered, map(str, faults))
             clock.stage("count and insert")
-            _index_text(db, numbered)
+            full_text.index_text(db, numbered)
             clock.stage("full text")
             database.finish(db)
             clock.stage("index")
@@ -139,15 +138,6 @@ def _insert(db: Any, numbered: Numbered, refused: Iterable[str]) -> None:
             database.insert(db, table, rows)
         for table, rows in counted_rows(numbered, statistics.result()):
             database.insert(db, table, rows)
-
-
-def _index_text(db: Any, numbered: Numbered) -> None:
-    configurations = enumerate(numbered.configurations, start=1)
-    packages = numbered.dictionaries.packages.items()
-    tokens = ((at, search.configuration_tokens(each)) for at, each in configurations)
-    database.index_text(db, "configurations_fts", tokens)
-    names = ((at, search.package_tokens(name)) for name, at in packages)
-    database.index_text(db, "packages_fts", names)
 
 
 class _Clock:

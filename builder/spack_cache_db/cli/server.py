@@ -10,34 +10,40 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import yaml
+
+import spack_cache_db
 from spack_cache_db.build.inspect_file import NAME, current_inspection
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.open import open_database
 
-SETTINGS = {
-    # Facet suggestion tries every column of every page: fifty times the cost of the page itself.
-    "suggest_facets": "off",
-    "default_cache_ttl": "3600",
-    "default_page_size": "50",
-    "facet_time_limit_ms": "300",
-    "max_returned_rows": "1000",
-    "sql_time_limit_ms": "1000",
-    "truncate_cells_html": "200",
-}
+SettingValues = dict[str, bool | int]
 
 
 def site_folder() -> Path:
     """Return the folder that holds metadata.yml, plugins, templates and static files.
 
+    A wheel carries them in the package; in a checkout they stand at its root.
+
     Raises:
-        DatabaseError: the site's files are not beside the package.
+        DatabaseError: they are in neither place.
     """
-    folder = Path(__file__).resolve().parents[3]
-    if not (folder / "metadata.yml").is_file():
-        raise DatabaseError(
-            f"{folder}: no metadata.yml here; run from a checkout, installed with pip install -e ."
-        )
-    return folder
+    package = Path(spack_cache_db.__file__).resolve().parent
+    folders = (package / "site" / "files", package.parents[1])
+    for folder in folders:
+        if (folder / "metadata.yml").is_file():
+            return folder
+    raise DatabaseError(
+        f"no metadata.yml in {' or '.join(map(str, folders))}: the installation is damaged; "
+        "install spack-cache-db again"
+    )
+
+
+def site_settings() -> SettingValues:
+    """Return Datasette's settings from datasette.yml, by name."""
+    text = (site_folder() / "datasette.yml").read_text(encoding="utf-8")
+    settings: SettingValues = yaml.safe_load(text)["settings"]
+    return settings
 
 
 @contextmanager
@@ -61,7 +67,6 @@ def site(database: Path) -> Iterator[Path]:
 def datasette_command(folder: Path, *, host: str, port: int, sql: bool) -> list[str]:
     """Return the command that serves the database in `folder` (see `site`)."""
     here = site_folder()
-    settings = {**SETTINGS, "default_allow_sql": "on" if sql else "off"}
     command = [sys.executable, "-m", "datasette", "serve"]
     command += ["--immutable", str(folder / f"{NAME}.db")]
     command += ["--inspect-file", str(folder / "inspect.json")]
@@ -70,6 +75,6 @@ def datasette_command(folder: Path, *, host: str, port: int, sql: bool) -> list[
     command += ["--plugins-dir", str(here / "plugins")]
     command += ["--static", f"static:{here / 'static'}"]
     command += ["--host", host, "--port", str(port)]
-    for name, value in settings.items():
-        command += ["--setting", name, value]
+    for name, value in {**site_settings(), "default_allow_sql": sql}.items():
+        command += ["--setting", name, json.dumps(value)]
     return command

@@ -40,7 +40,7 @@ T = TypeVar("T")
 Load = Callable[[sqlite3.Connection, Catalog], T]
 Handler = Callable[..., Awaitable[Any]]
 
-DEFAULT_DATABASE = "spack-cache"
+DATABASE = "spack-cache"
 TIME_LIMIT_MS = 2_000
 MOST_CACHED = 200
 
@@ -50,9 +50,8 @@ _pages: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 def published(datasette: Any) -> Any:
     """Return the database that the pages read: the published file."""
-    name = (datasette.plugin_config("spack-cache") or {}).get("database", DEFAULT_DATABASE)
-    if name in datasette.databases:
-        return datasette.databases[name]
+    if DATABASE in datasette.databases:
+        return datasette.databases[DATABASE]
     files = (each for each in datasette.databases.values() if each.path)
     found = next(files, None)
     if found is None:

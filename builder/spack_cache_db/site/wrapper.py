@@ -5,6 +5,7 @@ Datasette sends none of these on most of its pages, and the site must be safe wi
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,8 +17,18 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LONGEST_ADDRESS = 32_000
-OPEN_TOOLS = ("static", "static-plugins", "versions", "metadata", "settings", "plugins")
-"""What is answered below `/-/`: the rest are debugging tools, or tell about the machine."""
+OPEN_TOOLS = re.compile(
+    r"/-/(?:(?:static|static-plugins)/.+|(?:versions|metadata|settings|plugins|jump)(?:\.json)?)"
+    r"|/[^/]+/-/(?:query(?:\.\w+)?|query/parameters|queries(?:\.json)?|schema(?:\.\w+)?)"
+    r"|/[^/]+/[^/]+/-/(?:schema(?:\.\w+)?|definition|count)"
+)
+"""What is answered below a `/-/`, of the instance, a database, or a table or query.
+
+The rest are debugging tools and forms that write, or tell about the machine. Those of databases and
+tables are Datasette 1.0's.
+"""
+COUNT = re.compile(r"/[^/]+/[^/]+/-/count")
+"""Datasette 1.0's button "count all" asks with POST; it only reads."""
 
 _STRICT = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -60,15 +71,15 @@ def wrap(app: App, ttl: int, base_url: str = "/") -> App:
 
 def refusal(scope: Scope, base_url: str) -> tuple[int, str] | None:
     """Return status and reason if a request is not let in."""
+    path = "/" + str(scope["path"]).removeprefix(base_url).lstrip("/")
     if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
-        return 405, "This site is read-only: only GET and HEAD are answered."
+        is_count = scope["method"] == "POST" and COUNT.fullmatch(path)
+        if not is_count:
+            return 405, "This site is read-only: only GET and HEAD are answered."
     if len(scope.get("query_string", b"")) + len(scope["path"]) > LONGEST_ADDRESS:
         return 414, f"The address is longer than {LONGEST_ADDRESS:,} characters."
-    path = "/" + str(scope["path"]).removeprefix(base_url).lstrip("/")
-    if path.startswith("/-/"):
-        tool = path.split("/")[2].partition(".")[0]
-        if tool not in OPEN_TOOLS:
-            return 404, "There is no such page here."
+    if "/-/" in path and not OPEN_TOOLS.fullmatch(path):
+        return 404, "There is no such page here."
     return None
 
 
@@ -88,7 +99,6 @@ class Answer:
         self._ttl = ttl
         self._asked: dict[bytes, bytes] = dict(scope.get("headers") or ())
         self._is_head = scope["method"] == "HEAD"
-        self._is_html = False
         self._compressor: Any = None
 
     async def send(self, message: Message) -> None:
@@ -109,7 +119,6 @@ class Answer:
         if b"cache-control" not in named:
             headers.append((b"cache-control", self._cache_control(status)))
         kind = named.get(b"content-type", b"")
-        self._is_html = kind.startswith(b"text/html")
         if not kind.startswith(_COMPRESSIBLE) or b"content-encoding" in named:
             return headers
         headers = _with_vary(headers, b"Accept-Encoding")
@@ -120,7 +129,6 @@ class Answer:
         ):
             self._compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
             headers.append((b"content-encoding", b"gzip"))
-        if self._compressor or self._is_html:
             headers = [(key, value) for key, value in headers if key != b"content-length"]
         return headers
 
@@ -129,10 +137,6 @@ class Answer:
 
     def _body(self, message: Message) -> bytes:
         body: bytes = message.get("body", b"")
-        if self._is_html and body:
-            # Datasette's base template does not say its language, which screen readers need.
-            body = body.replace(b"<html>", b'<html lang="en">', 1)
-            self._is_html = False
         if self._compressor is None:
             return body
         packed: bytes = self._compressor.compress(body)

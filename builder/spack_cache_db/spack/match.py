@@ -4,6 +4,7 @@ The rules are those of Spack 1.1's `Spec.satisfies` and `VariantValue.satisfies`
 docs/spack-semantics.md lists the differences.
 """
 
+import re
 from dataclasses import dataclass
 
 from spack_cache_db.spack.query import LEGACY_COMPILERS, VariantConstraint
@@ -22,6 +23,7 @@ __all__ = [
 # Pages print seven characters of a patch's sha256 since Spack 0.18, all 64 before.
 _PATCH_PRINTED = 7
 _PATCH_FULL = 64
+_SHA256_START = re.compile(rf"[0-9a-f]{{0,{_PATCH_FULL}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,9 @@ def compiler_matches(constraint: CompilerConstraint, compiler: str) -> bool:
 
 
 def _is_patch(asked: str, printed: str) -> bool:
-    if len(printed) == _PATCH_PRINTED and len(asked) > _PATCH_PRINTED:
-        return asked.startswith(printed)
+    """Whether a patch begins as asked, as far as its printed form goes."""
+    if len(printed) == _PATCH_PRINTED and _SHA256_START.fullmatch(asked):
+        return asked.startswith(printed[: len(asked)])
     return printed.startswith(asked)
 
 

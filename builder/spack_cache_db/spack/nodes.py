@@ -13,6 +13,10 @@ from spack_cache_db.spack.variants import FLAG_NAMES, UNSPLIT_NAMES, Kind
 from spack_cache_db.spack.versions import VersionRanges
 
 _ARCH_KEYS = {"os": "os", "operating_system": "os", "platform": "platform", "target": "target"}
+_WHOLE_ARCH = frozenset({"arch", "architecture"})
+_NO_VARIANTS = _WHOLE_ARCH | _ARCH_KEYS.keys() | {"namespace"}
+# Spack 1.1 `variant.py`, RESERVED_NAMES: of these nothing can be asked of all dependencies.
+_RESERVED = _NO_VARIANTS | {"patches"} | (UNSPLIT_NAMES - FLAG_NAMES)
 _PAIR = re.compile(r"(?P<key>[a-zA-Z0-9_.\-]+)(?P<colon>:?)(?P<equals>==?)(?P<value>.*)", re.DOTALL)
 _SIGIL = re.compile(r"(?P<sigil>[+~\-]{1,2})\s*(?P<name>.+)", re.DOTALL)
 
@@ -108,10 +112,13 @@ class NodeReader:
 
     def _option(self, pair: Pair, word: Token) -> None:
         """Take one option: an architecture, a namespace, a flag or a variant."""
-        if pair.name in ("arch", "architecture"):
-            parts = pair.value.split("-")
-            platform, os, target = parts if len(parts) == 3 else ("", "", pair.value)
-            self._arch(word, {"platform": platform, "os": os, "target": target})
+        if word.kind == "flag" and pair.name in _NO_VARIANTS:
+            raise self._error(word, f"{pair.name!r} is no variant", f"{pair.name}=, and a value")
+        if pair.propagate and pair.name in _RESERVED:
+            found = f"{pair.name!r} cannot be asked of all dependencies"
+            raise self._error(word, found, f"one '=' after {pair.name}")
+        if pair.name in _WHOLE_ARCH:
+            self._whole_arch(pair, word)
         elif pair.name in _ARCH_KEYS:
             self._arch(word, {_ARCH_KEYS[pair.name]: pair.value})
         elif pair.name == "namespace":
@@ -124,6 +131,15 @@ class NodeReader:
             raise self._error(word, "'*' among other values", "'*' alone, or values without it")
         else:
             self.variants[pair.name] = _constraint(pair, word.column)
+
+    def _whole_arch(self, pair: Pair, word: Token) -> None:
+        """Take `platform-os-target` or a target alone: either sets all three parts in Spack."""
+        if self.arch:
+            expected = "arch= alone, or before the parts that it leaves open"
+            raise self._error(word, f"{pair.name}= after {next(iter(self.arch))}=", expected)
+        parts = pair.value.split("-")
+        platform, os, target = parts if len(parts) == 3 else ("", "", pair.value)
+        self._arch(word, {"platform": platform, "os": os, "target": target})
 
     def _arch(self, word: Token, parts: dict[str, str]) -> None:
         if not any(parts.values()):
@@ -139,16 +155,17 @@ class NodeReader:
             self.arch[key] = part
 
     def record(self, dependencies: tuple[Dependency, ...] = ()) -> SpecQuery:
-        """Give what was read as a record."""
+        """Return what was read as a record; `*` asks for a part that every binary has."""
+        arch = {key: part for key, part in self.arch.items() if part != "*"}
         return SpecQuery(
             name=self.name,
             namespace=self.namespace,
             versions=self.versions,
             variants=tuple(self.variants.values()),
             flags=tuple(self.flags),
-            os=self.arch.get("os"),
-            platform=self.arch.get("platform"),
-            target=self.arch.get("target"),
+            os=arch.get("os"),
+            platform=arch.get("platform"),
+            target=arch.get("target"),
             hash=self.hash,
             dependencies=dependencies,
             text=self.text,

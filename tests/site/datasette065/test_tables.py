@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from datasette import app
 from markupsafe import Markup
 
 from spack_cache_db.site.datasette065.tables import table_body
@@ -16,6 +17,7 @@ from tests.site.cache import HOSTILE
 from tests.site.conftest import site
 
 OURS = ("_table.html", "table.html", "query.html")
+THEIRS = Path(app.__file__).parent / "templates"
 ADDRESSES = (
     "/spack-cache/configurations",
     "/spack-cache/configurations?_sort_desc=spec_count&_size=3",
@@ -35,7 +37,9 @@ ADDRESSES = (
 def stock(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The same site, but with Datasette's own templates for tables, rows and queries."""
     folder = tmp_path_factory.mktemp("stock") / "templates"
-    shutil.copytree(ROOT / "templates", folder, ignore=shutil.ignore_patterns(*OURS))
+    shutil.copytree(ROOT / "templates", folder)
+    for name in OURS:
+        shutil.copy(THEIRS / name, folder)
     return site(database, templates=folder)
 
 

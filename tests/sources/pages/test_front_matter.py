@@ -75,6 +75,15 @@ def test_an_entry_may_go_on_over_several_lines() -> None:
         (b"---\nb: 1\na: *x\n---", 3, "broken YAML: found undefined alias, expected `key: value`"),
         (b'---\na: "\\ud800"\n---', 2, "broken YAML: found invalid Unicode character escape"),
         (b"---\na: 1\n---\nb: 2\n---", 3, "broken YAML: but found another document"),
+        (b"---\ntitle: \r.\n---", 3, "broken YAML: could not find expected ':'"),
+        ("---\na: 1\nb: \x85.\n---".encode(), 4, "broken YAML: could not find expected ':'"),
+        ("---\na: \u2028.\nb: 1\n---".encode(), 3, "broken YAML: could not find expected ':'"),
+        (b"---\r\na: 1\r\nb: 'x\r\n---\r\n", 4, "broken YAML: found unexpected end of stream"),
+        (b"---\n\xef\xbb\xbfa: 'x\n---", 3, "broken YAML: found unexpected end of stream"),
+        (b"---\n\ta: 1\n---", 2, "broken YAML: found character that cannot start any token"),
+        (b"---\na: 1\n? b\n: 2\n---", 4, "broken YAML: did not find expected key"),
+        (b"---\n&x a: [*x]\n<<: *x\n---", 3, "broken YAML: found undefined alias"),
+        (b"---\na: &x [*x]\n---", 2, "broken YAML: found unconstructable recursive node"),
     ],
 )
 def test_what_is_no_front_matter_is_told(data: bytes, line: int, message: str) -> None:
@@ -82,6 +91,28 @@ def test_what_is_no_front_matter_is_told(data: bytes, line: int, message: str) -
     with pytest.raises(PageFault) as caught:
         read_front_matter(data)
     assert (caught.value.line, caught.value.message[: len(message)]) == (line, message)
+
+
+@pytest.mark.parametrize(
+    ("entries", "lines"),
+    [
+        (b"{a: 1, b: 2}", {"a": 2, "b": 2}),
+        (b"{a: 1,\n b: 2}", {"a": 2, "b": 3}),
+        (b" a: 1\n b: 2", {"a": 2, "b": 3}),
+        (b"a: 1\rb: 2", {"a": 2, "b": 2}),
+        ("a: 1\u2028b: 2".encode(), {"a": 2, "b": 2}),
+        (b"\"a\": 1\n'b': 2", {"a": 2, "b": 3}),
+        (b"!!str a: 1\n&x b: 2", {"a": 2, "b": 3}),
+        (b"a : 1\r\nb\t: 2\r", {"a": 2, "b": 3}),
+    ],
+)
+def test_keys_may_be_spelled_as_yaml_allows(entries: bytes, lines: dict[str, int]) -> None:
+    """However two keys are written, both are read, each on its own line; twice one is refused."""
+    front = read_front_matter(b"---\n" + entries + b"\n---")
+    assert (front.values, front.lines) == ({"a": "1", "b": "2"}, lines)
+    with pytest.raises(PageFault, match="the key a stands twice, first on line 2") as caught:
+        read_front_matter(b"---\n" + entries.replace(b"b", b"a") + b"\n---")
+    assert caught.value.line == lines["b"]
 
 
 @pytest.mark.parametrize("depth", [20, 40, 100_000])
@@ -95,16 +126,30 @@ def test_deep_yaml_is_refused_and_shallow_is_not(depth: int) -> None:
             read_front_matter(data)
 
 
-@given(data=st.binary(max_size=60))
+# What YAML, JSON and the fences are made of, the line breaks that only YAML knows among it.
+PIECES = [
+    *("---", "\n", "\r", "\r\n", "\x85", "\u2028", "\u2029", "\t", " ", "\ufeff", "\x07", "\0"),
+    *("title", "meta", "spec_details", "categories", ": ", ":", "- ", "? ", ", ", "#", "<<", "..."),
+    *("'", '"', "{", "}", "[", "]", "&a", "*a", "!!str ", "|", ">", "%", "\\", "{}", "x", "é"),
+]
+PAGES = st.one_of(
+    st.binary(max_size=60),
+    st.lists(st.sampled_from(PIECES), max_size=20).map(lambda words: "".join(words).encode()),
+)
+
+
+@given(data=PAGES)
 def test_any_bytes_give_entries_or_a_fault(data: bytes) -> None:
-    """Nothing else is ever raised."""
+    """Nothing else is ever raised, and a fault names a line that the file has."""
     for text in (data, b"---\n" + data + b"\n---", b"---\ntitle: " + data + b"\n---"):
+        lines = len(text.removesuffix(b"\n").split(b"\n"))
         try:
             front = read_front_matter(text)
         except PageFault as fault:
-            assert fault.line <= text.count(b"\n") + 1
+            assert 0 <= fault.line <= lines
         else:
             assert set(front.lines) == {*front.values, *front.json}
+            assert all(1 < line < lines for line in front.lines.values())
 
 
 @given(st.data())

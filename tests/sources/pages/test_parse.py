@@ -52,6 +52,26 @@ def test_records_say_what_the_page_says(path: Any) -> None:
     assert json.loads(json.dumps(details)) == plain["spec_details"]
 
 
+@pytest.mark.parametrize("spelling", ['"{}"', "'{}'", "{} ", "&x {}", "!!str {}"])
+@pytest.mark.parametrize(("key", "line"), [("meta", 5), ("spec_details", 6)])
+def test_a_big_key_is_spelled_in_one_way(key: str, line: int, spelling: str) -> None:
+    """YAML would read the same key, but its value is JSON to a decoder in the one spelling only."""
+    data = page().replace(f"\n{key}:".encode(), f"\n{spelling.format(key)}:".encode())
+    assert faults(data) == [f"{line}: {key} is not plain JSON, expected a line `{key}: ` and JSON"]
+
+
+def test_big_keys_in_one_entry_with_small_ones_are_refused() -> None:
+    """Indented or in braces all keys are one entry, and each big one is told."""
+    names = "title: zlib, layout: cache, categories: [package, develop]"
+    for text in (
+        f"{{{names},\n meta: {META},\n spec_details: {DETAILS}}}",
+        f" {names.split(', cat')[0].replace(', ', chr(10) + ' ')}\n categories: [package, v1]\n"
+        f" meta: {META}\n spec_details: {DETAILS}",
+    ):
+        told = faults(f"---\n{text}\n---".encode())
+        assert [each.split(": ")[1].split()[0] for each in told] == ["meta", "spec_details"]
+
+
 @pytest.mark.parametrize(
     ("change", "era"),
     [

@@ -9,7 +9,8 @@ from typing import Any
 
 from spack_cache_db.sources.pages.front_matter import FrontMatter, Json, PageFault
 
-KEYS = {"title", "layout", "categories", "meta", "spec_details"}
+JSON_KEYS = {"meta", "spec_details"}
+KEYS = {"title", "layout", "categories"} | JSON_KEYS
 
 _TEXT = "text"
 _TEXTS = "a list of texts"
@@ -55,9 +56,8 @@ def key_faults(front: FrontMatter) -> list[PageFault]:
         message = f"unknown key {key}, expected only {', '.join(sorted(KEYS))}"
         faults.append(PageFault(front.lines[key], message))
     faults += [
-        PageFault(front.lines[key], f"{key} is not plain JSON, expected `{key}: ` and JSON")
-        for key in ("meta", "spec_details")
-        if key in front.values
+        PageFault(front.lines[key], f"{key} is not plain JSON, expected a line `{key}: ` and JSON")
+        for key in JSON_KEYS & front.values.keys()
     ]
     return faults
 

@@ -62,8 +62,8 @@ def read_front_matter(data: bytes) -> FrontMatter:
     values: dict[str, Any] = {}
     json: dict[str, Json] = {}
     lines: dict[str, int] = {}
-    for line, entry in _entries(body):
-        for key, value in _read_entry(entry, line):
+    for start, entry in _entries(body):
+        for key, line, value in _read_entry(entry, start):
             if key in lines:
                 first = lines[key]
                 raise PageFault(line, f"the key {key} stands twice, first on line {first}")
@@ -122,21 +122,33 @@ def _entries(body: bytes) -> Iterator[tuple[int, bytes]]:
             line, lines, start = line + lines, 0, end
 
 
-def _read_entry(entry: bytes, line: int) -> list[tuple[str, Any]]:
+def _read_entry(entry: bytes, line: int) -> Iterator[tuple[str, int, Any]]:
+    """Yield each key of an entry with its line and its value."""
     for key, name in _JSON_KEYS.items():
         if entry.startswith(key):
             text = entry[len(key) :].lstrip(b" ")
-            return [(name, Json(text.rstrip(), line, len(entry) - len(text) + 1))]
+            yield name, line, Json(text.rstrip(), line, len(entry) - len(text) + 1)
+            return
     try:
-        return list(_read_yaml(entry).items())
+        found = _read_yaml(entry)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        at = line + (mark.line if mark else 0)
+        at = line + (_lines_before(entry, error.problem_mark) if error.problem_mark else 0)
         said = " ".join(str(error.problem or error.context).split())
         raise PageFault(at, f"broken YAML: {said}, expected `key: value`") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         said = " ".join(str(error).split())
         raise PageFault(line, f"broken YAML: {said}, expected `key: value`") from None
+    for name, after, value in found:
+        yield name, line + after, value
+
+
+def _lines_before(entry: bytes, mark: yaml.Mark) -> int:
+    """Return how many lines of the file end before a mark.
+
+    The line of the mark itself may be another: YAML 1.1 (5.4) also ends lines at a carriage return,
+    NEL and the two separators of Unicode, editors and `grep -n` do not.
+    """
+    return entry.decode("utf-8-sig")[: mark.index].count("\n")
 
 
 def _require_shallow(entry: bytes) -> None:
@@ -152,10 +164,23 @@ def _require_shallow(entry: bytes) -> None:
 
 
 @lru_cache(maxsize=65536)
-def _read_yaml(entry: bytes) -> dict[str, Any]:
-    """Read one entry; every scalar stays text, so that `v0.20` and `2025-04-20` mean themselves."""
+def _read_yaml(entry: bytes) -> tuple[tuple[str, int, Any], ...]:
+    """Return the keys of one entry, each with the lines before it, and its value.
+
+    Nearly every entry has one key, but YAML can write several as one: `{title: a, title: b}`. Every
+    scalar stays text, so that `v0.20` and `2025-04-20` mean themselves.
+    """
     _require_shallow(entry)
-    value = yaml.load(entry, Loader=_Loader)
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise ValueError("this is not an entry")
-    return value
+    loader = _Loader(entry)
+    try:
+        node = loader.get_single_node()
+        if not isinstance(node, yaml.MappingNode):
+            raise ValueError("this is not an entry")
+        if not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
+            raise ValueError("this is not an entry")
+        return tuple(
+            (key.value, _lines_before(entry, key.start_mark), loader.construct_document(value))
+            for key, value in node.value
+        )
+    finally:
+        loader.dispose()

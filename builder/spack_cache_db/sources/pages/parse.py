@@ -16,6 +16,7 @@ import msgspec
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.faults import (
+    JSON_KEYS,
     KEYS,
     detail_faults,
     json_faults,
@@ -58,7 +59,7 @@ def parse_page(raw: RawFile) -> Page:
     """
     try:
         front = read_front_matter(raw.data)
-        if front.keys != KEYS:
+        if front.keys != KEYS or front.json.keys() != JSON_KEYS:
             raise _Refused(key_faults(front))
         package, release = _names(front)
         meta = _decode_meta(front)

@@ -1,0 +1,75 @@
+"""build.full_text: the index is whole, and what others use to search finds it by itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from datasette.app import Datasette
+
+from spack_cache_db.schema import FULL_TEXT, TABLES
+
+NAMES = {
+    "packages": ("safetens", "SELECT id FROM packages WHERE name = 'py-safetensors'"),
+    "configurations": (
+        "gcc@11.4.0",
+        "SELECT configurations.id FROM configurations "
+        "JOIN compilers ON compilers.id = configurations.compiler "
+        "WHERE compilers.name = 'gcc@11.4.0'",
+    ),
+}
+
+
+def wanted(samples: sqlite3.Connection, table: str) -> set[int]:
+    """Return the ids of the rows that the search for a table's word is to find."""
+    found = {key for (key,) in samples.execute(NAMES[table][1])}
+    assert found
+    return found
+
+
+def test_the_index_is_whole(samples_file: Path, tmp_path: Path) -> None:
+    """FTS5's own check finds nothing wrong, and each row has its words."""
+    connection = sqlite3.connect(shutil.copy(samples_file, tmp_path))
+    for table, content in FULL_TEXT.items():
+        connection.execute(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")
+        count = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+        assert count == connection.execute(f"SELECT count(*) FROM {content}").fetchone()
+    connection.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", sorted(NAMES))
+def test_sqlite_utils_finds_the_index(
+    table: str, samples: sqlite3.Connection, samples_file: Path
+) -> None:
+    """`sqlite-utils search` is told nothing but the table, and finds the rows that are meant."""
+    command = [sys.executable, "-m", "sqlite_utils", "search", str(samples_file), table]
+    run = subprocess.run(
+        [*command, "--quote", NAMES[table][0]], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert {row["id"] for row in json.loads(run.stdout)} == wanted(samples, table)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("table", sorted(NAMES))
+async def test_a_plain_datasette_finds_the_index(
+    table: str, samples: sqlite3.Connection, samples_file: Path
+) -> None:
+    """Without any metadata `_search` finds the same, and the full-text tables are hidden."""
+    datasette = Datasette([], immutables=[str(samples_file)])
+    response = await datasette.client.get(
+        f"/{samples_file.stem}/{table}.json",
+        params={"_search": NAMES[table][0], "_shape": "array", "_size": "max"},
+    )
+    assert {row["id"] for row in response.json()} == wanted(samples, table)
+    page = await datasette.client.get(f"/{samples_file.stem}/{table}")
+    assert 'name="_search"' in page.text
+    hidden = await datasette.get_database(samples_file.stem).hidden_table_names()
+    assert set(FULL_TEXT) <= set(hidden)
+    assert not {each.name for each in TABLES} & set(hidden)

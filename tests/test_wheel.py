@@ -1,0 +1,219 @@
+"""What is published, the wheel and the sdist, is whole: each works alone, far from the checkout."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email import message_from_bytes
+from pathlib import Path
+from zipfile import ZipFile
+
+import httpx
+import pytest
+
+from benchmarks.server import free_port, stop, wait_until_up
+from spack_cache_db.cli import COMMANDS
+from spack_cache_db.site.routes import ROUTES
+from tests.pagetexts import SAMPLES
+from tests.paths import ROOT
+
+FILE = "spack-cache.db"
+SPEC = "py-mpi4py@4 target=x86_64_v3"
+ARGUMENTS = {
+    "build": ("build", SAMPLES, "-o", FILE),
+    "check": ("check", SAMPLES, "--json"),
+    "find": ("find", SPEC, FILE, "--install"),
+    "info": ("info", FILE),
+    "site": ("site",),
+    "verify": ("verify", FILE, SAMPLES),
+}
+"""How each command is called that ends by itself, in the order in which they are called."""
+
+HASH = "2feova4"
+OWN = (
+    "/",
+    f"/find?q={SPEC}",
+    "/package/py-mpi4py",
+    f"/spec/{HASH}",
+    "/release/develop",
+    "/stack/e4s",
+    "/robots.txt",
+    "/spack-cache.db",
+)
+STOCK = (
+    "/static/site.css",
+    "/spack-cache",
+    "/spack-cache/builds",
+    "/spack-cache/builds.json?_shape=array",
+    "/spack-cache/packages.csv",
+    "/spack-cache/packages/1",
+    "/spack-cache/specs?_facet=stacks",
+    "/spack-cache.json?sql=select+1",
+    f"/spack-cache/releases_of_hash?hash={HASH}",
+    "/spack-cache/find_spec.json?_shape=array&spec=py-mpi4py",
+)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The sdist and the wheel, built from the checkout."""
+    folder = tmp_path_factory.mktemp("published")
+    _build(ROOT, folder)
+    return next(folder.glob("*.tar.gz")), next(folder.glob("*.whl"))
+
+
+def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
+    """Each file that Datasette needs is in the package, byte for byte, and nothing else is."""
+    with ZipFile(published[1]) as wheel:
+        prefix = "spack_cache_db/site/files/"
+        held = {
+            name.removeprefix(prefix): wheel.read(name)
+            for name in wheel.namelist()
+            if name.startswith(prefix)
+        }
+    folders = (ROOT / name for name in ("plugins", "static", "templates"))
+    files = [path for folder in folders for path in folder.rglob("*.*") if path.suffix != ".pyc"]
+    named = ("datasette.yml", "metadata.yml", "settings.json")
+    wanted = [*(ROOT / name for name in named), *files]
+    assert held == {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in wanted}
+
+
+def test_an_index_can_show_the_readme(published: tuple[Path, Path]) -> None:
+    """The long description has no link and no picture that only a checkout can follow."""
+    with ZipFile(published[1]) as wheel:
+        name = next(name for name in wheel.namelist() if name.endswith("/METADATA"))
+        metadata = message_from_bytes(wheel.read(name))
+    text = str(metadata.get_payload())
+    assert text.startswith("# spack-cache-db")
+    assert [link for link in re.findall(r"\]\(([^)]*)\)", text) if "://" not in link] == []
+    assert metadata["Description-Content-Type"] == "text/markdown"
+
+
+def test_the_sdist_is_what_the_wheel_is_made_of(
+    published: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """A wheel built from the unpacked sdist has the same bytes as the one from the checkout."""
+    _build(_unpacked(published[0], tmp_path), tmp_path / "again", "wheel")
+    again = tmp_path / "again" / published[1].name
+    assert again.read_bytes() == published[1].read_bytes()
+
+
+def test_the_sdist_is_the_whole_checkout(published: tuple[Path, Path]) -> None:
+    """Each file that git would keep is in the sdist, so that all tests can run there."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0 or not (ROOT / ".git").exists():
+        pytest.skip("not in a git checkout: there is no list of files to compare with")
+    kept = {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
+    with tarfile.open(published[0]) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    assert held - {"PKG-INFO"} == kept
+
+
+@pytest.mark.slow
+def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> None:
+    """In a fresh environment each command does what it does in a checkout, and every page shows."""
+    bin_folder = _installed(published[1], tmp_path / "environment")
+    assert set(COMMANDS) <= {*ARGUMENTS, "serve"}
+    here, there = tmp_path / "here", tmp_path / "there"
+    said_here = _said(here, sys.executable, "-m", "spack_cache_db")
+    said_there = _said(there, bin_folder / "spack-cache-db")
+    assert said_here.pop("site") == f"{ROOT}\n"
+    site = said_there.pop("site").strip()
+    assert Path(site).is_relative_to(tmp_path / "environment")
+    assert said_there == said_here
+    assert (there / FILE).read_bytes() == (here / FILE).read_bytes()
+
+    for command in (("spack-cache-db", "serve", FILE), ("datasette", site, "-i", FILE)):
+        with _serving(there, bin_folder / command[0], *command[1:]) as address:
+            _every_kind_of_page(address)
+
+
+def _said(folder: Path, *program: object) -> dict[str, str]:
+    """Call each command in a new folder; return what it printed on its standard output."""
+    folder.mkdir()
+    said = {}
+    for name in (name for name in ARGUMENTS if name in COMMANDS):
+        ran = subprocess.run(
+            [*map(str, (*program, *ARGUMENTS[name]))],
+            cwd=folder,
+            env=_bare(folder),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        said[name] = ran.stdout
+    del said["build"]  # It says how long it took.
+    return said
+
+
+def _every_kind_of_page(address: str) -> None:
+    """Ask for a page of each route, and for Datasette's own."""
+    paths = [page.partition("?")[0] for page in OWN]
+    unasked = [route for route, _ in ROUTES if not any(re.match(route, path) for path in paths)]
+    assert unasked == []
+    with httpx.Client(base_url=address, timeout=30, follow_redirects=True) as client:
+        answers = {page: client.get(page).status_code for page in (*OWN, *STOCK)}
+        missing = client.get("/package/no-such-package")
+        home = client.get("/")
+    assert answers == dict.fromkeys((*OWN, *STOCK), 200)
+    assert missing.status_code == 404
+    assert "no-such-package" in missing.text
+    assert "py-mpi4py" in home.text
+
+
+def _build(source: Path, folder: Path, *targets: str) -> None:
+    """Build the sdist and the wheel, or one of them, from a source tree."""
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
+    for target in targets:
+        command += ["-t", target]
+    subprocess.run(command, cwd=source, capture_output=True, check=True)
+
+
+def _unpacked(sdist: Path, folder: Path) -> Path:
+    """Unpack an sdist, and return the folder that it holds."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / sdist.name.removesuffix(".tar.gz")
+
+
+def _installed(wheel: Path, environment: Path) -> Path:
+    """Install a wheel and what it was tested with into a fresh environment; return its commands."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python")]
+    lock = ROOT / "requirements" / "run.lock"
+    install = [*pip, "install", "-q", "--no-compile", "--no-deps"]
+    subprocess.run([*install, "--require-hashes", "-r", str(lock)], check=True)
+    subprocess.run([*install, "--no-index", str(wheel)], check=True)
+    # Nothing was fetched that the lock does not name, and nothing that is needed is missing.
+    subprocess.run([*pip, "check"], check=True)
+    return environment / "bin"
+
+
+@contextmanager
+def _serving(folder: Path, *command: object) -> Iterator[str]:
+    """Run a server in a folder while the context lasts, and give its address."""
+    port = free_port()
+    with (folder / f"{port}.log").open("wb") as log:
+        server = subprocess.Popen(
+            [*map(str, command), "--port", str(port)],
+            cwd=folder,
+            env=_bare(folder),
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        wait_until_up(port, server)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop(server)
+
+
+def _bare(folder: Path) -> dict[str, str]:
+    """Return the least environment that a program needs."""
+    return {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"}
