@@ -22,7 +22,7 @@ def test_a_unit_knows_how_much_was_read(tmp_path: Path) -> None:
     (unit,) = plan([str(tmp_path)])
     columns = read_unit(unit, 2000)
     assert columns.bytes_read == len(page()) + 3
-    assert [entry.path for entry in columns.pages] == ["a.md"]
+    assert [entry.path for entry in columns.documents] == ["a.md"]
     assert len(columns.faults) == 2
 
 

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.pages.normal import variant_row
 from spack_cache_db.spack.targets import family
-from spack_cache_db.spack.variants import split_compiler
+from spack_cache_db.spack.variants import split_compiler, variant_row
 
 
 def configuration_tokens(each: Configuration) -> str:

@@ -13,9 +13,9 @@ from functools import partial
 from multiprocessing import connection, parent_process
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.sources.columns import Columns, to_columns
-from spack_cache_db.sources.files import RawFile, read
-from spack_cache_db.sources.pages.parse import read_pages
+from spack_cache_db.sources.columns import Columns
+from spack_cache_db.sources.files import read
+from spack_cache_db.sources.readers import read_files
 from spack_cache_db.sources.units import Unit
 
 
@@ -48,17 +48,7 @@ def read_units(units: Sequence[Unit], jobs: int, max_page_size: int) -> Iterator
 
 def read_unit(unit: Unit, max_page_size: int) -> Columns:
     """Read one unit in this process."""
-    size = 0
-
-    def measured() -> Iterator[RawFile | object]:
-        nonlocal size
-        for raw in read(unit, max_page_size):
-            size += len(raw.data) if isinstance(raw, RawFile) else 0
-            yield raw
-
-    columns = to_columns(read_pages(measured()))  # type: ignore[arg-type]  # RawFile | Fault
-    columns.bytes_read = size
-    return columns
+    return read_files(read(unit, max_page_size))
 
 
 @contextmanager

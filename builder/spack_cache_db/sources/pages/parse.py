@@ -1,14 +1,13 @@
 """Pages' bytes → records: the three eras that list specs are read, older ones refused by name.
 
 A sound page takes the fast road: front matter, two JSON decodes, a few checks. Only a page that
-fails is looked at again, by `page_faults.py`, to say what is wrong with it.
+fails is looked at again, by `faults.py`, to say what is wrong with it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import msgspec
@@ -37,18 +36,6 @@ _HASHES = re.compile(r"(?:[a-z2-7]{32} )*")
 """Spack's DAG hash: 32 characters of lower-case base32 (Spack 1.1 `spec.py`, `util/hash.py`)."""
 
 _NAMES_HOLD = "at most 100 printable characters with no blank at either end"
-
-
-def read_pages(raws: Iterable[RawFile | Fault]) -> Iterator[Page | Fault]:
-    """Read pages one by one; a page that is refused gives its faults instead."""
-    for raw in raws:
-        if isinstance(raw, Fault):
-            yield raw
-        else:
-            try:
-                yield parse_page(raw)
-            except InputError as error:
-                yield from error.faults
 
 
 def parse_page(raw: RawFile) -> Page:
