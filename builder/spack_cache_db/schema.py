@@ -249,6 +249,77 @@ TABLES: tuple[Table, ...] = (
         unique=(("release", "package"),),
     ),
     Table(
+        "mirrors",
+        (
+            _id(),
+            _to("release", "releases"),
+            _to("stack", "stacks"),
+            _text("path"),
+            _text("sha256"),
+            _text("format"),
+            _text("url", nullable=True),
+            Column("record_count"),
+            Column("spec_count"),
+        ),
+        indexes=(("release",), ("stack",)),
+    ),
+    Table("target_descriptions", (_id(), _text("description")), unique=(("description",),)),
+    Table(
+        "nodes",
+        (
+            _id(),
+            _text("namespace"),
+            _text("package_hash", nullable=True),
+            _text("parameters"),
+            _to("target", "target_descriptions", nullable=True),
+            _text("external", nullable=True),
+            _text("rest"),
+        ),
+    ),
+    Table(
+        "records",
+        (
+            _to("spec", "specs"),
+            _to("mirror", "mirrors"),
+            _to("node", "nodes"),
+            Column("ref_count", nullable=True),
+            Column("in_buildcache", nullable=True),
+            _text("rest", nullable=True),
+        ),
+        primary_key=("spec", "mirror"),
+        indexes=(("mirror",), ("node",)),
+    ),
+    Table(
+        "old_hashes",
+        (
+            _to("spec", "specs"),
+            _to("mirror", "mirrors"),
+            _text("full_hash", nullable=True),
+            _text("build_hash", nullable=True),
+        ),
+        primary_key=("spec", "mirror"),
+    ),
+    Table(
+        "splices",
+        (_to("spec", "specs"), _to("mirror", "mirrors"), _to("build_spec", "specs")),
+        primary_key=("spec", "mirror"),
+        indexes=(("build_spec",),),
+    ),
+    Table("dependency_types", (_id(), _text("types")), unique=(("types",),)),
+    Table("dependency_virtuals", (_id(), _text("virtuals")), unique=(("virtuals",),)),
+    Table(
+        "dependencies",
+        (
+            _to("spec", "specs"),
+            _to("dependency", "specs"),
+            _to("types", "dependency_types"),
+            _to("virtuals", "dependency_virtuals"),
+            Column("direct", nullable=True),
+        ),
+        primary_key=("spec", "dependency", "types", "virtuals"),
+        indexes=(("dependency",),),
+    ),
+    Table(
         "facet_counts",
         (
             _id(),
@@ -265,11 +336,12 @@ TABLES: tuple[Table, ...] = (
         (
             _id(),
             _to("page", "pages", nullable=True),
+            _to("mirror", "mirrors", nullable=True),
             _text("code"),
             _text("message"),
             _text("declared", nullable=True),
         ),
-        indexes=(("page",), ("code",)),
+        indexes=(("page",), ("mirror",), ("code",)),
     ),
 )
 
@@ -351,7 +423,8 @@ SELECT
 {_SPEC_COLUMNS}
 FROM specs
 JOIN configurations ON configurations.id = specs.configuration
-{_SPEC_JOINS}""",
+{_SPEC_JOINS}
+WHERE specs.release_count > 0""",
     "build_listings": f"""\
 SELECT
 {_LISTING_COLUMNS}
@@ -390,6 +463,28 @@ JOIN specs ON specs.id = listings.spec
 JOIN stack_set_members ON stack_set_members.stack_set = listings.stacks
 JOIN stacks ON stacks.id = stack_set_members.stack
 WHERE NOT stacks.is_root""",
+    "dependency_edges": """\
+SELECT
+  specs.hash,
+  packages.name AS package,
+  versions.name AS version,
+  needed.hash AS dependency_hash,
+  needed_packages.name AS dependency_package,
+  needed_versions.name AS dependency_version,
+  dependency_types.types,
+  dependency_virtuals.virtuals
+FROM dependencies
+JOIN specs ON specs.id = dependencies.spec
+JOIN specs AS needed ON needed.id = dependencies.dependency
+LEFT JOIN dependency_types ON dependency_types.id = dependencies.types
+LEFT JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.virtuals
+LEFT JOIN configurations ON configurations.id = specs.configuration
+LEFT JOIN packages ON packages.id = configurations.package
+LEFT JOIN versions ON versions.id = configurations.version
+LEFT JOIN configurations AS needed_configurations
+  ON needed_configurations.id = needed.configuration
+LEFT JOIN packages AS needed_packages ON needed_packages.id = needed_configurations.package
+LEFT JOIN versions AS needed_versions ON needed_versions.id = needed_configurations.version""",
     "host_builds": f"""\
 SELECT
   target_runs_on.host,
@@ -397,7 +492,8 @@ SELECT
 FROM target_runs_on
 JOIN configurations ON configurations.target = target_runs_on.target
 JOIN specs ON specs.configuration = configurations.id
-{_SPEC_JOINS}""",
+{_SPEC_JOINS}
+WHERE specs.release_count > 0""",
 }
 
 

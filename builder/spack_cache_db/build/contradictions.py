@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from spack_cache_db.build.arrays import rows_of
 from spack_cache_db.build.fold import Difference
 from spack_cache_db.build.listings import Listing
 from spack_cache_db.build.merge import Merged
@@ -23,6 +24,24 @@ def contradiction(merged: Merged, difference: Difference) -> Problem:
         "tarball": ("two_tarballs", f"another tarball here than in {other}"),
     }[difference.column]
     return Problem(code, f"the spec {dag_hash} has {what}", json.dumps(said))
+
+
+def edge_contradictions(merged: Merged) -> list[tuple[int, Problem]]:
+    """Return (document, problem) where one says otherwise of a spec's dependencies than another.
+
+    `declared` has its edges, from hash to how each is used.
+    """
+    texts, odd = merged.texts, merged.odd_edges
+    said: dict[tuple[int, int], list[list[Any]]] = {}
+    for document, spec, dependency, use in rows_of(*odd):
+        edge = [texts.hashes.things[dependency], *texts.uses.things[use]]
+        said.setdefault((document, spec), []).append(edge)
+    found = []
+    for (document, spec), edges in said.items():
+        message = f"the spec {texts.hashes.things[spec]} has other dependencies here"
+        problem = Problem("two_dependencies", message, json.dumps(sorted(edges)))
+        found.append((document, problem))
+    return found
 
 
 def _value(merged: Merged, column: str, listing: Listing) -> Any:

@@ -23,8 +23,9 @@ from spack_cache_db.build.arrays import (
     places,
     rows_of,
 )
-from spack_cache_db.build.contradictions import contradiction
+from spack_cache_db.build.contradictions import contradiction, edge_contradictions
 from spack_cache_db.build.fold import Difference
+from spack_cache_db.build.graph import NumberedGraph, number_graph
 from spack_cache_db.build.listings import Listing, group_starts, unions
 from spack_cache_db.build.merge import Merged
 from spack_cache_db.build.names import Names, number_names
@@ -79,6 +80,7 @@ class Numbered:
     listings: NumberedListings
     disagreements: NumberedListings
     contradictions: list[tuple[int, Problem]]
+    graph: NumberedGraph
 
 
 class _Specs(NamedTuple):
@@ -142,7 +144,9 @@ def number(merged: Merged) -> Numbered:
         contradictions=[
             (each.said.document, contradiction(merged, each))
             for each in (*merged.differences, *_unlisted_differences(merged, specs))
-        ],
+        ]
+        + edge_contradictions(merged),
+        graph=number_graph(merged.texts, merged.records, merged.edges, ids.spec),
     )
 
 
@@ -184,6 +188,7 @@ def _names(merged: Merged, specs: _Specs) -> Names:
         merged.releases,
         (each.page.package for each in merged.documents if each.page),
         [texts.configurations.things[at] for at in _used_configurations(merged, specs)],
+        (each.index_facts.stack for each in merged.documents if each.index_facts),
         [texts.stack_sets.things[at] for at in stack_sets],
         [texts.tarballs.things[at - 1] for at in _used(listings.tarball) if at],
     )

@@ -15,6 +15,7 @@ import numpy as np
 
 from spack_cache_db.build.arrays import Numbers, numbers, packed, places
 from spack_cache_db.build.fold import Difference, fold
+from spack_cache_db.build.graph import Edges, GraphMerge, Records, first_documents
 from spack_cache_db.build.listings import Listings, Unlisted, group_starts
 from spack_cache_db.build.page_rules import kept_pages
 from spack_cache_db.errors import Fault
@@ -22,7 +23,7 @@ from spack_cache_db.releases import sort_releases
 from spack_cache_db.sources.columns import Columns, Document, Interned, Texts
 
 T = TypeVar("T", bound=Hashable)
-C = TypeVar("C", Listings, Unlisted)
+C = TypeVar("C", Listings, Unlisted, Records, Edges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,9 @@ class Merged:
     `documents` has pages first, in the order of release and package; then all others, in the order
     of release and path. `document_release` has the place of each one's release in `releases`,
     where the foremost stands first. `listings` has one for each (release, spec), in that order;
-    `texts` is what its numbers, and those of `unlisted`, refer to.
+    `texts` is what its numbers refer to, and those of all that follows.
+    `odd_edges` are those of documents that say otherwise of a spec than the one whose `edges` are
+    kept.
     """
 
     documents: list[Document]
@@ -41,6 +44,9 @@ class Merged:
     texts: Texts
     listings: Listings
     unlisted: Unlisted
+    records: Records
+    edges: Edges
+    odd_edges: Edges
     differences: list[Difference]
     faults: list[Fault]
     bytes_read: int
@@ -56,6 +62,7 @@ class Merge:
         self._texts = Texts()
         self._listings = [Listings(*(np.zeros(0, np.uint32) for _ in Listings._fields))]
         self._unlisted = [Unlisted(*(np.zeros(0, np.uint32) for _ in Unlisted._fields))]
+        self._graph = GraphMerge(self._texts)
 
     def add(self, columns: Columns) -> None:
         """Add what one unit says."""
@@ -73,6 +80,7 @@ class Merge:
         self._listings.append(Listings(*map(_translated, columns.listings, listed)))
         known = (document, spec, configuration)
         self._unlisted.append(Unlisted(*map(_translated, columns.unlisted, known)))
+        self._graph.add(columns.graph, document, spec)
 
     def merged(self) -> Merged:
         """Join what was added; a page that contradicts another becomes a fault."""
@@ -87,6 +95,8 @@ class Merge:
         rank = places(numbers(kept), len(self._documents))
         unlisted = _of_kept(unlisted, rank)
         listings, keys = _by_release_and_spec(_of_kept(listings, rank), document_release)
+        records, edges = self._graph.merged()
+        edges, odd_edges = first_documents(_of_kept(edges, rank))
         folded, differences = fold(listings, keys, self._texts.stack_sets)
         return Merged(
             documents=documents,
@@ -95,6 +105,9 @@ class Merge:
             texts=self._texts,
             listings=folded,
             unlisted=unlisted.where(np.argsort(unlisted.document, kind="stable")),
+            records=_of_kept(records, rank),
+            edges=edges,
+            odd_edges=odd_edges,
             differences=differences,
             faults=[*self._faults, *faults],
             bytes_read=self._bytes_read,

@@ -50,6 +50,7 @@ def number_names(
     releases: Iterable[str],
     packages: Iterable[str],
     configurations: Collection[Configuration],
+    stacks: Iterable[str],
     stack_sets: Iterable[tuple[str, ...]],
     tarballs: Iterable[Tarball],
 ) -> Names:
@@ -58,6 +59,7 @@ def number_names(
     Args:
         releases: in their order.
         packages: those that have a page; those of the configurations need not be among them.
+        stacks: those of indexes; the same holds for those of the sets.
     """
     stack_sets = {*stack_sets}
     numbered_packages = _sorted([*packages, *(each.package for each in configurations)])
@@ -75,7 +77,7 @@ def number_names(
         operating_systems=_sorted(each.os for each in configurations),
         platforms=_sorted(each.platform for each in configurations),
         targets=_sorted(each.target for each in configurations),
-        stacks=_sorted(stack for stack_set in stack_sets for stack in stack_set),
+        stacks=_sorted([*stacks, *(stack for stacks in stack_sets for stack in stacks)]),
         stack_sets=_sorted(stack_sets),
         variants=_sorted(text for texts in variant_sets for text in texts),
         variant_sets=_sorted(variant_sets),

@@ -14,6 +14,7 @@ import numpy as np
 
 from spack_cache_db.build.arrays import rows_of
 from spack_cache_db.build.counting import Statistics
+from spack_cache_db.build.graph_rows import graph_rows, page_count
 from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.problems import problems
 from spack_cache_db.records import Problem
@@ -45,6 +46,7 @@ def plain_rows(numbered: Numbered, refused: Iterable[str]) -> Iterator[tuple[str
     yield from _variant_rows(numbered)
     yield from _listing_rows(numbered)
     yield "pages", _page_rows(numbered)
+    yield from graph_rows(numbered)
     yield "problems", _problem_rows(numbered, refused)
 
 
@@ -177,17 +179,15 @@ def _page_rows(numbered: Numbered) -> Rows:
 
 
 def _problem_rows(numbered: Numbered, refused: Iterable[str]) -> Rows:
-    """Yield what does not add up; `page` is NULL where the document is no page."""
-    found: list[tuple[int | None, Problem]] = []
-    for document, problem in problems(numbered):
-        each = numbered.documents[document]
-        if each.page:
-            found.append((document + 1, problem))
-        else:
-            found.append((None, problem._replace(message=f"{each.path}: {problem.message}")))
-    found += [(None, Problem("refused", message)) for message in refused]
-    for at, (page_id, problem) in enumerate(found, start=1):
-        yield at, page_id, *problem
+    """Yield what does not add up, each with its page or its mirror."""
+    pages = page_count(numbered)
+    found: list[tuple[int | None, int | None, Problem]] = [
+        (document + 1, None, problem) if document < pages else (None, document - pages + 1, problem)
+        for document, problem in problems(numbered)
+    ]
+    found += [(None, None, Problem("refused", message)) for message in refused]
+    for at, (page, mirror, problem) in enumerate(found, start=1):
+        yield at, page, mirror, *problem
 
 
 def _shown(stacks: tuple[str, ...]) -> tuple[str, ...]:

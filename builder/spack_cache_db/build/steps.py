@@ -19,6 +19,7 @@ from spack_cache_db.build.rows import counted_rows, plain_rows
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE
+from spack_cache_db.sources.places import ANYWHERE, Place
 from spack_cache_db.sources.units import plan
 
 Progress = Callable[[int, int], None]
@@ -56,6 +57,7 @@ def build(
     jobs: int = 1,
     keep_going: bool = False,
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
+    place: Place = ANYWHERE,
     progress: Progress | None = None,
 ) -> Report:
     """Build `output` from pages, folders and archives; write its inspect file beside it.
@@ -65,7 +67,7 @@ def build(
         OutputError: the file cannot be written. In either case the old file stays.
     """
     clock = _Clock()
-    merged = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
+    merged = read(paths, jobs=jobs, max_page_size=max_page_size, place=place, progress=progress)
     faults = tuple(sorted(set(merged.faults)))
     if faults and not (keep_going and merged.documents):
         raise InputError(faults)
@@ -99,10 +101,11 @@ def check(
     *,
     jobs: int = 1,
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
+    place: Place = ANYWHERE,
     progress: Progress | None = None,
 ) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input without building; a problem comes as a `Fault`."""
-    merged = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
+    merged = read(paths, jobs=jobs, max_page_size=max_page_size, place=place, progress=progress)
     found = sorted(
         Fault(merged.documents[document].location, 0, problem.message)
         for document, problem in problems(number(merged))
@@ -111,13 +114,13 @@ def check(
 
 
 def read(
-    paths: Iterable[str], *, jobs: int, max_page_size: int, progress: Progress | None
+    paths: Iterable[str], *, jobs: int, max_page_size: int, place: Place, progress: Progress | None
 ) -> Merged:
     """Read the whole input and merge it; `InputError` if there is no input."""
     merge = Merge()
     paths = [*paths]
     units = plan(paths)
-    for done, columns in enumerate(read_units(units, jobs, max_page_size), start=1):
+    for done, columns in enumerate(read_units(units, jobs, max_page_size, place), start=1):
         merge.add(columns)
         if progress:
             progress(done, len(units))

@@ -15,18 +15,21 @@ from multiprocessing import connection, parent_process
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources.columns import Columns
 from spack_cache_db.sources.files import read
+from spack_cache_db.sources.places import Place
 from spack_cache_db.sources.readers import read_files
 from spack_cache_db.sources.units import Unit
 
 
-def read_units(units: Sequence[Unit], jobs: int, max_page_size: int) -> Iterator[Columns]:
+def read_units(
+    units: Sequence[Unit], jobs: int, max_page_size: int, place: Place
+) -> Iterator[Columns]:
     """Yield the columns of each unit, in the order of the units, whatever the number of jobs.
 
     Raises:
         BuilderError: a worker process died.
     """
     jobs = min(jobs, len(units))
-    work = partial(read_unit, max_page_size=max_page_size)
+    work = partial(read_unit, max_page_size=max_page_size, place=place)
     if jobs < 2:
         yield from map(work, units)
         return
@@ -46,9 +49,9 @@ def read_units(units: Sequence[Unit], jobs: int, max_page_size: int) -> Iterator
             raise BuilderError(message) from None
 
 
-def read_unit(unit: Unit, max_page_size: int) -> Columns:
+def read_unit(unit: Unit, max_page_size: int, place: Place) -> Columns:
     """Read one unit in this process."""
-    return read_files(read(unit, max_page_size))
+    return read_files(read(unit, max_page_size), place)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.sources.graph import Graph, Node, Use
 from spack_cache_db.sources.tarballs import Tarball
 
 Stacks = tuple[str, ...]
@@ -29,12 +30,24 @@ class PageFacts(NamedTuple):
     format: str
 
 
+class IndexFacts(NamedTuple):
+    """What is known of an index beyond what every document has.
+
+    `format` is the version of its database, or how the spec files of a mirror lie; `url` is the
+    address of the mirror, if anything says it.
+    """
+
+    stack: str
+    format: str
+    url: str | None
+
+
 class Document(NamedTuple):
     """A piece of the input that tells of one release: a page, the index of a mirror.
 
     `location` is the path as the user would type it, for messages; `path` is the name within the
-    input, and goes into the database. `page` is set if the document is a page: then the database
-    names it, and it tells of one package.
+    input, and goes into the database. `page` is set if the document is a page, which tells of one
+    package; `index_facts` if it is an index.
     """
 
     location: str
@@ -43,6 +56,7 @@ class Document(NamedTuple):
     release: str
     problems: tuple[Problem, ...] = ()
     page: PageFacts | None = None
+    index_facts: IndexFacts | None = None
 
 
 class ListingColumns(NamedTuple):
@@ -88,6 +102,7 @@ class Columns:
     tarballs: list[Tarball] = field(default_factory=list)
     listings: ListingColumns = field(default_factory=_no_listings)
     unlisted: UnlistedColumns = field(default_factory=_no_unlisted)
+    graph: Graph = field(default_factory=Graph)
     faults: list[Fault] = field(default_factory=list)
     bytes_read: int = 0
 
@@ -112,7 +127,17 @@ class Interned(dict[T, int], Generic[T]):
 class Texts:
     """What listings refer to by number, each once: `hashes[text]` is the number of a hash."""
 
-    __slots__ = ("configurations", "hashes", "sizes", "stack_sets", "tarballs")
+    __slots__ = (
+        "configurations",
+        "hashes",
+        "nodes",
+        "old_hashes",
+        "rests",
+        "sizes",
+        "stack_sets",
+        "tarballs",
+        "uses",
+    )
 
     def __init__(self) -> None:
         self.hashes = Interned[str]()
@@ -120,6 +145,10 @@ class Texts:
         self.stack_sets = Interned[Stacks]()
         self.sizes = Interned[str]()
         self.tarballs = Interned[Tarball]()
+        self.nodes = Interned[Node]()
+        self.uses = Interned[Use]()
+        self.rests = Interned[str]()
+        self.old_hashes = Interned[str]()
 
 
 class Writer:
@@ -136,6 +165,12 @@ class Writer:
             stack_sets=self.texts.stack_sets.things,
             sizes=self.texts.sizes.things,
             tarballs=self.texts.tarballs.things,
+            graph=Graph(
+                self.texts.nodes.things,
+                self.texts.uses.things,
+                self.texts.rests.things,
+                self.texts.old_hashes.things,
+            ),
         )
 
     def add(
@@ -169,3 +204,13 @@ class Writer:
         unlisted.document.extend([document] * len(spec))
         unlisted.spec.extend(spec)
         unlisted.configuration.extend(configuration)
+
+    def add_graph(
+        self, document: int, records: Sequence[Sequence[int]], edges: Sequence[Sequence[int]]
+    ) -> None:
+        """Append the columns of `RecordColumns` and `EdgeColumns` behind their first."""
+        graph = self.columns.graph
+        for columns, more in ((graph.records, records), (graph.edges, edges)):
+            columns[0].extend([document] * len(more[0]))
+            for column, values in zip(columns[1:], more, strict=True):
+                column.extend(values)

@@ -15,6 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from mmap import PROT_READ, mmap
 from pathlib import PurePosixPath
 from typing import IO, cast
 
@@ -22,10 +23,13 @@ import zstandard
 
 from spack_cache_db.errors import Fault, reason
 from spack_cache_db.sources.tar_streams import Watched, decompressed
-from spack_cache_db.sources.units import File, Unit, files_of, is_archive
+from spack_cache_db.sources.units import File, Mirror, Unit, files_of, is_archive
 
 DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
 """Bytes. The largest pages known are a few hundred kilobytes."""
+
+SMALL = 2**20
+"""Bytes; what is larger and begins as JSON does is mapped into memory, not read."""
 
 _BROKEN_ARCHIVE = (
     tarfile.TarError,
@@ -47,13 +51,13 @@ class RawFile:
 
     location: str
     path: str
-    data: bytes
+    data: bytes | mmap
 
 
-def read(unit: Unit, max_page_size: int) -> Iterator[RawFile | Fault]:
+def read(unit: Unit, max_page_size: int) -> Iterator[RawFile | Mirror | Fault]:
     """Yield the pages of a unit, and a fault for whatever cannot be read."""
     for file in files_of(unit):
-        if isinstance(file, Fault):
+        if isinstance(file, Fault | Mirror):
             yield file
         elif is_archive(file):
             yield from _checked(_read_archive(file.location, max_page_size))
@@ -87,6 +91,9 @@ def _read_file(file: File, max_page_size: int) -> RawFile | Fault:
             size = status.st_size
             if not stat.S_ISREG(status.st_mode):
                 return Fault(file.location, 0, "is a pipe or a device, expected a regular file")
+            if size > SMALL and os.pread(stream.fileno(), 1, 0) == b"{":
+                # An index is far larger than a page; its records are decoded one by one.
+                return RawFile(file.location, file.path, mmap(stream.fileno(), 0, prot=PROT_READ))
             if size > max_page_size:
                 return _too_large(file.location, size, max_page_size)
             return RawFile(file.location, file.path, stream.readall())

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from mmap import mmap
 from typing import NamedTuple, Protocol
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.indexes.files import MirrorReader, is_spacks
 from spack_cache_db.sources.pages.reader import PageReader
+from spack_cache_db.sources.places import Place
+from spack_cache_db.sources.units import Mirror
 
 
 class Reader(Protocol):
@@ -19,33 +23,37 @@ class Reader(Protocol):
 
 
 class Kind(NamedTuple):
-    """A kind of source: whether a file's bytes are of it, and what makes a reader."""
+    """A kind of source: whether a file's bytes are of it, and who reads those."""
 
-    knows: Callable[[bytes], bool]
-    reader: Callable[[Writer], Reader]
+    knows: Callable[[bytes | mmap], bool]
+    reader: Reader
 
 
-def _anything(data: bytes) -> bool:
+def _anything(data: bytes | mmap) -> bool:
     return True
 
 
-KINDS: tuple[Kind, ...] = (Kind(_anything, PageReader),)
-"""The first kind that knows a file reads it. Pages come last: their reader says what is wrong with
-a file that is none."""
+def read_files(files: Iterable[RawFile | Mirror | Fault], place: Place) -> Columns:
+    """Read the files and mirrors of a unit; one that cannot be kept becomes faults.
 
-
-def read_files(files: Iterable[RawFile | Fault]) -> Columns:
-    """Read the files of a unit; one that cannot be kept becomes faults."""
+    Args:
+        place: the release and stack of indexes, where the input does not say it.
+    """
     writer = Writer()
     columns = writer.columns
-    readers = [(kind.knows, kind.reader(writer)) for kind in KINDS]
+    mirrors = MirrorReader(writer, place)
+    # The first kind that knows a file reads it. Pages come last: their reader says what is wrong
+    # with a file that is none.
+    kinds = (Kind(is_spacks, mirrors), Kind(_anything, PageReader(writer)))
     for file in files:
-        if isinstance(file, Fault):
-            columns.faults.append(file)
-            continue
-        columns.bytes_read += len(file.data)
         try:
-            next(reader for knows, reader in readers if knows(file.data)).add(file)
+            if isinstance(file, Fault):
+                columns.faults.append(file)
+            elif isinstance(file, Mirror):
+                mirrors.add_mirror(file)
+            else:
+                columns.bytes_read += len(file.data)
+                next(kind.reader for kind in kinds if kind.knows(file.data)).add(file)
         except InputError as error:
             columns.faults.extend(error.faults)
     return columns

@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 from spack_cache_db.errors import Fault, InputError, reason
 
+ADDRESS_FILE = "mirror.json"
+"""What says where a mirror is, beside an index that was fetched from it."""
+
 ENTRIES_PER_UNIT = 800
 """Enough that handing a unit to a process costs nothing beside reading it."""
 
@@ -39,7 +42,16 @@ class Folder(NamedTuple):
     path: str
 
 
-Unit = tuple[File | Folder, ...]
+class Mirror(NamedTuple):
+    """The folder of a mirror (as `Folder`): whoever reads it knows what lies where in it."""
+
+    location: str
+    path: str
+
+
+Entry = File | Folder | Mirror
+
+Unit = tuple[Entry, ...]
 """What one process reads in one go."""
 
 
@@ -52,7 +64,7 @@ def plan(paths: Iterable[str]) -> list[Unit]:
     Raises:
         InputError: a path does not exist, or is a folder without any file.
     """
-    found: dict[str, File | Folder] = {}
+    found: dict[str, Entry] = {}
     faults: list[Fault] = []
     for path in paths:
         for entry in _expanded(path, faults):
@@ -61,17 +73,18 @@ def plan(paths: Iterable[str]) -> list[Unit]:
     if faults:
         raise InputError(faults)
     entries = {*found.values()}
-    archives = {each for each in entries if isinstance(each, File) and is_archive(each)}
-    ordered = sorted(entries - archives, key=_place)
+    # One of these is work enough for a process.
+    large = {each for each in entries if isinstance(each, Mirror) or _is_large(each)}
+    ordered = sorted(entries - large, key=_place)
     chunks = range(0, len(ordered), ENTRIES_PER_UNIT)
     units: list[Unit] = [tuple(ordered[at : at + ENTRIES_PER_UNIT]) for at in chunks]
-    return [*units, *((archive,) for archive in sorted(archives))]
+    return [*units, *((each,) for each in sorted(large))]
 
 
-def files_of(unit: Unit) -> Iterator[File | Fault]:
-    """Yield the files of a unit, and a fault for each folder that cannot be listed."""
+def files_of(unit: Unit) -> Iterator[File | Mirror | Fault]:
+    """Yield the files and mirrors of a unit, and a fault for each folder that cannot be listed."""
     for entry in unit:
-        if isinstance(entry, File):
+        if not isinstance(entry, Folder):
             yield entry
             continue
         folders = [entry]
@@ -86,19 +99,23 @@ def files_of(unit: Unit) -> Iterator[File | Fault]:
                 folders += below
 
 
+def _is_large(entry: Entry) -> bool:
+    return isinstance(entry, File) and (is_archive(entry) or entry.path.endswith("index.json"))
+
+
 def is_archive(file: File) -> bool:
     """Whether a file's name is that of an archive."""
     return file.location.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst"))
 
 
-def _expanded(path: str, faults: list[Fault]) -> list[File | Folder]:
+def _expanded(path: str, faults: list[Fault]) -> list[Entry]:
     """List files and folders at or below a path, level by level, until there are enough."""
     if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for a name that is too long
         return [File(path, Path(path).name)]
     if not os.path.isdir(path):  # noqa: PTH112 - the same
         faults.append(Fault(path, 0, "no such file or folder, expected pages"))
         return []
-    found: list[File | Folder] = []
+    found: list[Entry] = []
     level = [Folder(path.rstrip(os.sep) or os.sep, "")]
     while level and len(level) < ENOUGH_FOLDERS:
         below: list[Folder] = []
@@ -117,12 +134,15 @@ def _expanded(path: str, faults: list[Fault]) -> list[File | Folder]:
     return found
 
 
-def _listed(folder: Folder) -> tuple[list[File], list[Folder]]:
+def _listed(folder: Folder) -> tuple[list[File | Mirror], list[Folder]]:
     """List what lies in a folder; `OSError` if that cannot be."""
-    files, folders = [], []
+    files: list[File | Mirror] = []
+    folders = []
     prefix = f"{folder.path}/" if folder.path else ""
     with os.scandir(folder.location) as entries:
         for entry in entries:
+            if _is_of_a_mirror(entry):
+                return [Mirror(*folder)], []
             if entry.name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):
@@ -132,6 +152,15 @@ def _listed(folder: Folder) -> tuple[list[File], list[Folder]]:
     return files, folders
 
 
-def _place(entry: File | Folder) -> tuple[str, str, str]:
+def _is_of_a_mirror(entry: os.DirEntry[str]) -> bool:
+    """Whether something lies only in the folder of a mirror, or of an installation."""
+    if entry.name in ("build_cache", ".spack-db"):
+        return entry.is_dir()
+    if entry.name == "v3":
+        return os.path.isdir(os.path.join(entry.path, "manifests"))  # noqa: PTH112, PTH118 - fast
+    return entry.name == ADDRESS_FILE
+
+
+def _place(entry: Entry) -> tuple[str, str, str]:
     folder = entry.path if isinstance(entry, Folder) else entry.path.rpartition("/")[0]
     return folder.rpartition("/")[2], entry.path, entry.location

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from mmap import mmap
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,11 +38,15 @@ _RECORD = msgspec.json.Decoder(Record)
 
 
 class Entry(NamedTuple):
-    """One record of an index, its node decoded; `problems` tell of keys that are not known."""
+    """One record of an index, its node decoded; `problems` tell of keys that are not known.
+
+    `rest` is what else is said of the binary, as values, where the record is a spec file.
+    """
 
     record: Record
     node: Node
     problems: tuple[Problem, ...] = ()
+    rest: Mapping[str, Any] | None = None
 
 
 class Installs:
@@ -58,7 +62,8 @@ class Installs:
             self._texts = _INSTALLS.decode(database.installs)
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             raise IndexFault(f"broken index: {said(error)}, expected Spack's index") from None
-        self.version = database.version
+        self.database_version = database.version
+        self._versions: dict[str, str] = {}
         self._require_distinct(database.installs)
 
     def __len__(self) -> int:
@@ -67,9 +72,16 @@ class Installs:
     def __contains__(self, dag_hash: object) -> bool:
         return dag_hash in self._texts
 
-    def hashes(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[str]:
         """Yield the hash of each record, in the order of the index."""
         return iter(self._texts)
+
+    def version(self, dag_hash: str) -> str:
+        """Return the version of a spec; `KeyError` if it has no record."""
+        found = self._versions.get(dag_hash)
+        if found is None:
+            found = self._versions[dag_hash] = self.entry(dag_hash).node.version
+        return found
 
     def entry(self, dag_hash: str) -> Entry:
         """Return a record.
@@ -95,14 +107,14 @@ class Installs:
 
     def _decoded(self, text: Raw | bytes) -> Entry:
         record = _RECORD.decode(text)
-        return Entry(record, read_node(record.spec, is_named=self.version == NAMED_NODES))
+        return Entry(record, read_node(record.spec, is_named=self.database_version == NAMED_NODES))
 
     def _without_unknown_keys(self, text: Raw) -> Entry:
         """Decode a record that has keys which are not known, and tell of each."""
         value = json.loads(bytes(text))
         problems: list[Problem] = []
         record = _known(value, _RECORD.decode, problems)
-        is_named = self.version == NAMED_NODES
+        is_named = self.database_version == NAMED_NODES
         node = _known(value["spec"], lambda text: read_node(text, is_named=is_named), problems)
         return Entry(record, node, tuple(problems))
 

@@ -6,6 +6,7 @@ Spack 1.0 `url_buildcache.py`; a manifest may be clear-signed, blobs are not.
 from __future__ import annotations
 
 import hashlib
+from mmap import mmap
 from pathlib import PurePosixPath
 
 import msgspec
@@ -44,7 +45,7 @@ class Blob(
         """Where the blob lies below the mirror."""
         return PurePosixPath("blobs", self.checksum_algorithm, self.checksum[:2], self.checksum)
 
-    def require(self, data: bytes) -> None:
+    def require(self, data: bytes | mmap) -> None:
         """Raise `IndexFault` unless these are the blob's bytes."""
         if len(data) != self.length:
             raise IndexFault(f"has {len(data):,} bytes, its manifest says {self.length:,}")

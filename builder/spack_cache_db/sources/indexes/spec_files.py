@@ -7,21 +7,20 @@ others are what it depends on.
 
 from __future__ import annotations
 
-import zlib
 from typing import Any, NamedTuple
 
 import msgspec
 import yaml
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from spack_cache_db.sources.indexes.compression import decompressed
 from spack_cache_db.sources.indexes.faults import IndexFault, said
 from spack_cache_db.sources.indexes.nodes import read_node, without_signature
-from spack_cache_db.sources.indexes.records import Node
+from spack_cache_db.sources.indexes.records import Dependency, Node
 
 NODE_LIMIT = 10_000
 """Nodes of the largest spec file that is read; the largest known have a few hundred."""
 
-_GZIP = b"\x1f\x8b"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -68,7 +67,7 @@ def read_spec_file(data: bytes, max_size: int) -> SpecFile:
     Raises:
         IndexFault: it is no spec file that can be read.
     """
-    text = without_signature(_decompressed(data, max_size))
+    text = without_signature(bytes(decompressed(data, max_size)))
     try:
         file = _FILE.decode(text if text.lstrip()[:1] == b"{" else _json_of_yaml(text))
         is_named = bytes(file.spec).lstrip()[:1] == b"["
@@ -79,7 +78,7 @@ def read_spec_file(data: bytes, max_size: int) -> SpecFile:
             version, texts = graph.meta.version, graph.nodes
         if not 0 < len(texts) <= NODE_LIMIT:
             raise IndexFault(f"has {len(texts):,} nodes, expected 1 to {NODE_LIMIT:,}")
-        nodes = tuple(read_node(each, is_named=is_named) for each in texts)
+        nodes = _by_hash(tuple(read_node(each, is_named=is_named) for each in texts))
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise IndexFault(f"broken spec file: {said(error)}, expected one of Spack's") from None
     rest = {
@@ -90,19 +89,23 @@ def read_spec_file(data: bytes, max_size: int) -> SpecFile:
     return SpecFile(version, nodes, rest)
 
 
-def _decompressed(data: bytes, max_size: int) -> bytes:
-    if not data.startswith(_GZIP):
-        return data
-    decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    try:
-        text = decompressor.decompress(data, max_size)
-    except zlib.error as error:
-        raise IndexFault(f"broken gzip: {error}, expected a whole file") from None
-    if decompressor.unconsumed_tail:
-        raise IndexFault(f"has more than {max_size:,} bytes when it is not compressed")
-    if not decompressor.eof:
-        raise IndexFault("broken gzip: it is cut, expected a whole file")
-    return text
+def _by_hash(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return nodes whose edges name their ends by `hash`.
+
+    Specfile 1 names them by `build_hash` where a node has one (Spack 0.16 `spec.py`,
+    `node_dict_with_hashes`); the node itself keeps it, so that nothing is lost.
+    """
+    known = {node.hash for node in nodes}
+    named = {node.build_hash: node.hash for node in nodes if node.build_hash is not UNSET}
+
+    def edge(each: Dependency) -> Dependency:
+        is_hash = each.hash in known or each.hash not in named
+        return each if is_hash else msgspec.structs.replace(each, hash=named[each.hash])
+
+    return tuple(
+        msgspec.structs.replace(node, dependencies=tuple(map(edge, node.dependencies)))
+        for node in nodes
+    )
 
 
 def _json_of_yaml(text: bytes) -> bytes:

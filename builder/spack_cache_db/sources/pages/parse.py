@@ -45,7 +45,7 @@ def parse_page(raw: RawFile) -> Page:
         InputError: with every fault of this page.
     """
     try:
-        front = read_front_matter(raw.data)
+        front = read_front_matter(bytes(raw.data))
         if front.keys != KEYS or front.json.keys() != JSON_KEYS:
             raise _Refused(key_faults(front))
         package, release = _names(front)
