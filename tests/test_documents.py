@@ -110,7 +110,7 @@ class Reader:
         self._shell.stdin.write(f"{command}\nprintf '\\n%s %s\\n' DONE $?\n")
         self._shell.stdin.flush()
         lines = iter(self._shell.stdout.readline, "")
-        printed = []
+        printed: list[str] = []
         for line in lines:
             if re.fullmatch(r"DONE \d+\n", line):
                 return "".join(printed)[:-1], int(line.split()[1])
