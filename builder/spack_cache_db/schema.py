@@ -12,7 +12,7 @@ from dataclasses import dataclass
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
 PAGE_SIZE = 4096
@@ -276,8 +276,12 @@ TABLES: tuple[Table, ...] = (
 FACETS = ("versions", "compilers", "oss", "platforms", "targets", "stacks")
 """The page facets of the source, which `facet_counts` counts anew."""
 
-TOKENIZER = "unicode61 tokenchars '+~@=_.-'"
-"""Spack writes `+cuda`, `hdf5@1.14` and `py-numpy` as one word (SQLite FTS5 docs, 4.3.1)."""
+TOKENIZER = "unicode61 tokenchars '!#$%&()*+,-./:;<=>?@[\\]^_`{|}~'"
+"""A word is what stands between blanks, as in Spack: `+cuda`, `%gcc@13`, `libs=shared,static`.
+
+All punctuation of ASCII but the quotes is part of words (SQLite FTS5 docs, 4.3.1): a character that
+is none divides what a person types as well, and `%gcc` would find what `gcc` finds.
+"""
 
 FULL_TEXT: dict[str, str] = {
     "configurations_fts": "configurations",
