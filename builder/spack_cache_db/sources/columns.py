@@ -16,8 +16,11 @@ from msgspec import UNSET
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration, Meta, Page, Problem, SpecDetail
+from spack_cache_db.schema import TARBALL_PATH
 from spack_cache_db.sources.pages.consistency import page_problems, variant_problems
 from spack_cache_db.sources.pages.normal import as_set, normal_configuration
+
+_BEFORE_HASH, _, _AFTER_HASH = "".join(TARBALL_PATH).partition("{hash}")
 
 
 class PageEntry(NamedTuple):
@@ -190,7 +193,7 @@ class _Writer:
         if suffix is None:
             suffix = tarball_suffix(self.columns.configurations[configuration])
             self._suffixes[configuration] = suffix
-        url, end = str(detail.tarball), f"{suffix}{detail.hash}.spack"
+        url, end = str(detail.tarball), f"{suffix}{detail.hash}{_AFTER_HASH}"
         # All tarballs of a page lie in one mirror: mostly it is the one seen last.
         if self._mirror is not None and url == self._mirror + end:
             return self._mirror_number
@@ -203,14 +206,9 @@ class _Writer:
 
 
 def tarball_suffix(spec: Configuration) -> str:
-    """Return what follows a mirror's prefix in a tarball's URL, up to the hash.
-
-    The layout of Spack's build caches before version 3 (Spack 0.23 `binary_distribution.py`).
-    """
-    arch = f"{spec.platform}-{spec.os}-{spec.target}"
-    compiler = spec.compiler.replace("@", "-")
-    name = f"{spec.package}-{spec.version}"
-    return f"/build_cache/{arch}/{compiler}/{name}/{arch}-{compiler}-{name}-"
+    """Return what follows a mirror's prefix in a tarball's URL, up to the hash."""
+    parts = spec._asdict() | {"compiler": spec.compiler.replace("@", "-")}
+    return _BEFORE_HASH.format(**parts)
 
 
 def _fault(page: Page, detail: SpecDetail, error: ValueError) -> InputError:

@@ -4,7 +4,6 @@ Owns the partial order of microarchitectures and the meaning of `target=` in a s
 archspec does not know is its own family and is compatible with itself only, as in Spack.
 """
 
-from collections.abc import Iterable
 from functools import cache
 
 import archspec.cpu
@@ -42,11 +41,6 @@ def runs_on(target: str, host: str) -> bool:
     before nor after each other.
     """
     return target == host or target in ancestors(host)
-
-
-def compatible_targets(host: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Give those of the `known` targets whose binaries run on `host`, in the order given."""
-    return tuple(target for target in known if runs_on(target, host))
 
 
 def host_target() -> str:

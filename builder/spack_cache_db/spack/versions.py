@@ -100,11 +100,6 @@ def equality_key(text: str) -> EqualityKey:
     return version_key(text)[:4]
 
 
-def same_version(left: str, right: str) -> bool:
-    """Tell whether Spack calls the two versions equal."""
-    return equality_key(left) == equality_key(right)
-
-
 def sort_versions(versions: Iterable[str]) -> list[str]:
     """Give the versions oldest first, in Spack's order."""
     return sorted(versions, key=version_key)
@@ -231,20 +226,3 @@ class VersionRanges:
         """Tell whether the version satisfies the ranges, as Spack's `satisfies` does."""
         key = version_key(version)
         return any(part.contains(key) for part in self.parts)
-
-
-def satisfies(version: str, ranges: VersionRanges | str) -> bool:
-    """Tell whether one concrete version satisfies the ranges.
-
-    Args:
-        version: a version as a page prints it.
-        ranges: parsed ranges, or their text.
-
-    Returns:
-        What Spack 1.1 answers.
-
-    Raises:
-        ValueError: the text is no version list.
-    """
-    parsed = VersionRanges.parse(ranges) if isinstance(ranges, str) else ranges
-    return parsed.contains(version)
