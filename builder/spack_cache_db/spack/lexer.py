@@ -7,6 +7,8 @@ of the words are those of Spack 1.1's `spec_parser.py`.
 import re
 from dataclasses import dataclass
 
+from spack_cache_db.errors import BuilderError
+
 MAX_LENGTH = 4096
 
 _WORD = r"[a-zA-Z0-9_][a-zA-Z0-9_\-]*"
@@ -40,7 +42,7 @@ _EQUALS = re.compile(r":?=+")
 A_CONSTRAINT = "a version (@1.2), a variant (+name, name=value), a hash (/abc) or a dependency (%)"
 
 
-class QuerySyntaxError(ValueError):
+class QuerySyntaxError(BuilderError, ValueError):
     """A text that is not one spec.
 
     Attributes:
