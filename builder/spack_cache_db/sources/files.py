@@ -25,9 +25,6 @@ from spack_cache_db.errors import Fault, reason
 from spack_cache_db.sources.tar_streams import Watched, decompressed
 from spack_cache_db.sources.units import File, Mirror, Unit, files_of, is_archive
 
-DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
-"""Bytes. The largest pages known are a few hundred kilobytes."""
-
 SMALL = 2**20
 """Bytes; what is larger and begins as JSON does is mapped into memory, not read."""
 
