@@ -1,24 +1,22 @@
-"""One SQLite file → the pages it was built from: the proof that nothing was lost.
-
-Both sides of the comparison stand here: a page's values as the database gives them back, and as
-its source says them. Both are in normal form (see `normal.py`): lists are sorted, for their
-order says nothing.
-"""
+"""A page as a built file says it, from the file alone, in normal form."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
-from msgspec import UNSET
-
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.pages.consistency import computed_meta, declared_meta
-from spack_cache_db.sources.pages.normal import as_set, normal_configuration
-from spack_cache_db.sources.pages.records import Page
+from spack_cache_db.sources.pages.consistency import computed_meta
+from spack_cache_db.sources.pages.records import Meta
+
+_PAGE = """
+SELECT pages.id FROM pages
+JOIN releases ON releases.id = pages.release
+JOIN packages ON packages.id = pages.package
+WHERE releases.name = :release AND packages.name = :package
+"""
 
 _LISTINGS = """
 SELECT hash, package, version, compiler, os, platform, target, size, tarball
@@ -28,108 +26,73 @@ FROM build_listings WHERE release = :release AND package = :package
 # The view joins the names of a set into one text, which need not come apart again.
 _SETS = """
 SELECT specs.hash, configurations.variants, listings.stacks
-FROM listings
-JOIN specs ON specs.id = listings.spec
-LEFT JOIN listing_configurations
-  ON listing_configurations.release = listings.release
-  AND listing_configurations.spec = listings.spec
+FROM packages
+JOIN releases ON releases.name = :release
+JOIN configurations ON configurations.package = packages.id
+JOIN specs ON specs.configuration = configurations.id
+JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
+WHERE packages.name = :package AND NOT EXISTS (
+  SELECT 1 FROM listing_configurations AS other
+  WHERE other.release = listings.release AND other.spec = listings.spec
+)
+UNION ALL
+SELECT specs.hash, configurations.variants, listings.stacks
+FROM packages
+JOIN releases ON releases.name = :release
+JOIN listing_configurations AS other ON other.release = releases.id
 JOIN configurations
-  ON configurations.id = coalesce(listing_configurations.configuration, specs.configuration)
-WHERE listings.release = (SELECT id FROM releases WHERE name = ?)
+  ON configurations.id = other.configuration AND configurations.package = packages.id
+JOIN specs ON specs.id = other.spec
+JOIN listings ON listings.release = other.release AND listings.spec = other.spec
+WHERE packages.name = :package
 """
 
+_DECLARED = "SELECT code, declared FROM problems WHERE page = ? AND declared IS NOT NULL"
 
-class PageReader:
-    """Gives the pages of a database back, from the database alone."""
+
+class PagesOfFile:
+    """Gives the pages of a database back."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._variant_sets = _sets(connection, "variant_set", "variant", "text")
         self._stack_sets = _sets(connection, "stack_set", "stack", "name")
-        self._release: str | None = None
-        self._listed: dict[str, tuple[int, int]] = {}
 
-    def values(self, page_id: int) -> dict[str, Any]:
-        """Return the front matter of a page.
-
-        Raises:
-            KeyError: the database has no such page.
-        """
-        named = self._connection.execute(
-            "SELECT releases.name, packages.name FROM pages "
-            "JOIN packages ON packages.id = pages.package "
-            "JOIN releases ON releases.id = pages.release WHERE pages.id = ?",
-            [page_id],
-        ).fetchone()
-        if named is None:
-            raise KeyError(page_id)
-        release, package = named
-        self._read_release(release)
-        configurations, stack_sets, details = [], [], []
-        for spec_hash, *parts, size, tarball in self._connection.execute(
-            _LISTINGS, {"release": release, "package": package}
-        ):
-            variants, stacks = self._listed[spec_hash]
-            configuration = Configuration._make([*parts, self._variant_sets.get(variants, ())])
-            configurations.append(configuration)
-            stack_sets.append(self._stack_sets.get(stacks, ()))
-            details.append(_detail(spec_hash, configuration, stack_sets[-1], size, tarball))
-        meta = computed_meta(set(configurations), Counter(stack_sets).items())
-        meta.update(self._declared(page_id))
-        return _front_matter(package, release, meta, details)
-
-    def _read_release(self, release: str) -> None:
-        """Learn the sets of a release's listings; pages mostly come release by release."""
-        if release != self._release:
-            rows = self._connection.execute(_SETS, [release])
-            self._listed = {spec_hash: (variants, stacks) for spec_hash, variants, stacks in rows}
-            self._release = release
+    def said_by_file(self, release: str, package: str) -> dict[str, Any] | None:
+        """Return the `meta` of a page and its `spec_details` by hash; None if there is no page."""
+        names = {"release": release, "package": package}
+        page = self._connection.execute(_PAGE, names).fetchone()
+        if page is None:
+            return None
+        sets = {
+            dag_hash: (self._variant_sets.get(variants, ()), self._stack_sets.get(stacks, ()))
+            for dag_hash, variants, stacks in self._connection.execute(_SETS, names)
+        }
+        configurations, stack_sets, details = set(), [], {}
+        for dag_hash, *parts, size, tarball in self._connection.execute(_LISTINGS, names):
+            variants, stacks = sets[dag_hash]
+            configuration = Configuration._make([*parts, variants])
+            configurations.add(configuration)
+            stack_sets.append(stacks)
+            details[dag_hash] = _detail(dag_hash, configuration, stacks, size, tarball)
+        meta = computed_meta(configurations, Counter(stack_sets).items())
+        return {"meta": meta | self._declared(page[0]), "spec_details": details}
 
     def _declared(self, page_id: int) -> dict[str, Any]:
         """Return what a page declares and does not list: `problems` keeps it."""
-        declared = self._connection.execute(
-            "SELECT code, declared FROM problems WHERE page = ? AND declared IS NOT NULL",
-            [page_id],
-        )
-        return {key: json.loads(text) for key, text in declared}
-
-
-def normal_page(page: Page) -> dict[str, Any]:
-    """Return the front matter of a page as its source says it, in the same normal form."""
-    details = [
-        _detail(
-            each.hash,
-            normal_configuration(page.package, each),
-            as_set("stack", each.stacks),
-            each.size,
-            None if each.tarball is UNSET else each.tarball,
-        )
-        for each in page.details
-    ]
-    return _front_matter(page.package, page.release, declared_meta(page.meta), details)
-
-
-def _front_matter(
-    package: str, release: str, meta: dict[str, Any], details: Iterable[dict[str, Any]]
-) -> dict[str, Any]:
-    return {
-        "title": package,
-        "layout": "cache",
-        "categories": ["package", release],
-        "meta": meta,
-        "spec_details": sorted(details, key=lambda detail: str(detail["hash"])),
-    }
+        rows = self._connection.execute(_DECLARED, [page_id])
+        return {key: json.loads(text) for key, text in rows if key in Meta.__struct_fields__}
 
 
 def _detail(
-    spec_hash: str,
+    dag_hash: str,
     configuration: Configuration,
     stacks: tuple[str, ...],
     size: str,
-    tarball: object | None,
+    tarball: str | None,
 ) -> dict[str, Any]:
     detail = {
-        "hash": spec_hash,
+        "hash": dag_hash,
         "compiler": configuration.compiler,
         "versions": [configuration.version],
         "os": configuration.os,
