@@ -16,11 +16,12 @@ from benchmarks.floor import decode_page
 from benchmarks.report import table
 from spack_cache_db.build.workers import uncollected
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources.columns import to_columns
-from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE, RawPage, read
+from spack_cache_db.sources.columns import Writer
+from spack_cache_db.sources.files import RawFile, read
 from spack_cache_db.sources.pages.front_matter import read_front_matter
 from spack_cache_db.sources.pages.parse import parse_page
-from spack_cache_db.sources.units import Unit, files_of, plan
+from spack_cache_db.sources.pages.reader import PageReader
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, Unit, files_of, plan
 
 
 class Phases:
@@ -50,16 +51,18 @@ def read_unit(phases: Phases, unit: Unit) -> None:
         files = [file for file in files_of(unit) if not isinstance(file, Fault)]
     with phases.phase("read files"):
         found = read(tuple(files), DEFAULT_MAX_PAGE_SIZE)
-        raws = [page for page in found if isinstance(page, RawPage)]
+        raws = [file for file in found if isinstance(file, RawFile)]
     with phases.phase("(front matter alone)"):
         for raw in raws:
             read_front_matter(raw.data)
     with phases.phase("records: front matter, JSON, checks, SHA-256"):
         pages = [parse_page(raw) for raw in raws]
     with phases.phase("columns: normal form, interning, consistency"):
-        to_columns(pages)
+        reader = PageReader(Writer())
+        for page in pages:
+            reader.keep(page)
     with phases.phase("free the records"):
-        del pages
+        del pages, page
     with phases.phase("(floor: decode with orjson)"):
         for raw in raws:
             decode_page(raw.data)

@@ -10,9 +10,9 @@ from sqlite3 import Connection
 import pytest
 
 from benchmarks import corpus
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from spack_cache_db.query.readback import PageReader, normal_page
-from spack_cache_db.sources.files import RawPage
+from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.parse import parse_page
 
 
@@ -50,7 +50,7 @@ def test_every_page_is_read_back(pages: Path, connection: Connection) -> None:
     found = connection.execute("SELECT id, path FROM pages").fetchall()
     assert len(found) == sum(1 for _ in pages.rglob("*.md"))
     for number, path in found:
-        source = RawPage(path, path, (pages / path).read_bytes())
+        source = RawFile(path, path, (pages / path).read_bytes())
         assert reader.values(number) == normal_page(parse_page(source)), path
 
 

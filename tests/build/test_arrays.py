@@ -19,6 +19,7 @@ from spack_cache_db.build.arrays import (
     places,
     ranges,
     summed,
+    unpacked,
 )
 
 IDS = st.integers(0, 2**31 - 1)
@@ -52,7 +53,10 @@ def test_pairs_may_have_weights(rows: list[tuple[int, int, int]]) -> None:
 
 @given(st.lists(st.tuples(IDS, IDS)))
 def test_packed_pairs_sort_as_pairs(rows: list[tuple[int, int]]) -> None:
-    """One 64-bit key for two ids."""
+    """One 64-bit key for two ids, from which both can be had again."""
+    assert [
+        *zip(*(part.tolist() for part in unpacked(packed(*columns(rows, 2)))), strict=True)
+    ] == rows
     assert [rows[at] for at in np.argsort(packed(*columns(rows, 2)), kind="stable")] == sorted(rows)
 
 

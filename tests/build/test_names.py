@@ -5,16 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.build.names import Dictionaries, dictionaries
+from spack_cache_db.build.names import Names, number_names
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.columns import PageEntry, Tarball
+from spack_cache_db.sources.tarballs import Tarball
 
 RELEASES = ("develop", "v0.23.1", "v0.9", "develop-2025-02-02", "develop-2025-01-01")
-
-
-def entry(release: str, package: str) -> PageEntry:
-    """Return a page without listings."""
-    return PageEntry("a", "a", "0", package, release, "A", 0, 0, ())
 
 
 def configuration(package: str, version: str, compiler: str, *variants: str) -> Configuration:
@@ -23,7 +18,7 @@ def configuration(package: str, version: str, compiler: str, *variants: str) -> 
 
 
 @given(
-    st.permutations([entry(release, package) for release in RELEASES for package in ("a", "b")]),
+    st.permutations(["a", "b", "c"]),
     st.permutations(
         [
             configuration("a", "1.10", "gcc@9"),
@@ -35,15 +30,14 @@ def configuration(package: str, version: str, compiler: str, *variants: str) -> 
     st.permutations([("e4s", "root"), ("root",), ()]),
 )
 def test_the_order_of_what_is_named_does_not_matter(
-    pages: list[PageEntry], configurations: list[Configuration], stack_sets: list[tuple[str, ...]]
+    packages: list[str], configurations: list[Configuration], stack_sets: list[tuple[str, ...]]
 ) -> None:
-    """Versions and compilers come in Spack's order, releases from new to old, others by text."""
-    found = dictionaries(
-        pages, configurations, stack_sets, [Tarball("y", True), Tarball("x", True)]
-    )
-    assert found == Dictionaries(
+    """Versions and compilers come in Spack's order, others by text; releases have theirs."""
+    tarballs = [Tarball("y", True), Tarball("x", True)]
+    found = number_names(RELEASES, packages, configurations, stack_sets, tarballs)
+    assert found == Names(
         releases={name: at for at, name in enumerate(RELEASES, start=1)},
-        packages={"a": 1, "b": 2},
+        packages={"a": 1, "b": 2, "c": 3},
         versions={("a", "1.9"): 1, ("a", "1.10"): 2, ("b", "1.9"): 3},
         compilers={"clang@3": 1, "gcc@9": 2, "gcc@13": 3, "none": 4},
         operating_systems={"ubuntu24.04": 1},

@@ -11,8 +11,7 @@ from spack_cache_db.build import workers
 from spack_cache_db.build.workers import read_unit, read_units
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources import units
-from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE
-from spack_cache_db.sources.units import File, plan
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, File, plan
 from tests.pagetexts import SAMPLES, page, write
 
 
@@ -22,7 +21,7 @@ def test_a_unit_knows_how_much_was_read(tmp_path: Path) -> None:
     (unit,) = plan([str(tmp_path)])
     columns = read_unit(unit, 2000)
     assert columns.bytes_read == len(page()) + 3
-    assert [entry.path for entry in columns.pages] == ["a.md"]
+    assert [entry.path for entry in columns.documents] == ["a.md"]
     assert len(columns.faults) == 2
 
 

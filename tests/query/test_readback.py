@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build.steps import build
 from spack_cache_db.query.readback import PageReader, normal_page
-from spack_cache_db.sources.files import RawPage
+from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.parse import parse_page
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, front_matter, meta_of, page, spec, write
 
@@ -82,7 +82,7 @@ def read_back(connection: sqlite3.Connection) -> dict[str, dict[str, Any]]:
 
 def parsed(path: str, data: bytes) -> dict[str, Any]:
     """Return a page's values in normal form."""
-    return normal_page(parse_page(RawPage(path, path, data)))
+    return normal_page(parse_page(RawFile(path, path, data)))
 
 
 @pytest.mark.parametrize("path", SAMPLE_PAGES, ids=lambda path: f"{path.parent.name}-{path.name}")

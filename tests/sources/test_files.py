@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources.files import RawPage, read
+from spack_cache_db.sources.files import RawFile, read
 from spack_cache_db.sources.units import plan
 from tests.pagetexts import write
 
@@ -50,12 +50,12 @@ def archive(folder: Path, suffix: str, content: dict[str, bytes]) -> str:
     return str(path)
 
 
-def read_all(paths: Iterable[str], limit: int = LIMIT) -> list[RawPage | Fault]:
+def read_all(paths: Iterable[str], limit: int = LIMIT) -> list[RawFile | Fault]:
     """Return everything that the input holds."""
     return [page for unit in plan(paths) for page in read(unit, limit)]
 
 
-def messages(found: Iterable[RawPage | Fault], folder: Path) -> list[str]:
+def messages(found: Iterable[RawFile | Fault], folder: Path) -> list[str]:
     """Return the faults as texts, relative to a folder."""
     assert all(isinstance(each, Fault) for each in found)
     return [str(each).replace(f"{folder}/", "") for each in found]
@@ -65,7 +65,7 @@ def messages(found: Iterable[RawPage | Fault], folder: Path) -> list[str]:
 def test_archives_hold_the_pages_of_a_folder(suffix: str, tmp_path: Path) -> None:
     """Labels and bytes are those of the members."""
     found = read_all([archive(tmp_path, suffix, CONTENT)])
-    assert {page.path: page.data for page in found if isinstance(page, RawPage)} == CONTENT
+    assert {page.path: page.data for page in found if isinstance(page, RawFile)} == CONTENT
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -74,7 +74,7 @@ def test_names_inside_archives_are_only_labels(suffix: str, tmp_path: Path) -> N
     names = ["../../etc/passwd", "/etc/shadow"]
     path = archive(tmp_path, suffix, dict.fromkeys(names, b"text"))
     found = read_all([path])
-    labels = [page.path for page in found if isinstance(page, RawPage)]
+    labels = [page.path for page in found if isinstance(page, RawFile)]
     assert [label.lstrip("/") for label in labels] == ["../../etc/passwd", "etc/shadow"]
     assert [each.name for each in tmp_path.iterdir()] == [f"pages{suffix}"]
 
@@ -84,7 +84,7 @@ def test_hidden_members_are_no_pages(suffix: str, tmp_path: Path) -> None:
     """Members whose name, or whose folder's name, starts with a dot are skipped."""
     content = {".hidden.md": b"no", ".git/config": b"no", "./develop/a.md": b"yes"}
     found = read_all([archive(tmp_path, suffix, content)])
-    assert [page.data for page in found if isinstance(page, RawPage)] == [b"yes"]
+    assert [page.data for page in found if isinstance(page, RawFile)] == [b"yes"]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -100,7 +100,7 @@ def test_an_empty_archive_is_told(suffix: str, tmp_path: Path) -> None:
 def test_a_large_member_is_refused_unread(suffix: str, tmp_path: Path) -> None:
     """A page above the limit is a fault; its neighbours are read."""
     found = read_all([archive(tmp_path, suffix, CONTENT)], limit=1000)
-    assert [type(each) for each in found] == [RawPage, Fault]
+    assert [type(each) for each in found] == [RawFile, Fault]
     assert messages(found[1:], tmp_path) == [
         f"pages{suffix}/v0.18/b/specs.md: the page has 1,500 bytes, expected at most 1,000 "
         "(--max-page-size)"
@@ -145,7 +145,7 @@ def test_no_truncation_passes_for_a_whole_archive(suffix: str, tmp_path: Path) -
         found = read_all([str(path)])
         assert isinstance(found[-1], Fault), size
         assert found[-1].message.startswith("the archive cannot be read to its end: "), size
-        pages = {page.path: page.data for page in found if isinstance(page, RawPage)}
+        pages = {page.path: page.data for page in found if isinstance(page, RawFile)}
         assert pages.items() <= content.items()
 
 
@@ -163,7 +163,7 @@ def test_damaged_archives_never_raise(
     path.write_bytes(damaged)
     found = read_all([str(path)])
     assert found
-    assert all(isinstance(each, RawPage | Fault) for each in found)
+    assert all(isinstance(each, RawFile | Fault) for each in found)
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
@@ -194,7 +194,7 @@ def test_a_damaged_header_does_not_hide_what_follows(tmp_path: Path) -> None:
     path = tmp_path / "pages.tar"
     path.write_bytes(whole)
     page, fault = read_all([str(path)])
-    assert isinstance(page, RawPage)
+    assert isinstance(page, RawFile)
     assert page.data == b"one"
     assert messages([fault], tmp_path) == [
         "pages.tar: the archive cannot be read to its end: no member starts at byte 1,024, "
@@ -207,9 +207,9 @@ def test_files_are_labelled_from_the_folder_that_was_named(tmp_path: Path) -> No
     write(tmp_path / "in" / "develop", a=b"x")
     for spelled in ("in", "in/", "in//", "./in"):
         found = read_all([f"{tmp_path}/{spelled}"])
-        assert [page.path for page in found if isinstance(page, RawPage)] == ["develop/a.md"]
+        assert [page.path for page in found if isinstance(page, RawFile)] == ["develop/a.md"]
     (page,) = read_all([str(tmp_path / "in" / "develop" / "a.md")])
-    assert isinstance(page, RawPage)
+    assert isinstance(page, RawFile)
     assert page.path == "a.md"
 
 
@@ -217,7 +217,7 @@ def test_hidden_files_are_no_pages(tmp_path: Path) -> None:
     """Files and folders whose name starts with a dot are skipped."""
     write(tmp_path / ".git", a=b"no")
     write(tmp_path, b=b"yes", **{".c": b"no"})
-    assert [page.data for page in read_all([str(tmp_path)]) if isinstance(page, RawPage)] == [
+    assert [page.data for page in read_all([str(tmp_path)]) if isinstance(page, RawFile)] == [
         b"yes"
     ]
 

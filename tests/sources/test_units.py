@@ -83,7 +83,7 @@ def test_a_folder_that_vanished_is_told(tmp_path: Path) -> None:
     """Between planning and reading anything may happen."""
     gone = Folder(f"{tmp_path}/gone", "gone")
     assert [*files_of((gone,))] == [
-        Fault(gone.shown, 0, "cannot be listed: No such file or directory")
+        Fault(gone.location, 0, "cannot be listed: No such file or directory")
     ]
 
 

@@ -12,6 +12,7 @@ from spack_cache_db.spack.variants import (
     normal_variant,
     parse_variant,
     split_compiler,
+    variant_row,
 )
 
 NAMES = st.from_regex(r"[a-zA-Z0-9_][a-zA-Z0-9_.\-]{0,8}", fullmatch=True)
@@ -165,3 +166,19 @@ def test_bad_compilers(text: str) -> None:
     """A text without a compiler name, or with an empty version, is refused."""
     with pytest.raises(ValueError, match="is not a compiler"):
         normal_compiler(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("+cuda", ("cuda", "True", ("True",))),
+        ("~cuda", ("cuda", "False", ("False",))),
+        ("build_type=Release", ("build_type", "Release", ("Release",))),
+        ("libs=shared,static", ("libs", "shared,static", ("shared", "static"))),
+        ("two words", None),
+        ("", None),
+    ],
+)
+def test_a_variant_is_taken_apart(text: str, row: tuple[str, str, tuple[str, ...]] | None) -> None:
+    """Name, value, and the members of the value."""
+    assert variant_row(text) == row

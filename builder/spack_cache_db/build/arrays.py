@@ -15,6 +15,7 @@ import numpy.typing as npt
 ROWS_AT_ONCE = 10_000
 
 Numbers = npt.NDArray[np.integer[Any]]
+Mask = npt.NDArray[np.bool_]
 
 
 class Pairs(NamedTuple):
@@ -26,7 +27,7 @@ class Pairs(NamedTuple):
 
     def rows(self) -> Iterator[tuple[int, ...]]:
         """Yield (first, second, count)."""
-        return rows(*self)
+        return rows_of(*self)
 
 
 class Members(NamedTuple):
@@ -43,7 +44,7 @@ class Members(NamedTuple):
         ]
 
 
-def rows(*columns: Numbers) -> Iterator[tuple[int, ...]]:
+def rows_of(*columns: Numbers) -> Iterator[tuple[int, ...]]:
     """Yield the rows of parallel arrays as plain tuples.
 
     A few thousand at a time, for a number takes five times as much memory in Python.
@@ -69,6 +70,11 @@ def packed(first: Numbers, second: Numbers) -> Numbers:
     return (first.astype(np.int64) << 32) | second.astype(np.int64)
 
 
+def unpacked(keys: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the pairs of which these are the keys."""
+    return keys >> 32, keys & 0xFFFFFFFF
+
+
 def pairs(first: Numbers, second: Numbers, weights: Numbers | None = None) -> Pairs:
     """Count pairs of numbers; a pair counts as its weight, or as one."""
     counts: Numbers
@@ -77,7 +83,7 @@ def pairs(first: Numbers, second: Numbers, weights: Numbers | None = None) -> Pa
     else:
         keys, of = np.unique(packed(first, second), return_inverse=True)
         counts = summed(of, weights, len(keys))
-    return Pairs(keys >> 32, keys & 0xFFFFFFFF, counts)
+    return Pairs(*unpacked(keys), counts)
 
 
 def summed(groups: Numbers, weights: Numbers, size: int = 0) -> Numbers:

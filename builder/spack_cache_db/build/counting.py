@@ -1,4 +1,4 @@
-"""Numbered catalogue → everything that is counted, by id."""
+"""Numbered input → everything that is counted, by id."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spack_cache_db.build.arrays import Numbers, Pairs, numbers, pairs, summed
-from spack_cache_db.build.facet_counts import Facet, facet_counts
+from spack_cache_db.build.facet_counts import FacetCount, facet_counts
 from spack_cache_db.build.ids import Numbered
 from spack_cache_db.releases import release_date
 
@@ -25,7 +25,10 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Counts: a list has that of the thing with id `i` at `i - 1`. Dates are `YYYY-MM-DD`."""
+    """Counts: a list has that of the thing with id `i` at `i - 1`. Dates are `YYYY-MM-DD`.
+
+    `listed_configurations` has the ids of those that some listing has.
+    """
 
     release_packages: list[int]
     release_specs: list[int]
@@ -37,16 +40,17 @@ class Statistics:
     spec_seen: Seen
     stack_releases: list[int]
     stack_specs: list[int]
+    listed_configurations: list[int]
     configuration_releases: Pairs
     configuration_stacks: Pairs
-    facets: list[Facet]
+    facets: list[FacetCount]
 
 
 def count(numbered: Numbered) -> Statistics:
-    """Count what a catalogue holds."""
-    names, listings = numbered.dictionaries, numbered.listings
+    """Count binaries: specs that no release lists are counted nowhere."""
+    names, listings = numbered.names, numbered.listings
     packages, configurations = len(names.packages), len(numbered.configurations)
-    spec_package = numbered.configuration_package[numbered.spec_configuration - 1]
+    spec_configuration = numbered.spec_configuration[numbered.is_binary]
     in_releases = pairs(listings.configuration, listings.release)
     in_stacks = _in_stacks(numbered)
     facets = facet_counts(numbered, in_releases)
@@ -54,20 +58,35 @@ def count(numbered: Numbered) -> Statistics:
         value for release, facet, value, *_ in facets if release and facet == "stacks"
     )
     dates = _Dates(names.releases)
+    package_releases = _package_releases(numbered, in_releases)
+    listed = np.union1d(in_releases.first, spec_configuration)
     return Statistics(
-        release_packages=_times(numbered.page_release, len(names.releases)),
+        release_packages=_times(package_releases.second, len(names.releases)),
         release_specs=_times(listings.release, len(names.releases)),
-        package_specs=_times(spec_package, packages),
-        package_configurations=_times(numbered.configuration_package, packages),
-        package_seen=dates.seen(numbered.page_package, numbered.page_release, packages),
-        configuration_specs=_times(numbered.spec_configuration, configurations),
+        package_specs=_times(numbered.configuration_package[spec_configuration - 1], packages),
+        package_configurations=_times(numbered.configuration_package[listed - 1], packages),
+        package_seen=dates.seen(package_releases.first, package_releases.second, packages),
+        configuration_specs=_times(spec_configuration, configurations),
         configuration_seen=dates.seen(in_releases.first, in_releases.second, configurations),
         spec_seen=dates.seen(listings.spec, listings.release, len(numbered.hashes)),
         stack_releases=[releases_of_stacks[name] for name in names.stacks],
         stack_specs=summed(in_stacks.second, in_stacks.counts, len(names.stacks) + 1)[1:].tolist(),
+        listed_configurations=listed.tolist(),
         configuration_releases=in_releases,
         configuration_stacks=in_stacks,
         facets=facets,
+    )
+
+
+def _package_releases(numbered: Numbered, in_releases: Pairs) -> Pairs:
+    """Return each (package, release) once: those that are listed, and those that have a page.
+
+    A page says that its release has the package, also where it lists nothing.
+    """
+    listed = numbered.configuration_package[in_releases.first - 1]
+    return pairs(
+        np.concatenate([listed, numbered.page_package]),
+        np.concatenate([in_releases.second, numbered.page_release]),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from spack_cache_db.build.arrays import Numbers, Pairs, numbers, pairs, summed
 from spack_cache_db.build.ids import Numbered
 
-Facet = tuple[int | None, str, str, int, int]
+FacetCount = tuple[int | None, str, str, int, int]
 """release id or None, facet, value, specs, packages: a row of `facet_counts` without its id."""
 
 
@@ -27,7 +27,7 @@ class Cells(NamedTuple):
     specs: Numbers
 
 
-def facet_counts(numbered: Numbered, in_releases: Pairs) -> list[Facet]:
+def facet_counts(numbered: Numbered, in_releases: Pairs) -> list[FacetCount]:
     """Count specs and packages by release, facet and value.
 
     Args:
@@ -46,10 +46,10 @@ def facet_counts(numbered: Numbered, in_releases: Pairs) -> list[Facet]:
         )
         for each in numbered.configurations
     ]
-    of_stacks = [("stacks", name) for name in numbered.dictionaries.stacks]
+    of_stacks = [("stacks", name) for name in numbered.names.stacks]
     values = sorted({*of_stacks, *(value for each in of_configurations for value in each)})
     codes = {value: code for code, value in enumerate(values)}
-    specs = np.zeros((len(numbered.dictionaries.releases) + 1) * len(values), dtype=np.int64)
+    specs = np.zeros((len(numbered.names.releases) + 1) * len(values), dtype=np.int64)
     packages = np.zeros_like(specs)
     for cells in chain(
         _stack_cells(numbered, numbers([0, *map(codes.__getitem__, of_stacks)])),
@@ -69,7 +69,8 @@ def facet_counts(numbered: Numbered, in_releases: Pairs) -> list[Facet]:
 
 def _configuration_cells(numbered: Numbered, in_releases: Pairs, codes: Numbers) -> Cells:
     """Return the cells of one facet; `codes` has its value for each configuration."""
-    specs = np.bincount(numbered.spec_configuration - 1, minlength=len(codes))
+    binaries = numbered.spec_configuration[numbered.is_binary]
+    specs = np.bincount(binaries - 1, minlength=len(codes))
     used = np.flatnonzero(specs)
     configuration = np.concatenate([used, in_releases.first - 1])
     return Cells(
@@ -85,22 +86,17 @@ def _stack_cells(numbered: Numbered, codes: Numbers) -> Iterator[Cells]:
 
     A few releases at a time, for all at once would take as much memory as all that is counted.
     """
+    # A spec that no release lists is in no stack.
     spec_package = numbered.configuration_package[numbered.spec_configuration - 1]
     specs = pairs(spec_package, numbered.spec_stacks)
     at, stack = numbered.stacks.of(specs.second)
     yield Cells(np.zeros_like(at), specs.first[at], codes[stack], specs.counts[at])
-    release, page, stacks = (
-        numbered.listings.release, numbered.listings.page, numbered.listings.stacks
-    )  # fmt: skip
-    releases = range(1, len(numbered.dictionaries.releases) + 1, RELEASES_AT_ONCE)
-    ends = [*np.searchsorted(release, releases).tolist(), len(release)]
+    listings, packages = numbered.listings, len(numbered.names.packages) + 1
+    releases = range(1, len(numbered.names.releases) + 1, RELEASES_AT_ONCE)
+    ends = [*np.searchsorted(listings.release, releases).tolist(), len(listings.release)]
     for some in map(slice, ends, ends[1:]):
-        listings = pairs(page[some], stacks[some])
-        at, stack = numbered.stacks.of(listings.second)
-        pages = listings.first[at] - 1
-        yield Cells(
-            numbered.page_release[pages],
-            numbered.page_package[pages],
-            codes[stack],
-            listings.counts[at],
-        )
+        package = numbered.configuration_package[listings.configuration[some] - 1]
+        found = pairs(listings.release[some] * packages + package, listings.stacks[some])
+        at, stack = numbered.stacks.of(found.second)
+        release, package = np.divmod(found.first[at], packages)
+        yield Cells(release, package, codes[stack], found.counts[at])

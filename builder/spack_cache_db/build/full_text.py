@@ -17,7 +17,7 @@ def index_text(db: sqlite_utils.Database, numbered: Numbered) -> None:
     """Make and fill every full-text table; ids count from 1 in the order of what is numbered."""
     words = {
         "configurations": map(configuration_tokens, numbered.configurations),
-        "packages": map(package_tokens, numbered.dictionaries.packages),
+        "packages": map(package_tokens, numbered.names.packages),
     }
     for table, content in schema.FULL_TEXT.items():
         db.execute(_create_statement(table, content))

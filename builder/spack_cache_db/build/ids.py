@@ -1,4 +1,4 @@
-"""Catalogue → final numbers: ids that depend on what the pages say and on nothing else.
+"""Merged input → final numbers: ids that depend on what the input says and on nothing else.
 
 Specs are numbered by configuration, then hash, so that what is asked for together lies together
 in the file. Where releases disagree about a spec, the foremost one is right.
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spack_cache_db.build.arrays import (
+    Mask,
     Members,
     Numbers,
     first_places,
@@ -21,22 +21,25 @@ from spack_cache_db.build.arrays import (
     packed,
     pairs,
     places,
+    rows_of,
 )
-from spack_cache_db.build.merge import Catalogue, Listings
-from spack_cache_db.build.names import Dictionaries, dictionaries
-from spack_cache_db.records import Configuration
-from spack_cache_db.releases import sort_releases
-from spack_cache_db.sources.columns import PageEntry
+from spack_cache_db.build.contradictions import contradiction
+from spack_cache_db.build.fold import Difference
+from spack_cache_db.build.listings import Listing, group_starts, unions
+from spack_cache_db.build.merge import Merged
+from spack_cache_db.build.names import Names, number_names
+from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.sources.columns import Document
 
 
 class NumberedListings(NamedTuple):
     """Parallel arrays of ids, one of each for a listing, in the order of (release, spec).
 
-    `configuration` is what the listing's own page says, which `specs` need not say. `size` is an
-    index into `Numbered.sizes`; `tarball` is 0 where there is none.
+    `document` is a place in `Numbered.documents`. `configuration` is what that document says, which
+    `specs` need not say. `size` and `tarball` are 0 where there is none.
     """
 
-    page: Numbers
+    document: Numbers
     release: Numbers
     spec: Numbers
     configuration: Numbers
@@ -44,23 +47,25 @@ class NumberedListings(NamedTuple):
     size: Numbers
     tarball: Numbers
 
-    def where(self, chosen: npt.NDArray[np.bool_ | np.int64]) -> NumberedListings:
+    def where(self, chosen: Numbers | Mask) -> NumberedListings:
         """Return some of the listings: those where a mask is true, or those at these places."""
         return NumberedListings(*(column[chosen] for column in self))
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A settled catalogue with final ids.
+    """Merged input with final ids.
 
-    `pages` is in the order of (release, package); `configurations` and `hashes` are in the order
-    of their ids. `spec_configuration[i]` and `spec_stacks[i]` belong to the spec with id i + 1, and
-    so on for pages and configurations; `stacks` has the members of each stack set by its id.
-    `disagreements` are the listings whose page says otherwise of the configuration than the spec.
+    `documents` begins with the pages, in the order of their ids; `configurations` and `hashes` are
+    in the order of theirs, and so is `sizes`. `spec_configuration[i]` and `spec_stacks[i]` belong
+    to the spec with id i + 1, and so on for pages and configurations; `stacks` has the members of
+    each stack set by its id. `is_binary` says of each spec whether some release lists it.
+    `disagreements` are the listings whose document says otherwise of the configuration than the
+    spec; `contradictions` is whatever else is not stored, by the document that says so.
     """
 
-    dictionaries: Dictionaries
-    pages: list[PageEntry]
+    names: Names
+    documents: list[Document]
     configurations: list[Configuration]
     hashes: list[str]
     sizes: list[str]
@@ -70,16 +75,23 @@ class Numbered:
     stacks: Members
     spec_configuration: Numbers
     spec_stacks: Numbers
+    is_binary: Mask
     listings: NumberedListings
     disagreements: NumberedListings
+    contradictions: list[tuple[int, Problem]]
 
 
-class _SpecStacks(NamedTuple):
-    """Provisional numbers: the specs in use, the union of stacks of each, and the sets' texts."""
+class _Specs(NamedTuple):
+    """What is known of each spec, in provisional numbers: parallel arrays, in the order of `spec`.
 
-    specs: Numbers
-    unions: Numbers
-    texts: list[tuple[str, ...]]
+    `foremost` is the place of the listing that says the configuration; behind the listings, that
+    of the unlisted.
+    """
+
+    spec: Numbers
+    foremost: Numbers
+    configuration: Numbers
+    stacks: Numbers
 
 
 class _Ids(NamedTuple):
@@ -88,136 +100,121 @@ class _Ids(NamedTuple):
     configuration: Numbers
     stacks: Numbers
     tarball: Numbers
+    spec: Numbers
 
 
-class _Specs(NamedTuple):
-    """The specs in the order of their ids: provisional number and hash; ids of the rest."""
-
-    number: Numbers
-    hashes: list[str]
-    configuration: Numbers
-    stacks: Numbers
-
-
-def number(catalogue: Catalogue) -> Numbered:
-    """Give final ids to a settled catalogue; what only refused pages say is left out."""
-    pages = _in_order(catalogue.pages)
-    listings = catalogue.listings.of(pages)
-    found = _spec_stacks(catalogue, listings)
-    names = _dictionaries(catalogue, pages, listings, found)
-    order = _configuration_order(catalogue, listings, names)
-    configurations = [catalogue.configurations[at] for at in order]
+def number(merged: Merged) -> Numbered:
+    """Give final ids to all that is in use; what only refused documents say is left out."""
+    specs = _specs(merged)
+    names = _names(merged, specs)
+    order = _configuration_order(merged, specs, names)
+    configurations = [merged.texts.configurations.things[at] for at in order]
+    configuration_ids = places(numbers(order), len(merged.texts.configurations))
+    hashes = np.array(merged.texts.hashes.things, dtype="S32")[specs.spec]
+    spec_order = np.lexsort((hashes, configuration_ids[specs.configuration]))
+    in_order = _Specs(*(column[spec_order] for column in specs))
     ids = _Ids(
-        places(numbers(order), len(catalogue.configurations)),
-        numbers(names.stack_sets.get(each, 0) for each in found.texts),
-        numbers([0, *(names.tarballs.get(each, 0) for each in catalogue.tarballs)]),
+        configuration_ids,
+        numbers(names.stack_sets.get(each, 0) for each in merged.texts.stack_sets),
+        numbers([0, *(names.tarballs.get(each, 0) for each in merged.texts.tarballs)]),
+        places(in_order.spec, len(merged.texts.hashes)),
     )
-    specs = _specs(catalogue, listings, found, ids)
-    spec_id = places(specs.number, len(catalogue.hashes))
-    page_release = numbers(names.releases[page.release] for page in pages)
-    numbered = _numbered_listings(pages, page_release, _with_ids(listings, spec_id, ids))
+    pages = [(each.release, each.page) for each in merged.documents if each.page]
+    spec_configuration = ids.configuration[in_order.configuration]
+    listings = _numbered_listings(merged, ids)
     return Numbered(
-        dictionaries=names,
-        pages=pages,
+        names=names,
+        documents=merged.documents,
         configurations=configurations,
-        hashes=specs.hashes,
-        sizes=catalogue.sizes,
-        page_release=page_release,
-        page_package=numbers(names.packages[page.package] for page in pages),
+        hashes=[each.decode() for each in hashes[spec_order].tolist()],
+        sizes=merged.texts.sizes.things,
+        page_release=numbers(names.releases[release] for release, _ in pages),
+        page_package=numbers(names.packages[page.package] for _, page in pages),
         configuration_package=numbers(names.packages[each.package] for each in configurations),
         stacks=members([(), *([names.stacks[each] for each in sets] for sets in names.stack_sets)]),
-        spec_configuration=specs.configuration,
-        spec_stacks=specs.stacks,
-        listings=numbered,
-        disagreements=numbered.where(
-            numbered.configuration != specs.configuration[numbered.spec - 1]
+        spec_configuration=spec_configuration,
+        spec_stacks=ids.stacks[in_order.stacks],
+        is_binary=in_order.foremost < len(merged.listings.spec),
+        listings=listings,
+        disagreements=listings.where(
+            listings.configuration != spec_configuration[listings.spec - 1]
         ),
+        contradictions=[
+            (each.said.document, contradiction(merged, each))
+            for each in (*merged.differences, *_unlisted_differences(merged, specs))
+        ],
     )
 
 
-def _specs(catalogue: Catalogue, listings: Listings, found: _SpecStacks, ids: _Ids) -> _Specs:
-    """Order the specs by configuration, then hash."""
-    foremost = first_places(listings.spec, len(catalogue.hashes))[found.specs]
-    configuration = ids.configuration[listings.configuration[foremost]]
-    hashes = np.array(catalogue.hashes, dtype="S32")[found.specs]
-    order = np.lexsort((hashes, configuration))
-    return _Specs(
-        found.specs[order],
-        [each.decode() for each in hashes[order].tolist()],
-        configuration[order],
-        ids.stacks[found.unions[order]],
+def _specs(merged: Merged) -> _Specs:
+    """Find, for each spec, who says its configuration, and the stacks of all releases."""
+    listings, unlisted = merged.listings, merged.unlisted
+    no_stacks = np.full(len(unlisted.spec), merged.texts.stack_sets[()])
+    spec = np.concatenate([listings.spec, unlisted.spec])
+    configuration = np.concatenate([listings.configuration, unlisted.configuration])
+    found, sets, _ = pairs(spec, np.concatenate([listings.stacks, no_stacks]))
+    starts = group_starts(found)
+    foremost = first_places(spec, len(merged.texts.hashes))[found[starts]]
+    stacks = unions(merged.texts.stack_sets, sets, starts)
+    return _Specs(found[starts], foremost, configuration[foremost], stacks)
+
+
+def _unlisted_differences(merged: Merged, specs: _Specs) -> list[Difference]:
+    """Return where a document that does not list a spec says otherwise of its configuration."""
+    unlisted = merged.unlisted
+    at = np.searchsorted(specs.spec, unlisted.spec)
+    odd = np.flatnonzero(unlisted.configuration != specs.configuration[at])
+    document = np.concatenate([merged.listings.document, unlisted.document])
+    return [
+        Difference(
+            "configuration",
+            Listing(said, spec, configuration, 0, 0, 0),
+            Listing(stored, spec, kept, 0, 0, 0),
+        )
+        for said, spec, configuration, stored, kept in rows_of(
+            *unlisted.where(odd), document[specs.foremost[at[odd]]], specs.configuration[at[odd]]
+        )
+    ]
+
+
+def _names(merged: Merged, specs: _Specs) -> Names:
+    texts, listings = merged.texts, merged.listings
+    stack_sets = {*_used(listings.stacks), *_used(specs.stacks)}
+    return number_names(
+        merged.releases,
+        (each.page.package for each in merged.documents if each.page),
+        [texts.configurations.things[at] for at in _used_configurations(merged, specs)],
+        [texts.stack_sets.things[at] for at in stack_sets],
+        [texts.tarballs.things[at - 1] for at in _used(listings.tarball) if at],
     )
 
 
-def _with_ids(listings: Listings, spec_id: Numbers, ids: _Ids) -> Listings:
-    return Listings(
-        spec_id[listings.spec],
+def _configuration_order(merged: Merged, specs: _Specs, names: Names) -> list[int]:
+    things = merged.texts.configurations.things
+    used = _used_configurations(merged, specs)
+    keys = {at: names.configuration_key(things[at]) for at in used}
+    return sorted(keys, key=keys.__getitem__)
+
+
+def _used_configurations(merged: Merged, specs: _Specs) -> list[int]:
+    return _used(np.concatenate([merged.listings.configuration, specs.configuration]))
+
+
+def _numbered_listings(merged: Merged, ids: _Ids) -> NumberedListings:
+    """Give listings their final ids, and put them in order."""
+    listings = merged.listings
+    release = merged.document_release[listings.document] + 1
+    spec = ids.spec[listings.spec]
+    columns = NumberedListings(
+        listings.document,
+        release,
+        spec,
         ids.configuration[listings.configuration],
         ids.stacks[listings.stacks],
         listings.size,
         ids.tarball[listings.tarball],
     )
-
-
-def _in_order(pages: list[PageEntry]) -> list[PageEntry]:
-    """Sort pages by release, the foremost first, and package."""
-    position = {name: at for at, name in enumerate(sort_releases({p.release for p in pages}))}
-    return sorted(pages, key=lambda page: (position[page.release], page.package))
-
-
-def _dictionaries(
-    catalogue: Catalogue, pages: list[PageEntry], listings: Listings, stacks: _SpecStacks
-) -> Dictionaries:
-    stack_sets = {*_used(listings.stacks), *_used(stacks.unions)}
-    return dictionaries(
-        pages,
-        [catalogue.configurations[at] for at in _used(listings.configuration)],
-        [stacks.texts[at] for at in stack_sets],
-        [catalogue.tarballs[at - 1] for at in _used(listings.tarball) if at],
-    )
-
-
-def _configuration_order(
-    catalogue: Catalogue, listings: Listings, names: Dictionaries
-) -> list[int]:
-    configurations = catalogue.configurations
-    keys = {at: names.configuration_key(configurations[at]) for at in _used(listings.configuration)}
-    return sorted(keys, key=keys.__getitem__)
-
-
-def _spec_stacks(catalogue: Catalogue, listings: Listings) -> _SpecStacks:
-    """Find, for each spec, the stacks that any of its releases has it in.
-
-    A spec's sets are joined one after the other, for all specs at once: there are many specs, and
-    few different unions.
-    """
-    specs, sets, _ = pairs(listings.spec, listings.stacks)
-    first = np.flatnonzero(np.diff(specs, prepend=-1))
-    sizes = np.diff(np.append(first, len(specs)))
-    unions, texts = sets[first], [*catalogue.stack_sets]
-    known = {text: at for at, text in enumerate(texts)}
-
-    def joined(pair: int) -> int:
-        union = tuple(sorted({*texts[pair >> 32], *texts[pair & 0xFFFFFFFF]}))
-        if union not in known:
-            known[union] = len(texts)
-            texts.append(union)
-        return known[union]
-
-    for nth in range(1, sizes.max(initial=0)):
-        more = sizes > nth
-        found, of = np.unique(packed(unions[more], sets[first[more] + nth]), return_inverse=True)
-        unions[more] = numbers(map(joined, found.tolist()))[of]
-    return _SpecStacks(specs[first], unions, texts)
-
-
-def _numbered_listings(
-    pages: list[PageEntry], page_release: Numbers, listings: Listings
-) -> NumberedListings:
-    """Add page and release to listings that have final ids, and put them in order."""
-    page = np.repeat(np.arange(len(pages)), [page.spec_count for page in pages])
-    order = np.argsort(packed(page_release[page], listings.spec))
-    columns = NumberedListings(page + 1, page_release[page], *listings)
+    order = np.argsort(packed(release, spec))
     return NumberedListings(*(column.astype(np.uint32) for column in columns)).where(order)
 
 

@@ -1,153 +1,146 @@
-"""Columns of many units → one catalogue: every text once, every page once, no order yet.
+"""Columns of many units → one whole: each text once, each spec of a release listed once.
 
-The numbers here are provisional: they depend on how the input was divided. `numbering.py` gives
-the final ones, which do not.
+The numbers here are provisional: they depend on how the input was divided. `ids.py` gives the
+final ones, which do not.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
-from collections.abc import Hashable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
-from spack_cache_db.build.arrays import Numbers, pairs, ranges
+from spack_cache_db.build.arrays import Numbers, numbers, packed, places
+from spack_cache_db.build.fold import Difference, fold
+from spack_cache_db.build.listings import Listings, Unlisted, group_starts
+from spack_cache_db.build.page_rules import kept_pages
 from spack_cache_db.errors import Fault
-from spack_cache_db.records import Configuration
-from spack_cache_db.sources.columns import Columns, PageEntry, Tarball
+from spack_cache_db.releases import sort_releases
+from spack_cache_db.sources.columns import Columns, Document, Interned, Texts
+
+T = TypeVar("T", bound=Hashable)
+C = TypeVar("C", Listings, Unlisted)
 
 
-class Listings(NamedTuple):
-    """Five parallel arrays, a number in each for one listing: indices into the catalogue's texts.
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What the whole input says.
 
-    They count from 0, but `tarball` from 1: there, 0 means that the listing has none.
+    `documents` has pages first, in the order of release and package; then all others, in the order
+    of release and path. `document_release` has the place of each one's release in `releases`,
+    where the foremost stands first. `listings` has one for each (release, spec), in that order;
+    `texts` is what its numbers, and those of `unlisted`, refer to.
     """
 
-    spec: Numbers
-    configuration: Numbers
-    stacks: Numbers
-    size: Numbers
-    tarball: Numbers
-
-    def of(self, pages: Iterable[PageEntry]) -> Listings:
-        """Return the listings of some pages, page after page."""
-        starts, counts = (
-            np.array([(page.start, page.spec_count) for page in pages], dtype=np.int64)
-            .reshape(-1, 2)
-            .T
-        )
-        at = ranges(starts, counts)
-        return Listings(*(column[at] for column in self))
+    documents: list[Document]
+    releases: list[str]
+    document_release: Numbers
+    texts: Texts
+    listings: Listings
+    unlisted: Unlisted
+    differences: list[Difference]
+    faults: list[Fault]
+    bytes_read: int
 
 
-class Catalogue:
-    """All pages merged.
-
-    After `settle`, `pages` is sorted by the names of release and package, each pair once, and the
-    texts are lists that the numbers in `listings` are indices into.
-    """
+class Merge:
+    """Takes columns unit by unit; `merged` joins them when all are there."""
 
     def __init__(self) -> None:
-        self.pages: list[PageEntry] = []
-        self.faults: list[Fault] = []
-        self.bytes_read = 0
-        self.hashes: list[str] = []
-        self.configurations: list[Configuration] = []
-        self.stack_sets: list[tuple[str, ...]] = []
-        self.sizes: list[str] = []
-        self.tarballs: list[Tarball] = []
-        self.listings = Listings(*[np.zeros(0, dtype=np.uint32)] * 5)
-        self._texts: dict[str, dict[Hashable, int]] = defaultdict(dict)
-        self._parts = [self.listings]
-        self._length = 0
+        self._documents: list[Document] = []
+        self._faults: list[Fault] = []
+        self._bytes_read = 0
+        self._texts = Texts()
+        self._listings = [Listings(*(np.zeros(0, np.uint32) for _ in Listings._fields))]
+        self._unlisted = [Unlisted(*(np.zeros(0, np.uint32) for _ in Unlisted._fields))]
 
     def add(self, columns: Columns) -> None:
-        """Merge what one unit says."""
-        self.pages += [page._replace(start=page.start + self._length) for page in columns.pages]
-        self.faults += columns.faults
-        self.bytes_read += columns.bytes_read
-        tarballs = [0, *self._intern("tarball", columns.tarballs, 1)]
-        part = Listings(
-            _translated(columns.spec, self._intern("spec", columns.hashes)),
-            _translated(
-                columns.configuration, self._intern("configuration", columns.configurations)
-            ),
-            _translated(columns.stacks, self._intern("stacks", columns.stack_sets)),
-            _translated(columns.size, self._intern("size", columns.sizes)),
-            _translated(columns.tarball, tarballs),
+        """Add what one unit says."""
+        before, texts = len(self._documents), self._texts
+        self._documents += columns.documents
+        self._faults += columns.faults
+        self._bytes_read += columns.bytes_read
+        document = [*range(before, len(self._documents))]
+        spec = _numbers(texts.hashes, columns.hashes)
+        configuration = _numbers(texts.configurations, columns.configurations)
+        stacks = _numbers(texts.stack_sets, columns.stack_sets)
+        size = _from_one(_numbers(texts.sizes, columns.sizes))
+        tarball = _from_one(_numbers(texts.tarballs, columns.tarballs))
+        listed = (document, spec, configuration, stacks, size, tarball)
+        self._listings.append(Listings(*map(_translated, columns.listings, listed)))
+        known = (document, spec, configuration)
+        self._unlisted.append(Unlisted(*map(_translated, columns.unlisted, known)))
+
+    def merged(self) -> Merged:
+        """Join what was added; a page that contradicts another becomes a fault."""
+        listings = Listings(*map(np.concatenate, zip(*self._listings, strict=True)))
+        unlisted = Unlisted(*map(np.concatenate, zip(*self._unlisted, strict=True)))
+        self._listings.clear()
+        pages, faults = kept_pages(self._documents, listings, self._texts.hashes.things)
+        kept, releases = _in_order(self._documents, pages)
+        documents = [self._documents[at] for at in kept]
+        place = {name: at for at, name in enumerate(releases)}
+        document_release = numbers(place[each.release] for each in documents)
+        rank = places(numbers(kept), len(self._documents))
+        unlisted = _of_kept(unlisted, rank)
+        listings, keys = _by_release_and_spec(_of_kept(listings, rank), document_release)
+        folded, differences = fold(listings, keys, self._texts.stack_sets)
+        return Merged(
+            documents=documents,
+            releases=releases,
+            document_release=document_release,
+            texts=self._texts,
+            listings=folded,
+            unlisted=unlisted.where(np.argsort(unlisted.document, kind="stable")),
+            differences=differences,
+            faults=[*self._faults, *faults],
+            bytes_read=self._bytes_read,
         )
-        self._parts.append(part)
-        self._length += len(part.spec)
-
-    def settle(self) -> None:
-        """Sort the pages, keep one of those that are equal, refuse those that contradict.
-
-        A refused page becomes a fault; of several, the first by path is kept.
-        """
-        self.hashes = self._interned("spec")
-        self.configurations = self._interned("configuration")
-        self.stack_sets = self._interned("stacks")
-        self.sizes = self._interned("size")
-        self.tarballs = self._interned("tarball")
-        self.listings = Listings(*map(np.concatenate, zip(*self._parts, strict=True)))
-        self._parts.clear()
-        self.pages.sort(key=lambda page: (page.release, page.package, page.path, page.shown))
-        kept: list[PageEntry] = []
-        for page in self.pages:
-            last = kept[-1] if kept else None
-            if last is None or (last.release, last.package) != (page.release, page.package):
-                kept.append(page)
-            elif last.sha256 != page.sha256:
-                self.faults.append(_contradiction(last, page))
-        self.pages = self._without_shared_hashes(kept)
-
-    def _intern(self, kind: str, texts: Iterable[Hashable], first: int = 0) -> list[int]:
-        known = self._texts[kind]
-        return [known.setdefault(text, len(known)) + first for text in texts]
-
-    def _interned(self, kind: str) -> list[Any]:
-        return list(self._texts.pop(kind, ()))
-
-    def _doubtful(self) -> set[int]:
-        """Return the specs that have more than one configuration."""
-        specs = pairs(self.listings.spec, self.listings.configuration).first
-        return {*specs[1:][specs[1:] == specs[:-1]].tolist()}
-
-    def _without_shared_hashes(self, pages: list[PageEntry]) -> list[PageEntry]:
-        """Refuse a page that lists a hash which another package lists in the same release."""
-        doubtful = self._doubtful()
-        if not doubtful:
-            return pages
-        hashes = self.hashes
-        owner: dict[tuple[str, int], str] = {}
-        kept: list[PageEntry] = []
-        for page in pages:
-            listed = self.listings.spec[page.start : page.start + page.spec_count]
-            specs = doubtful.intersection(listed.tolist())
-            shared = sorted(hashes[spec] for spec in specs if (page.release, spec) in owner)
-            if shared:
-                by_hash = {hashes[spec]: spec for spec in specs}
-                other = owner[page.release, by_hash[shared[0]]]
-                message = f"lists the spec {shared[0]}, which {other} lists in the same release"
-                self.faults.append(Fault(page.shown, 0, f"{message}; expected one package"))
-                continue
-            owner.update({(page.release, spec): page.shown for spec in specs})
-            kept.append(page)
-        return kept
 
 
-def _translated(numbers: array[int], names: list[int]) -> Numbers:
+def _numbers(known: Interned[T], things: Iterable[T]) -> list[int]:
+    return [*map(known.__getitem__, things)]
+
+
+def _from_one(numbers: list[int]) -> list[int]:
+    """Return the numbers of what counts from 1, where 0 is 0."""
+    return [0, *(number + 1 for number in numbers)]
+
+
+def _translated(numbers: array[int], names: Sequence[int]) -> Numbers:
     """Return `names[number]` for each number."""
     translated: Numbers = np.array(names, dtype=np.uint32)[np.asarray(numbers)]
     return translated
 
 
-def _contradiction(first: PageEntry, second: PageEntry) -> Fault:
-    return Fault(
-        second.shown,
-        0,
-        f"another page of {second.package} in {second.release} than {first.shown}, "
-        "expected one page per package and release",
-    )
+def _in_order(documents: Sequence[Document], pages: list[int]) -> tuple[list[int], list[str]]:
+    """Return the documents that are kept, in their order (see `Merged`), and all releases."""
+    others = [at for at, each in enumerate(documents) if not each.page]
+    releases = sort_releases({documents[at].release for at in (*pages, *others)})
+    place = {name: at for at, name in enumerate(releases)}
+
+    def order(at: int) -> tuple[object, ...]:
+        each = documents[at]
+        package = each.page.package if each.page else ""
+        return place[each.release], package, each.path, each.sha256, each.location
+
+    return [*sorted(pages, key=order), *sorted(others, key=order)], releases
+
+
+def _of_kept(columns: C, rank: Numbers) -> C:
+    """Return what the documents that are kept say; `rank` has their places from 1, and else 0."""
+    columns = columns._replace(document=rank[columns.document])
+    columns = columns.where(np.flatnonzero(columns.document))
+    return columns._replace(document=columns.document - 1)
+
+
+def _by_release_and_spec(listings: Listings, release: Numbers) -> tuple[Listings, Numbers]:
+    """Return listings in the order of release, spec and document, and the keys of that order."""
+    keys = packed(release[listings.document], listings.spec)
+    order = np.argsort(keys)
+    if len(group_starts(keys[order])) < len(keys):
+        order = np.lexsort((listings.document, keys))
+    return listings.where(order), keys[order]

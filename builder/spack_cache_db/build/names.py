@@ -1,7 +1,7 @@
 """Names → ids: every dictionary of the normal form, in the order of what its names mean.
 
-Versions and compilers come in Spack's order, releases from new to old, all else by its text; ids
-count from 1. They depend on what the pages say and on nothing else.
+Versions and compilers come in Spack's order, releases as they are given, all else by its text; ids
+count from 1. They depend on what the input says and on nothing else.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.releases import sort_releases
-from spack_cache_db.sources.columns import PageEntry, Tarball
+from spack_cache_db.sources.tarballs import Tarball
 from spack_cache_db.spack.variants import split_compiler
 from spack_cache_db.spack.versions import sort_versions, version_key
 
 
 @dataclass(frozen=True, slots=True)
-class Dictionaries:
-    """Names to ids; each dictionary is in the order of its ids."""
+class Names:
+    """Ids by name; each dictionary is in the order of its ids."""
 
     releases: dict[str, int]
     packages: dict[str, int]
@@ -47,22 +46,28 @@ class Dictionaries:
         )
 
 
-def dictionaries(
-    pages: Iterable[PageEntry],
+def number_names(
+    releases: Iterable[str],
+    packages: Iterable[str],
     configurations: Collection[Configuration],
     stack_sets: Iterable[tuple[str, ...]],
     tarballs: Iterable[Tarball],
-) -> Dictionaries:
-    """Number all names that are in use."""
-    pages, stack_sets = [*pages], {*stack_sets}
-    packages = _sorted(page.package for page in pages)
-    versions: dict[str, set[str]] = {package: set() for package in packages}
+) -> Names:
+    """Number all names that are in use.
+
+    Args:
+        releases: in their order.
+        packages: those that have a page; those of the configurations need not be among them.
+    """
+    stack_sets = {*stack_sets}
+    numbered_packages = _sorted([*packages, *(each.package for each in configurations)])
+    versions: dict[str, set[str]] = {package: set() for package in numbered_packages}
     for each in configurations:
         versions[each.package].add(each.version)
     variant_sets = {each.variants for each in configurations}
-    return Dictionaries(
-        releases=_ids(sort_releases({page.release for page in pages})),
-        packages=packages,
+    return Names(
+        releases=_ids(releases),
+        packages=numbered_packages,
         versions=_ids(
             (package, name) for package, names in versions.items() for name in sort_versions(names)
         ),

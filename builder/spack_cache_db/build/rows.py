@@ -1,4 +1,4 @@
-"""Numbered catalogue → rows, one function per table or family of tables.
+"""Numbered input → rows, one function per table or family of tables.
 
 Rows are tuples in the order of the schema's columns. Everything that is counted is counted in
 `counting.py`; here it only finds its column. The tables without counts can be filled before.
@@ -7,26 +7,23 @@ Rows are tuples in the order of the schema's columns. Everything that is counted
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from operator import itemgetter
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from spack_cache_db.build.arrays import rows
+from spack_cache_db.build.arrays import rows_of
 from spack_cache_db.build.counting import Statistics
 from spack_cache_db.build.ids import Numbered
+from spack_cache_db.build.problems import problems
 from spack_cache_db.records import Problem
 from spack_cache_db.releases import release_date, release_kind
-from spack_cache_db.sources.pages.normal import VariantRow, variant_row
 from spack_cache_db.spack import targets
-from spack_cache_db.spack.variants import split_compiler
+from spack_cache_db.spack.variants import VariantRow, split_compiler, variant_row
 from spack_cache_db.spack.versions import newest_version
 
 ROOT = "root"
 """The top-level index that lists everything: kept, and never shown as a stack."""
-
-UNKNOWN_SIZE = "-"
-"""What pages print where they do not know a size; NULL in the table."""
 
 Rows = Iterable[tuple[Any, ...]]
 
@@ -37,7 +34,7 @@ def plain_rows(numbered: Numbered, refused: Iterable[str]) -> Iterator[tuple[str
     Args:
         refused: what there is to say of pages that were left out, one message each.
     """
-    names = numbered.dictionaries
+    names = numbered.names
     yield "versions", _version_rows(numbered)
     yield "compilers", [(at, name, *split_compiler(name)) for name, at in names.compilers.items()]
     yield "operating_systems", [(at, name) for name, at in names.operating_systems.items()]
@@ -65,15 +62,18 @@ def counted_rows(numbered: Numbered, statistics: Statistics) -> Iterator[tuple[s
 
 def _release_rows(numbered: Numbered, statistics: Statistics) -> Rows:
     counts = zip(statistics.release_packages, statistics.release_specs, strict=True)
-    for (name, at), count in zip(numbered.dictionaries.releases.items(), counts, strict=True):
+    for (name, at), count in zip(numbered.names.releases.items(), counts, strict=True):
         yield at, name, release_kind(name), release_date(name), at, *count
 
 
 def _package_rows(numbered: Numbered, statistics: Statistics) -> Rows:
+    configurations = (numbered.configurations[at - 1] for at in statistics.listed_configurations)
+    listed = {(each.package, each.version) for each in configurations}
     names: dict[str, list[str]] = {}
-    for package, version in numbered.dictionaries.versions:
-        names.setdefault(package, []).append(version)
-    packages = numbered.dictionaries.packages
+    for package, version in numbered.names.versions:
+        if (package, version) in listed:
+            names.setdefault(package, []).append(version)
+    packages = numbered.names.packages
     return zip(
         packages.values(),
         packages,
@@ -88,9 +88,9 @@ def _package_rows(numbered: Numbered, statistics: Statistics) -> Rows:
 
 
 def _version_rows(numbered: Numbered) -> Rows:
-    packages = numbered.dictionaries.packages
+    packages = numbered.names.packages
     position, previous = 0, ""
-    for (package, name), at in numbered.dictionaries.versions.items():
+    for (package, name), at in numbered.names.versions.items():
         position = position + 1 if package == previous else 1
         previous = package
         yield at, packages[package], name, position
@@ -103,18 +103,18 @@ def _runs_on_rows(ids: dict[str, int]) -> Rows:
 
 def _stack_rows(numbered: Numbered, statistics: Statistics) -> Rows:
     counts = zip(statistics.stack_releases, statistics.stack_specs, strict=True)
-    for (name, at), count in zip(numbered.dictionaries.stacks.items(), counts, strict=True):
+    for (name, at), count in zip(numbered.names.stacks.items(), counts, strict=True):
         yield at, name, name == ROOT, *count
 
 
 def _stack_set_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
-    stacks, sets = numbered.dictionaries.stacks, numbered.dictionaries.stack_sets
+    stacks, sets = numbered.names.stacks, numbered.names.stack_sets
     yield "stack_sets", [(at, _json(names), _json(_shown(names))) for names, at in sets.items()]
     yield "stack_set_members", [(at, stacks[name]) for names, at in sets.items() for name in names]
 
 
 def _variant_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
-    variants, sets = numbered.dictionaries.variants, numbered.dictionaries.variant_sets
+    variants, sets = numbered.names.variants, numbered.names.variant_sets
     parsed = {text: variant_row(text) or VariantRow(text, "", ("",)) for text in variants}
     yield (
         "variants",
@@ -138,7 +138,7 @@ def _variant_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
 def _configuration_rows(numbered: Numbered, statistics: Statistics) -> Rows:
     counts = zip(statistics.configuration_specs, *statistics.configuration_seen, strict=True)
     for at, (each, count) in enumerate(zip(numbered.configurations, counts, strict=True), start=1):
-        yield at, *numbered.dictionaries.configuration_key(each), *count
+        yield at, *numbered.names.configuration_key(each), *count
 
 
 def _spec_rows(numbered: Numbered, statistics: Statistics) -> Rows:
@@ -153,46 +153,41 @@ def _spec_rows(numbered: Numbered, statistics: Statistics) -> Rows:
 
 
 def _listing_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
-    tarballs, listings = numbered.dictionaries.tarballs, numbered.listings
-    sizes = [None if size == UNKNOWN_SIZE else size for size in numbered.sizes]
+    tarballs, listings = numbered.names.tarballs, numbered.listings
+    sizes = [None, *numbered.sizes]
     columns = (listings.release, listings.spec, listings.stacks, listings.size, listings.tarball)
     yield "tarball_prefixes", [(at, *tarball) for tarball, at in tarballs.items()]
     yield (
         "listings",
         (
             (release, spec, stacks, sizes[size], tarball or None)
-            for release, spec, stacks, size, tarball in rows(*columns)
+            for release, spec, stacks, size, tarball in rows_of(*columns)
         ),
     )
     odd = numbered.disagreements
-    yield "listing_configurations", rows(odd.release, odd.spec, odd.configuration)
+    yield "listing_configurations", rows_of(odd.release, odd.spec, odd.configuration)
 
 
 def _page_rows(numbered: Numbered) -> Rows:
     keys = zip(numbered.page_release.tolist(), numbered.page_package.tolist(), strict=True)
-    for at, (page, key) in enumerate(zip(numbered.pages, keys, strict=True), start=1):
-        yield at, *key, page.path, page.sha256, page.format, page.spec_count
-
-
-def problems(numbered: Numbered) -> list[tuple[int, Problem]]:
-    """Return (page id, problem) for whatever does not add up in pages that are kept, by page."""
-    found = [(at, each) for at, page in enumerate(numbered.pages, 1) for each in page.problems]
-    odd = numbered.disagreements
-    for at, spec in zip(odd.page.tolist(), odd.spec.tolist(), strict=True):
-        found.append((at, _two_configurations(numbered.hashes[spec - 1])))
-    return sorted(found, key=itemgetter(0))
+    listed = np.bincount(numbered.listings.document, minlength=len(numbered.documents)).tolist()
+    for at, (each, key) in enumerate(zip(numbered.documents, keys, strict=False), start=1):
+        if each.page:
+            yield at, *key, each.path, each.sha256, each.page.format, listed[at - 1]
 
 
 def _problem_rows(numbered: Numbered, refused: Iterable[str]) -> Rows:
-    found: list[tuple[int | None, Problem]] = [*problems(numbered)]
+    """Yield what does not add up; `page` is NULL where the document is no page."""
+    found: list[tuple[int | None, Problem]] = []
+    for document, problem in problems(numbered):
+        each = numbered.documents[document]
+        if each.page:
+            found.append((document + 1, problem))
+        else:
+            found.append((None, problem._replace(message=f"{each.path}: {problem.message}")))
     found += [(None, Problem("refused", message)) for message in refused]
     for at, (page_id, problem) in enumerate(found, start=1):
         yield at, page_id, *problem
-
-
-def _two_configurations(spec_hash: str) -> Problem:
-    message = f"the spec {spec_hash} has another configuration here than in a foremost release"
-    return Problem("two_configurations", message)
 
 
 def _shown(stacks: tuple[str, ...]) -> tuple[str, ...]:

@@ -3,53 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import database, full_text
+from spack_cache_db.build import Progress, Report, database, full_text
 from spack_cache_db.build import inspect_file as inspection
 from spack_cache_db.build.counting import count
 from spack_cache_db.build.ids import Numbered, number
-from spack_cache_db.build.merge import Catalogue
-from spack_cache_db.build.rows import counted_rows, plain_rows, problems
+from spack_cache_db.build.merge import Merge, Merged
+from spack_cache_db.build.problems import problems
+from spack_cache_db.build.rows import counted_rows, plain_rows
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE
-from spack_cache_db.sources.units import plan
-
-Progress = Callable[[int, int], None]
-"""Called with (units read, units in all)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a build or a check found. `seconds` in all and `stages` by name, both wall time."""
-
-    pages: int
-    listings: int
-    specs: int
-    configurations: int
-    packages: int
-    releases: int
-    problems: int
-    faults: tuple[Fault, ...]
-    bytes_read: int
-    file_size: int
-    sha256: str
-    seconds: float
-    stages: dict[str, float] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report as plain values, faults as texts."""
-        return {**asdict(self), "faults": [str(fault) for fault in self.faults]}
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, plan
 
 
 @uncollected()
 def build(
-    paths: Iterable[str],
+    paths: Sequence[str],
     output: Path,
     *,
     jobs: int = 1,
@@ -57,20 +30,15 @@ def build(
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
     progress: Progress | None = None,
 ) -> Report:
-    """Build `output` from pages, folders and archives; write its inspect file beside it.
-
-    Raises:
-        InputError: the input has faults (with `keep_going`: it has nothing else).
-        OutputError: the file cannot be written. In either case the old file stays.
-    """
+    """Build `output` (see `spack_cache_db.build`)."""
     clock = _Clock()
-    catalogue = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
-    faults = tuple(sorted(set(catalogue.faults)))
-    if faults and not (keep_going and catalogue.pages):
+    merged = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
+    faults = tuple(sorted(set(merged.faults)))
+    if faults and not (keep_going and merged.documents):
         raise InputError(faults)
     clock.stage("read")
-    numbered, bytes_read = number(catalogue), catalogue.bytes_read
-    del catalogue  # Its arrays are large, and nothing needs them from here on.
+    numbered, bytes_read = number(merged), merged.bytes_read
+    del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     with database.replacing(output) as temporary:
         db = database.create(temporary)
@@ -94,37 +62,35 @@ def build(
 
 @uncollected()
 def check(
-    paths: Iterable[str],
+    paths: Sequence[str],
     *,
     jobs: int = 1,
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
     progress: Progress | None = None,
 ) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
-    """Return (faults, problems) of the input without building; a problem comes as a `Fault`."""
-    catalogue = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
-    numbered = number(catalogue)
+    """Return (faults, problems) of the input (see `spack_cache_db.build.check`)."""
+    merged = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
     found = sorted(
-        Fault(numbered.pages[page_id - 1].shown, 0, problem.message)
-        for page_id, problem in problems(numbered)
+        Fault(merged.documents[document].location, 0, problem.message)
+        for document, problem in problems(number(merged))
     )
-    return tuple(sorted(set(catalogue.faults))), tuple(found)
+    return tuple(sorted(set(merged.faults))), tuple(found)
 
 
 def read(
-    paths: Iterable[str], *, jobs: int, max_page_size: int, progress: Progress | None
-) -> Catalogue:
-    """Read the whole input into one settled catalogue; `InputError` if there is no input."""
-    catalogue = Catalogue()
-    paths = [*paths]
+    paths: Sequence[str], *, jobs: int, max_page_size: int, progress: Progress | None
+) -> Merged:
+    """Read the whole input and merge it; `InputError` if there is no input."""
+    merge = Merge()
     units = plan(paths)
     for done, columns in enumerate(read_units(units, jobs, max_page_size), start=1):
-        catalogue.add(columns)
+        merge.add(columns)
         if progress:
             progress(done, len(units))
-    catalogue.settle()
-    if not catalogue.pages and not catalogue.faults:
+    merged = merge.merged()
+    if not merged.documents and not merged.faults:
         raise InputError(Fault(path, 0, "holds no file, expected pages") for path in paths)
-    return catalogue
+    return merged
 
 
 def _insert(db: Any, numbered: Numbered, refused: Iterable[str]) -> None:
@@ -163,12 +129,12 @@ def _report(
     clock: _Clock,
 ) -> Report:
     return Report(
-        pages=len(numbered.pages),
-        listings=sum(page.spec_count for page in numbered.pages),
+        pages=len(numbered.page_release),
+        listings=len(numbered.listings.spec),
         specs=len(numbered.hashes),
         configurations=len(numbered.configurations),
-        packages=len(numbered.dictionaries.packages),
-        releases=len(numbered.dictionaries.releases),
+        packages=len(numbered.names.packages),
+        releases=len(numbered.names.releases),
         problems=problems,
         faults=faults,
         bytes_read=bytes_read,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import connection, parent_process
+from multiprocessing import connection, current_process, parent_process
+from types import ModuleType
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.sources.columns import Columns, to_columns
-from spack_cache_db.sources.files import RawPage, read
-from spack_cache_db.sources.pages.parse import read_pages
+from spack_cache_db.sources.columns import Columns
+from spack_cache_db.sources.files import read
+from spack_cache_db.sources.readers import read_files
 from spack_cache_db.sources.units import Unit
 
 
@@ -25,7 +27,8 @@ def read_units(units: Sequence[Unit], jobs: int, max_page_size: int) -> Iterator
     Raises:
         BuilderError: a worker process died.
     """
-    jobs = min(jobs, len(units))
+    # A process of `multiprocessing.Pool` may not start any.
+    jobs = 1 if current_process().daemon else min(jobs, len(units))
     work = partial(read_unit, max_page_size=max_page_size)
     if jobs < 2:
         yield from map(work, units)
@@ -36,7 +39,8 @@ def read_units(units: Sequence[Unit], jobs: int, max_page_size: int) -> Iterator
         ahead = iter(units)
         try:
             for unit in ahead:
-                waiting.append(pool.submit(work, unit))
+                with _no_main_module():
+                    waiting.append(pool.submit(work, unit))
                 if len(waiting) > 2 * jobs:
                     yield waiting.pop(0).result()
             for future in waiting:
@@ -48,17 +52,7 @@ def read_units(units: Sequence[Unit], jobs: int, max_page_size: int) -> Iterator
 
 def read_unit(unit: Unit, max_page_size: int) -> Columns:
     """Read one unit in this process."""
-    size = 0
-
-    def measured() -> Iterator[RawPage | object]:
-        nonlocal size
-        for raw in read(unit, max_page_size):
-            size += len(raw.data) if isinstance(raw, RawPage) else 0
-            yield raw
-
-    columns = to_columns(read_pages(measured()))  # type: ignore[arg-type]  # RawPage | Fault
-    columns.bytes_read = size
-    return columns
+    return read_files(read(unit, max_page_size))
 
 
 @contextmanager
@@ -71,6 +65,22 @@ def uncollected() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+@contextmanager
+def _no_main_module() -> Iterator[None]:
+    """Hide the script that runs: workers need nothing of it.
+
+    Where processes are not forked, a worker runs its parent's `__main__` first (Python docs,
+    multiprocessing, "Safe importing of main module"). A script that builds without asking for its
+    `__name__` would build again in each worker, and one that has no file would not be found.
+    """
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 def _prepare_worker() -> None:

@@ -15,9 +15,10 @@ from typing import Any
 
 from msgspec import UNSET
 
-from spack_cache_db.records import Configuration, Page
+from spack_cache_db.records import Configuration
 from spack_cache_db.sources.pages.consistency import computed_meta, declared_meta
 from spack_cache_db.sources.pages.normal import as_set, normal_configuration
+from spack_cache_db.sources.pages.records import Page
 
 _LISTINGS = """
 SELECT hash, package, version, compiler, os, platform, target, size, tarball

@@ -1,218 +1,171 @@
-"""Records → columns: what one unit of the input says, each text once, each listing five numbers.
+"""The one form in which every source says what it holds: each text once, each listing six numbers.
 
-A worker process reads a unit and ships its columns. They are compact, because the parent has to
-merge those of every worker: texts are interned here, listings are arrays of unsigned integers.
+A reader fills a `Writer`, and whatever lies behind knows the `Columns` alone. Worker processes
+ship them to their parent, which has to merge those of all: so texts are interned here, and
+listings are arrays of unsigned integers.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
-from msgspec import UNSET
+from spack_cache_db.errors import Fault
+from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.sources.tarballs import Tarball
 
-from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.records import Configuration, Meta, Page, Problem, SpecDetail
-from spack_cache_db.sources.pages.consistency import page_problems, variant_problems
-from spack_cache_db.sources.pages.normal import as_set, normal_configuration
+Stacks = tuple[str, ...]
+"""A set of stacks: sorted, each once."""
+
+T = TypeVar("T", bound=Hashable)
 
 
-class PageEntry(NamedTuple):
-    """A page and the slice of the listing columns that is its own."""
+class PageFacts(NamedTuple):
+    """What is known of a page beyond what every document has: its package, its era."""
 
-    shown: str
+    package: str
+    format: str
+
+
+class Document(NamedTuple):
+    """A piece of the input that tells of one release: a page, the index of a mirror.
+
+    `location` is the path as the user would type it, for messages; `path` is the name within the
+    input, and goes into the database. `page` is set if the document is a page: then the database
+    names it, and it tells of one package.
+    """
+
+    location: str
     path: str
     sha256: str
-    package: str
     release: str
-    format: str
-    start: int
-    spec_count: int
-    problems: tuple[Problem, ...]
+    problems: tuple[Problem, ...] = ()
+    page: PageFacts | None = None
 
 
-class Tarball(NamedTuple):
-    """The part of a tarball's URL that a listing's other columns do not give."""
+class ListingColumns(NamedTuple):
+    """Parallel arrays, one number in each for a listing: indices into the texts of `Columns`.
 
-    url: str
-    is_whole: bool
+    They count from 0, but `size` and `tarball` from 1: there, 0 means that the source knows none.
+    Several documents may list one spec in one release.
+    """
+
+    document: array[int]
+    spec: array[int]
+    configuration: array[int]
+    stacks: array[int]
+    size: array[int]
+    tarball: array[int]
 
 
-def _numbers() -> array[int]:
-    return array("I")
+class UnlistedColumns(NamedTuple):
+    """Parallel arrays, for specs that a document knows of without listing them (as above)."""
+
+    document: array[int]
+    spec: array[int]
+    configuration: array[int]
+
+
+def _no_listings() -> ListingColumns:
+    return ListingColumns(*(array("I") for _ in ListingColumns._fields))
+
+
+def _no_unlisted() -> UnlistedColumns:
+    return UnlistedColumns(*(array("I") for _ in UnlistedColumns._fields))
 
 
 @dataclass(slots=True)
 class Columns:
-    """What a unit says. The five arrays have one number per listing: an index into the texts.
+    """What a unit of the input says; `bytes_read` is the size of its files."""
 
-    `tarball` counts from 1; 0 means that the page gave no URL.
-    """
-
-    pages: list[PageEntry] = field(default_factory=list)
+    documents: list[Document] = field(default_factory=list)
     hashes: list[str] = field(default_factory=list)
     configurations: list[Configuration] = field(default_factory=list)
-    stack_sets: list[tuple[str, ...]] = field(default_factory=list)
+    stack_sets: list[Stacks] = field(default_factory=list)
     sizes: list[str] = field(default_factory=list)
     tarballs: list[Tarball] = field(default_factory=list)
-    spec: array[int] = field(default_factory=_numbers)
-    configuration: array[int] = field(default_factory=_numbers)
-    stacks: array[int] = field(default_factory=_numbers)
-    size: array[int] = field(default_factory=_numbers)
-    tarball: array[int] = field(default_factory=_numbers)
+    listings: ListingColumns = field(default_factory=_no_listings)
+    unlisted: UnlistedColumns = field(default_factory=_no_unlisted)
     faults: list[Fault] = field(default_factory=list)
     bytes_read: int = 0
 
 
-def to_columns(pages: Iterable[Page | Fault]) -> Columns:
-    """Collect pages into columns; a page that cannot be kept becomes faults."""
-    writer = _Writer()
-    for page in pages:
-        if isinstance(page, Fault):
-            writer.columns.faults.append(page)
-        else:
-            try:
-                writer.add(page)
-            except InputError as error:
-                writer.columns.faults.extend(error.faults)
-    return writer.finish()
+class Interned(dict[T, int], Generic[T]):
+    """Numbers of things: `interned[thing]` is its own, or the next one if the thing is new.
 
+    `things` has them in the order of their numbers.
+    """
 
-class _Writer:
-    """Interns the texts of one unit. Keys are raw spellings: normal form is made once for each."""
+    __slots__ = ("things",)
 
     def __init__(self) -> None:
-        self.columns = Columns()
-        self._hashes: dict[str, int] = {}
-        self._spellings: dict[tuple[object, ...], int] = {}
-        self._configurations: dict[Configuration, int] = {}
-        self._stack_spellings: dict[tuple[str, ...], int] = {}
-        self._stack_sets: dict[tuple[str, ...], int] = {}
-        self._sizes: dict[str, int] = {}
-        self._tarballs: dict[Tarball, int] = {}
-        self._suffixes: dict[int, str] = {}
-        self._odd: dict[int, tuple[Problem, ...]] = {}
-        self._sound: set[tuple[Meta, frozenset[int], tuple[int, ...]]] = set()
-        self._mirror: str | None = None
-        self._mirror_number = 0
+        self.things: list[T] = []
 
-    def add(self, page: Page) -> None:
-        columns = self.columns
-        spec, configuration, stacks, size, tarball = [], [], [], [], []
-        hashes, spellings = self._hashes, self._spellings
-        package = page.package
-        for detail in page.details:
-            key = (
-                package,
-                detail.compiler,
-                detail.versions,
-                detail.os,
-                detail.platform,
-                detail.target,
-                detail.variants,
-            )
-            at = spellings.get(key)
-            if at is None:
-                at = spellings[key] = self._configuration(page, detail)
-            configuration.append(at)
-            stack_set = self._stack_spellings.get(detail.stacks)
-            stacks.append(self._stack_set(page, detail) if stack_set is None else stack_set)
-            spec.append(hashes.setdefault(detail.hash, len(hashes)))
-            size.append(self._sizes.setdefault(detail.size, len(self._sizes)))
-            tarball.append(0 if detail.tarball is UNSET else self._tarball(detail, at))
-        columns.pages.append(
-            PageEntry(
-                page.shown, page.path, page.sha256, package, page.release, page.format,
-                len(columns.spec), len(spec), self._problems(page, configuration, stacks),
-            )
-        )  # fmt: skip
-        columns.spec.extend(spec)
-        columns.configuration.extend(configuration)
-        columns.stacks.extend(stacks)
-        columns.size.extend(size)
-        columns.tarball.extend(tarball)
-
-    def _problems(
-        self, page: Page, configuration: list[int], stacks: list[int]
-    ) -> tuple[Problem, ...]:
-        distinct = frozenset(configuration)
-        # Most pages say what the page of another week says, and that one has been looked at.
-        key = (page.meta, distinct, tuple(sorted(stacks)))
-        if key in self._sound:
-            return ()
-        configurations, stack_sets = self.columns.configurations, self.columns.stack_sets
-        found = page_problems(
-            page.meta,
-            [configurations[at] for at in distinct],
-            [(stack_sets[at], count) for at, count in Counter(stacks).items()],
-        )
-        odd = {each for at in distinct & self._odd.keys() for each in self._odd[at]}
-        problems = (*found, *sorted(odd))
-        if not problems:
-            self._sound.add(key)
-        return problems
-
-    def finish(self) -> Columns:
-        columns = self.columns
-        columns.hashes = list(self._hashes)
-        columns.sizes = list(self._sizes)
-        columns.tarballs = list(self._tarballs)
-        return columns
-
-    def _configuration(self, page: Page, detail: SpecDetail) -> int:
-        try:
-            found = normal_configuration(page.package, detail)
-        except ValueError as error:
-            raise _fault(page, detail, error) from None
-        at = self._configurations.setdefault(found, len(self._configurations))
-        if at == len(self.columns.configurations):
-            self.columns.configurations.append(found)
-            if odd := tuple(variant_problems(found)):
-                self._odd[at] = odd
-        return at
-
-    def _stack_set(self, page: Page, detail: SpecDetail) -> int:
-        try:
-            found = as_set("stack", detail.stacks)
-        except ValueError as error:
-            raise _fault(page, detail, error) from None
-        at = self._stack_sets.setdefault(found, len(self._stack_sets))
-        if at == len(self.columns.stack_sets):
-            self.columns.stack_sets.append(found)
-        self._stack_spellings[detail.stacks] = at
-        return at
-
-    def _tarball(self, detail: SpecDetail, configuration: int) -> int:
-        suffix = self._suffixes.get(configuration)
-        if suffix is None:
-            suffix = tarball_suffix(self.columns.configurations[configuration])
-            self._suffixes[configuration] = suffix
-        url, end = str(detail.tarball), f"{suffix}{detail.hash}.spack"
-        # All tarballs of a page lie in one mirror: mostly it is the one seen last.
-        if self._mirror is not None and url == self._mirror + end:
-            return self._mirror_number
-        if not url.endswith(end):
-            return self._tarballs.setdefault(Tarball(url, True), len(self._tarballs)) + 1
-        self._mirror = url[: -len(end)]
-        tarball = Tarball(self._mirror, False)
-        self._mirror_number = self._tarballs.setdefault(tarball, len(self._tarballs)) + 1
-        return self._mirror_number
+    def __missing__(self, thing: T) -> int:
+        number = self[thing] = len(self.things)
+        self.things.append(thing)
+        return number
 
 
-def tarball_suffix(spec: Configuration) -> str:
-    """Return what follows a mirror's prefix in a tarball's URL, up to the hash.
+class Texts:
+    """What listings refer to by number, each once: `hashes[text]` is the number of a hash."""
 
-    The layout of Spack's build caches before version 3 (Spack 0.23 `binary_distribution.py`).
+    __slots__ = ("configurations", "hashes", "sizes", "stack_sets", "tarballs")
+
+    def __init__(self) -> None:
+        self.hashes = Interned[str]()
+        self.configurations = Interned[Configuration]()
+        self.stack_sets = Interned[Stacks]()
+        self.sizes = Interned[str]()
+        self.tarballs = Interned[Tarball]()
+
+
+class Writer:
+    """Fills columns: a reader asks `texts` for numbers, and adds document after document.
+
+    A number that no listing uses in the end does no harm.
     """
-    arch = f"{spec.platform}-{spec.os}-{spec.target}"
-    compiler = spec.compiler.replace("@", "-")
-    name = f"{spec.package}-{spec.version}"
-    return f"/build_cache/{arch}/{compiler}/{name}/{arch}-{compiler}-{name}-"
 
+    def __init__(self) -> None:
+        self.texts = Texts()
+        self.columns = Columns(
+            hashes=self.texts.hashes.things,
+            configurations=self.texts.configurations.things,
+            stack_sets=self.texts.stack_sets.things,
+            sizes=self.texts.sizes.things,
+            tarballs=self.texts.tarballs.things,
+        )
 
-def _fault(page: Page, detail: SpecDetail, error: ValueError) -> InputError:
-    message = f"the spec {detail.hash} {error}"
-    return InputError([Fault(page.shown, page.line, message)])
+    def add(
+        self,
+        document: Document,
+        *,
+        spec: Sequence[int],
+        configuration: Sequence[int],
+        stacks: Sequence[int],
+        size: Sequence[int],
+        tarball: Sequence[int],
+    ) -> int:
+        """Append a document and its listings (see `ListingColumns`); return its number."""
+        columns = self.columns
+        number = len(columns.documents)
+        columns.documents.append(document)
+        listings = columns.listings
+        listings.document.extend([number] * len(spec))
+        listings.spec.extend(spec)
+        listings.configuration.extend(configuration)
+        listings.stacks.extend(stacks)
+        listings.size.extend(size)
+        listings.tarball.extend(tarball)
+        return number
+
+    def add_unlisted(
+        self, document: int, *, spec: Sequence[int], configuration: Sequence[int]
+    ) -> None:
+        """Append specs that a document knows of, with their configurations, and does not list."""
+        unlisted = self.columns.unlisted
+        unlisted.document.extend([document] * len(spec))
+        unlisted.spec.extend(spec)
+        unlisted.configuration.extend(configuration)

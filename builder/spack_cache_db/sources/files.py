@@ -24,9 +24,6 @@ from spack_cache_db.errors import Fault, reason
 from spack_cache_db.sources.tar_streams import Watched, decompressed
 from spack_cache_db.sources.units import File, Unit, files_of, is_archive
 
-DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
-"""Bytes. The largest pages known are a few hundred kilobytes."""
-
 _BROKEN_ARCHIVE = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -42,68 +39,68 @@ _BROKEN_ARCHIVE = (
 
 
 @dataclass(frozen=True, slots=True)
-class RawPage:
+class RawFile:
     """The bytes of one page and where they came from (see `File`)."""
 
-    shown: str
+    location: str
     path: str
     data: bytes
 
 
-def read(unit: Unit, max_page_size: int) -> Iterator[RawPage | Fault]:
+def read(unit: Unit, max_page_size: int) -> Iterator[RawFile | Fault]:
     """Yield the pages of a unit, and a fault for whatever cannot be read."""
     for file in files_of(unit):
         if isinstance(file, Fault):
             yield file
         elif is_archive(file):
-            yield from _checked(_read_archive(file.shown, max_page_size))
+            yield from _checked(_read_archive(file.location, max_page_size))
         else:
             yield from _checked([_read_file(file, max_page_size)])
 
 
-def _checked(pages: Iterable[RawPage | Fault]) -> Iterator[RawPage | Fault]:
+def _checked(pages: Iterable[RawFile | Fault]) -> Iterator[RawFile | Fault]:
     for page in pages:
-        yield page if isinstance(page, Fault) or _is_text(page.path) else _no_text(page.shown)
+        yield page if isinstance(page, Fault) or _is_text(page.path) else _no_text(page.location)
 
 
-def _read_archive(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
-    members = _read_zip if shown.lower().endswith(".zip") else _read_tar
+def _read_archive(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
+    members = _read_zip if location.lower().endswith(".zip") else _read_tar
     found = False
     try:
-        for page in members(shown, max_page_size):
+        for page in members(location, max_page_size):
             found = True
             yield page
         if not found:
-            yield Fault(shown, 0, "the archive holds no file, expected pages")
+            yield Fault(location, 0, "the archive holds no file, expected pages")
     except _BROKEN_ARCHIVE as error:
-        yield Fault(shown, 0, f"the archive cannot be read to its end: {reason(error)}")
+        yield Fault(location, 0, f"the archive cannot be read to its end: {reason(error)}")
 
 
-def _read_file(file: File, max_page_size: int) -> RawPage | Fault:
+def _read_file(file: File, max_page_size: int) -> RawFile | Fault:
     try:
         # A pipe would block whoever opens it, but for O_NONBLOCK.
-        with open(file.shown, "rb", buffering=0, opener=_open) as stream:
+        with open(file.location, "rb", buffering=0, opener=_open) as stream:
             status = os.fstat(stream.fileno())
             size = status.st_size
             if not stat.S_ISREG(status.st_mode):
-                return Fault(file.shown, 0, "is a pipe or a device, expected a regular file")
+                return Fault(file.location, 0, "is a pipe or a device, expected a regular file")
             if size > max_page_size:
-                return _too_large(file.shown, size, max_page_size)
-            return RawPage(file.shown, file.path, stream.readall())
+                return _too_large(file.location, size, max_page_size)
+            return RawFile(file.location, file.path, stream.readall())
     except OSError as error:
-        return Fault(file.shown, 0, f"cannot be read: {reason(error)}")
+        return Fault(file.location, 0, f"cannot be read: {reason(error)}")
 
 
 def _open(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _read_tar(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
-    with open(shown, "rb") as raw, decompressed(shown, raw) as stream:  # noqa: PTH123
+def _read_tar(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
+    with open(location, "rb") as raw, decompressed(location, raw) as stream:  # noqa: PTH123
         watched = Watched(stream)
         with tarfile.open(fileobj=cast(IO[bytes], watched), mode="r|") as tar:
             for member in tar:
-                name = f"{shown}/{member.name}"
+                name = f"{location}/{member.name}"
                 if member.isdir() or _hidden(member.name):
                     continue
                 if not member.isreg():
@@ -111,14 +108,14 @@ def _read_tar(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
                 elif member.size > max_page_size:
                     yield _too_large(name, member.size, max_page_size)
                 elif (content := tar.extractfile(member)) is not None:
-                    yield RawPage(name, member.name, content.read())
+                    yield RawFile(name, member.name, content.read())
         watched.require_end(tar.offset)
 
 
-def _read_zip(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
-    with zipfile.ZipFile(shown) as archive:
+def _read_zip(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
+    with zipfile.ZipFile(location) as archive:
         for member in archive.infolist():
-            name = f"{shown}/{member.filename}"
+            name = f"{location}/{member.filename}"
             if member.is_dir() or _hidden(member.filename):
                 continue
             if stat.S_ISLNK(member.external_attr >> 16):
@@ -126,7 +123,7 @@ def _read_zip(shown: str, max_page_size: int) -> Iterator[RawPage | Fault]:
             elif member.file_size > max_page_size:
                 yield _too_large(name, member.file_size, max_page_size)
             else:
-                yield RawPage(name, member.filename, archive.read(member))
+                yield RawFile(name, member.filename, archive.read(member))
 
 
 def _hidden(name: str) -> bool:
@@ -135,9 +132,9 @@ def _hidden(name: str) -> bool:
     )
 
 
-def _too_large(shown: str, size: int, limit: int) -> Fault:
+def _too_large(location: str, size: int, limit: int) -> Fault:
     return Fault(
-        shown,
+        location,
         0,
         f"the page has {size:,} bytes, expected at most {limit:,} (--max-page-size)",
     )
@@ -151,6 +148,6 @@ def _is_text(path: str) -> bool:
     return True
 
 
-def _no_text(shown: str) -> Fault:
-    named = shown.encode(errors="backslashreplace").decode()
+def _no_text(location: str) -> Fault:
+    named = location.encode(errors="backslashreplace").decode()
     return Fault(named, 0, "the name is not UTF-8, expected a name that can be written down")

@@ -12,9 +12,9 @@ from typing import IO, Any, Protocol
 import zstandard
 
 
-def decompressed(shown: str, raw: IO[bytes]) -> _Readable:
+def decompressed(location: str, raw: IO[bytes]) -> _Readable:
     """Open what lies under the compression that the name says."""
-    name = shown.lower()
+    name = location.lower()
     if name.endswith((".gz", ".tgz")):
         return gzip.GzipFile(fileobj=raw)
     if name.endswith(".zst"):

@@ -17,6 +17,9 @@ from spack_cache_db.errors import Fault, InputError, reason
 ENTRIES_PER_UNIT = 800
 """Enough that handing a unit to a process costs nothing beside reading it."""
 
+DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
+"""Bytes. The largest pages known are a few hundred kilobytes."""
+
 ENOUGH_FOLDERS = 1000
 """So many folders can be divided well: they are not looked into."""
 
@@ -24,18 +27,18 @@ ENOUGH_FOLDERS = 1000
 class File(NamedTuple):
     """A file on disk: a page, or an archive of pages.
 
-    `shown` is the path as the user would type it, for messages; `path` is the name within the
+    `location` is the path as the user would type it, for messages; `path` is the name within the
     input, and goes into the database.
     """
 
-    shown: str
+    location: str
     path: str
 
 
 class Folder(NamedTuple):
     """A folder on disk (as `File`); `path` is empty if it was named itself."""
 
-    shown: str
+    location: str
     path: str
 
 
@@ -57,7 +60,7 @@ def plan(paths: Iterable[str]) -> list[Unit]:
     for path in paths:
         for entry in _expanded(path, faults):
             # What is named twice is read once, by the first of its names within the input.
-            found[entry.shown] = min(entry, found.get(entry.shown, entry))
+            found[entry.location] = min(entry, found.get(entry.location, entry))
     if faults:
         raise InputError(faults)
     entries = {*found.values()}
@@ -80,7 +83,7 @@ def files_of(unit: Unit) -> Iterator[File | Fault]:
             try:
                 files, below = _listed(folder)
             except OSError as error:
-                yield Fault(folder.shown, 0, f"cannot be listed: {reason(error)}")
+                yield Fault(folder.location, 0, f"cannot be listed: {reason(error)}")
             else:
                 yield from files
                 folders += below
@@ -88,7 +91,7 @@ def files_of(unit: Unit) -> Iterator[File | Fault]:
 
 def is_archive(file: File) -> bool:
     """Whether a file's name is that of an archive."""
-    return file.shown.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst"))
+    return file.location.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst"))
 
 
 def _expanded(path: str, faults: list[Fault]) -> list[File | Folder]:
@@ -121,7 +124,7 @@ def _listed(folder: Folder) -> tuple[list[File], list[Folder]]:
     """List what lies in a folder; `OSError` if that cannot be."""
     files, folders = [], []
     prefix = f"{folder.path}/" if folder.path else ""
-    with os.scandir(folder.shown) as entries:
+    with os.scandir(folder.location) as entries:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
@@ -134,4 +137,4 @@ def _listed(folder: Folder) -> tuple[list[File], list[Folder]]:
 
 def _place(entry: File | Folder) -> tuple[str, str, str]:
     folder = entry.path if isinstance(entry, Folder) else entry.path.rpartition("/")[0]
-    return folder.rpartition("/")[2], entry.path, entry.shown
+    return folder.rpartition("/")[2], entry.path, entry.location

@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Kind = Literal["bool", "single", "multi"]
 
@@ -146,6 +146,24 @@ def normal_variant(text: str) -> str:
         inner = raw[1:-1] if quote else raw
         raw = f"{quote}{','.join(sorted(inner.split(',')))}{quote}"
     return f"{name}{pair['equals']}{raw}"
+
+
+class VariantRow(NamedTuple):
+    """A variant in normal form, taken apart: `values` has several where `value` is a list."""
+
+    name: str
+    value: str
+    values: tuple[str, ...]
+
+
+@lru_cache(maxsize=65536)
+def variant_row(text: str) -> VariantRow | None:
+    """Return a variant in normal form, taken apart; None for what Spack would read as none."""
+    try:
+        variant = parse_variant(text)
+    except ValueError:
+        return None
+    return VariantRow(variant.name, ",".join(variant.values), variant.values)
 
 
 def normal_compiler(text: str) -> str:

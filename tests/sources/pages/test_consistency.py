@@ -10,12 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.columns import to_columns
-from spack_cache_db.sources.pages.consistency import computed_meta, declared_meta, page_problems
+from spack_cache_db.records import Problem
+from spack_cache_db.sources.columns import Writer
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.pages.consistency import (
+    Consistency,
+    computed_meta,
+    declared_meta,
+    page_problems,
+)
 from spack_cache_db.sources.pages.normal import as_set, normal_configuration
 from spack_cache_db.sources.pages.parse import parse_page
-from spack_cache_db.records import Page, Problem
-from spack_cache_db.sources.files import RawPage
+from spack_cache_db.sources.pages.reader import PageReader
+from spack_cache_db.sources.pages.records import Page
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec
 
 SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
@@ -25,7 +32,7 @@ SPECS = [spec(1, target="zen3", stacks=["e4s", "root"]), spec(2, stacks=["root"]
 
 def parsed(data: bytes) -> Page:
     """Parse a page."""
-    return parse_page(RawPage("a.md", "a.md", data))
+    return parse_page(RawFile("a.md", "a.md", data))
 
 
 def computed(found: Page) -> dict[str, Any]:
@@ -120,12 +127,44 @@ def test_two_spellings_of_a_compiler_are_no_problem() -> None:
     assert problems(page(specs=SPECS, meta={"compilers": ["gcc@=13.2.0"]})) == []
 
 
+def told(data: bytes) -> tuple[Problem, ...]:
+    """Return the problems of a page, as its reader tells them."""
+    writer = Writer()
+    PageReader(writer).keep(parsed(data))
+    return writer.columns.documents[0].problems
+
+
 def test_text_that_is_no_variant_is_told_once() -> None:
     """It is kept as it is."""
-    found = parsed(page(specs=[spec(1, variants=["a b"]), spec(2, variants=["+c", "a b"])]))
-    assert to_columns([found]).pages[0].problems == (
+    specs = [spec(1, variants=["a b"]), spec(2, variants=["+c", "a b"])]
+    assert told(page(specs=specs)) == (
         Problem("variant", "'a b' is no variant that Spack would read; kept as it is", None),
     )
+
+
+def test_a_page_that_adds_up_does_not_hide_one_that_does_not() -> None:
+    """What is remembered of a sound page counts for its equals alone."""
+    meta = parsed(page(specs=SPECS)).meta
+    configurations = sorted(
+        {normal_configuration("zlib", each) for each in parsed(page(specs=SPECS)).details}
+    )
+    look = Consistency(configurations, [("e4s", "root"), ("root",)])
+    assert look.problems(meta, [0, 1], [0, 1]) == ()
+    assert look.problems(meta, [1, 0], [1, 0]) == ()
+    assert [each.code for each in look.problems(meta, [1, 1], [0, 1])] == ["targets"]
+    assert {each.code for each in look.problems(meta, [0, 1], [1, 1])} == {
+        "stacks",
+        "num_specs_by_stack",
+    }
+
+
+def test_an_odd_variant_is_told_in_every_page_that_has_it() -> None:
+    """However many pages of the unit have it."""
+    writer = Writer()
+    reader = PageReader(writer)
+    for release in ("develop", "v0.20"):
+        reader.keep(parsed(page(release=release, specs=[spec(1, variants=["a b"])])))
+    assert [len(each.problems) for each in writer.columns.documents] == [1, 1]
 
 
 @given(

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.pages.normal import as_set, normal_configuration, variant_row, variant_text
-from spack_cache_db.records import Configuration, SpecDetail
+from spack_cache_db.records import Configuration
+from spack_cache_db.sources.pages.normal import (
+    as_set,
+    normal_configuration,
+    variant_text,
+)
+from spack_cache_db.sources.pages.records import SpecDetail
+from spack_cache_db.spack.variants import variant_row
 from tests.pagetexts import spec
 
 TEXTS = st.lists(st.text(max_size=4), unique=True, max_size=5)
@@ -93,19 +99,3 @@ def test_normal_text_is_its_own_normal_form(text: str) -> None:
     assert variant_text(variant_text(text)) == variant_text(text)
     if variant_row(text) is None:
         assert variant_text(text) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "row"),
-    [
-        ("+cuda", ("cuda", "True", ("True",))),
-        ("~cuda", ("cuda", "False", ("False",))),
-        ("build_type=Release", ("build_type", "Release", ("Release",))),
-        ("libs=shared,static", ("libs", "shared,static", ("shared", "static"))),
-        ("two words", None),
-        ("", None),
-    ],
-)
-def test_a_variant_is_taken_apart(text: str, row: tuple[str, str, tuple[str, ...]] | None) -> None:
-    """Name, value, and the members of the value."""
-    assert variant_row(text) == row

@@ -1,4 +1,4 @@
-"""sources.pages.parse and sources.pages.faults: sound pages as records, every fault of the others."""
+"""sources.pages.parse and faults: sound pages as records, every fault of the others."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, to_builtins
 
-from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.sources.pages.parse import parse_page, read_pages
-from spack_cache_db.records import Page
-from spack_cache_db.sources.files import RawPage
+from spack_cache_db.errors import InputError
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.pages.parse import parse_page
+from spack_cache_db.sources.pages.records import Page
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, front_matter, meta_of, page, page_of, spec
 
 META = json.dumps(meta_of([spec()]))
@@ -23,7 +23,7 @@ SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md"
 
 def parse(data: bytes) -> Page:
     """Parse a page."""
-    return parse_page(RawPage("in/a.md", "a.md", data))
+    return parse_page(RawFile("in/a.md", "a.md", data))
 
 
 def faults(data: bytes) -> list[str]:
@@ -262,15 +262,6 @@ def test_a_key_that_stands_twice_is_found_however_it_is_spaced(apart: str) -> No
 def test_half_a_character_is_refused() -> None:
     """JSON can escape half of a pair, which is no text."""
     assert len(faults(page(specs=[spec(os="\ud800")]))) == 1
-
-
-def test_pages_are_read_one_by_one() -> None:
-    """A faulty page gives its faults and does not hide the next."""
-    earlier = Fault("x", 0, "is missing")
-    found = list(read_pages([earlier, RawPage("a", "a", b""), RawPage("b", "b", page())]))
-    assert found[0] == earlier
-    assert isinstance(found[1], Fault)
-    assert isinstance(found[2], Page)
 
 
 VALUES: st.SearchStrategy[Any] = st.recursive(

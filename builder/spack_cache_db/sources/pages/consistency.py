@@ -2,21 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from spack_cache_db.sources.pages.normal import variant_row
-from spack_cache_db.records import Configuration, Meta, Problem
-from spack_cache_db.spack.variants import normal_compiler
+from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.sources.pages.records import Meta
+from spack_cache_db.spack.variants import normal_compiler, variant_row
 
 StackSets = Collection[tuple[tuple[str, ...], int]]
 """Sets of stacks, each with the number of its listings."""
 
 Facts = dict[str, Any]
 """The value of each key of `meta`."""
+
+
+class Consistency:
+    """Looks at the pages of a unit one after the other, and remembers which of them add up.
+
+    Args:
+        configurations: what numbers of configurations mean; it may grow.
+        stack_sets: what numbers of sets of stacks mean; it may grow.
+    """
+
+    def __init__(
+        self, configurations: Sequence[Configuration], stack_sets: Sequence[tuple[str, ...]]
+    ) -> None:
+        self._configurations = configurations
+        self._stack_sets = stack_sets
+        self._odd: dict[int, tuple[Problem, ...]] = {}
+        self._looked_at = 0
+        self._sound: set[tuple[Meta, frozenset[int], tuple[int, ...]]] = set()
+
+    def problems(
+        self, meta: Meta, configuration: Collection[int], stacks: Collection[int]
+    ) -> tuple[Problem, ...]:
+        """Return what does not add up in a page, given the numbers of each of its listings."""
+        distinct = frozenset(configuration)
+        # Most pages say what the page of another week says, and that one has been looked at.
+        key = (meta, distinct, tuple(sorted(stacks)))
+        if key in self._sound:
+            return ()
+        found = page_problems(
+            meta,
+            [self._configurations[at] for at in distinct],
+            [(self._stack_sets[at], count) for at, count in Counter(stacks).items()],
+        )
+        odd = {each for at in distinct & self._odd_ones() for each in self._odd[at]}
+        problems = (*found, *sorted(odd))
+        if not problems:
+            self._sound.add(key)
+        return problems
+
+    def _odd_ones(self) -> Set[int]:
+        """Return the configurations with odd variants, after a look at those that are new."""
+        for at in range(self._looked_at, len(self._configurations)):
+            if odd := tuple(variant_problems(self._configurations[at])):
+                self._odd[at] = odd
+        self._looked_at = len(self._configurations)
+        return self._odd.keys()
 
 
 def computed_meta(distinct: Collection[Configuration], stack_sets: StackSets) -> Facts:

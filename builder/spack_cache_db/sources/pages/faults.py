@@ -111,7 +111,7 @@ def detail_faults(value: Any, line: int) -> list[PageFault]:
         faults += _object_faults(item, _DETAIL, where, line)
         spec_hash = dict(item).get("hash") if isinstance(item, Pairs) else None
         if isinstance(spec_hash, str) and not _HASH.fullmatch(spec_hash):
-            said = f"{where}.hash is {shown(spec_hash)}, expected 32 characters of a-z and 2-7"
+            said = f"{where}.hash is {quoted(spec_hash)}, expected 32 characters of a-z and 2-7"
             faults.append(PageFault(line, said))
     hashes = Counter(
         text
@@ -180,9 +180,9 @@ def _refuse_constant(name: str) -> None:
 
 
 def _name(text: str) -> str:
-    return text if text.isprintable() and len(text) <= 60 else shown(text)
+    return text if text.isprintable() and len(text) <= 60 else quoted(text)
 
 
-def shown(text: str) -> str:
+def quoted(text: str) -> str:
     """Return text as it may stand in a message: one line, printable, not long."""
     return repr(text if len(text) <= 60 else text[:57] + "...")

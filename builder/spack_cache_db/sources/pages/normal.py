@@ -6,20 +6,11 @@ These are the only liberties that are taken with a page: `gcc@=13.2.0` and `gcc@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
 
-from spack_cache_db.records import Configuration, SpecDetail
-from spack_cache_db.spack.variants import normal_compiler, normal_variant, parse_variant
-
-
-class VariantRow(NamedTuple):
-    """A variant in normal form: `values` has several members where `value` is a list."""
-
-    name: str
-    value: str
-    values: tuple[str, ...]
+from spack_cache_db.records import Configuration
+from spack_cache_db.sources.pages.records import SpecDetail
+from spack_cache_db.spack.variants import normal_compiler, normal_variant
 
 
 def normal_configuration(package: str, detail: SpecDetail) -> Configuration:
@@ -56,13 +47,3 @@ def variant_text(text: str) -> str:
         return normal_variant(text)
     except ValueError:
         return text
-
-
-@lru_cache(maxsize=65536)
-def variant_row(text: str) -> VariantRow | None:
-    """Take a variant in normal form apart; None where Spack would not read it as a variant."""
-    try:
-        variant = parse_variant(text)
-    except ValueError:
-        return None
-    return VariantRow(variant.name, ",".join(variant.values), variant.values)

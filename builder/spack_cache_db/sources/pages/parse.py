@@ -1,20 +1,19 @@
 """Pages' bytes → records: the three eras that list specs are read, older ones refused by name.
 
 A sound page takes the fast road: front matter, two JSON decodes, a few checks. Only a page that
-fails is looked at again, by `page_faults.py`, to say what is wrong with it.
+fails is looked at again, by `faults.py`, to say what is wrong with it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import msgspec
 
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.sources.pages.front_matter import FrontMatter, PageFault, read_front_matter
+from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.faults import (
     JSON_KEYS,
     KEYS,
@@ -22,10 +21,10 @@ from spack_cache_db.sources.pages.faults import (
     json_faults,
     key_faults,
     meta_faults,
-    shown,
+    quoted,
 )
-from spack_cache_db.records import Meta, Page, SpecDetail
-from spack_cache_db.sources.files import RawPage
+from spack_cache_db.sources.pages.front_matter import FrontMatter, PageFault, read_front_matter
+from spack_cache_db.sources.pages.records import Meta, Page, SpecDetail
 
 _META = msgspec.json.Decoder(Meta)
 _DETAILS = msgspec.json.Decoder(tuple[SpecDetail, ...])
@@ -39,19 +38,7 @@ _HASHES = re.compile(r"(?:[a-z2-7]{32} )*")
 _NAMES_HOLD = "at most 100 printable characters with no blank at either end"
 
 
-def read_pages(raws: Iterable[RawPage | Fault]) -> Iterator[Page | Fault]:
-    """Read pages one by one; a page that is refused gives its faults instead."""
-    for raw in raws:
-        if isinstance(raw, Fault):
-            yield raw
-        else:
-            try:
-                yield parse_page(raw)
-            except InputError as error:
-                yield from error.faults
-
-
-def parse_page(raw: RawPage) -> Page:
+def parse_page(raw: RawFile) -> Page:
     """Read one page.
 
     Raises:
@@ -65,14 +52,14 @@ def parse_page(raw: RawPage) -> Page:
         meta = _decode_meta(front)
         details = _decode_details(front)
     except PageFault as fault:
-        raise InputError([Fault(raw.shown, fault.line, fault.message)]) from None
+        raise InputError([Fault(raw.location, fault.line, fault.message)]) from None
     except _Refused as refused:
         raise InputError(
-            Fault(raw.shown, each.line, each.message) for each in refused.faults
+            Fault(raw.location, each.line, each.message) for each in refused.faults
         ) from None
     sha256 = hashlib.sha256(raw.data).hexdigest()
     return Page(
-        shown=raw.shown,
+        location=raw.location,
         path=raw.path,
         line=front.lines["spec_details"],
         sha256=sha256,
@@ -97,16 +84,16 @@ def _names(front: FrontMatter) -> tuple[str, str]:
     if not isinstance(package, str) or not package:
         faults.append(PageFault(lines["title"], "title is not a package name, expected text"))
     elif not _is_name(package):
-        message = f"title is {shown(package)}, expected a package name: {_NAMES_HOLD}"
+        message = f"title is {quoted(package)}, expected a package name: {_NAMES_HOLD}"
         faults.append(PageFault(lines["title"], message))
     if layout != "cache":
-        said = shown(layout) if isinstance(layout, str) else "no text"
+        said = quoted(layout) if isinstance(layout, str) else "no text"
         faults.append(PageFault(lines["layout"], f"layout is {said}, expected cache"))
     if not _names_release(categories):
         message = "no release in categories, expected [package, RELEASE]"
         faults.append(PageFault(lines["categories"], message))
     elif not _is_name(categories[1]):
-        message = f"the release is {shown(categories[1])}, expected a name: {_NAMES_HOLD}"
+        message = f"the release is {quoted(categories[1])}, expected a name: {_NAMES_HOLD}"
         faults.append(PageFault(lines["categories"], message))
     if faults:
         raise _Refused(faults)

@@ -1,0 +1,102 @@
+"""Pages → columns. Keys are raw spellings here, so that normal form is made once for each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from operator import attrgetter
+
+from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.sources.columns import Document, PageFacts, Writer
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.pages.consistency import Consistency
+from spack_cache_db.sources.pages.normal import as_set, normal_configuration
+from spack_cache_db.sources.pages.parse import parse_page
+from spack_cache_db.sources.pages.records import Page, SpecDetail
+from spack_cache_db.sources.tarballs import TarballParts
+
+UNKNOWN_SIZE = "-"
+"""What pages print where they do not know a size."""
+
+OF_A_LISTING = frozenset({"hash", "stacks", "size", "tarball"})
+"""The fields of a detail that say nothing of the configuration."""
+
+SPELLING = tuple(name for name in SpecDetail.__struct_fields__ if name not in OF_A_LISTING)
+"""All other fields: two details that differ in one of them may have different configurations."""
+
+_spelling = attrgetter(*SPELLING)
+
+
+class PageReader:
+    """Reads pages into the columns of a unit."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._texts = texts = writer.texts
+        self._spellings: dict[str, dict[object, int]] = defaultdict(dict)
+        self._stack_spellings: dict[tuple[str, ...], int] = {}
+        self._sizes = {UNKNOWN_SIZE: 0}
+        self._tarballs = TarballParts(texts.configurations.things)
+        self._consistency = Consistency(texts.configurations.things, texts.stack_sets.things)
+
+    def add(self, file: RawFile) -> None:
+        """Read one page.
+
+        Raises:
+            InputError: with every fault of this page; none of its listings is kept.
+        """
+        self.keep(parse_page(file))
+
+    def keep(self, page: Page) -> None:
+        """Add a page that has been parsed (as `add`)."""
+        spec, configuration, stacks, size, tarball = [], [], [], [], []
+        hashes, sizes, stack_spellings = self._texts.hashes, self._sizes, self._stack_spellings
+        spellings = self._spellings[page.package]
+        for detail in page.details:
+            key = _spelling(detail)
+            at = spellings.get(key)
+            if at is None:
+                at = spellings[key] = self._configuration(page, detail)
+            configuration.append(at)
+            stack_set = stack_spellings.get(detail.stacks)
+            stacks.append(self._stack_set(page, detail) if stack_set is None else stack_set)
+            spec.append(hashes[detail.hash])
+            known = sizes.get(detail.size)
+            size.append(self._size(detail) if known is None else known)
+            tarball.append(self._tarball(detail, at) if isinstance(detail.tarball, str) else 0)
+        problems = self._consistency.problems(page.meta, configuration, stacks)
+        facts = PageFacts(page.package, page.format)
+        self._writer.add(
+            Document(page.location, page.path, page.sha256, page.release, problems, facts),
+            spec=spec,
+            configuration=configuration,
+            stacks=stacks,
+            size=size,
+            tarball=tarball,
+        )
+
+    def _configuration(self, page: Page, detail: SpecDetail) -> int:
+        try:
+            return self._texts.configurations[normal_configuration(page.package, detail)]
+        except ValueError as error:
+            raise _fault(page, detail, error) from None
+
+    def _stack_set(self, page: Page, detail: SpecDetail) -> int:
+        try:
+            at = self._texts.stack_sets[as_set("stack", detail.stacks)]
+        except ValueError as error:
+            raise _fault(page, detail, error) from None
+        self._stack_spellings[detail.stacks] = at
+        return at
+
+    def _size(self, detail: SpecDetail) -> int:
+        at = self._sizes[detail.size] = self._texts.sizes[detail.size] + 1
+        return at
+
+    def _tarball(self, detail: SpecDetail, configuration: int) -> int:
+        parts = self._tarballs.split(str(detail.tarball), configuration, detail.hash)
+        return self._texts.tarballs[parts] + 1
+
+
+def _fault(page: Page, detail: SpecDetail, error: ValueError) -> InputError:
+    message = f"the spec {detail.hash} {error}"
+    return InputError([Fault(page.location, page.line, message)])

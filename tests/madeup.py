@@ -1,0 +1,83 @@
+"""A made-up kind of source: several packages in one file, and specs that are known, not listed.
+
+A file is the JSON text of one document. Its reader fills columns by itself and shares nothing
+with that of pages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.records import Configuration
+from spack_cache_db.sources.columns import Document, Writer
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.readers import Kind
+from spack_cache_db.sources.tarballs import Tarball
+from tests.pagetexts import spec_hash
+
+
+def known(number: int, package: str, **changes: Any) -> dict[str, Any]:
+    """Return a spec as such a document tells of it: with the configuration of `pagetexts.spec`."""
+    return {
+        "hash": spec_hash(number),
+        "configuration": [
+            package, "1.0", "gcc@13.2.0", "ubuntu24.04", "linux", "x86_64_v3",
+            ["build_system=cmake", "~cuda"],
+        ],
+        "listed": True,
+    } | changes  # fmt: skip
+
+
+def of_target(number: int, package: str, target: str, **changes: Any) -> dict[str, Any]:
+    """Return such a spec for another target."""
+    spec = known(number, package, **changes)
+    spec["configuration"][5] = target
+    return spec
+
+
+def document(release: str, stack: str, specs: Iterable[dict[str, Any]]) -> bytes:
+    """Return a file: what one stack of a release has."""
+    return json.dumps({"made up": release, "stack": stack, "specs": [*specs]}).encode()
+
+
+class MadeUpReader:
+    """Reads such files into columns."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def add(self, file: RawFile) -> None:
+        """Read one file; it is refused if it is broken."""
+        try:
+            said = json.loads(file.data)
+        except ValueError:
+            raise InputError([Fault(file.location, 0, "is broken")]) from None
+        texts = self._writer.texts
+        listed = [each for each in said["specs"] if each["listed"]]
+        others = [each for each in said["specs"] if not each["listed"]]
+        number = self._writer.add(
+            Document(file.location, file.path, "-", said["made up"]),
+            spec=[texts.hashes[each["hash"]] for each in listed],
+            configuration=[*map(self._configuration, listed)],
+            stacks=[texts.stack_sets[said["stack"],]] * len(listed),
+            size=[texts.sizes[each["size"]] + 1 if "size" in each else 0 for each in listed],
+            tarball=[
+                texts.tarballs[Tarball(*each["tarball"])] + 1 if "tarball" in each else 0
+                for each in listed
+            ],
+        )
+        self._writer.add_unlisted(
+            number,
+            spec=[texts.hashes[each["hash"]] for each in others],
+            configuration=[*map(self._configuration, others)],
+        )
+
+    def _configuration(self, spec: dict[str, Any]) -> int:
+        *names, variants = spec["configuration"]
+        return self._writer.texts.configurations[Configuration._make((*names, tuple(variants)))]
+
+
+MADE_UP = Kind(lambda data: data.startswith(b'{"made up"'), MadeUpReader)

@@ -1,0 +1,104 @@
+"""sources.pages.reader: pages become columns, and each spelling is normalized once."""
+
+from __future__ import annotations
+
+import pytest
+
+from spack_cache_db.errors import InputError
+from spack_cache_db.sources.columns import Columns, PageFacts, Writer
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.pages.reader import PageReader
+from spack_cache_db.sources.tarballs import Tarball
+from tests.pagetexts import MORE_SAMPLES, page, spec, spec_hash
+
+PREFIX = "https://example.org/v1"
+ARCH = "linux-ubuntu24.04-x86_64_v3"
+
+
+def columns(*pages: bytes) -> Columns:
+    """Read pages."""
+    writer = Writer()
+    reader = PageReader(writer)
+    for number, data in enumerate(pages):
+        reader.add(RawFile(f"in/{number}.md", f"{number}.md", data))
+    return writer.columns
+
+
+def derived(number: int, compiler: str = "gcc-13.2.0") -> str:
+    """Return the URL that the layout of mirrors gives to a spec."""
+    return (
+        f"{PREFIX}/build_cache/{ARCH}/{compiler}/zlib-1.0/"
+        f"{ARCH}-{compiler}-zlib-1.0-{spec_hash(number)}.spack"
+    )
+
+
+def test_what_is_said_twice_is_held_once() -> None:
+    """Specs, configurations and stack sets of several pages share their texts."""
+    found = columns(
+        page(release="develop", specs=[spec(1), spec(2, stacks=["root", "e4s"])]),
+        page(release="v0.20", specs=[spec(1), spec(3, target="zen3")]),
+    )
+    assert found.hashes == [spec_hash(1), spec_hash(2), spec_hash(3)]
+    assert [each.target for each in found.configurations] == ["x86_64_v3", "zen3"]
+    assert found.stack_sets == [("e4s", "root")]
+    assert [*found.listings.spec] == [0, 1, 0, 2]
+    assert [*found.listings.configuration] == [0, 0, 0, 1]
+    assert [*found.listings.document] == [0, 0, 1, 1]
+    assert [*found.listings.stacks] == [0] * 4
+
+
+def test_a_page_is_a_document() -> None:
+    """With where it lies, its release, its package and its era."""
+    (found,) = columns(page("zlib", "v0.20")).documents
+    assert (found.location, found.path, found.release) == ("in/0.md", "0.md", "v0.20")
+    assert (found.page, found.problems) == (PageFacts("zlib", "A"), ())
+
+
+def test_two_spellings_of_one_thing_are_one() -> None:
+    """`gcc@=13.2.0` of then is `gcc@13.2.0` of now."""
+    then = spec(2, compiler="gcc@=13.2.0", variants=["~cuda", "build_system=cmake"])
+    found = columns(page(specs=[spec(1), then]))
+    assert len(found.configurations) == 1
+    assert [*found.listings.configuration] == [0, 0]
+
+
+def test_one_spelling_in_two_packages_is_two_configurations() -> None:
+    """The package is the page's, not the detail's."""
+    found = columns(page("zlib", specs=[spec(1)]), page("zstd", specs=[spec(2)]))
+    assert [each.package for each in found.configurations] == ["zlib", "zstd"]
+
+
+def test_a_size_that_is_not_known_is_none() -> None:
+    """Pages print a dash for it."""
+    found = columns(page(specs=[spec(1), spec(2, size="1 MB"), spec(3, size="")]))
+    assert (found.sizes, [*found.listings.size]) == (["1 MB", ""], [0, 1, 2])
+
+
+def test_a_url_of_the_usual_layout_is_held_by_its_prefix() -> None:
+    """The rest follows from the spec; `gcc@=13.2.0` is spelled `gcc-13.2.0` there."""
+    specs = [spec(1, tarball=derived(1)), spec(2, compiler="gcc@=13.2.0", tarball=derived(2))]
+    found = columns(page(specs=[*specs, spec(3)]))
+    assert found.tarballs == [Tarball(PREFIX, is_whole=False)]
+    assert [*found.listings.tarball] == [1, 1, 0]
+
+
+def test_the_urls_of_a_real_page_share_one_prefix() -> None:
+    """All those of the sample of 2023 follow the layout."""
+    found = columns((MORE_SAMPLES / "v0.18" / "axl" / "specs.md").read_bytes())
+    assert found.tarballs == [Tarball("https://binaries.spack.io/releases/v0.18", is_whole=False)]
+
+
+def test_a_page_that_cannot_be_kept_leaves_only_its_fault() -> None:
+    """Its neighbours are whole."""
+    writer = Writer()
+    reader = PageReader(writer)
+    bad = page(release="v0.1", specs=[spec(7), spec(8, versions=["1", "2"])])
+    reader.add(RawFile("0.md", "0.md", page(specs=[spec(1)])))
+    with pytest.raises(InputError) as caught:
+        reader.add(RawFile("1.md", "1.md", bad))
+    reader.add(RawFile("2.md", "2.md", page(release="v0.2", specs=[spec(2)])))
+    assert str(caught.value) == f"1.md:6: the spec {spec_hash(8)} has 2 versions, expected one"
+    found = writer.columns
+    assert [each.path for each in found.documents] == ["0.md", "2.md"]
+    assert [found.hashes[at] for at in found.listings.spec] == [spec_hash(1), spec_hash(2)]
+    assert [*found.listings.document] == [0, 1]

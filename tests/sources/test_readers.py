@@ -1,0 +1,52 @@
+"""sources.readers: who reads a file is decided by what it holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from spack_cache_db.errors import Fault
+from spack_cache_db.sources import readers
+from spack_cache_db.sources.columns import Columns
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.readers import read_files
+from tests.madeup import MADE_UP, document, known
+from tests.pagetexts import page
+
+
+def file(name: str, data: bytes) -> RawFile:
+    """Return a file of that name."""
+    return RawFile(f"in/{name}", name, data)
+
+
+def test_a_file_that_cannot_be_kept_becomes_faults() -> None:
+    """And does not hide the next; all bytes are counted."""
+    earlier = Fault("x", 0, "is missing")
+    found = read_files([earlier, file("a", b"bad"), file("b", page())])
+    said = "no front matter, expected --- on the first line"
+    assert found.faults == [earlier, Fault("in/a", 1, said)]
+    assert [each.path for each in found.documents] == ["b"]
+    assert found.bytes_read == 3 + len(page())
+
+
+def test_nothing_is_no_columns() -> None:
+    """No file, nothing said."""
+    assert read_files([]) == Columns()
+
+
+def test_the_kind_of_a_file_is_known_by_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kinds meet in one unit, whatever the files are called, and share their texts."""
+    monkeypatch.setattr(readers, "KINDS", (MADE_UP, *readers.KINDS))
+    other = document("develop", "e4s", [known(1, "zlib")])
+    found = read_files([file("a.md", other), file("b.json", page()), file("c", other)])
+    assert [bool(each.page) for each in found.documents] == [False, True, False]
+    assert len(found.hashes) == len(found.configurations) == 1
+    assert [*found.listings.document] == [0, 1, 2]
+
+
+def test_pages_tell_what_is_wrong_with_a_file_that_nobody_knows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are asked last."""
+    monkeypatch.setattr(readers, "KINDS", (MADE_UP, *readers.KINDS))
+    (fault,) = read_files([file("a", b"{}")]).faults
+    assert fault.message == "no front matter, expected --- on the first line"

@@ -1,0 +1,57 @@
+"""sources.tarballs: of a URL, only that is stored which nothing else gives."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.records import Configuration
+from spack_cache_db.sources.tarballs import Tarball, TarballParts, tarball_suffix, tarball_url
+from tests.pagetexts import MORE_SAMPLES, front_matter, spec_hash
+
+SPECS = (
+    Configuration("zlib", "1.3", "gcc@13.2.0", "ubuntu24.04", "linux", "zen3", ()),
+    Configuration("aida", "3", "none", "rhel8", "linux", "x86_64_v3", ("+x",)),
+)
+MIRROR = "https://example.org/v1"
+
+
+def usual(mirror: str, at: int, number: int) -> str:
+    """Return the URL of a spec in a mirror of the usual layout."""
+    return f"{mirror}{tarball_suffix(SPECS[at])}{spec_hash(number)}.spack"
+
+
+def test_the_layout_is_that_of_spack() -> None:
+    """As a page of 2023 prints it."""
+    (first, *_) = front_matter((MORE_SAMPLES / "v0.18/axl/specs.md").read_bytes())["spec_details"]
+    compiler = first["compiler"].replace("@=", "@")
+    machine = (first["os"], first["platform"], first["target"])
+    axl = Configuration("axl", first["versions"][0], compiler, *machine, ())
+    tarball = Tarball("https://binaries.spack.io/releases/v0.18", is_whole=False)
+    assert tarball_url(tarball, axl, first["hash"]) == first["tarball"]
+
+
+@pytest.mark.parametrize(
+    "url", ["", "https://example.org/x", usual(MIRROR, 0, 2), usual(MIRROR, 0, 1) + "x",
+            usual(MIRROR, 1, 1)],
+)  # fmt: skip
+def test_a_url_of_another_layout_is_kept_whole(url: str) -> None:
+    """Nothing is guessed: another hash, another configuration, anything else."""
+    assert TarballParts(SPECS).split(url, 0, spec_hash(1)) == Tarball(url, is_whole=True)
+
+
+URLS = st.one_of(
+    st.builds(usual, st.sampled_from(["", MIRROR, "s3://m"]), st.integers(0, 1), st.integers(0, 2)),
+    st.sampled_from(["", MIRROR, "x.spack"]),
+)
+
+
+@given(st.lists(st.tuples(URLS, st.integers(0, 1), st.integers(0, 2))))
+def test_every_url_can_be_put_together_again(asked: list[tuple[str, int, int]]) -> None:
+    """In whatever order they come, and whatever was seen before."""
+    parts = TarballParts(SPECS)
+    for url, at, number in asked:
+        split = parts.split(url, at, spec_hash(number))
+        assert tarball_url(split, SPECS[at], spec_hash(number)) == url
+        assert split.is_whole == (usual("", at, number) != url[-len(usual("", at, number)) :])
