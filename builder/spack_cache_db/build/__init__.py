@@ -13,6 +13,7 @@ from typing import Any
 
 from spack_cache_db.build.arguments import checked_options, checked_output, checked_paths
 from spack_cache_db.errors import Fault
+from spack_cache_db.sources.places import Place
 from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
 
 AnyPath = str | os.PathLike[str]
@@ -51,6 +52,8 @@ def build(
     jobs: int = 1,
     keep_going: bool = False,
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
+    release: str | None = None,
+    stack: str | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Build a database from pages, folders and archives; write its inspect file beside it.
@@ -61,6 +64,8 @@ def build(
         jobs: how many processes read. The calling script is not run again in them.
         keep_going: build what is good; the faults of the rest are in the report, and in `problems`.
         max_page_size: refuse larger pages; bytes.
+        release: that of indexes and mirrors, whatever folders they lie in.
+        stack: the same.
         progress: called with (units read, units in all), in this process.
 
     Raises:
@@ -78,6 +83,7 @@ def build(
         jobs=jobs,
         keep_going=keep_going,
         max_page_size=max_page_size,
+        place=Place(release, stack),
         progress=progress,
     )
 
@@ -87,6 +93,8 @@ def check(
     *,
     jobs: int = 1,
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
+    release: str | None = None,
+    stack: str | None = None,
     progress: Progress | None = None,
 ) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input without building; a problem comes as a `Fault`.
@@ -101,4 +109,10 @@ def check(
     found = checked_paths(paths)
     from spack_cache_db.build import steps
 
-    return steps.check(found, jobs=jobs, max_page_size=max_page_size, progress=progress)
+    return steps.check(
+        found,
+        jobs=jobs,
+        max_page_size=max_page_size,
+        place=Place(release, stack),
+        progress=progress,
+    )

@@ -29,10 +29,15 @@ def build(
     output: Path,
     jobs: int,
     max_page_size: int,
+    release: str | None,
+    stack: str | None,
     keep_going: bool,
     as_json: bool,
 ) -> None:
-    """Build a database from PATHs: pages, folders of pages, or .tar(.gz|.zst) and .zip archives.
+    """Build a database from PATHs: pages, indexes, mirrors, folders and archives of them.
+
+    An index or a mirror is of the release and stack whose folders it lies in, <release>/<stack>/,
+    or of those that are given.
 
     Example: spack-cache-db build pages/ -o dist/spack-cache.db
     """
@@ -43,6 +48,8 @@ def build(
             jobs=jobs,
             keep_going=keep_going,
             max_page_size=max_page_size,
+            release=release,
+            stack=stack,
             progress=progress,
         )
     for fault in report.faults:

@@ -13,11 +13,23 @@ from spack_cache_db.cli.input import Bar, counted, input_options
 
 @click.command()
 @input_options
-def check(paths: tuple[str, ...], jobs: int, max_page_size: int, as_json: bool) -> None:
+def check(
+    paths: tuple[str, ...],
+    jobs: int,
+    max_page_size: int,
+    release: str | None,
+    stack: str | None,
+    as_json: bool,
+) -> None:
     """Say what is wrong with PATHs without building: faults (exit status 1) and problems."""
     with Bar() as progress:
         faults, problems = check_pages(
-            paths, jobs=jobs, max_page_size=max_page_size, progress=progress
+            paths,
+            jobs=jobs,
+            max_page_size=max_page_size,
+            release=release,
+            stack=stack,
+            progress=progress,
         )
     if as_json:
         report = {"faults": [*map(str, faults)], "problems": [*map(str, problems)]}

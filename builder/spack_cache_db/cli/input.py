@@ -49,6 +49,8 @@ def input_options(command: F) -> F:
             show_default="64M",
             help="Refuse larger pages (bytes, or 64M, 1G).",
         ),
+        click.option("--release", help="The release of indexes and mirrors."),
+        click.option("--stack", help="The stack of indexes and mirrors."),
         click.option("--json", "as_json", is_flag=True, help="Print the report as JSON."),
     ):
         command = option(command)

@@ -105,6 +105,11 @@ class Installs:
             raise IndexFault(f"{dag_hash}: {words}, expected that of the record")
         return entry
 
+    def said(self, dag_hash: str) -> dict[str, Any]:
+        """Return a record as the index says it, as plain values."""
+        said: dict[str, Any] = json.loads(bytes(self._texts[dag_hash]))
+        return said
+
     def _decoded(self, text: Raw | bytes) -> Entry:
         record = _RECORD.decode(text)
         return Entry(record, read_node(record.spec, is_named=self.database_version == NAMED_NODES))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable
 from mmap import mmap
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from spack_cache_db.errors import Fault, InputError, reason
 from spack_cache_db.sources.columns import Document, IndexFacts, Writer
@@ -17,7 +19,7 @@ from spack_cache_db.sources.indexes import mirrors
 from spack_cache_db.sources.indexes.compression import decompressed
 from spack_cache_db.sources.indexes.database import Entry, Installs
 from spack_cache_db.sources.indexes.faults import IndexFault
-from spack_cache_db.sources.indexes.reader import IndexReader, Listed
+from spack_cache_db.sources.indexes.reader import IndexReader, Listed, Records
 from spack_cache_db.sources.indexes.records import Record
 from spack_cache_db.sources.indexes.spec_files import SpecFile, read_spec_file
 from spack_cache_db.sources.places import Place
@@ -35,6 +37,14 @@ def is_spacks(data: bytes | mmap) -> bool:
     return data[:64].lstrip().startswith(_BEGINS)
 
 
+class OpenIndex(NamedTuple):
+    """An index that is about to be read: its document, its records, where its binaries lie."""
+
+    document: Document
+    records: Records
+    listed: Callable[[Entry], Listed | None]
+
+
 class MirrorReader:
     """Reads indexes and spec files, alone or in the folder of a mirror, into columns."""
 
@@ -44,101 +54,114 @@ class MirrorReader:
 
     def add(self, file: RawFile) -> None:
         """Read an index or a spec file; `InputError` with all its faults if it cannot be kept."""
-        try:
-            data = decompressed(file.data, MAX_INDEX)
-            if b'"database"' in data[:256]:
-                self._add_index(file.location, file.path, data)
-            else:
-                self._add_spec_file(file, data)
-        except IndexFault as fault:
-            raise InputError([Fault(file.location, 0, str(fault))]) from None
+        self._reader.add(*open_file(file, self._place))
 
     def add_mirror(self, mirror: Mirror) -> None:
         """Read the folder of a mirror (as `add`)."""
-        folder = Path(mirror.location)
-        try:
-            where = mirrors.Binaries(folder, mirrors.address(folder))
-            indexes = [*mirrors.indexes(folder)]
-            for index in indexes:
-                path = mirrors.path_within(mirror, index.path)
-                try:
-                    self._add_index(str(index.path), path, index.data, where, index.view)
-                except IndexFault as fault:
-                    raise InputError([Fault(str(index.path), 0, str(fault))]) from None
-            if not indexes:
-                self._add_spec_files(mirror, where)
-        except IndexFault as fault:
-            raise InputError([Fault(mirror.location, 0, str(fault))]) from None
-        except OSError as error:
-            said = f"{error.filename or mirror.location}: cannot be read: {reason(error)}"
-            raise InputError([Fault(mirror.location, 0, said)]) from None
+        for index in open_mirror(mirror, self._place):
+            self._reader.add(*index)
 
-    def _add_index(
-        self,
-        location: str,
-        path: str,
-        data: bytes | mmap,
-        where: mirrors.Binaries | None = None,
-        view: str | None = None,
-    ) -> None:
-        installs = Installs(data)
-        release, stack = self._place.of(path, view)
-        facts = IndexFacts(stack, installs.database_version, where.url if where else None)
-        sha256 = hashlib.sha256(data).hexdigest()
-        document = Document(location, path, sha256, release, (), None, facts)
-        self._reader.add(document, installs, _listing_of(where))
 
-    def _add_spec_file(self, file: RawFile, data: bytes | mmap) -> None:
-        """Read a spec file that lies by itself: `_cache/<release>/<package>/spec-N.json`."""
-        found = read_spec_file(bytes(data), MAX_INDEX)
-        folders = file.path.split("/")[:-1]
-        release, stack = self._place.of("/".join([*folders[-2:-1], "spec.json"]))
-        self._add_nodes(
-            Document(file.location, file.path, hashlib.sha256(data).hexdigest(), release),
-            [(found, None)], IndexFacts(stack, f"spec file {found.version}", None), None,
-        )  # fmt: skip
+def open_file(file: RawFile, place: Place) -> OpenIndex:
+    """Open an index or a spec file that lies by itself; `InputError` if it cannot be read."""
+    try:
+        data = decompressed(file.data, MAX_INDEX)
+        if b'"database"' in data[:256]:
+            return _index(file.location, file.path, data, place)
+        return _spec_file(file, data, place)
+    except IndexFault as fault:
+        raise InputError([Fault(file.location, 0, str(fault))]) from None
 
-    def _add_spec_files(self, mirror: Mirror, where: mirrors.Binaries) -> None:
-        """Read a mirror that has no index, from its spec files."""
-        found, faults, digest = [], [], hashlib.sha256()
-        listed = mirrors.spec_files(where.folder)
-        for path in listed.paths:
+
+def open_mirror(mirror: Mirror, place: Place) -> list[OpenIndex]:
+    """Open all indexes of a mirror, or one made of its spec files (as `open_file`)."""
+    folder, faults = Path(mirror.location), []
+    opened = []
+    try:
+        where = mirrors.Binaries(folder, mirrors.address(folder))
+        indexes = [*mirrors.indexes(folder)]
+        for index in indexes:
+            path = mirrors.path_within(mirror, index.path)
             try:
-                data = mirrors.spec_data(where.folder, path)
-                digest.update(hashlib.sha256(data).digest())
-                found.append((read_spec_file(data, MAX_INDEX), path.name))
+                opened.append(_index(str(index.path), path, index.data, place, where, index.view))
             except IndexFault as fault:
-                faults.append(Fault(str(path), 0, str(fault)))
-        if faults:
-            raise InputError(faults)
-        if not found:
-            raise IndexFault("the mirror has neither an index nor a spec file, expected one")
-        release, stack = self._place.of(f"{mirror.path}/index.json".lstrip("/"))
-        name = mirror.path or "."
-        document = Document(mirror.location, name, digest.hexdigest(), release)
-        facts = IndexFacts(stack, f"spec files, layout {listed.layout}", where.url)
-        self._add_nodes(document, found, facts, where)
+                faults.append(Fault(str(index.path), 0, str(fault)))
+        if not indexes:
+            opened.append(_spec_files(mirror, where, place))
+    except IndexFault as fault:
+        faults.append(Fault(mirror.location, 0, str(fault)))
+    except OSError as error:
+        faults.append(
+            Fault(error.filename or mirror.location, 0, f"cannot be read: {reason(error)}")
+        )
+    if faults:
+        raise InputError(faults)
+    return opened
 
-    def _add_nodes(
-        self,
-        document: Document,
-        found: Iterable[tuple[SpecFile, str | None]],
-        facts: IndexFacts,
-        where: mirrors.Binaries | None,
-    ) -> None:
-        nodes = _Nodes()
-        for file, _ in found:
-            for node in reversed(file.nodes):
-                is_own = node is file.nodes[0]
-                if is_own or node.hash not in nodes:
-                    record = msgspec.structs.replace(_NO_RECORD, in_buildcache=is_own)
-                    nodes[node.hash] = Entry(record, node, (), file.rest if is_own else None)
-        document = document._replace(index_facts=facts)
-        self._reader.add(document, nodes, _listing_of(where))
+
+def _index(
+    location: str,
+    path: str,
+    data: bytes | mmap,
+    place: Place,
+    where: mirrors.Binaries | None = None,
+    view: str | None = None,
+) -> OpenIndex:
+    installs = Installs(data)
+    release, stack = place.of(path, view)
+    facts = IndexFacts(stack, installs.database_version, where.url if where else None)
+    sha256 = hashlib.sha256(data).hexdigest()
+    document = Document(location, path, sha256, release, (), None, facts)
+    return OpenIndex(document, installs, _listing_of(where))
+
+
+def _spec_file(file: RawFile, data: bytes | mmap, place: Place) -> OpenIndex:
+    """Open a spec file of the pages' folders: `_cache/<release>/<package>/spec-N.json`."""
+    found = read_spec_file(bytes(data), MAX_INDEX)
+    folders = file.path.split("/")[:-1]
+    release, stack = place.of("/".join([*folders[-2:-1], "spec.json"]))
+    facts = IndexFacts(stack, f"spec file {found.version}", None)
+    sha256 = hashlib.sha256(data).hexdigest()
+    document = Document(file.location, file.path, sha256, release, (), None, facts)
+    return OpenIndex(document, _Nodes([found]), _listing_of(None))
+
+
+def _spec_files(mirror: Mirror, where: mirrors.Binaries, place: Place) -> OpenIndex:
+    """Open a mirror that has no index, from its spec files."""
+    found, faults, digest = [], [], hashlib.sha256()
+    listed = mirrors.spec_files(where.folder)
+    for path in listed.paths:
+        try:
+            data = mirrors.spec_data(where.folder, path)
+            digest.update(hashlib.sha256(data).digest())
+            found.append(read_spec_file(data, MAX_INDEX))
+        except IndexFault as fault:
+            faults.append(Fault(str(path), 0, str(fault)))
+    if faults:
+        raise InputError(faults)
+    if not found:
+        raise IndexFault("the mirror has neither an index nor a spec file, expected one")
+    release, stack = place.of(f"{mirror.path}/index.json".lstrip("/"))
+    facts = IndexFacts(stack, f"spec files, layout {listed.layout}", where.url)
+    document = Document(
+        mirror.location, mirror.path or ".", digest.hexdigest(), release, (), None, facts
+    )
+    return OpenIndex(document, _Nodes(found), _listing_of(where))
 
 
 class _Nodes(dict[str, Entry]):
-    """The nodes of spec files, by hash (see `Known`)."""
+    """The nodes of spec files, by hash (see `Records`); a binary's own file tells of it best."""
+
+    def __init__(self, files: Iterable[SpecFile]) -> None:
+        super().__init__()
+        self._texts: dict[str, Raw] = {}
+        for file in files:
+            for node, text in zip(file.nodes, file.texts, strict=True):
+                is_own = node is file.nodes[0]
+                if is_own or node.hash not in self:
+                    record = msgspec.structs.replace(_NO_RECORD, in_buildcache=is_own)
+                    self[node.hash] = Entry(record, node, (), file.rest if is_own else None)
+                    self._texts[node.hash] = text
 
     def entry(self, dag_hash: str) -> Entry:
         """Return the record of a spec."""
@@ -147,6 +170,12 @@ class _Nodes(dict[str, Entry]):
     def version(self, dag_hash: str) -> str:
         """Return the version of a spec; `KeyError` if it has no node."""
         return self[dag_hash].node.version
+
+    def said(self, dag_hash: str) -> dict[str, Any]:
+        """Return a node as its spec file says it, and that it is a binary, as plain values."""
+        entry = self[dag_hash]
+        spec = json.loads(bytes(self._texts[dag_hash]))
+        return {"spec": spec, "in_buildcache": entry.record.in_buildcache, **(entry.rest or {})}
 
 
 def _listing_of(where: mirrors.Binaries | None) -> Callable[[Entry], Listed | None]:

@@ -48,7 +48,7 @@ class Listed(NamedTuple):
     tarball: Tarball | None = None
 
 
-class Known(Protocol):
+class Records(Protocol):
     """The records of an index, by hash."""
 
     def __contains__(self, dag_hash: object) -> bool: ...
@@ -60,6 +60,9 @@ class Known(Protocol):
 
     def version(self, dag_hash: str) -> str:
         """Return the version of a spec; `KeyError` if it has no record."""
+
+    def said(self, dag_hash: str) -> dict[str, Any]:
+        """Return a record as its source says it, as plain values."""
 
 
 @dataclass(slots=True)
@@ -87,7 +90,7 @@ class IndexReader:
     def add(
         self,
         document: Document,
-        known: Known,
+        known: Records,
         listed: Callable[[Entry], Listed | None],
     ) -> None:
         """Add all records of an index.
@@ -130,7 +133,7 @@ class IndexReader:
         edges = (rows.edge_spec, rows.edge_dependency, rows.edge_use)
         self._writer.add_graph(number, _columns(rows.records, RECORD_WIDTH), edges)
 
-    def _add_entry(self, rows: _Rows, entry: Entry, known: Known, listed: Listed | None) -> None:
+    def _add_entry(self, rows: _Rows, entry: Entry, known: Records, listed: Listed | None) -> None:
         node, texts = entry.node, self._texts
         spec = texts.hashes[node.hash]
         self._add_edges(rows, spec, node, known)
@@ -146,7 +149,7 @@ class IndexReader:
             rows.listings.append((spec, configuration, size, tarball))
         rows.records.append((spec, facts, *self._record(entry)))
 
-    def _add_edges(self, rows: _Rows, spec: int, node: Node, known: Known) -> None:
+    def _add_edges(self, rows: _Rows, spec: int, node: Node, known: Records) -> None:
         hashes, uses = self._texts.hashes, self._uses
         for edge in node.dependencies:
             dependency = edge.hash
@@ -161,7 +164,7 @@ class IndexReader:
             rows.edge_dependency.append(hashes[dependency])
             rows.edge_use.append(use)
 
-    def _configuration(self, node: Node, known: Known) -> int:
+    def _configuration(self, node: Node, known: Records) -> int:
         arch, parameters = bytes(node.arch), bytes(node.parameters)
         compiler = compiler_of(node, known.version)
         key = (node.name, node.version, compiler, arch, parameters)

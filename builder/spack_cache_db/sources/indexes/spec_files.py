@@ -27,11 +27,13 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class SpecFile(NamedTuple):
     """What a spec file holds: `nodes[0]` is the binary's own; the specfile's version; the rest.
 
-    `rest` is the file's keys beside its nodes, as values: the checksum of the binary, and more.
+    `texts` is the JSON of each node. `rest` is the file's keys beside its nodes, as values: the
+    checksum of the binary, and more.
     """
 
     version: int
     nodes: tuple[Node, ...]
+    texts: tuple[Raw, ...]
     rest: dict[str, Any]
 
 
@@ -86,7 +88,7 @@ def read_spec_file(data: bytes, max_size: int) -> SpecFile:
         for key in _File.__struct_fields__
         if key != "spec" and (value := getattr(file, key)) is not UNSET
     }
-    return SpecFile(version, nodes, rest)
+    return SpecFile(version, nodes, texts, rest)
 
 
 def _by_hash(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
