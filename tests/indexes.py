@@ -1,0 +1,90 @@
+"""Indexes for tests: a real one of Spack 1.1, and small ones of each version of the database."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b32encode
+from functools import cache
+from hashlib import sha1
+from typing import Any
+
+from tests.paths import DATA
+
+REAL_FILE = DATA / "indexes" / "index_v8.json.gz"
+MIRRORS = DATA / "mirrors"
+
+FLAGS: dict[str, Any] = {
+    name: [] for name in ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
+}
+
+
+@cache
+def real() -> bytes:
+    """Return the bytes of an index of 905 records, written by Spack 1.1.0."""
+    return gzip.decompress(REAL_FILE.read_bytes())
+
+
+def hash_of(name: str) -> str:
+    """Return a hash for a spec of this name."""
+    return b32encode(sha1(name.encode()).digest()).decode().lower()
+
+
+def node(name: str, *edges: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a node as database 8 has it."""
+    return {
+        "name": name,
+        "version": "1.0",
+        "arch": {"platform": "linux", "platform_os": "debian12", "target": "x86_64_v3"},
+        "namespace": "builtin",
+        "parameters": {"build_system": "generic", **FLAGS},
+        "package_hash": f"recipe-of-{name}",
+        "dependencies": [*edges],
+        "annotations": {"original_specfile_version": 5},
+        "hash": hash_of(name),
+        **more,
+    }
+
+
+def edge(name: str, *types: str, virtuals: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    """Return an edge as databases 7 and 8 have it."""
+    how = {"deptypes": [*types], "virtuals": [*virtuals], **more}
+    return {"name": name, "hash": hash_of(name), "parameters": how}
+
+
+def record(spec: dict[str, Any], *, is_binary: bool = True, **more: Any) -> dict[str, Any]:
+    """Return a record of a build cache."""
+    return {"spec": spec, "ref_count": 1, "in_buildcache": is_binary, **more}
+
+
+def index(*records: dict[str, Any], version: str = "8") -> bytes:
+    """Return the bytes of an index."""
+    installs = {_hash(each["spec"]): each for each in records}
+    return json.dumps({"database": {"version": version, "installs": installs}}).encode()
+
+
+def _hash(spec: dict[str, Any]) -> str:
+    if "hash" in spec:
+        return str(spec["hash"])
+    (named,) = spec.values()
+    return str(named["hash"])
+
+
+def old_node(name: str, version: str, *needs: str, types: tuple[str, ...] = ("link",)) -> Any:
+    """Return a node with a compiler, as database 5, 6 or 7 has it."""
+    spec = node(name, compiler={"name": "gcc", "version": "12.2.0"}, full_hash=hash_of(name[::-1]))
+    del spec["annotations"]
+    if version == "7":
+        spec["dependencies"] = [edge(each, *types) for each in needs]
+        del spec["full_hash"]
+        return spec
+    spec["dependencies"] = [
+        {"name": each, "hash": hash_of(each), "type": [*types]} for each in needs
+    ]
+    if version == "6":
+        return spec
+    del spec["package_hash"], spec["name"]
+    spec["dependencies"] = {each["name"]: each for each in spec["dependencies"]}
+    for each in spec["dependencies"].values():
+        del each["name"]
+    return {name: spec}

@@ -1,0 +1,122 @@
+"""sources.indexes.database: the records of an index, one by one, and what makes it unreadable."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from spack_cache_db.sources.indexes.database import Installs
+from spack_cache_db.sources.indexes.faults import IndexFault
+from tests.indexes import edge, hash_of, index, node, old_node, real, record
+
+
+def test_a_real_index_is_read_whole() -> None:
+    """Each record of an index that Spack wrote is decoded, with no key left over."""
+    installs = Installs(real())
+
+    entries = [installs.entry(dag_hash) for dag_hash in installs]
+
+    assert len(installs) == len(entries) == 905
+    assert sum(len(entry.node.dependencies) for entry in entries) == 6115
+    assert sum(bool(entry.record.in_buildcache) for entry in entries) == 883
+    assert [entry.problems for entry in entries if entry.problems] == []
+
+
+@pytest.mark.parametrize("version", ["5", "6", "7"])
+def test_older_databases_say_the_same(version: str) -> None:
+    """Nodes of older databases come as the newest have them: name, hash, edges with types."""
+    records = [{"spec": old_node("hdf5", version, "zlib"), "ref_count": 0}]
+    records += [{"spec": old_node("zlib", version), "ref_count": 1}]
+
+    installs = Installs(index(*records, version=version))
+    found = installs.entry(hash_of("hdf5")).node
+
+    assert (found.name, found.version, installs.version(hash_of("zlib"))) == ("hdf5", "1.0", "1.0")
+    (to,) = found.dependencies
+    types = to.type if version in "56" else to.parameters.deptypes  # type: ignore[union-attr]
+    assert (to.name, to.hash, types) == ("zlib", hash_of("zlib"), ("link",))
+
+
+BROKEN = {
+    "cut": (real()[:100_000], "truncated"),
+    "cut at the end": (real()[:-1], "truncated"),
+    "no object": (b"[" * 1_000_000, "Expected `object`"),
+    "nested": (b'{"database":{"version":"8","installs":' + b"[" * 1_000_000, "broken index"),
+    "another version": (index(version="4"), "database version 4, expected one of 5, 6, 7, 8"),
+    "a number for a version": (b'{"database":{"version":8,"installs":{}}}', "Expected `str`"),
+    "other keys": (b'{"database":{"version":"8","installs":{}},"more":1}', "unknown field"),
+    "not UTF-8": (b"\xff\xfe", "broken index"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN))
+def test_what_is_no_index_is_named(name: str) -> None:
+    """An index that is cut, nested, of another version or no index at all is refused in words."""
+    data, words = BROKEN[name]
+
+    with pytest.raises(IndexFault, match=words):
+        Installs(data)
+
+
+def _changed(change: Any) -> bytes:
+    value = json.loads(index(record(node("zlib"))))
+    change(value["database"]["installs"])
+    return json.dumps(value).encode()
+
+
+ODD = {
+    "another hash": lambda all_: all_[hash_of("zlib")]["spec"].update(hash=hash_of("other")),
+    "no version": lambda all_: all_[hash_of("zlib")]["spec"].pop("version"),
+    "a version that is a number": lambda all_: all_[hash_of("zlib")]["spec"].update(version=1),
+    "a node that is a list": lambda all_: all_[hash_of("zlib")].update(spec=[]),
+    "no node": lambda all_: all_[hash_of("zlib")].pop("spec"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ODD))
+def test_a_record_that_is_none_is_named(name: str) -> None:
+    """A record that cannot be read is refused, and the fault begins with its hash."""
+    installs = Installs(_changed(ODD[name]))
+
+    with pytest.raises(IndexFault, match=hash_of("zlib")):
+        installs.entry(hash_of("zlib"))
+
+
+def test_a_hash_that_is_none_is_named() -> None:
+    """Keys are Spack's hashes, 32 characters of base32."""
+    spec = node("zlib", hash="not a hash")
+
+    with pytest.raises(IndexFault, match="is no hash"):
+        Installs(index(record(spec))).entry("not a hash")
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_hash_that_stands_twice_is_named(blank: str) -> None:
+    """A decoder would keep the last of two records in silence."""
+    text = json.dumps(record(node("zlib")), separators=("," + blank, ":" + blank))
+    both = f'"{hash_of("zlib")}":{blank}{text},{blank}"{hash_of("zlib")}":{blank}{text}'
+
+    with pytest.raises(IndexFault, match="has 2 records"):
+        Installs(f'{{"database": {{"version": "8", "installs": {{{both}}}}}}}'.encode())
+
+
+def test_odd_spacing_is_no_fault() -> None:
+    """An index that somebody indented is read like any other."""
+    value = json.loads(index(record(node("a", edge("b", "link"))), record(node("b"))))
+
+    assert len(Installs(json.dumps(value, indent=3).encode())) == 2
+
+
+def test_keys_that_are_not_known_are_told() -> None:
+    """Wherever a key is not known, the record is kept and a problem has the key's value."""
+    spec = node("a", edge("b", "link", when="@2:"), odd={"x": [1]})
+    installs = Installs(index(record(spec, extra=None), record(node("b"))))
+
+    entry = installs.entry(hash_of("a"))
+
+    assert entry.node.name == "a"
+    told = {each.declared: each.message for each in entry.problems}
+    assert told.keys() == {"null", '{"x": [1]}', '"@2:"'}
+    assert "dependencies[0].parameters.when" in told['"@2:"']

@@ -1,0 +1,257 @@
+"""sources.indexes.files: every form of an index, a mirror and a spec file, known by its content."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from spack_cache_db.build import build, check
+from spack_cache_db.errors import InputError
+from spack_cache_db.verify import verify
+from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, index, node, old_node, real, record
+from tests.pagetexts import SAMPLES
+
+
+def rows(database: Path, sql: str) -> list[tuple[object, ...]]:
+    """Return the rows of a statement."""
+    connection = sqlite3.connect(database)
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
+PLACES = """
+SELECT releases.name, stacks.name, mirrors.format, mirrors.record_count, mirrors.spec_count
+FROM mirrors JOIN releases ON releases.id = mirrors.release
+JOIN stacks ON stacks.id = mirrors.stack ORDER BY releases.name, stacks.name
+"""
+
+
+@pytest.mark.parametrize("form", ["plain", "gz", "zst"])
+def test_an_index_is_known_by_its_content(tmp_path: Path, form: str) -> None:
+    """Compressed or not, whatever its name: 883 binaries, 22 other specs, 6,115 edges."""
+    packed = {"plain": real(), "gz": REAL_FILE.read_bytes()}
+    packed["zst"] = zstandard.ZstdCompressor().compress(real())
+    (tmp_path / "some.txt").write_bytes(packed[form])
+    output = tmp_path / "out" / "x.db"
+    output.parent.mkdir()
+
+    build(tmp_path / "some.txt", output)
+
+    assert rows(output, PLACES) == [("root", "root", "8", 905, 883)]
+    assert rows(output, "SELECT count(*) FROM builds") == [(883,)]
+    assert rows(output, "SELECT count(*) FROM specs WHERE release_count = 0") == [(22,)]
+    assert rows(output, "SELECT count(*) FROM dependency_edges") == [(6115,)]
+    assert verify(output, tmp_path / "some.txt").differences == ()
+
+
+def test_whole_mirrors_of_five_versions_of_spack(tmp_path: Path) -> None:
+    """Layouts 2 and 3 without an index, clear-signed or not, JSON and YAML: nothing is lost."""
+    build(MIRRORS, tmp_path / "x.db")
+
+    found = verify(tmp_path / "x.db", MIRRORS)
+
+    places = [(*place, count) for *place, _, count in rows(tmp_path / "x.db", PLACES)]
+    assert places == [
+        ("v2", "root", "spec files, layout 2", 4),
+        ("v2-0.16", "root", "spec files, layout 2", 2),
+        ("v2-0.17", "root", "spec files, layout 2", 2),
+        ("v2-0.20", "root", "spec files, layout 2", 2),
+        ("v3", "root", "spec files, layout 3", 5),
+    ]  # fmt: skip
+    assert (found.pages, found.listings, found.faults, found.differences) == (5, 108, (), ())
+
+
+def test_release_and_stack_come_from_folders_or_from_options(tmp_path: Path) -> None:
+    """`<release>/<stack>/index.json`; what is asked for comes first; else both are root."""
+    for release, stack in (("develop", "e4s"), ("v1.0", "hep")):
+        folder = tmp_path / "in" / release / stack
+        folder.mkdir(parents=True)
+        (folder / "index.json").write_bytes(index(record(node(f"pkg-{stack}"))))
+
+    build(tmp_path / "in", tmp_path / "a.db")
+    build(tmp_path / "in" / "develop" / "e4s" / "index.json", tmp_path / "b.db")
+    build(tmp_path / "in" / "develop", tmp_path / "c.db", release="v2", stack="mine")
+
+    assert [row[:2] for row in rows(tmp_path / "a.db", PLACES)] == [
+        ("develop", "e4s"), ("v1.0", "hep"),
+    ]  # fmt: skip
+    assert [row[:2] for row in rows(tmp_path / "b.db", PLACES)] == [("root", "root")]
+    assert [row[:2] for row in rows(tmp_path / "c.db", PLACES)] == [("v2", "mine")]
+    assert verify(tmp_path / "c.db", tmp_path / "in" / "develop", release="v2", stack="mine") == (
+        verify(tmp_path / "b.db", tmp_path / "in" / "develop" / "e4s" / "index.json")
+    )
+
+
+def test_stacks_of_a_release_meet_in_one_listing(tmp_path: Path) -> None:
+    """A spec of two stacks is listed once in their release, with both; its records stay two."""
+    for stack, names in (("e4s", ("a", "b")), ("hep", ("b",)), ("root", ("a", "b"))):
+        folder = tmp_path / "in" / "develop" / stack
+        folder.mkdir(parents=True)
+        (folder / "index.json").write_bytes(index(*(record(node(name)) for name in names)))
+
+    build(tmp_path / "in", tmp_path / "x.db", jobs=2)
+
+    sql = "SELECT package, stacks FROM build_listings ORDER BY package"
+    assert rows(tmp_path / "x.db", sql) == [
+        ("a", '["e4s","root"]'),
+        ("b", '["e4s","hep","root"]'),
+    ]
+    assert rows(tmp_path / "x.db", "SELECT count(*) FROM records") == [(5,)]
+    assert verify(tmp_path / "x.db", tmp_path / "in").differences == ()
+
+
+@pytest.mark.parametrize("version", ["5", "6", "7"])
+def test_older_databases(tmp_path: Path, version: str) -> None:
+    """Every version of the database gives the same listings and edges, and is given back."""
+    records = [{"spec": old_node("a", version, "b"), "ref_count": 0}]
+    records += [{"spec": old_node("b", version), "ref_count": 1}]
+    (tmp_path / "index.json").write_bytes(index(*records, version=version))
+
+    build(tmp_path / "index.json", tmp_path / "x.db")
+
+    sql = "SELECT package, compiler FROM builds ORDER BY package"
+    assert rows(tmp_path / "x.db", sql) == [("a", "gcc@12.2.0"), ("b", "gcc@12.2.0")]
+    sql = "SELECT package, dependency_package, types FROM dependency_edges"
+    assert rows(tmp_path / "x.db", sql) == [("a", "b", "link")]
+    assert verify(tmp_path / "x.db", tmp_path / "index.json").differences == ()
+
+
+def test_externals_are_known_and_never_binaries(tmp_path: Path) -> None:
+    """What is not in the cache has its record and its edges, and counts nowhere."""
+    outside = node("glibc", external={"path": "/usr", "module": None, "extra_attributes": {}})
+    records = [record(node("a", edge("glibc", "link"))), record(outside, is_binary=False)]
+    (tmp_path / "index.json").write_bytes(index(*records))
+
+    build(tmp_path / "index.json", tmp_path / "x.db")
+
+    assert rows(tmp_path / "x.db", "SELECT package FROM builds") == [("a",)]
+    assert rows(tmp_path / "x.db", "SELECT spec_count, package_count FROM releases") == [(1, 1)]
+    sql = "SELECT name, spec_count, configuration_count FROM packages ORDER BY name"
+    assert rows(tmp_path / "x.db", sql) == [("a", 1, 1), ("glibc", 0, 0)]
+    sql = "SELECT dependency_package FROM dependency_edges WHERE package = 'a'"
+    assert rows(tmp_path / "x.db", sql) == [("glibc",)]
+
+
+def test_the_database_of_an_installation(tmp_path: Path) -> None:
+    """What is installed can be browsed; what is not, and externals, are known."""
+    folder = tmp_path / "opt" / ".spack-db"
+    folder.mkdir(parents=True)
+    facts = {"path": "/opt/a", "explicit": True, "installation_time": 1.5}
+    records = [
+        {"spec": node("a"), "ref_count": 0, "installed": True, **facts},
+        {"spec": node("gone"), "ref_count": 0, "installed": False, **facts},
+    ]
+    (folder / "index.json").write_bytes(index(*records))
+    (tmp_path / "opt" / "share.txt").write_text("not read")
+
+    build(tmp_path / "opt", tmp_path / "x.db")
+
+    assert rows(tmp_path / "x.db", "SELECT package FROM builds") == [("a",)]
+    assert verify(tmp_path / "x.db", tmp_path / "opt").differences == ()
+
+
+def test_a_page_and_an_index_meet_in_one_spec(tmp_path: Path) -> None:
+    """The same hash from both is one spec with one configuration, and nothing contradicts."""
+    spec = rows_of_a_page(tmp_path)
+    dag_hash, compiler, version, variants = spec
+    name, _, compiler_version = str(compiler).partition("@")
+    parameters = {
+        text[1:] if text[0] in "+~" else text.partition("=")[0]: text[0] == "+"
+        if text[0] in "+~"
+        else text.partition("=")[2]
+        for text in str(variants).split()
+    }
+    mine = node(
+        "py-mpi4py",
+        edge(name, "build", virtuals=("c",)),
+        hash=dag_hash,
+        version=version,
+        parameters=parameters,
+        arch={"platform": "linux", "platform_os": "ubuntu22.04", "target": "x86_64_v3"},
+    )
+    records = [record(mine), record(node(name, version=compiler_version))]
+    (tmp_path / "index.json").write_bytes(index(*records))
+
+    build([SAMPLES, tmp_path / "index.json"], tmp_path / "x.db", release="develop")
+
+    found = f"SELECT package, compiler, releases FROM builds WHERE hash = '{dag_hash}'"
+    assert rows(tmp_path / "x.db", found) == [("py-mpi4py", compiler, 1)]
+    assert rows(tmp_path / "x.db", "SELECT * FROM problems") == []
+
+
+def rows_of_a_page(tmp_path: Path) -> tuple[object, ...]:
+    """Return a spec of the sample pages, as a file says it."""
+    build(SAMPLES, tmp_path / "pages.db")
+    sql = """SELECT hash, compiler, version, variants FROM builds
+    WHERE package = 'py-mpi4py' AND os = 'ubuntu22.04' AND target = 'x86_64_v3' ORDER BY hash"""
+    return rows(tmp_path / "pages.db", sql)[0]
+
+
+def faults(path: Path, tmp_path: Path) -> str:
+    """Build what has faults; return them, and see that nothing was written."""
+    with pytest.raises(InputError) as error:
+        build(path, tmp_path / "x.db")
+    assert not (tmp_path / "x.db").exists()
+    return str(error.value)
+
+
+def test_all_faults_of_an_index_are_named(tmp_path: Path) -> None:
+    """Edges to nowhere and nodes that are none, each by its hash, and nothing is written."""
+    records = [
+        record(node("a", edge("nowhere", "link"))),
+        record(node("b", arch={"platform": "linux"})),
+        record(node("c", parameters=[1])),
+        record(node("d")),
+    ]
+    (tmp_path / "index.json").write_bytes(index(*records))
+
+    said = faults(tmp_path / "index.json", tmp_path).splitlines()
+
+    assert len(said) == 3
+    for name, words in (("a", "nowhere"), ("b", "platform_os"), ("c", "Expected `object`")):
+        (line,) = [each for each in said if hash_of(name) in each]
+        assert words in line
+        assert line.startswith(f"{tmp_path / 'index.json'}: ")
+
+
+def test_a_checksum_that_is_wrong_is_named(tmp_path: Path) -> None:
+    """The sum beside an index of layout 2, and the blobs of layout 3, are held against the data."""
+    folder = tmp_path / "v2" / "build_cache"
+    folder.mkdir(parents=True)
+    (folder / "index.json").write_bytes(index(record(node("a"))))
+    (folder / "index.json.hash").write_text("0" * 64)
+    shutil.copytree(MIRRORS / "v3", tmp_path / "v3")
+    blob = next(each for each in (tmp_path / "v3" / "blobs").rglob("*") if is_spec_blob(each))
+    blob.write_bytes(blob.read_bytes()[:-1] + b"x")
+
+    assert "has the checksum" in faults(tmp_path / "v2", tmp_path)
+    assert "its manifest says" in faults(tmp_path / "v3", tmp_path)
+
+
+def is_spec_blob(path: Path) -> bool:
+    """Whether a file is a compressed spec file."""
+    return path.is_file() and b'"spec"' in gzip.decompress(path.read_bytes())[:64]
+
+
+def test_a_mirror_with_nothing_in_it_is_named(tmp_path: Path) -> None:
+    """A folder that looks like a mirror, and has neither an index nor a spec file."""
+    (tmp_path / "in" / "build_cache").mkdir(parents=True)
+
+    assert "neither an index nor a spec file" in faults(tmp_path / "in", tmp_path)
+
+
+def test_check_tells_the_same_without_building(tmp_path: Path) -> None:
+    """Faults and problems of indexes, as of pages."""
+    (tmp_path / "index.json").write_bytes(index(record(node("a"), extra=1)))
+
+    found, problems = check(tmp_path / "index.json")
+
+    assert found == ()
+    assert "the key extra is not known" in str(problems[0])
