@@ -21,13 +21,13 @@ def configuration(package: str, version: str, compiler: str, *variants: str) -> 
 
 
 @pytest.mark.parametrize("field", Configuration._fields)
-def test_every_field_of_a_configuration_is_in_its_key(field: str) -> None:
-    """The key is the row and the place in the order: two that differ in one field have two."""
+def test_every_field_of_a_configuration_is_in_its_row(field: str) -> None:
+    """The row is also the place in the order: two that differ in one field have two."""
     one = configuration("zlib", "1.3", "gcc@13", "+x")
     changes: dict[str, Any] = {field: ("~x",) if field == "variants" else "other"}
     other = one._replace(**changes)
     names = number_names([], [], [one, other], [], [])
-    assert names.configuration_key(one) != names.configuration_key(other)
+    assert names.configuration_row(one) != names.configuration_row(other)
 
 
 @given(
@@ -62,4 +62,4 @@ def test_the_order_of_what_is_named_does_not_matter(
         variant_sets={(): 1, ("+x", "~y"): 2, ("~y",): 3},
         tarballs={Tarball("x", True): 1, Tarball("y", True): 2},
     )
-    assert found.configuration_key(configuration("b", "1.9", "none", "~y")) == (2, 3, 4, 1, 1, 1, 3)
+    assert found.configuration_row(configuration("b", "1.9", "none", "~y")) == (2, 3, 4, 1, 1, 1, 3)
