@@ -192,7 +192,9 @@ def _names(merged: Merged, specs: _Specs) -> Names:
 def _configuration_order(merged: Merged, specs: _Specs, names: Names) -> list[int]:
     things = merged.texts.configurations.things
     used = _used_configurations(merged, specs)
-    keys = {at: names.configuration_key(things[at]) for at in used}
+    rows = {at: names.configuration_row(things[at]) for at in used}
+    # What a configuration need not have comes first where it is NULL.
+    keys = {at: [(each is not None, each) for each in row] for at, row in rows.items()}
     return sorted(keys, key=keys.__getitem__)
 
 
