@@ -1,9 +1,10 @@
 """A machine in a folder: the commands of `docs/deploy.md` run there, and leave this one alone.
 
 What is replaced, and nothing else: the folders in `/opt`, `/srv`, `/etc`, `/run` and `/var/cache`
-lie in the machine's folder; the ports 80, 8001 and 8002 are free ones; `apt-get` and `useradd` do
-nothing, so the user `spack-cache` is the one who runs the test; `systemctl` asks a stand-in for
-systemd (`manager.py`); and nginx starts with the configuration in the folder, a copy of Debian's.
+lie in the machine's folder; the ports 80, 8001 and 8002 are free ones, of IPv4 alone; `apt-get` and
+`useradd` do nothing, so the user `spack-cache` is the one who runs the test; `systemctl` asks a
+stand-in for systemd (`manager.py`); nginx starts with the configuration in the folder, a copy of
+Debian's.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Machine:
         """Return a text of the documents or of `deploy/` as it reads on this machine."""
         text = re.sub(_FOLDERS, lambda found: f"{self.folder}{found[0]}", text)
         text = re.sub(r"\b800[12]\b", lambda found: str(self.ports[found[0]]), text)
+        text = text.replace("listen [::]:80;\n", "")
         text = text.replace("listen 80;", f"listen 127.0.0.1:{self.ports['80']};")
         text = text.replace("http://localhost/", f"http://127.0.0.1:{self.ports['80']}/")
         return text.replace("-o spack-cache ", "")
