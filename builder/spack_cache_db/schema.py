@@ -13,7 +13,7 @@ from string import Formatter
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
 PAGE_SIZE = 4096
@@ -360,7 +360,8 @@ SELECT
 {_SPEC_COLUMNS}
 FROM specs
 JOIN configurations ON configurations.id = specs.configuration
-{_SPEC_JOINS}""",
+{_SPEC_JOINS}
+WHERE specs.release_count > 0""",
     "build_listings": f"""\
 SELECT
 {_LISTING_COLUMNS}
@@ -390,7 +391,8 @@ FROM specs
 JOIN configurations ON configurations.id = specs.configuration
 JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
 JOIN variants ON variants.id = variant_set_members.variant
-JOIN variant_values ON variant_values.variant = variants.id""",
+JOIN variant_values ON variant_values.variant = variants.id
+WHERE specs.release_count > 0""",
     "spec_stacks": """\
 SELECT releases.name AS release, specs.hash, stacks.name AS stack
 FROM listings
@@ -406,7 +408,8 @@ SELECT
 FROM target_runs_on
 JOIN configurations ON configurations.target = target_runs_on.target
 JOIN specs ON specs.configuration = configurations.id
-{_SPEC_JOINS}""",
+{_SPEC_JOINS}
+WHERE specs.release_count > 0""",
 }
 
 

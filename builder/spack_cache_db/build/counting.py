@@ -46,6 +46,8 @@ def count(numbered: Numbered) -> Statistics:
     """Count what a catalogue holds."""
     names, listings = numbered.dictionaries, numbered.listings
     packages, configurations = len(names.packages), len(numbered.configurations)
+    # A configuration that only a page of a lesser release shows is no spec's own.
+    own = np.unique(numbered.spec_configuration) - 1
     spec_package = numbered.configuration_package[numbered.spec_configuration - 1]
     in_releases = pairs(listings.configuration, listings.release)
     in_stacks = _in_stacks(numbered)
@@ -58,7 +60,7 @@ def count(numbered: Numbered) -> Statistics:
         release_packages=_times(numbered.page_release, len(names.releases)),
         release_specs=_times(listings.release, len(names.releases)),
         package_specs=_times(spec_package, packages),
-        package_configurations=_times(numbered.configuration_package, packages),
+        package_configurations=_times(numbered.configuration_package[own], packages),
         package_seen=dates.seen(numbered.page_package, numbered.page_release, packages),
         configuration_specs=_times(numbered.spec_configuration, configurations),
         configuration_seen=dates.seen(in_releases.first, in_releases.second, configurations),

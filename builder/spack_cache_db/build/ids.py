@@ -1,7 +1,8 @@
 """Catalogue → final numbers: ids that depend on what the pages say and on nothing else.
 
-Specs are numbered by configuration, then hash, so that what is asked for together lies together
-in the file. Where releases disagree about a spec, the foremost one is right.
+Specs are numbered by configuration, then by the foremost release that lists them, then by hash:
+what is asked for together lies together in the file, and what is current comes first. Where
+releases disagree about a spec, the foremost one is right.
 """
 
 from __future__ import annotations
@@ -112,9 +113,10 @@ def number(catalogue: Catalogue) -> Numbered:
         numbers(names.stack_sets.get(each, 0) for each in found.texts),
         numbers([0, *(names.tarballs.get(each, 0) for each in catalogue.tarballs)]),
     )
-    specs = _specs(catalogue, listings, found, ids)
-    spec_id = places(specs.number, len(catalogue.hashes))
     page_release = numbers(names.releases[page.release] for page in pages)
+    release = np.repeat(page_release, [page.spec_count for page in pages])
+    specs = _specs(catalogue, listings, release, found, ids)
+    spec_id = places(specs.number, len(catalogue.hashes))
     numbered = _numbered_listings(pages, page_release, _with_ids(listings, spec_id, ids))
     return Numbered(
         dictionaries=names,
@@ -135,12 +137,17 @@ def number(catalogue: Catalogue) -> Numbered:
     )
 
 
-def _specs(catalogue: Catalogue, listings: Listings, found: _SpecStacks, ids: _Ids) -> _Specs:
-    """Order the specs by configuration, then hash."""
+def _specs(
+    catalogue: Catalogue, listings: Listings, release: Numbers, found: _SpecStacks, ids: _Ids
+) -> _Specs:
+    """Order the specs by configuration, then by the foremost release that lists them, then hash.
+
+    `release` has the id of each listing's release.
+    """
     foremost = first_places(listings.spec, len(catalogue.hashes))[found.specs]
     configuration = ids.configuration[listings.configuration[foremost]]
     hashes = np.array(catalogue.hashes, dtype="S32")[found.specs]
-    order = np.lexsort((hashes, configuration))
+    order = np.lexsort((hashes, release[foremost], configuration))
     return _Specs(
         found.specs[order],
         [each.decode() for each in hashes[order].tolist()],
