@@ -364,7 +364,8 @@ SELECT
 {_SPEC_COLUMNS}
 FROM specs
 JOIN configurations ON configurations.id = specs.configuration
-{_SPEC_JOINS}""",
+{_SPEC_JOINS}
+WHERE specs.release_count > 0""",
     "build_listings": f"""\
 SELECT
 {_LISTING_COLUMNS}
@@ -394,7 +395,8 @@ FROM specs
 JOIN configurations ON configurations.id = specs.configuration
 JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
 JOIN variants ON variants.id = variant_set_members.variant
-JOIN variant_values ON variant_values.variant = variants.id""",
+JOIN variant_values ON variant_values.variant = variants.id
+WHERE specs.release_count > 0""",
     "spec_stacks": """\
 SELECT releases.name AS release, specs.hash, stacks.name AS stack
 FROM listings
@@ -410,7 +412,8 @@ SELECT
 FROM target_runs_on
 JOIN configurations ON configurations.target = target_runs_on.target
 JOIN specs ON specs.configuration = configurations.id
-{_SPEC_JOINS}""",
+{_SPEC_JOINS}
+WHERE specs.release_count > 0""",
 }
 
 

@@ -17,6 +17,7 @@ from spack_cache_db.build.steps import build
 from spack_cache_db.query.answerable import VIRTUALS, UnsupportedQuery
 from spack_cache_db.query.asked import matches
 from spack_cache_db.query.find import Found, UnknownNameError, find
+from spack_cache_db.query.specs import FoundSpec
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.query import QuerySyntaxError, parse_query
 from tests.conftest import Build
@@ -198,8 +199,24 @@ def test_the_records(built: Build) -> None:
         stacks=("e4s", "ml"),
         first_seen="2025-01-05",
         last_seen="2025-02-02",
-        hashes=(spec_hash(2), spec_hash(3)),
+        specs=(
+            FoundSpec(
+                releases=("develop-2025-02-02", "develop-2025-01-05"),
+                stacks=("e4s", "ml"),
+                first_seen="2025-01-05",
+                last_seen="2025-02-02",
+                hash=spec_hash(2),
+            ),
+            FoundSpec(
+                releases=("develop-2025-02-02",),
+                stacks=("e4s",),
+                first_seen="2025-02-02",
+                last_seen="2025-02-02",
+                hash=spec_hash(3),
+            ),
+        ),
     )
+    assert newest.hashes == (spec_hash(2), spec_hash(3))
     assert (oldest.version, oldest.spec_count, oldest.hashes) == ("1.9", 1, (spec_hash(1),))
 
 
