@@ -4,7 +4,7 @@ What is replaced, and nothing else: the folders in `/opt`, `/srv`, `/etc`, `/run
 lie in the machine's folder; the ports 80, 8001 and 8002 are free ones, of IPv4 alone; `apt-get` and
 `useradd` do nothing, so the user `spack-cache` is the one who runs the test; `systemctl` asks a
 stand-in for systemd (`manager.py`); nginx starts with the configuration in the folder, a copy of
-Debian's.
+Debian's, and keeps what it receives there.
 """
 
 from __future__ import annotations
@@ -94,10 +94,13 @@ def machine(folder: Path) -> Machine:
     shutil.copytree("/etc/nginx", folder / "etc" / "nginx", dirs_exist_ok=True)
     units, path = folder / "etc/systemd/system", f"{folder}/commands:{PATH}"
     made = Machine(folder, ports, Manager(units, folder / "run", nginx, path))
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = "".join(f"\t{kind}_temp_path {folder}/run/{kind};\n" for kind in kinds)
     for file in (folder / "etc" / "nginx").rglob("*"):
         if file.is_file():
             text = file.read_text(encoding="utf-8")
-            file.write_text(re.sub(_DEBIAN, lambda found: f"{folder}{found[0]}", text))
+            text = re.sub(_DEBIAN, lambda found: f"{folder}{found[0]}", text)
+            file.write_text(text.replace("http {", f"http {{\n{temporary}", 1), encoding="utf-8")
     made._command("apt-get", "exit 0")
     made._command("useradd", "exit 0")
     made._command("nginx", f'exec {" ".join(nginx)} "$@"')
