@@ -15,10 +15,11 @@ from spack_cache_db.cli.find_table import as_csv, as_json, as_table
 from spack_cache_db.cli.here import this_machine
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.asked import caveats
-from spack_cache_db.query.conditions import package_id
-from spack_cache_db.query.find import Found, close_names, releases_that_show
+from spack_cache_db.query.conditions import asked_of, package_id
+from spack_cache_db.query.find import Found, close_names, contradicted
 from spack_cache_db.query.find import find as find_configurations
 from spack_cache_db.query.install import install_found
+from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.open import connected
 from spack_cache_db.spack.query import SpecQuery, parse_query
 
@@ -111,11 +112,8 @@ def _advice(conn: sqlite3.Connection, query: SpecQuery, options: dict[str, Any])
     here = " on this machine" if options["here"] else ""
     advice = [f"nothing here satisfies this spec{here}"]
     narrowed = options["here"] or options["stack"] or options["release"]
-    if not narrowed and (releases := releases_that_show(conn, query.text)):
-        advice.append(
-            f"{releases[0]} shows such a spec, and a release before it shows the same hash "
-            f"otherwise: ask with --release {releases[0]}"
-        )
+    if not narrowed:
+        advice += contradicted(conn, read_lookups(conn), asked_of(conn, query))
     if query.target is not None and ":" not in query.target:
         advice.append(
             f"target={query.target} is that very target: "

@@ -7,7 +7,6 @@ the fixed fragments below, never from input.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from typing import Any
 from spack_cache_db.query.answerable import VIRTUALS
 from spack_cache_db.query.asked import Conditions, conditions
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.open import IDS_AT_ONCE, select, select_in
+from spack_cache_db.query.open import IDS_AT_ONCE, json_pieces, select, select_in
 from spack_cache_db.spack.match import (
     compiler_matches,
     target_matches,
@@ -144,9 +143,10 @@ def _ids(
     if not all(lists.values()):
         return []
     # SQLite is asked with lists that fit into one value; what is longer is looked at here.
-    texts = {column: json.dumps([*ids]) for column, ids in lists.items() if len(ids) <= IDS_AT_ONCE}
-    long = [column for column in lists if column not in texts]
-    filters = [*(_FILTERS[name] for name in (*single, *texts)), *more] or ["1"]
+    short = {column: ids for column, ids in lists.items() if len(ids) <= IDS_AT_ONCE}
+    texts = {column: next(json_pieces(ids)) for column, ids in short.items()}
+    long = [column for column in lists if column not in short]
+    filters = [*(_FILTERS[name] for name in (*single, *short)), *more] or ["1"]
     columns, conditions = ", ".join(["id", *long]), "\n  AND ".join(filters)
     sql = f"SELECT {columns} FROM configurations WHERE {conditions} ORDER BY {ORDER}"  # noqa: S608
     rows = select(conn, sql, **single, **texts)

@@ -130,17 +130,20 @@ def close_names(conn: sqlite3.Connection, package: str) -> list[str]:
     return difflib.get_close_matches(package, names, cutoff=0.7)
 
 
-def releases_that_show(conn: sqlite3.Connection, query: str) -> tuple[str, ...]:
-    """Return the releases whose own pages show what satisfies a query, in the file's order.
+def contradicted(conn: sqlite3.Connection, lookups: Lookups, asked: Conditions) -> tuple[str, ...]:
+    """Return what to say where nothing satisfies a query: a release may show what no spec is.
 
-    A foremost release may contradict them, and then `find` finds it only if one of them is named.
-
-    Raises:
-        QuerySyntaxError, UnsupportedQuery: see `find`.
+    Its page shows a hash so, and that of a release before it shows the same hash otherwise. Then
+    `find` finds it only in that release.
     """
-    lookups = read_lookups(conn)
-    ids = every_configuration_id(conn, lookups, asked_of(conn, parse_query(query)))
-    return joined(lookups, presence_of_configurations(conn, lookups, ids).values()).releases
+    ids = every_configuration_id(conn, lookups, asked)
+    releases = joined(lookups, presence_of_configurations(conn, lookups, ids).values()).releases
+    if not releases:
+        return ()
+    return (
+        f"{releases[0]} shows such a spec, and a release before it shows the same hash otherwise: "
+        f"only an answer about {releases[0]} has it",
+    )
 
 
 def _found(

@@ -19,6 +19,7 @@ from spack_cache_db.query.conditions import (
     package_id,
 )
 from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.find import contradicted
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
 from spack_cache_db.query.specs import hashes_beginning, specs_in_scope
@@ -93,11 +94,12 @@ def load_find(conn: sqlite3.Connection, lookups: Lookups, text: str, page: int =
     answer = _answer(conn, lookups, asked, page)
     if answer.count == 1 and len(hashes) == 1:
         return FindPage(prefix=asked.hash, hashes=hashes)
+    nothing = () if answer.count else contradicted(conn, lookups, asked)
     return FindPage(
         prefix=asked.hash,
         packages=() if answer.count else _packages(conn, query.name),
         answer=answer,
-        notes=caveats(query),
+        notes=(*caveats(query), *nothing),
     )
 
 
