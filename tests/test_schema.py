@@ -50,7 +50,7 @@ PUBLIC = {
     "spec_stacks": {"release", "hash", "stack"},
 }  # fmt: skip
 
-DIGESTS = {1: "f2e6e7c686ca24dfb97f43adf84022e23118f49bf9a66a828f2c3dc201cdac0b"}
+DIGESTS = {2: "f2e6e7c686ca24dfb97f43adf84022e23118f49bf9a66a828f2c3dc201cdac0b"}
 """Of the columns of each schema version."""
 
 
