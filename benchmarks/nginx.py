@@ -27,6 +27,9 @@ error_log {folder}/error.log;
 events {{ worker_connections 8192; }}
 http {{
     access_log off;
+    # Who asks may say from where: one machine plays many visitors.
+    set_real_ip_from 127.0.0.1;
+    real_ip_header X-Visitor;
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/fastcgi;
@@ -109,6 +112,7 @@ def write_config(
 
 def _site(folder: Path, port: int, backends: Sequence[int], published: Path) -> str:
     text = SITE.read_text(encoding="utf-8")
+    text = _changed(text, "listen [::]:80;\n", "")
     text = _changed(text, "listen 80;", f"listen 127.0.0.1:{port};")
     text = _changed(text, "/var/cache/nginx/spack-cache", str(cache_folder(folder)))
     text = _changed(text, "/run/spack-cache", str(run_folder(folder)))

@@ -71,11 +71,13 @@ wait_until_up() {
 
 restart_all() {
     # Restart each server when nginx gives it no new requests any more; name the one that fails.
+    # systemd takes the folder away with the unit that asked for it, which may just have ended.
     for port in $ports; do
+        mkdir -p "$run/draining"
         : >"$run/draining/$port"
         sleep 0.5
         $restart"$port" 9>&- && wait_until_up "$port" || return 1
-        rm "$run/draining/$port"
+        rm -f "$run/draining/$port"
     done
 }
 
@@ -109,8 +111,7 @@ exec 9>"$files/.lock"
 flock 9
 trap 'rm -rf "$incoming" "$run/draining"' EXIT
 trap 'exit 1' HUP INT TERM
-mkdir -p "$run/draining"
-rm -f "$run/draining"/*
+rm -rf "$run/draining"
 
 old=$(cat "$folder/served" 2>/dev/null || true)
 take "$1"

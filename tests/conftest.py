@@ -40,11 +40,17 @@ def samples(samples_file: Path) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.fixture(scope="session")
-def all_samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
-    """A connection to a database of the sample pages of every era."""
+def all_samples_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of the sample pages of every era."""
     output = tmp_path_factory.mktemp("samples") / "all.db"
     build([str(SAMPLES), str(MORE_SAMPLES)], output)
-    connection = sqlite3.connect(output)
+    return output
+
+
+@pytest.fixture(scope="session")
+def all_samples(all_samples_file: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to the database of the sample pages of every era."""
+    connection = sqlite3.connect(all_samples_file)
     yield connection
     connection.close()
 

@@ -467,7 +467,8 @@ FROM specs
 JOIN configurations ON configurations.id = specs.configuration
 JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
 JOIN variants ON variants.id = variant_set_members.variant
-JOIN variant_values ON variant_values.variant = variants.id""",
+JOIN variant_values ON variant_values.variant = variants.id
+WHERE specs.release_count > 0""",
     "spec_stacks": """\
 SELECT releases.name AS release, specs.hash, stacks.name AS stack
 FROM listings

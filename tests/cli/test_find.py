@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -80,15 +82,14 @@ def test_hashes(samples_file: Path) -> None:
 
 
 def test_json(samples_file: Path) -> None:
-    """Machines get every field, and hashes where they are asked for."""
-    plain = json.loads(run("py-mpi4py@3", samples_file, "--json").stdout)
+    """Machines get every field: one object for a configuration, or for each of its specs."""
+    (plain,) = json.loads(run("py-mpi4py@3", samples_file, "--json").stdout)
     hashed = json.loads(run("py-mpi4py@3", samples_file, "--json", "--hashes").stdout)
 
-    assert len(plain) == 1
-    assert plain[0]["releases"] == ["develop"]
-    assert "hashes" not in plain[0]
-    assert len(hashed[0].pop("hashes")) == plain[0]["spec_count"]
-    assert hashed == plain
+    assert plain["releases"] == ["develop"]
+    assert "hash" not in plain
+    assert plain.pop("spec_count") == len(hashed) == len({each.pop("hash") for each in hashed})
+    assert {tuple(each) for each in hashed} == {tuple(plain)}
 
 
 @pytest.mark.parametrize(("options", "count"), [((), 7), (("--hashes",), 91)])
@@ -101,6 +102,46 @@ def test_csv(samples_file: Path, options: tuple[str, ...], count: int) -> None:
     assert result.exit_code == 0, result.output
     assert len(table) == count
     assert ("hash" in table[0]) is bool(options)
+
+
+BUILDS = """
+SELECT hash, package, version, compiler, os, platform, target, variants, stacks, releases,
+  first_seen, last_seen
+FROM builds ORDER BY hash
+"""
+
+
+@pytest.mark.parametrize("output", ["--json", "--csv"])
+def test_a_row_for_a_spec_is_of_that_spec_alone(all_samples_file: Path, output: str) -> None:
+    """Each row of --hashes says what `builds` says: the spec's own releases, stacks and days."""
+    text = run("*", all_samples_file, "--hashes", output).stdout
+    found = json.loads(text) if output == "--json" else list(csv.DictReader(io.StringIO(text)))
+
+    def listed(value: Any) -> list[str]:
+        return value.split() if isinstance(value, str) else list(value)
+
+    connection = sqlite3.connect(all_samples_file)
+    expected = [
+        [*row[:7], row[7].split(), json.loads(row[8]), row[9], row[10] or "", row[11] or ""]
+        for row in connection.execute(BUILDS)
+    ]
+    connection.close()
+
+    assert (
+        sorted(
+            [
+                *(each[name] for name in ("hash", "package", "version", "compiler", "os")),
+                *(each[name] for name in ("platform", "target")),
+                listed(each["variants"]),
+                listed(each["stacks"]),
+                len(listed(each["releases"])),
+                each["first_seen"] or "",
+                each["last_seen"] or "",
+            ]
+            for each in found
+        )
+        == expected
+    )
 
 
 def test_narrowed(samples_file: Path) -> None:

@@ -50,7 +50,6 @@ class Published:
 def site(tmp_path: Path) -> Iterator[Published]:
     """A site with limits, which publishes some bytes."""
     needed("nginx", "nginx-light")
-    tmp_path.chmod(0o755)
     with ExitStack() as stack:
         server = stack.enter_context(upstream())
         port = stack.enter_context(nginx(tmp_path, [server.port], limits=True))

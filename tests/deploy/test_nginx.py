@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from benchmarks.nginx import nginx, run_folder, write_config
-from benchmarks.server import free_port
+from benchmarks.server import free_port, serving
 from tests.deploy.tools import needed
 from tests.deploy.upstream import Upstream, upstream
 
@@ -32,17 +32,17 @@ class Site:
     port: int
     servers: list[Upstream]
 
-    def get(self, target: str, visitor: int = 1, **headers: str) -> httpx.Response:
+    def get(self, target: str, visitor: str = "192.0.2.1", **headers: str) -> httpx.Response:
         """Ask for a target as it stands, with these headers; `_` in their names is `-`.
 
         Args:
             target: path and query.
-            visitor: visitors of different numbers have different addresses.
+            visitor: the address from which it is asked.
             headers: what is sent beside what httpx sends.
         """
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        transport = httpx.HTTPTransport(verify=False, local_address=f"127.0.0.{visitor}")
-        with httpx.Client(timeout=20, transport=transport, trust_env=False) as client:
+        named["X-Visitor"] = visitor
+        with httpx.Client(timeout=20, verify=False, trust_env=False) as client:
             return client.get(f"http://127.0.0.1:{self.port}{target}", headers=named)
 
     def targets(self) -> list[str]:
@@ -85,11 +85,12 @@ def answered(
     raise AssertionError(f"{len(found)} of {count} requests were answered with {status}")
 
 
-def test_the_configuration_is_valid(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backends", [[8001, 8002], [8001]])
+def test_the_configuration_is_valid(tmp_path: Path, backends: list[int]) -> None:
     """`nginx -t` accepts the file, with its limits, and warns of nothing."""
     program = needed("nginx", "nginx-light")
     config = write_config(
-        tmp_path, free_port(), [8001, 8002], cache=True, limits=True, published=tmp_path
+        tmp_path, free_port(), backends, cache=True, limits=True, published=tmp_path
     )
     said = subprocess.run(
         [program, "-t", "-e", "stderr", "-c", config], capture_output=True, text=True, check=False
@@ -120,7 +121,7 @@ def test_nothing_of_the_visitor_reaches_the_servers(site: Site) -> None:
     assert seen.headers == {
         "host": f"{NAME}:{site.port}",
         "x-forwarded-proto": "http",
-        "x-forwarded-for": "127.0.0.1",
+        "x-forwarded-for": "192.0.2.1",
         "accept-encoding": "gzip",
         "connection": "close",
     }
@@ -186,6 +187,18 @@ def test_fields_that_no_page_reads_lead_to_the_same_copy(site: Site, page: str) 
     replies = [site.get(f"{page}{end}") for end in ("", "?", "?x=1", "?x=2&y=%20")]
     assert [each.headers["x-cache-status"] for each in replies] == ["MISS", "HIT", "HIT", "HIT"]
     assert site.targets() == [page]
+
+
+def test_the_pages_without_fields_read_none(samples_file: Path) -> None:
+    """The real site's pages are the same with fields and without."""
+    fields = "?x=1&page=2&q=mpi&version=1&_size=1&_sort=name&release=develop"
+    with serving(samples_file) as server:
+        for page in ("/", "/robots.txt", "/release/develop", "/stack/e4s"):
+            plain, other = (
+                httpx.get(f"http://127.0.0.1:{server.port}{page}{end}") for end in ("", fields)
+            )
+            assert (plain.status_code, plain.content) == (other.status_code, other.content)
+            assert plain.status_code == 200
 
 
 def test_fields_of_other_pages_are_passed_on_as_they_stand(site: Site) -> None:
@@ -279,14 +292,27 @@ def test_a_server_that_drains_gets_no_requests(site: Site) -> None:
     assert all(any("again" in each for each in server.targets()) for server in site.servers)
 
 
-def test_one_address_cannot_ask_without_end(start: Callable[..., Site]) -> None:
-    """After 60 at once the rest are told 429, and no server hears of them."""
+@pytest.mark.parametrize(
+    ("address", "neighbour", "other"),
+    [
+        ("192.0.2.1", "192.0.2.1", "192.0.2.2"),
+        ("2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:3::1"),
+    ],
+)
+def test_one_visitor_cannot_ask_without_end(
+    start: Callable[..., Site], address: str, neighbour: str, other: str
+) -> None:
+    """After 60 at once the rest are told 429, and no server hears of them; others are answered."""
     site = start(limits=True)
     with httpx.Client(verify=False, base_url=f"http://127.0.0.1:{site.port}") as client:
-        found = [client.get(f"/spec/{number}").status_code for number in range(120)]
+        found = [
+            client.get(f"/spec/{n}", headers={"X-Visitor": (address, neighbour)[n % 2]}).status_code
+            for n in range(120)
+        ]
     assert set(found) == {200, 429}
     assert found[:50] == [200] * 50
     assert len(site.targets()) == found.count(200)
+    assert site.get("/spec/1", other).status_code == 200
 
 
 def test_one_address_cannot_hold_all_connections(start: Callable[..., Site]) -> None:
@@ -319,7 +345,7 @@ def test_when_all_are_busy_visitors_are_told(start: Callable[..., Site]) -> None
     site = start(limits=True)
     site.get("/spec/kept")
     with ThreadPoolExecutor(70) as crowd:
-        waiting = [crowd.submit(site.get, f"/wait/{n}", 2 + n % 5) for n in range(70)]
+        waiting = [crowd.submit(site.get, f"/wait/{n}", f"192.0.2.{2 + n % 5}") for n in range(70)]
         refused = answered(waiting, 503, 6)
         assert site.get("/spec/kept").status_code == 200
         for server in site.servers:

@@ -47,6 +47,12 @@ ANSWERS = {
 }
 
 
+class Server(ThreadingHTTPServer):
+    """A server with room for a crowd that knocks at once."""
+
+    request_queue_size = 256
+
+
 @contextmanager
 def upstream() -> Iterator[Upstream]:
     """Run the server on a free port while the context lasts."""
@@ -84,7 +90,7 @@ def upstream() -> Iterator[Upstream]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with Server(("127.0.0.1", 0), Handler) as server:
         state.port = server.server_address[1]
 
         def stop() -> None:

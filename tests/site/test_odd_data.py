@@ -30,12 +30,23 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.asyncio(loop_scope="session")
+async def test_a_contradiction_stands_on_the_page_of_the_spec(odd: Any) -> None:
+    """A hash that is two packages in two releases is told in words, on every page without a 500."""
+    told = await odd.client.get(f"/spec/{spec_hash(1)}")
+
+    assert told.status_code == 200
+    assert "contradicts this" in told.text
+    assert "<code>zlib</code> instead of" in told.text
+
+
+@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
     "path",
     [
         "/",
         f"/package/{QUOTED}",
         "/package/zlib",
+        f"/package/zlib?release={QUOTED}",
         f"/release/{QUOTED}",
         f"/stack/{QUOTED}",
         f"/find?q={QUOTED}",

@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
+from spack_cache_db.errors import InputError
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.parse import parse_page
 from spack_cache_db.sources.pages.records import SpecDetail
+from spack_cache_db.sources.pages.shapes import TEXT, Shape
 from spack_cache_db.verify.pages_of_file import PagesOfFile
 from spack_cache_db.verify.pages_of_source import said_by_source
 from tests.conftest import Build
@@ -150,6 +152,20 @@ def test_any_page_is_read_back(pages: dict[str, tuple[list[dict[str, Any]], Any]
         found = read_back(connection)
         connection.close()
     assert found == {f"{name}.md": parsed(name, data) for name, data in texts.items()}
+
+
+@pytest.mark.parametrize(
+    "field", [name for name, kind in Shape(SpecDetail).kinds.items() if kind == TEXT]
+)
+def test_an_empty_text_is_no_missing_text(field: str, built: Build) -> None:
+    """A key with an empty text is read back with it; where a text is needed, it is a fault."""
+    data = page(specs=[spec(1, **{field: ""}), spec(2)])
+    try:
+        said = parsed("a.md", data)
+    except InputError:
+        assert field in ("hash", "compiler")
+    else:
+        assert read_back(built(a=data)) == {"a.md": said}
 
 
 @pytest.mark.parametrize("field", SpecDetail.__struct_fields__)

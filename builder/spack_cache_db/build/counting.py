@@ -25,10 +25,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Counts: a list has that of the thing with id `i` at `i - 1`. Dates are `YYYY-MM-DD`.
-
-    `listed_configurations` has the ids of those that some listing has.
-    """
+    """Counts: a list has that of the thing with id `i` at `i - 1`. Dates are `YYYY-MM-DD`."""
 
     release_packages: list[int]
     release_specs: list[int]
@@ -40,7 +37,6 @@ class Statistics:
     spec_seen: Seen
     stack_releases: list[int]
     stack_specs: list[int]
-    listed_configurations: list[int]
     configuration_releases: Pairs
     configuration_stacks: Pairs
     facets: list[FacetCount]
@@ -51,6 +47,8 @@ def count(numbered: Numbered) -> Statistics:
     names, listings = numbered.names, numbered.listings
     packages, configurations = len(names.packages), len(numbered.configurations)
     spec_configuration = numbered.spec_configuration[numbered.is_binary]
+    # A configuration that only a lesser release shows is no spec's own.
+    own = np.unique(spec_configuration) - 1
     in_releases = pairs(listings.configuration, listings.release)
     in_stacks = _in_stacks(numbered)
     facets = facet_counts(numbered, in_releases)
@@ -59,19 +57,17 @@ def count(numbered: Numbered) -> Statistics:
     )
     dates = _Dates(names.releases)
     package_releases = _package_releases(numbered, in_releases)
-    listed = np.union1d(in_releases.first, spec_configuration)
     return Statistics(
         release_packages=_times(package_releases.second, len(names.releases)),
         release_specs=_times(listings.release, len(names.releases)),
         package_specs=_times(numbered.configuration_package[spec_configuration - 1], packages),
-        package_configurations=_times(numbered.configuration_package[listed - 1], packages),
+        package_configurations=_times(numbered.configuration_package[own], packages),
         package_seen=dates.seen(package_releases.first, package_releases.second, packages),
         configuration_specs=_times(spec_configuration, configurations),
         configuration_seen=dates.seen(in_releases.first, in_releases.second, configurations),
         spec_seen=dates.seen(listings.spec, listings.release, len(numbered.hashes)),
         stack_releases=[releases_of_stacks[name] for name in names.stacks],
         stack_specs=summed(in_stacks.second, in_stacks.counts, len(names.stacks) + 1)[1:].tolist(),
-        listed_configurations=listed.tolist(),
         configuration_releases=in_releases,
         configuration_stacks=in_stacks,
         facets=facets,

@@ -6,6 +6,8 @@ cost no second copy, and `count(*)` reads nothing but the index.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import sqlite_utils
 
 from spack_cache_db import schema
@@ -13,12 +15,16 @@ from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.search_words import configuration_tokens, package_tokens
 
 
-def index_text(db: sqlite_utils.Database, numbered: Numbered) -> None:
-    """Make and fill every full-text table; ids count from 1 in the order of what is numbered."""
-    words = {
+def words_of(numbered: Numbered) -> dict[str, Iterable[str]]:
+    """Return the search words of each table that has a full-text index, in the order of its ids."""
+    return {
         "configurations": map(configuration_tokens, numbered.configurations),
         "packages": map(package_tokens, numbered.names.packages),
     }
+
+
+def index_text(db: sqlite_utils.Database, words: Mapping[str, Iterable[str]]) -> None:
+    """Make and fill every full-text table; ids count from 1 in the order of the words."""
     for table, content in schema.FULL_TEXT.items():
         db.execute(_create_statement(table, content))
         rows = enumerate(words[content], start=1)

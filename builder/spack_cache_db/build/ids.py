@@ -1,7 +1,8 @@
 """Merged input → final numbers: ids that depend on what the input says and on nothing else.
 
-Specs are numbered by configuration, then hash, so that what is asked for together lies together
-in the file. Where releases disagree about a spec, the foremost one is right.
+Specs are numbered by configuration, then by the foremost release that lists them, then by hash:
+what is asked for together lies together in the file, and what is current comes first. Where
+releases disagree about a spec, the foremost one is right.
 """
 
 from __future__ import annotations
@@ -87,11 +88,12 @@ class _Specs(NamedTuple):
     """What is known of each spec, in provisional numbers: parallel arrays, in the order of `spec`.
 
     `foremost` is the place of the listing that says the configuration; behind the listings, that
-    of the unlisted.
+    of the unlisted. `release` is the place of its release.
     """
 
     spec: Numbers
     foremost: Numbers
+    release: Numbers
     configuration: Numbers
     stacks: Numbers
 
@@ -113,7 +115,7 @@ def number(merged: Merged) -> Numbered:
     configurations = [merged.texts.configurations.things[at] for at in order]
     configuration_ids = places(numbers(order), len(merged.texts.configurations))
     hashes = np.array(merged.texts.hashes.things, dtype="S32")[specs.spec]
-    spec_order = np.lexsort((hashes, configuration_ids[specs.configuration]))
+    spec_order = np.lexsort((hashes, specs.release, configuration_ids[specs.configuration]))
     in_order = _Specs(*(column[spec_order] for column in specs))
     ids = _Ids(
         configuration_ids,
@@ -160,7 +162,9 @@ def _specs(merged: Merged) -> _Specs:
     starts = group_starts(found)
     foremost = first_places(spec, len(merged.texts.hashes))[found[starts]]
     stacks = unions(merged.texts.stack_sets, sets, starts)
-    return _Specs(found[starts], foremost, configuration[foremost], stacks)
+    document = np.concatenate([listings.document, unlisted.document])
+    release = merged.document_release[document[foremost]]
+    return _Specs(found[starts], foremost, release, configuration[foremost], stacks)
 
 
 def _unlisted_differences(merged: Merged, specs: _Specs) -> list[Difference]:
@@ -197,7 +201,9 @@ def _names(merged: Merged, specs: _Specs) -> Names:
 def _configuration_order(merged: Merged, specs: _Specs, names: Names) -> list[int]:
     things = merged.texts.configurations.things
     used = _used_configurations(merged, specs)
-    keys = {at: names.configuration_key(things[at]) for at in used}
+    rows = {at: names.configuration_row(things[at]) for at in used}
+    # What a configuration need not have comes first where it is NULL.
+    keys = {at: [(each is not None, each) for each in row] for at, row in rows.items()}
     return sorted(keys, key=keys.__getitem__)
 
 

@@ -69,12 +69,10 @@ def _release_rows(numbered: Numbered, statistics: Statistics) -> Rows:
 
 
 def _package_rows(numbered: Numbered, statistics: Statistics) -> Rows:
-    configurations = (numbered.configurations[at - 1] for at in statistics.listed_configurations)
-    listed = {(each.package, each.version) for each in configurations}
-    names: dict[str, list[str]] = {}
-    for package, version in numbered.names.versions:
-        if (package, version) in listed:
-            names.setdefault(package, []).append(version)
+    names: dict[str, set[str]] = {}
+    for each, count in zip(numbered.configurations, statistics.configuration_specs, strict=True):
+        if count:
+            names.setdefault(each.package, set()).add(each.version)
     packages = numbered.names.packages
     return zip(
         packages.values(),
@@ -82,7 +80,7 @@ def _package_rows(numbered: Numbered, statistics: Statistics) -> Rows:
         statistics.package_specs,
         statistics.package_configurations,
         statistics.package_seen.releases,
-        [newest_version(names.get(name, [])) for name in packages],
+        [newest_version(names.get(name, ())) for name in packages],
         statistics.package_seen.first,
         statistics.package_seen.last,
         strict=True,
@@ -140,7 +138,7 @@ def _variant_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
 def _configuration_rows(numbered: Numbered, statistics: Statistics) -> Rows:
     counts = zip(statistics.configuration_specs, *statistics.configuration_seen, strict=True)
     for at, (each, count) in enumerate(zip(numbered.configurations, counts, strict=True), start=1):
-        yield at, *numbered.names.configuration_key(each), *count
+        yield at, *numbered.names.configuration_row(each), *count
 
 
 def _spec_rows(numbered: Numbered, statistics: Statistics) -> Rows:

@@ -47,7 +47,7 @@ def build(
         try:
             _insert(db, numbered, map(str, faults))
             clock.stage("count and insert")
-            full_text.index_text(db, numbered)
+            full_text.index_text(db, full_text.words_of(numbered))
             clock.stage("full text")
             database.finish(db)
             clock.stage("index")

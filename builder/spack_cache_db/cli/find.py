@@ -15,10 +15,11 @@ from spack_cache_db.cli.find_table import as_csv, as_json, as_table
 from spack_cache_db.cli.here import this_machine
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.asked import caveats
-from spack_cache_db.query.conditions import package_id
-from spack_cache_db.query.find import Found, close_names
+from spack_cache_db.query.conditions import asked_of, package_id
+from spack_cache_db.query.find import Found, close_names, contradicted
 from spack_cache_db.query.find import find as find_configurations
 from spack_cache_db.query.install import install_found
+from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.open import connected
 from spack_cache_db.spack.query import SpecQuery, parse_query
 
@@ -55,7 +56,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
             query = parse_query(spec)
             _say(caveats(query))
             if not found:
-                _say(_advice(conn, query, options["here"]))
+                _say(_advice(conn, query, options))
                 sys.exit(1)
             _print(conn, found, options)
     except BuilderError as error:
@@ -83,7 +84,7 @@ def _found(conn: sqlite3.Connection, spec: str, options: dict[str, Any]) -> list
 
 def _print(conn: sqlite3.Connection, found: list[Found], options: dict[str, Any]) -> None:
     if options["as_json_"]:
-        click.echo(as_json(found))
+        click.echo(as_json(found, options["hashes"]))
     elif options["as_csv_"]:
         click.echo(as_csv(found, options["hashes"]), nl=False)
     else:
@@ -102,13 +103,17 @@ def _width() -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def _advice(conn: sqlite3.Connection, query: SpecQuery, here: bool) -> list[str]:
+def _advice(conn: sqlite3.Connection, query: SpecQuery, options: dict[str, Any]) -> list[str]:
     """Return why there may be no answer, and what to ask instead."""
     if query.name is not None and package_id(conn, query.name) is None:
         close = close_names(conn, query.name)
         hint = f"; close: {', '.join(close)}" if close else ""
         return [f"no package here is called {query.name!r}{hint}"]
-    advice = ["nothing here satisfies this spec" + (" on this machine" if here else "")]
+    here = " on this machine" if options["here"] else ""
+    advice = [f"nothing here satisfies this spec{here}"]
+    narrowed = options["here"] or options["stack"] or options["release"]
+    if not narrowed:
+        advice += contradicted(conn, read_lookups(conn), asked_of(conn, query))
     if query.target is not None and ":" not in query.target:
         advice.append(
             f"target={query.target} is that very target: "

@@ -5,23 +5,29 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
 from spack_cache_db.query.find import Found
+from spack_cache_db.query.specs import Presence
 from spack_cache_db.records import Configuration
 
 _VARIANTS = "variants"
 _WORDS = tuple(name for name in Configuration._fields if name != _VARIANTS)
 """The parts of a configuration that are one word."""
+_WHERE = tuple(field.name for field in fields(Presence))
 _SHORTEST = 16
 _GAP = "  "
 
 
-def as_json(found: Iterable[Found]) -> str:
-    """Return a JSON array, one object for each record; `hashes` only where they were asked for."""
-    records = [each.configuration._asdict() | _rest(each) for each in found]
+def as_json(found: Iterable[Found], hashes: bool) -> str:
+    """Return a JSON array with one object for each configuration, or for each spec."""
+    records = [
+        each.configuration._asdict() | {name: value} | _where(place)
+        for each in found
+        for name, value, place in _counted(each, hashes)
+    ]
     return json.dumps(records, indent=2, ensure_ascii=False)
 
 
@@ -30,13 +36,13 @@ def as_csv(found: Sequence[Found], hashes: bool) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     counted = "hash" if hashes else "spec_count"
-    last = (counted, "releases", "stacks", "first_seen", "last_seen")
-    writer.writerow((*Configuration._fields, *last))
+    writer.writerow((*Configuration._fields, counted, *_WHERE))
     for each in found:
         *words, variants = each.configuration
-        rest = (" ".join(each.releases), " ".join(each.stacks), each.first_seen, each.last_seen)
-        for value in each.hashes or () if hashes else (each.spec_count,):
-            writer.writerow((*words, " ".join(variants), value, *rest))
+        for _, value, place in _counted(each, hashes):
+            lists = (" ".join(place.releases), " ".join(place.stacks))
+            rest = (value, *lists, place.first_seen, place.last_seen)
+            writer.writerow((*words, " ".join(variants), *rest))
     return text.getvalue()
 
 
@@ -61,25 +67,23 @@ def as_table(found: Sequence[Found], hashes: bool, width: int | None = None) -> 
         lines.append(_fitted(f"all: {' '.join(words)}", width))
     hidden = shared - {"version"} if len(found) > 1 else set()
     names = [name for name in _WORDS if name not in hidden]
-    table = [_row(each, names, common if len(found) > 1 else set()) for each in found]
-    header = [*names, "specs", "last seen", "releases", "variants", "stacks"]
-    if hashes:
-        header[len(names)] = "hash"
-        table = [
-            [value if place == len(names) else cell for place, cell in enumerate(row)]
-            for each, row in zip(found, table, strict=True)
-            for value in each.hashes or ()
-        ]
+    common = common if len(found) > 1 else set()
+    header = [*names, "hash" if hashes else "specs", "last seen", "releases", "variants", "stacks"]
+    table = [row for each in found for row in _rows(each, hashes, names, common)]
     return "\n".join([*lines, "", *_aligned([header, *table], width)])
 
 
-def _rest(each: Found) -> dict[str, Any]:
-    """Return what there is to say of a configuration that was found."""
-    rest = {field.name: getattr(each, field.name) for field in fields(each)}
-    del rest["configuration"]
-    if rest["hashes"] is None:
-        del rest["hashes"]
-    return rest
+def _counted(each: Found, hashes: bool) -> Iterator[tuple[str, str | int, Presence]]:
+    """Yield what a row counts and where that is: the configuration, or each of its specs."""
+    if not hashes:
+        yield "spec_count", each.spec_count, each
+        return
+    for spec in each.specs or ():
+        yield "hash", spec.hash, spec
+
+
+def _where(place: Presence) -> dict[str, Any]:
+    return {name: getattr(place, name) for name in _WHERE}
 
 
 def _total(found: Sequence[Found]) -> str:
@@ -91,17 +95,20 @@ def _count(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def _row(each: Found, names: Iterable[str], common: set[str]) -> list[str]:
-    more = len(each.releases) - 1
-    releases = each.releases[0] if each.releases else "-"
-    return [
-        *(getattr(each.configuration, name) for name in names),
-        f"{each.spec_count:,}",
-        each.last_seen or "-",
-        f"{releases} +{more}" if more > 0 else releases,
-        " ".join(text for text in each.configuration.variants if text not in common) or "-",
-        " ".join(each.stacks) or "-",
-    ]
+def _rows(each: Found, hashes: bool, names: Iterable[str], common: set[str]) -> Iterator[list[str]]:
+    words = [getattr(each.configuration, name) for name in names]
+    variants = " ".join(text for text in each.configuration.variants if text not in common)
+    for _, value, place in _counted(each, hashes):
+        more = len(place.releases) - 1
+        first = place.releases[0] if place.releases else "-"
+        yield [
+            *words,
+            value if isinstance(value, str) else f"{value:,}",
+            place.last_seen or "-",
+            f"{first} +{more}" if more > 0 else first,
+            variants or "-",
+            " ".join(place.stacks) or "-",
+        ]
 
 
 def _aligned(table: list[list[str]], width: int | None) -> list[str]:

@@ -1,24 +1,22 @@
 """A spec query → the configurations that satisfy it: the predicates of `spack` over SQL.
 
 Each condition is decided in Python on its small table (the versions of one package, the compilers,
-the targets, …), so the large tables only ever see lists of ids. A list that is long goes in by
-pieces. Statements are put together from the fixed fragments below, never from input.
+the targets, …), so the large tables only ever see lists of ids. Statements are put together from
+the fixed fragments below, never from input.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 from spack_cache_db.query.answerable import VIRTUALS
 from spack_cache_db.query.asked import Conditions, conditions
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.open import IDS_AT_ONCE, select, select_in
+from spack_cache_db.query.open import IDS_AT_ONCE, json_pieces, select, select_in
 from spack_cache_db.spack.match import (
     compiler_matches,
     target_matches,
@@ -45,12 +43,20 @@ _FILTERS = {
     "platform": "platform IN (SELECT value FROM json_each(:platform))",
     "target": "target IN (SELECT value FROM json_each(:target))",
     "variants": "variants IN (SELECT value FROM json_each(:variants))",
-    "hash": """id IN (
-  SELECT configuration FROM specs WHERE hash >= :hash AND hash < :hash || '{')""",
     "release": """id IN (
   SELECT configuration FROM configuration_releases WHERE release = :release)""",
     "stack": "id IN (SELECT configuration FROM configuration_stacks WHERE stack = :stack)",
+    "hash": """id IN (
+  SELECT configuration FROM specs WHERE hash >= :hash AND hash < :hash || '{')""",
+    "listed_hash": """id IN (
+  SELECT configuration FROM specs WHERE hash >= :listed_hash AND hash < :listed_hash || '{'
+  UNION ALL
+  SELECT listed.configuration
+  FROM listing_configurations AS listed CROSS JOIN specs ON specs.id = listed.spec
+  WHERE hash >= :listed_hash AND hash < :listed_hash || '{')""",
 }
+# No spec's own: only the page of a release that is not the foremost of its specs shows it.
+OWN = "spec_count > 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,39 +102,61 @@ def asked_of(conn: sqlite3.Connection, query: SpecQuery) -> Conditions:
 def configuration_ids(
     conn: sqlite3.Connection, lookups: Lookups, asked: Conditions, scope: Scope = ANYWHERE
 ) -> list[int]:
-    """Return the configurations that satisfy a query, by package, newest version first."""
-    single = _single(conn, asked, scope)
-    if single is None:
-        return []
-    lists = {
-        column: sorted(ids)
-        for column, ids in _lists(conn, lookups, asked, scope, single.get("package"))
-    }
-    if not all(lists.values()):
-        return []
-    filters = [_FILTERS[name] for name in (*single, *lists)] or ["1"]
-    narrowed = "FROM configurations WHERE " + "\n  AND ".join(filters)
-    pieces = [*_pieces(lists)]
-    if len(pieces) == 1:
-        rows = select(conn, f"SELECT id {narrowed} ORDER BY {ORDER}", **single, **pieces[0])
-        return [row[0] for row in rows]
-    sql = f"SELECT {ORDER} {narrowed}"
-    rows = (row for piece in pieces for row in select(conn, sql, **single, **piece))
-    return [row[-1] for row in sorted(rows)]
+    """Return the configurations that satisfy a query, by package, newest version first.
+
+    Each has a spec that counts (see `specs`); where a release is given together with a stack or a
+    hash, some may have none, which `specs_in_scope` finds out.
+    """
+    if scope.release is None:
+        single = {"stack": scope.stack, "hash": asked.hash}
+        return _ids(conn, lookups, asked, scope, single, (OWN,))
+    single = {"release": scope.release, "listed_hash": asked.hash}
+    return _ids(conn, lookups, asked, scope, single)
 
 
-def _single(conn: sqlite3.Connection, asked: Conditions, scope: Scope) -> dict[str, Any] | None:
-    """Return the filters that take one value; None where the file has no such package."""
+def every_configuration_id(
+    conn: sqlite3.Connection, lookups: Lookups, asked: Conditions
+) -> list[int]:
+    """Return all configurations that satisfy a query, those as well that are no spec's own.
+
+    A hash is satisfied by the configurations that some release shows of it.
+    """
+    return _ids(conn, lookups, asked, ANYWHERE, {"listed_hash": asked.hash})
+
+
+def _ids(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    asked: Conditions,
+    scope: Scope,
+    single: dict[str, Any],
+    more: tuple[str, ...] = (),
+) -> list[int]:
+    """Return what satisfies the query, the machine of the scope, and the filters of one value."""
     package = None if asked.name is None else package_id(conn, asked.name)
     if package is None and asked.name is not None:
-        return None
-    found = {
-        "package": package,
-        "hash": asked.hash,
-        "release": scope.release,
-        "stack": scope.stack,
+        return []
+    single = {
+        key: value for key, value in (single | {"package": package}).items() if value is not None
     }
-    return {name: value for name, value in found.items() if value is not None}
+    lists = {column: set(ids) for column, ids in _lists(conn, lookups, asked, scope, package)}
+    if not all(lists.values()):
+        return []
+    # SQLite is asked with lists that fit into one value; what is longer is looked at here.
+    short = {column: ids for column, ids in lists.items() if len(ids) <= IDS_AT_ONCE}
+    texts = {column: next(json_pieces(ids)) for column, ids in short.items()}
+    long = [column for column in lists if column not in short]
+    filters = [*(_FILTERS[name] for name in (*single, *short)), *more] or ["1"]
+    columns, conditions = ", ".join(["id", *long]), "\n  AND ".join(filters)
+    sql = f"SELECT {columns} FROM configurations WHERE {conditions} ORDER BY {ORDER}"  # noqa: S608
+    rows = select(conn, sql, **single, **texts)
+    for place, column in enumerate(long, start=1):
+        rows = _among(rows, place, lists[column])
+    return [row[0] for row in rows]
+
+
+def _among(rows: Iterator[tuple[Any, ...]], place: int, ids: set[int]) -> Iterator[tuple[Any, ...]]:
+    return (row for row in rows if row[place] in ids)
 
 
 def _lists(
@@ -152,19 +180,6 @@ def _lists(
         yield "target", (key for key, name in words["target"].items() if _runs(asked, scope, name))
     if asked.variants:
         yield "variants", _variant_sets(conn, lookups, asked.variants)
-
-
-def _pieces(lists: Mapping[str, list[int]]) -> Iterator[dict[str, str]]:
-    """Yield the parameters of each statement: together they meet every combination of ids once."""
-    texts = [
-        [
-            json.dumps(ids[start : start + IDS_AT_ONCE], separators=(",", ":"))
-            for start in range(0, len(ids), IDS_AT_ONCE)
-        ]
-        for ids in lists.values()
-    ]
-    for combination in product(*texts):
-        yield dict(zip(lists, combination, strict=True))
 
 
 def _versions(conn: sqlite3.Connection, asked: Conditions, package: int | None) -> Iterator[int]:

@@ -5,17 +5,31 @@ from __future__ import annotations
 import difflib
 import sqlite3
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.conditions import Scope, asked_of, configuration_ids
-from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.asked import Conditions
+from spack_cache_db.query.conditions import (
+    Scope,
+    asked_of,
+    configuration_ids,
+    every_configuration_id,
+)
+from spack_cache_db.query.configurations import (
+    Counted,
+    configurations_by_id,
+    presence_of_configurations,
+)
 from spack_cache_db.query.lookups import Lookups, Release, Stack, read_lookups
 from spack_cache_db.query.open import connected, select
 from spack_cache_db.query.specs import (
-    presence_of_configurations,
-    presence_of_specs,
+    FoundSpec,
+    Presence,
+    Spec,
+    found_specs,
+    joined,
     specs_in_scope,
 )
 from spack_cache_db.records import Configuration
@@ -30,27 +44,28 @@ class UnknownNameError(BuilderError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Found(Presence):
     """A configuration that satisfies a query; its own fields can be read here as well.
 
     Attributes:
-        configuration: package, version, compiler, os, platform, target and variants.
-        spec_count: how many specs satisfy query, release and stack.
-        releases: all releases that list the configuration, in the file's order: branches, then
+        releases: all releases that show the configuration, in the file's order: branches, then
             releases and snapshots from new to old.
         stacks: all stacks that hold it in some release, sorted, without `root`.
-        first_seen: the day of the first snapshot that lists it.
-        last_seen: the day of the last. These four are those of the spec where a hash is asked.
-        hashes: the specs that `spec_count` counts, last seen first; None unless asked for.
+        first_seen: the day of the first snapshot that shows it.
+        last_seen: the day of the last. Where a hash is asked, these four are of its specs.
+        configuration: package, version, compiler, os, platform, target and variants.
+        spec_count: how many specs satisfy query, release and stack.
+        specs: those specs, what is current first; None unless asked for.
     """
 
     configuration: Configuration
     spec_count: int
-    releases: tuple[str, ...]
-    stacks: tuple[str, ...]
-    first_seen: str | None
-    last_seen: str | None
-    hashes: tuple[str, ...] | None = None
+    specs: tuple[FoundSpec, ...] | None = None
+
+    @property
+    def hashes(self) -> tuple[str, ...] | None:
+        """The hashes of the specs; None unless asked for."""
+        return None if self.specs is None else tuple(spec.hash for spec in self.specs)
 
     def __getattr__(self, name: str) -> Any:
         """Return a field of the configuration: `found.version`."""
@@ -82,7 +97,7 @@ def find(
         os: only what was built for this operating system, such as `ubuntu24.04`.
         platform: only what was built for this platform, such as `linux`.
         limit: at most so many records.
-        with_hashes: give the hashes as well.
+        with_hashes: tell of each spec as well.
 
     Returns:
         By package, newest version first, then in the file's order.
@@ -106,8 +121,7 @@ def find(
             os,
             platform,
         )
-        ids = configuration_ids(conn, lookups, asked, scope)
-        return _found(conn, lookups, ids, scope, asked.hash, limit, with_hashes)
+        return _found(conn, lookups, asked, scope, limit, with_hashes)
 
 
 def close_names(conn: sqlite3.Connection, package: str) -> list[str]:
@@ -116,39 +130,71 @@ def close_names(conn: sqlite3.Connection, package: str) -> list[str]:
     return difflib.get_close_matches(package, names, cutoff=0.7)
 
 
+def contradicted(conn: sqlite3.Connection, lookups: Lookups, asked: Conditions) -> tuple[str, ...]:
+    """Return what to say where nothing satisfies a query: a release may show what no spec is.
+
+    Its page shows a hash so, and that of a release before it shows the same hash otherwise. Then
+    `find` finds it only in that release.
+    """
+    ids = every_configuration_id(conn, lookups, asked)
+    releases = joined(lookups, presence_of_configurations(conn, lookups, ids).values()).releases
+    if not releases:
+        return ()
+    return (
+        f"{releases[0]} shows such a spec, and a release before it shows the same hash otherwise: "
+        f"only an answer about {releases[0]} has it",
+    )
+
+
 def _found(
     conn: sqlite3.Connection,
     lookups: Lookups,
-    ids: list[int],
+    asked: Conditions,
     scope: Scope,
-    prefix: str | None,
     limit: int | None,
     with_hashes: bool,
 ) -> list[Found]:
-    """Return the configurations `ids`, as far as specs of them are in the scope."""
-    narrowed = not (prefix is None and scope.release is None and scope.stack is None)
-    if not narrowed:
-        ids = ids[:limit]
-    specs = specs_in_scope(conn, ids, scope, prefix) if narrowed or with_hashes else {}
+    """Return the configurations that satisfy a query, as far as specs of them are in the scope."""
+    ids = configuration_ids(conn, lookups, asked, scope)
+    narrowed = not (asked.hash is None and scope.release is None and scope.stack is None)
+    specs: dict[int, list[Spec]] = {}
     if narrowed:
-        # It may be in the release by one spec and in the stack by another, and by none in both.
+        specs = specs_in_scope(conn, ids, scope, asked.hash)
         ids = [key for key in ids if key in specs][:limit]
-    if prefix is None:
-        presence = presence_of_configurations(conn, ids)
     else:
-        presence = presence_of_specs(conn, (spec for key in ids for spec in specs[key]))
-    return [
-        Found(
-            each.configuration,
-            spec_count=len(specs[each.id]) if narrowed else each.spec_count,
-            releases=presence.releases.get(each.id, ()),
-            stacks=presence.stacks.get(each.id, ()),
-            first_seen=presence.seen[each.id][0],
-            last_seen=presence.seen[each.id][1],
-            hashes=tuple(spec.hash for spec in specs[each.id]) if with_hashes else None,
-        )
-        for each in configurations_by_id(conn, lookups, ids)
-    ]
+        ids = ids[:limit]
+        specs = specs_in_scope(conn, ids, scope) if with_hashes else {}
+    found = configurations_by_id(conn, lookups, ids)
+    if narrowed:
+        found = [each._replace(spec_count=len(specs[each.id])) for each in found]
+    told: dict[int, tuple[FoundSpec, ...]] = {}
+    if with_hashes or asked.hash is not None:
+        told = _told(conn, lookups, {key: specs[key] for key in ids})
+    if asked.hash is None:
+        presence = presence_of_configurations(conn, lookups, ids)
+    else:
+        presence = {key: joined(lookups, each) for key, each in told.items()}
+    return [_record(each, presence[each.id], told if with_hashes else {}) for each in found]
+
+
+def _told(
+    conn: sqlite3.Connection, lookups: Lookups, specs: dict[int, list[Spec]]
+) -> dict[int, tuple[FoundSpec, ...]]:
+    """Return what there is to tell of the specs of each configuration."""
+    told = found_specs(conn, lookups, [spec for some in specs.values() for spec in some])
+    return {key: tuple(islice(told, len(some))) for key, some in specs.items()}
+
+
+def _record(each: Counted, presence: Presence, told: dict[int, tuple[FoundSpec, ...]]) -> Found:
+    return Found(
+        presence.releases,
+        presence.stacks,
+        presence.first_seen,
+        presence.last_seen,
+        each.configuration,
+        each.spec_count,
+        told.get(each.id),
+    )
 
 
 def _id(kind: str, name: str | None, known: dict[int, Release] | dict[int, Stack]) -> int | None:

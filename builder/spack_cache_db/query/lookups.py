@@ -6,6 +6,7 @@ variants, of which there are more, are read when they are asked for, and kept.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ FAMILIES = "SELECT name, family FROM targets"
 VERSIONS = """
 SELECT id, name, position FROM versions WHERE id IN (SELECT value FROM json_each(:ids))
 """
+STACK_SETS = "SELECT id, shown FROM stack_sets"
 VARIANTS = """
 SELECT member.variant_set, variants.text
 FROM variant_set_members AS member JOIN variants ON variants.id = member.variant
@@ -75,6 +77,7 @@ class Lookups:
     words: dict[str, dict[int, Any]]
     positions: dict[int, int] = field(default_factory=dict)
     _variants: dict[str, list[tuple[int, Variant]]] = field(default_factory=dict)
+    _stack_sets: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def release(self, name: str | None) -> Release | None:
         """Return the release called `name`, if there is one."""
@@ -83,6 +86,22 @@ class Lookups:
     def stack(self, name: str | None) -> Stack | None:
         """Return the stack called `name`, if there is one; `root` is none."""
         return next((each for each in self.stacks.values() if each.name == name), None)
+
+    def release_names(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """Return the names of releases in the file's order."""
+        found = sorted((self.releases[each] for each in ids), key=lambda each: each.position)
+        return tuple(each.name for each in found)
+
+    def stack_names(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """Return the names of stacks, sorted, without `root`."""
+        return tuple(sorted(self.stacks[each].name for each in ids if each in self.stacks))
+
+    def stack_sets(self, conn: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
+        """Return the names in each set of stacks, sorted, without `root`."""
+        if not self._stack_sets:
+            found = {key: tuple(json.loads(names)) for key, names in select(conn, STACK_SETS)}
+            self._stack_sets.update(found)
+        return self._stack_sets
 
     def learn(self, conn: sqlite3.Connection, versions: set[int], variant_sets: set[int]) -> None:
         """Make sure that `words` and `positions` have these versions and sets of variants."""
@@ -111,7 +130,7 @@ class Lookups:
 
 
 def read_lookups(conn: sqlite3.Connection) -> Lookups:
-    """Read the small tables: a few milliseconds, worth keeping where a file is asked often."""
+    """Return the small tables, read anew: a few milliseconds, worth keeping for many questions."""
     return Lookups(
         releases={row[0]: Release(*row) for row in select(conn, RELEASES)},
         stacks={row[0]: Stack(*row) for row in select(conn, STACKS)},

@@ -6,14 +6,15 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from spack_cache_db import schema
 from spack_cache_db.errors import DatabaseError
 
-IDS_AT_ONCE = 10_000
-"""So many ids make a text of some 100 kB; where a site bounds the length of a value, that fits."""
+IDS_AT_ONCE = 20_000
+"""So many ids make a text of less than 200 kB, the longest value that the site allows."""
 
 
 def open_database(path: Path) -> sqlite3.Connection:
@@ -71,12 +72,18 @@ def select(conn: sqlite3.Connection, sql: str, **parameters: Any) -> Iterator[tu
 def select_in(
     conn: sqlite3.Connection, sql: str, ids: Iterable[int], **parameters: Any
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a statement that reads ids from `json_each(:ids)`.
+    """Return the rows of a statement that reads ids from `json_each(:ids)`.
 
     It is asked several times where there are many ids, so what it sorts or counts must not go over
     more than one of them.
     """
-    listed = [*ids]
-    for start in range(0, len(listed), IDS_AT_ONCE):
-        some = json.dumps(listed[start : start + IDS_AT_ONCE], separators=(",", ":"))
-        yield from select(conn, sql, ids=some, **parameters)
+    return chain.from_iterable(
+        select(conn, sql, ids=piece, **parameters) for piece in json_pieces(ids)
+    )
+
+
+def json_pieces(ids: Iterable[int | list[int]], most: int | None = None) -> Iterator[str]:
+    """Yield the ids, or lists of them, as JSON arrays of at most `most` (`IDS_AT_ONCE`) members."""
+    rest = iter(ids)
+    while some := [*islice(rest, most or IDS_AT_ONCE)]:
+        yield json.dumps(some, separators=(",", ":"))

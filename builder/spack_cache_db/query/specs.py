@@ -1,65 +1,62 @@
-"""The specs of configurations: which count, by release, stack and hash, and where they are."""
+"""The specs of configurations: which of them count for an answer, and where each of them is.
+
+Releases may contradict each other: the same hash with one configuration here and another there.
+One rule decides which counts. In an answer about a release, a spec has the configuration that the
+page of that release shows. In every other answer it has its own: that of the foremost release that
+lists it (`specs.configuration`). A spec that no release lists counts nowhere.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from spack_cache_db.query.conditions import Scope
-from spack_cache_db.query.open import select, select_in
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.open import IDS_AT_ONCE, json_pieces, select, select_in
 
-# Of all specs of a configuration: counted when the file was built.
-ALL_SEEN = """
-SELECT id, first_seen, last_seen FROM configurations
-WHERE id IN (SELECT value FROM json_each(:ids))
-"""
-ALL_RELEASES = """
-SELECT configuration, releases.name FROM configuration_releases
-JOIN releases ON releases.id = configuration_releases.release
-WHERE configuration IN (SELECT value FROM json_each(:ids)) ORDER BY releases.position
-"""
-ALL_STACKS = """
-SELECT configuration, stacks.name FROM configuration_stacks
-JOIN stacks ON stacks.id = configuration_stacks.stack
-WHERE configuration IN (SELECT value FROM json_each(:ids)) AND NOT is_root ORDER BY stacks.name
-"""
-_CHOSEN = "SELECT specs.configuration, specs.id, specs.hash FROM specs"
-_LISTED = " JOIN listings ON listings.release = :release AND listings.spec = specs.id"
-_OF_THESE = """
-WHERE configuration IN (SELECT value FROM json_each(:ids))
-  AND (:hash = '' OR (hash >= :hash AND hash < :hash || '{'))"""
-_IN_STACK = " AND specs.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)"
-_LAST_FIRST = " ORDER BY specs.last_seen DESC, specs.hash"
-SPECS = {
-    (False, False): _CHOSEN + _OF_THESE + _LAST_FIRST,
-    (False, True): _CHOSEN + _OF_THESE + _IN_STACK + _LAST_FIRST,
-    (True, False): _CHOSEN + _LISTED + _OF_THESE + _LAST_FIRST,
-    (True, True): _CHOSEN
-    + _LISTED
-    + _OF_THESE
-    + _IN_STACK.replace("specs.stacks", "listings.stacks")
-    + _LAST_FIRST,
-}
-"""The specs that count, by whether a release and a stack narrow them."""
+_COLUMNS = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen"
+_NARROWED = """
+  AND (:stack IS NULL OR {0}.stacks IN (
+    SELECT stack_set FROM stack_set_members WHERE stack = :stack))
+  AND (:prefix = '' OR (specs.hash >= :prefix AND specs.hash < :prefix || '{{'))"""
+# The ids of a configuration's specs are in the order in which they count: what is current first.
+_IN_ORDER = "\nORDER BY 2 LIMIT :limit"
 
-# Of single specs: those whose hash begins as asked.
-SPECS_SEEN = """
-SELECT configuration, min(first_seen), max(last_seen) FROM specs
-WHERE id IN (SELECT value FROM json_each(:ids)) GROUP BY configuration
-"""
-# Releases are few and specs many, and only (release, spec) is a key of listings.
-SPEC_RELEASES = """
-SELECT DISTINCT specs.configuration, releases.name
-FROM releases CROSS JOIN specs CROSS JOIN listings
-  ON listings.release = releases.id AND listings.spec = specs.id
-WHERE specs.id IN (SELECT value FROM json_each(:ids)) ORDER BY releases.position
-"""
-SPEC_STACKS = """
-SELECT DISTINCT specs.configuration, stacks.name
-FROM specs JOIN stack_set_members AS member ON member.stack_set = specs.stacks
-JOIN stacks ON stacks.id = member.stack
-WHERE specs.id IN (SELECT value FROM json_each(:ids)) AND NOT is_root ORDER BY stacks.name
+OWN_SPECS = f"""
+SELECT specs.configuration, {_COLUMNS}
+FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
+WHERE specs.release_count > 0
+{_NARROWED.format("specs")}{_IN_ORDER}
+"""  # noqa: S608 - our own columns
+LISTED_SPECS = f"""
+SELECT specs.configuration, {_COLUMNS}
+FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
+CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
+WHERE NOT EXISTS (
+    SELECT 1 FROM listing_configurations AS other
+    WHERE other.release = :release AND other.spec = specs.id)
+{_NARROWED.format("listings")}
+UNION ALL
+SELECT listed.configuration, {_COLUMNS}
+FROM json_each(:ids) AS wanted
+CROSS JOIN listing_configurations AS listed
+  ON listed.configuration = wanted.value AND listed.release = :release
+CROSS JOIN listings ON listings.release = listed.release AND listings.spec = listed.spec
+CROSS JOIN specs ON specs.id = listed.spec
+WHERE 1
+{_NARROWED.format("listings")}{_IN_ORDER}
+"""  # noqa: S608 - our own columns
+
+# Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
+RELEASES = """
+SELECT listings.spec, listings.release
+FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN listings
+  ON listings.release = releases.id
+  AND listings.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
 """
 BY_PREFIX = """
 SELECT hash FROM specs WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
@@ -67,49 +64,90 @@ SELECT hash FROM specs WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY 
 
 
 class Spec(NamedTuple):
-    """A spec of a file."""
+    """A spec of a file; `stacks` is the id of the set of stacks that have it in any release."""
 
     id: int
     hash: str
+    stacks: int
+    first_seen: str | None
+    last_seen: str | None
 
 
-class Presence(NamedTuple):
-    """Where configurations are, by their ids: names of releases and stacks, first and last day."""
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """Where something is: releases in the file's order, stacks sorted, first and last day."""
 
-    releases: dict[int, tuple[str, ...]]
-    stacks: dict[int, tuple[str, ...]]
-    seen: dict[int, tuple[str | None, str | None]]
+    releases: tuple[str, ...]
+    stacks: tuple[str, ...]
+    first_seen: str | None
+    last_seen: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSpec(Presence):
+    """A spec that satisfies a query, and where it is in any release."""
+
+    hash: str
 
 
 def specs_in_scope(
-    conn: sqlite3.Connection, ids: Iterable[int], scope: Scope, prefix: str | None
+    conn: sqlite3.Connection,
+    ids: Iterable[int],
+    scope: Scope,
+    prefix: str | None = None,
+    limit: int = -1,
 ) -> dict[int, list[Spec]]:
-    """Return the specs of configurations that are in the scope, last seen first."""
-    sql = SPECS[scope.release is not None, scope.stack is not None]
-    wanted = {"release": scope.release, "stack": scope.stack, "hash": prefix or ""}
+    """Return the specs that count, by the id of the configuration that they count for.
+
+    Args:
+        ids: the configurations.
+        scope: a release and a stack narrow them: to that stack in that release, if both are given.
+        prefix: what their hashes begin with.
+        limit: at most so many, where one configuration is asked for; -1 for all.
+
+    Returns:
+        Of each configuration those first whose foremost release is first in the file's order, then
+        by hash. Configurations without a spec in the scope are left out.
+    """
+    sql = OWN_SPECS if scope.release is None else LISTED_SPECS
+    wanted = {"release": scope.release, "stack": scope.stack, "prefix": prefix or ""}
     found: dict[int, list[Spec]] = {}
-    for configuration, key, dag_hash in select_in(conn, sql, ids, **wanted):
-        found.setdefault(configuration, []).append(Spec(key, dag_hash))
+    for configuration, *spec in select_in(conn, sql, ids, limit=limit, **wanted):
+        found.setdefault(configuration, []).append(Spec._make(spec))
     return found
 
 
-def presence_of_configurations(conn: sqlite3.Connection, ids: Iterable[int]) -> Presence:
-    """Return where configurations are by any of their specs."""
-    ids = [*ids]
-    return Presence(
-        _grouped(select_in(conn, ALL_RELEASES, ids)),
-        _grouped(select_in(conn, ALL_STACKS, ids)),
-        {key: (first, last) for key, first, last in select_in(conn, ALL_SEEN, ids)},
-    )
+def found_specs(
+    conn: sqlite3.Connection, lookups: Lookups, specs: Iterable[Spec]
+) -> Iterator[FoundSpec]:
+    """Yield the specs with all that there is to tell of them, in their order."""
+    specs = [*specs]
+    releases: dict[int, list[int]] = {spec.id: [] for spec in specs}
+    # Very many specs are in the same few releases.
+    names = lru_cache(maxsize=None)(lookups.release_names)
+    for runs in json_pieces(_runs(sorted(releases)), IDS_AT_ONCE // 4):
+        for spec, release in select(conn, RELEASES, runs=runs):
+            releases[spec].append(release)
+    stack_sets = lookups.stack_sets(conn)
+    for spec in specs:
+        yield FoundSpec(
+            names(tuple(releases[spec.id])),
+            stack_sets[spec.stacks],
+            spec.first_seen,
+            spec.last_seen,
+            spec.hash,
+        )
 
 
-def presence_of_specs(conn: sqlite3.Connection, specs: Iterable[Spec]) -> Presence:
-    """Return where configurations are by these of their specs."""
-    ids = [spec.id for spec in specs]
+def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:
+    """Return where any of several things is."""
+    parts = [*parts]
+    releases = {name for part in parts for name in part.releases}
     return Presence(
-        _grouped(select_in(conn, SPEC_RELEASES, ids)),
-        _grouped(select_in(conn, SPEC_STACKS, ids)),
-        {key: (first, last) for key, first, last in select_in(conn, SPECS_SEEN, ids)},
+        tuple(each.name for each in lookups.releases.values() if each.name in releases),
+        tuple(sorted({name for part in parts for name in part.stacks})),
+        min((part.first_seen for part in parts if part.first_seen), default=None),
+        max((part.last_seen for part in parts if part.last_seen), default=None),
     )
 
 
@@ -118,8 +156,12 @@ def hashes_beginning(conn: sqlite3.Connection, prefix: str, limit: int) -> tuple
     return tuple(row[0] for row in select(conn, BY_PREFIX, prefix=prefix, limit=limit))
 
 
-def _grouped(pairs: Iterable[tuple[Any, ...]]) -> dict[int, tuple[str, ...]]:
-    found: dict[int, list[str]] = {}
-    for key, name in pairs:
-        found.setdefault(key, []).append(name)
-    return {key: tuple(names) for key, names in found.items()}
+def _runs(ids: Iterable[int]) -> list[list[int]]:
+    """Return first and last of the ids that follow each other; the ids are sorted."""
+    runs: list[list[int]] = []
+    for each in ids:
+        if runs and each == runs[-1][1] + 1:
+            runs[-1][1] = each
+        else:
+            runs.append([each, each])
+    return runs

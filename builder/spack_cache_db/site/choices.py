@@ -25,18 +25,43 @@ STACK_COUNTS = """
 SELECT stack, count(*) FROM configuration_stacks
 WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY stack
 """
+# Within a release a spec has the configuration that the release's page shows (see query/specs.py).
 RELEASE_COUNTS_IN_STACK = """
-SELECT listings.release, count(DISTINCT specs.configuration)
-FROM specs JOIN listings ON listings.spec = specs.id
-JOIN stack_set_members AS member
-  ON member.stack_set = listings.stacks AND member.stack = :stack
-WHERE specs.configuration IN (SELECT value FROM json_each(:ids)) GROUP BY listings.release
+SELECT release, count(DISTINCT configuration) FROM (
+  SELECT releases.id AS release, specs.configuration
+  FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
+  CROSS JOIN releases
+  CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
+  WHERE specs.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+    AND listings.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+    AND NOT EXISTS (
+      SELECT 1 FROM listing_configurations AS other
+      WHERE other.release = listings.release AND other.spec = listings.spec)
+  UNION ALL
+  SELECT listed.release, listed.configuration
+  FROM json_each(:ids) AS wanted
+  CROSS JOIN listing_configurations AS listed ON listed.configuration = wanted.value
+  CROSS JOIN listings ON listings.release = listed.release AND listings.spec = listed.spec
+  WHERE listings.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+) GROUP BY release
 """
 STACK_COUNTS_IN_RELEASE = """
-SELECT member.stack, count(DISTINCT specs.configuration)
-FROM specs JOIN listings ON listings.spec = specs.id AND listings.release = :release
-JOIN stack_set_members AS member ON member.stack_set = listings.stacks
-WHERE specs.configuration IN (SELECT value FROM json_each(:ids)) GROUP BY member.stack
+SELECT stack, count(DISTINCT configuration) FROM (
+  SELECT member.stack, specs.configuration
+  FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
+  CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
+  CROSS JOIN stack_set_members AS member ON member.stack_set = listings.stacks
+  WHERE NOT EXISTS (
+    SELECT 1 FROM listing_configurations AS other
+    WHERE other.release = :release AND other.spec = specs.id)
+  UNION ALL
+  SELECT member.stack, listed.configuration
+  FROM json_each(:ids) AS wanted
+  CROSS JOIN listing_configurations AS listed
+    ON listed.configuration = wanted.value AND listed.release = :release
+  CROSS JOIN listings ON listings.release = :release AND listings.spec = listed.spec
+  CROSS JOIN stack_set_members AS member ON member.stack_set = listings.stacks
+) GROUP BY stack
 """
 
 
@@ -58,34 +83,42 @@ class Grid:
 
 
 def choices_of(
-    conn: sqlite3.Connection, lookups: Lookups, filters: Filters, matching: Sequence[Counted]
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    filters: Filters,
+    fitting: Sequence[Counted],
+    matching: Sequence[Counted],
 ) -> tuple[Choice, ...]:
-    """Return what each filter can still be set to, with the rows that would be left."""
-    return tuple(
-        Choice(name, values)
-        for name, values in (
-            *_places(conn, lookups, filters, [each.id for each in matching]),
-            *_parts(matching),
-        )
-        if values
+    """Return what each filter can still be set to, with the rows that would be left.
+
+    Args:
+        fitting: the configurations that fit all filters but release and stack.
+        matching: those of them of which a spec counts in that release and stack.
+    """
+    ids = [each.id for each in fitting]
+    chosen = [(name, filters.value(name)) for name in ("release", "stack")]
+    places = (
+        (name, ((value, len(matching)),) if value else _places(conn, lookups, filters, name, ids))
+        for name, value in chosen
     )
+    choices = (*places, *_parts(matching))
+    return tuple(Choice(name, values) for name, values in choices if values)
 
 
 def _places(
-    conn: sqlite3.Connection, lookups: Lookups, filters: Filters, ids: list[int]
-) -> Iterator[tuple[str, Values]]:
-    """Yield the releases and the stacks of these configurations."""
+    conn: sqlite3.Connection, lookups: Lookups, filters: Filters, name: str, ids: list[int]
+) -> Values:
+    """Return the releases of these configurations, or their stacks, by what of the two is named."""
     release, stack = lookups.release(filters.release), lookups.stack(filters.stack)
-    if stack is None:
-        by_release = select_in(conn, RELEASE_COUNTS, ids)
-    else:
-        by_release = select_in(conn, RELEASE_COUNTS_IN_STACK, ids, stack=stack.id)
+    if name == "release":
+        if stack is None:
+            return _named(select_in(conn, RELEASE_COUNTS, ids), lookups.releases)
+        counts = select_in(conn, RELEASE_COUNTS_IN_STACK, ids, stack=stack.id)
+        return _named(counts, lookups.releases)
     if release is None:
-        by_stack = select_in(conn, STACK_COUNTS, ids)
-    else:
-        by_stack = select_in(conn, STACK_COUNTS_IN_RELEASE, ids, release=release.id)
-    yield "release", _named(by_release, lookups.releases)
-    yield "stack", _named(by_stack, lookups.stacks)
+        return _named(select_in(conn, STACK_COUNTS, ids), lookups.stacks)
+    counts = select_in(conn, STACK_COUNTS_IN_RELEASE, ids, release=release.id)
+    return _named(counts, lookups.stacks)
 
 
 def _parts(matching: Sequence[Counted]) -> Iterator[tuple[str, Values]]:
@@ -117,7 +150,7 @@ def _counts(values: Iterable[str], order: Callable[[str], int | str] = str) -> V
 
 
 def grid_of(matching: Sequence[Counted], every_version: bool) -> Grid:
-    """Count the matching specs by version and target."""
+    """Return how many of the matching specs there are by version and target."""
     counts: Counter[tuple[str, str]] = Counter()
     for each in matching:
         counts[each.configuration.version, each.configuration.target] += each.spec_count

@@ -12,11 +12,17 @@ from dataclasses import dataclass
 
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.asked import Conditions, caveats
-from spack_cache_db.query.conditions import asked_of, configuration_ids, package_id
+from spack_cache_db.query.conditions import (
+    ANYWHERE,
+    asked_of,
+    configuration_ids,
+    package_id,
+)
 from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.find import contradicted
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
-from spack_cache_db.query.specs import hashes_beginning
+from spack_cache_db.query.specs import hashes_beginning, specs_in_scope
 from spack_cache_db.site.configurations import Row, table_rows
 from spack_cache_db.site.package import folded
 from spack_cache_db.site.spec import MOST_CANDIDATES, is_hash_prefix
@@ -88,11 +94,12 @@ def load_find(conn: sqlite3.Connection, lookups: Lookups, text: str, page: int =
     answer = _answer(conn, lookups, asked, page)
     if answer.count == 1 and len(hashes) == 1:
         return FindPage(prefix=asked.hash, hashes=hashes)
+    nothing = () if answer.count else contradicted(conn, lookups, asked)
     return FindPage(
         prefix=asked.hash,
         packages=() if answer.count else _packages(conn, query.name),
         answer=answer,
-        notes=caveats(query),
+        notes=(*caveats(query), *nothing),
     )
 
 
@@ -102,10 +109,13 @@ def _answer(conn: sqlite3.Connection, lookups: Lookups, asked: Conditions, page:
     pages = max(1, -(-len(ids) // PAGE_ROWS))
     start = (min(page, pages) - 1) * PAGE_ROWS
     found = configurations_by_id(conn, lookups, ids[start : start + PAGE_ROWS])
+    if asked.hash is not None:
+        specs = specs_in_scope(conn, [each.id for each in found], ANYWHERE, asked.hash)
+        found = [each._replace(spec_count=len(specs[each.id])) for each in found]
     common, variants = folded(found) if pages == 1 else ((), ())
     return Answer(
         count=len(ids),
-        rows=table_rows(conn, lookups, found, variants),
+        rows=table_rows(conn, lookups, found, variants, ANYWHERE, asked.hash),
         common=common,
         common_variants=variants,
         page=min(page, pages),

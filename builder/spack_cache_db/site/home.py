@@ -13,8 +13,8 @@ from spack_cache_db.query.open import select
 TOTALS = """
 SELECT
   (SELECT count(*) FROM packages),
-  (SELECT count(*) FROM specs),
-  (SELECT count(*) FROM configurations),
+  (SELECT count(*) FROM specs WHERE release_count > 0),
+  (SELECT count(*) FROM configurations WHERE spec_count > 0),
   (SELECT count(*) FROM releases)
 """
 TARGETS = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = 'targets'"

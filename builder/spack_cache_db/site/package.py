@@ -6,9 +6,11 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spack_cache_db.query.conditions import ANYWHERE, Scope
 from spack_cache_db.query.configurations import Counted, configurations_of_package
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
+from spack_cache_db.query.specs import specs_in_scope
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.choices import Choice, Grid, choices_of, grid_of
 from spack_cache_db.site.configurations import Row, table_rows
@@ -32,16 +34,6 @@ SELECT configuration, configuration_stacks.spec_count
 FROM configurations JOIN configuration_stacks
   ON configuration_stacks.configuration = configurations.id AND stack = :stack
 WHERE package = :package
-"""
-IN_BOTH = """
-SELECT specs.configuration, count(*)
-FROM configurations
-JOIN specs ON specs.configuration = configurations.id
-JOIN listings ON listings.spec = specs.id AND listings.release = :release
-JOIN stack_set_members AS member
-  ON member.stack_set = listings.stacks AND member.stack = :stack
-WHERE package = :package
-GROUP BY specs.configuration
 """
 
 
@@ -84,18 +76,19 @@ def load_package(
         return None
     package = Package(*found)
     every = configurations_of_package(conn, lookups, package.id)
-    listed = _listed(conn, lookups, package, filters, every)
-    matching = sorted((each for each in listed if _fits(each.configuration, filters)), key=_place)
+    fitting = [each for each in every if _fits(each.configuration, filters)]
+    scope = _scope(lookups, filters)
+    counted = [] if scope is None else _counted(conn, lookups, package, scope, fitting)
+    matching = sorted(counted, key=_place)
     common, common_variants = ((), ()) if filters.common else folded(matching)
     pages = max(1, -(-len(matching) // PAGE_ROWS))
     start = (min(filters.page, pages) - 1) * PAGE_ROWS
-    release, stack = lookups.release(filters.release), lookups.stack(filters.stack)
     return PackagePage(
         package=package,
         filters=filters.at_page(min(filters.page, pages)),
         configuration_count=len(matching),
         spec_count=sum(each.spec_count for each in matching),
-        choices=choices_of(conn, lookups, filters, matching),
+        choices=choices_of(conn, lookups, filters, fitting if scope else [], matching),
         grid=grid_of(matching, filters.all_versions),
         common=common,
         common_variants=common_variants,
@@ -104,8 +97,7 @@ def load_package(
             lookups,
             matching[start : start + PAGE_ROWS],
             common_variants,
-            release.id if release else None,
-            stack.id if stack else None,
+            scope or ANYWHERE,
         ),
         page_count=pages,
     )
@@ -128,30 +120,36 @@ def folded(
     return tuple(columns), tuple(each for each in first.variants if each in shared)
 
 
-def _listed(
+def _scope(lookups: Lookups, filters: Filters) -> Scope | None:
+    """Return the chosen release and stack; None if the file has no such."""
+    release, stack = lookups.release(filters.release), lookups.stack(filters.stack)
+    if (filters.release and release is None) or (filters.stack and stack is None):
+        return None
+    return Scope(release.id if release else None, stack.id if stack else None)
+
+
+def _counted(
     conn: sqlite3.Connection,
     lookups: Lookups,
     package: Package,
-    filters: Filters,
-    every: list[Counted],
+    scope: Scope,
+    fitting: list[Counted],
 ) -> list[Counted]:
-    """Return the configurations of the chosen release and stack, with their counts there."""
-    if filters.release is None and filters.stack is None:
-        return every
-    release, stack = lookups.release(filters.release), lookups.stack(filters.stack)
-    if (filters.release and release is None) or (filters.stack and stack is None):
-        return []
-    sql = IN_STACK if release is None else IN_RELEASE if stack is None else IN_BOTH
-    places = {
-        "package": package.id,
-        "release": release.id if release else None,
-        "stack": stack.id if stack else None,
-    }
-    counts: dict[int, int] = dict(select(conn, sql, **places))
+    """Return the configurations of which a spec counts there, and how many do."""
+    if scope == ANYWHERE:
+        return [each for each in fitting if each.spec_count]
+    counts: dict[int, int]
+    if scope.release is not None and scope.stack is not None:
+        found = specs_in_scope(conn, [each.id for each in fitting], scope)
+        counts = {key: len(specs) for key, specs in found.items()}
+    else:
+        sql = IN_STACK if scope.release is None else IN_RELEASE
+        where = {"package": package.id, "release": scope.release, "stack": scope.stack}
+        counts = dict(select(conn, sql, **where))
     # Spelled out: `_replace` takes several times as long, and some packages have thousands.
     return [
         Counted(each.id, each.configuration, each.position, counts[each.id])
-        for each in every
+        for each in fitting
         if each.id in counts
     ]
 

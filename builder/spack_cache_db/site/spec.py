@@ -17,6 +17,12 @@ MOST_OTHERS = 100
 """So many specs of the same configuration stand on one page."""
 MOST_CANDIDATES = 50
 
+# Of releases whose page shows the hash with another configuration than its own.
+CONTRADICTIONS = """
+SELECT releases.name, listed.configuration
+FROM listing_configurations AS listed JOIN releases ON releases.id = listed.release
+WHERE listed.spec = :spec ORDER BY releases.position
+"""
 CANDIDATES = """
 SELECT hash, package, version, compiler, os, target, variants FROM builds
 WHERE hash IN (SELECT value FROM json_each(:hashes)) ORDER BY hash
@@ -39,8 +45,8 @@ ORDER BY releases.position
 """
 OTHERS = """
 SELECT specs.hash, specs.release_count, specs.last_seen FROM specs
-WHERE specs.configuration = :configuration AND specs.hash != :hash
-ORDER BY specs.last_seen DESC, specs.release_count DESC, specs.hash LIMIT :limit OFFSET :offset
+WHERE specs.configuration = :configuration AND specs.hash != :hash AND specs.release_count > 0
+ORDER BY specs.id LIMIT :limit OFFSET :offset
 """
 
 _PREFIX = re.compile(r"[a-z2-7]{7,32}")
@@ -55,6 +61,17 @@ class Listing:
     stacks: tuple[str, ...]
     size: str
     tarball: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What the page of one release shows of a hash, where that is not its own configuration.
+
+    `differences` are triples: the name of a part, what the page shows, what the spec has.
+    """
+
+    release: str
+    differences: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +98,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SpecPage:
-    """Everything the page of a spec shows; `others` are specs of the same configuration."""
+    """Everything the page of a spec shows.
+
+    `others` are specs of the same configuration, what is current first; `install` is None where no
+    release lists the spec.
+    """
 
     hash: str
     configuration: Configuration
@@ -90,11 +111,12 @@ class SpecPage:
     first_seen: str | None
     last_seen: str | None
     listings: tuple[Listing, ...]
+    contradictions: tuple[Contradiction, ...]
     other_count: int
     others: tuple[OtherSpec, ...]
     page: int
     page_count: int
-    install: Install
+    install: Install | None
 
 
 def is_hash_prefix(text: str) -> bool:
@@ -118,7 +140,7 @@ def load_spec(
     spec, configuration, stacks, release_count, first_seen, last_seen = found
     (own,) = configurations_by_id(conn, lookups, [configuration])
     listings = _listings(conn, spec, dag_hash)
-    other_count = own.spec_count - 1
+    other_count = own.spec_count - bool(release_count)
     return SpecPage(
         hash=dag_hash,
         configuration=own.configuration,
@@ -127,6 +149,7 @@ def load_spec(
         first_seen=first_seen,
         last_seen=last_seen,
         listings=listings,
+        contradictions=_contradictions(conn, lookups, spec, own.configuration),
         other_count=other_count,
         others=_others(conn, configuration, dag_hash, page),
         page=page,
@@ -142,6 +165,33 @@ def _listings(conn: sqlite3.Connection, spec: int, dag_hash: str) -> tuple[Listi
     )
 
 
+def _contradictions(
+    conn: sqlite3.Connection, lookups: Lookups, spec: int, own: Configuration
+) -> tuple[Contradiction, ...]:
+    releases = [*select(conn, CONTRADICTIONS, spec=spec)]
+    found = configurations_by_id(conn, lookups, [configuration for _, configuration in releases])
+    return tuple(
+        Contradiction(release, _differences(each.configuration, own))
+        for (release, _), each in zip(releases, found, strict=True)
+    )
+
+
+def _differences(
+    configuration: Configuration, own: Configuration
+) -> tuple[tuple[str, str, str], ...]:
+    pairs = zip(_texts(configuration), _texts(own), strict=True)
+    return tuple(
+        (name, there, here)
+        for name, (there, here) in zip(Configuration._fields, pairs, strict=True)
+        if there != here
+    )
+
+
+def _texts(configuration: Configuration) -> tuple[str, ...]:
+    *words, variants = configuration
+    return (*words, " ".join(variants) or "none")
+
+
 def _others(
     conn: sqlite3.Connection, configuration: int, dag_hash: str, page: int
 ) -> tuple[OtherSpec, ...]:
@@ -152,7 +202,7 @@ def _others(
 
 def _install(
     conn: sqlite3.Connection, package: str, dag_hash: str, listings: tuple[Listing, ...]
-) -> Install:
+) -> Install | None:
     if not listings:
-        return install_spec(conn, package, dag_hash, "develop", None)
+        return None
     return install_spec(conn, package, dag_hash, listings[0].release, listings[0].tarball)

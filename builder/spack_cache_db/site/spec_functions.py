@@ -1,4 +1,4 @@
-"""Spack's spec syntax in SQL: `spec_configurations`, `spec_match` and `spec_error`.
+"""Spack's spec syntax in SQL: `spec_match` and `spec_error`.
 
 SQLite hides what an exception in a function says, so a query that cannot be answered gives NULL,
 and `spec_error` gives the reason as text. A function call is one step to SQLite, whose time limit
@@ -7,13 +7,13 @@ only counts steps: what one call may cost is bounded here, and the limit is look
 
 from __future__ import annotations
 
-import json
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.asked import hash_matches
-from spack_cache_db.query.conditions import asked_of, configuration_ids
+from spack_cache_db.query.conditions import asked_of, every_configuration_id
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.open import select
 from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
@@ -32,21 +32,25 @@ Value = str | bytes | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    ids: frozenset[int] = frozenset()
-    hash: str | None = None
+    """Which configurations satisfy a query: a byte for each id, 1 where it does."""
+
+    satisfied: bytes = b""
+    prefix: str | None = None
     error: str | None = None
+
+    def holds(self, configuration: int) -> bool:
+        return 0 <= configuration < len(self.satisfied) and self.satisfied[configuration] == 1
 
 
 def register(conn: sqlite3.Connection) -> None:
     """Add the functions to a connection to a published file."""
     functions = SpecFunctions(conn)
-    conn.create_function("spec_configurations", 1, functions.configurations, deterministic=True)
     conn.create_function("spec_match", 2, functions.match, deterministic=True)
     conn.create_function("spec_error", 1, functions.error, deterministic=True)
 
 
 def parse(text: str) -> SpecQuery:
-    """Read a visitor's spec: a list of a thousand versions would take seconds to answer.
+    """Return a visitor's spec: to answer a list of a thousand versions would take seconds.
 
     Raises:
         QuerySyntaxError: the text is no spec, or longer than visitors may ask.
@@ -62,23 +66,31 @@ class SpecFunctions:
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
+        # Kept, because a statement asks for every hash of a file: to make a cursor takes longer.
+        self._by_hash = conn.cursor()
+        self._by_hash.row_factory = None
         self._lookups: Lookups | None = None
         self._answers: dict[str, _Answer] = {}
 
-    def configurations(self, query: Value) -> str | None:
-        """`spec_configurations(query)`: the ids that satisfy it, as a JSON array."""
-        answer = self._answer(query)
-        return None if answer is None or answer.error else json.dumps(sorted(answer.ids))
+    def match(self, query: Value, which: Value) -> int | None:
+        """`spec_match(query, hash)` or `spec_match(query, configuration)`.
 
-    def match(self, query: Value, dag_hash: Value) -> int | None:
-        """`spec_match(query, hash)`: 1 where the spec satisfies the query, 0 where it does not."""
+        A text is the hash of a spec, a number the id of a configuration.
+
+        Returns:
+            1 where it satisfies the query, 0 where it does not; a spec by its own configuration.
+        """
         answer = self._answer(query)
-        if answer is None or answer.error or not isinstance(dag_hash, str):
+        if answer is None or answer.error is not None:
             return None
-        if not answer.ids or not hash_matches(answer.hash, dag_hash):
+        if isinstance(which, int):
+            return int(answer.holds(which))
+        if not isinstance(which, str):
+            return None
+        if not hash_matches(answer.prefix, which):
             return 0
-        found = select(self._conn, CONFIGURATION, hash=dag_hash)
-        return int(any(row[0] in answer.ids for row in found))
+        own = self._by_hash.execute(CONFIGURATION, {"hash": which}).fetchone()
+        return int(own is not None and answer.holds(own[0]))
 
     def error(self, query: Value) -> str | None:
         """`spec_error(query)`: why it cannot be answered; NULL where it can."""
@@ -109,4 +121,14 @@ class SpecFunctions:
             return _Answer(error=str(error))
         if self._lookups is None:
             self._lookups = read_lookups(self._conn)
-        return _Answer(frozenset(configuration_ids(self._conn, self._lookups, asked)), asked.hash)
+        ids = every_configuration_id(self._conn, self._lookups, asked)
+        return _Answer(_flags(ids), asked.hash)
+
+
+def _flags(ids: Iterable[int]) -> bytes:
+    """Return a byte for each id, 1 for those that are given: a set of all would take megabytes."""
+    listed = [*ids]
+    flags = bytearray(max(listed, default=0) + 1)
+    for each in listed:
+        flags[each] = 1
+    return bytes(flags)

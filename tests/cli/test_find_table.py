@@ -1,0 +1,72 @@
+"""cli.find_table: what is printed for people and for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from spack_cache_db.cli.find_table import as_csv, as_json, as_table
+from spack_cache_db.query.find import Found
+from spack_cache_db.query.specs import FoundSpec
+from spack_cache_db.records import Configuration
+
+OLD = ("develop-2025-01-05",)
+SPECS = (
+    FoundSpec(("develop", *OLD), ("e4s",), OLD[0][-10:], OLD[0][-10:], "a" * 32),
+    FoundSpec(("develop",), (), None, None, "b" * 32),
+)
+FOUND = [
+    Found(
+        releases=("develop", *OLD),
+        stacks=("e4s",),
+        first_seen="2025-01-05",
+        last_seen="2025-01-05",
+        configuration=Configuration(
+            "zlib", version, "gcc@13.2.0", "rhel8", "linux", "zen3", ("+shared", "~pic")
+        ),
+        spec_count=2,
+        specs=SPECS,
+    )
+    for version in ("1.3", "1.2")
+]
+
+
+def test_a_table_of_configurations() -> None:
+    """What all rows share stands above; a row counts its specs and says where they are."""
+    assert as_table(FOUND, hashes=False).splitlines() == [
+        "2 configurations, 4 specs",
+        "all: zlib gcc@13.2.0 rhel8 linux zen3 +shared ~pic",
+        "",
+        "version  specs  last seen   releases    stacks",
+        "1.3      2      2025-01-05  develop +1  e4s",
+        "1.2      2      2025-01-05  develop +1  e4s",
+    ]
+
+
+def test_a_table_of_specs() -> None:
+    """A row for each spec says where that spec is."""
+    lines = as_table(FOUND, hashes=True).splitlines()
+
+    assert [line.split() for line in lines[3:6]] == [
+        ["version", "hash", "last", "seen", "releases", "stacks"],
+        ["1.3", "a" * 32, "2025-01-05", "develop", "+1", "e4s"],
+        ["1.3", "b" * 32, "-", "develop", "-"],
+    ]
+
+
+@pytest.mark.parametrize("hashes", [False, True])
+def test_json_and_csv_have_the_same_rows(hashes: bool) -> None:
+    """One object or line for each configuration or spec, with the same columns in one order."""
+    objects = json.loads(as_json(FOUND, hashes))
+    lines = [*csv.DictReader(io.StringIO(as_csv(FOUND, hashes)))]
+
+    assert len(objects) == len(lines) == (4 if hashes else 2)
+    for each, line in zip(objects, lines, strict=True):
+        assert [*each] == [*line]
+        assert line == {
+            key: " ".join(value) if isinstance(value, list) else str(value or "")
+            for key, value in each.items()
+        }

@@ -1,0 +1,130 @@
+"""A machine in a folder: the commands of `docs/deploy.md` run there, and leave this one alone.
+
+What is replaced, and nothing else: the folders in `/opt`, `/srv`, `/etc`, `/run` and `/var/cache`
+lie in the machine's folder; the ports 80, 8001 and 8002 are free ones, of IPv4 alone; `apt-get` and
+`useradd` do nothing, so the user `spack-cache` is the one who runs the test; `systemctl` asks a
+stand-in for systemd (`manager.py`); nginx starts with the configuration in the folder, a copy of
+Debian's, and keeps what it receives there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.server import free_port
+from tests.deploy.manager import Manager
+from tests.deploy.tools import PATH, needed
+from tests.paths import ROOT
+
+_FOLDERS = r"/(?:opt|srv|run)/spack-cache|/var/cache/nginx|/etc/(?=nginx|systemd)"
+_DEBIAN = r"/etc/nginx|/var/log/nginx|/run/nginx\.pid"
+
+
+@dataclass
+class Machine:
+    """The machine: its folder, the ports that stand for 80, 8001 and 8002, its systemd."""
+
+    folder: Path
+    ports: dict[str, int]
+    manager: Manager
+
+    def there(self, text: str) -> str:
+        """Return a text of the documents or of `deploy/` as it reads on this machine."""
+        text = re.sub(_FOLDERS, lambda found: f"{self.folder}{found[0]}", text)
+        text = re.sub(r"\b800[12]\b", lambda found: str(self.ports[found[0]]), text)
+        text = text.replace("listen [::]:80;\n", "")
+        text = text.replace("listen 80;", f"listen 127.0.0.1:{self.ports['80']};")
+        text = text.replace("http://localhost/", f"http://127.0.0.1:{self.ports['80']}/")
+        return text.replace("-o spack-cache ", "")
+
+    def run(self, commands: str, systemctl: int, folder: Path) -> tuple[str, Path]:
+        """Run a block of commands as a shell reads it, and stop at the first that fails.
+
+        Args:
+            commands: as they stand in the documents.
+            systemctl: the port of the stand-in for systemd.
+            folder: where to begin.
+
+        Returns:
+            What was said, and in which folder it ended.
+        """
+        self._command(
+            "systemctl", f'exec curl -sS --fail-with-body http://127.0.0.1:{systemctl}/ -d "$*"'
+        )
+        path = self.folder / "pwd"
+        done = subprocess.run(
+            ["sh", "-eu", "-c", f"{self.there(commands)}\npwd > {path}"],
+            cwd=folder,
+            env={"PATH": self.manager.path, "HOME": str(self.folder)}
+            | {name: value for name, value in os.environ.items() if name.startswith("PIP_")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{commands}\n{done.stdout}"
+        return done.stdout, Path(path.read_text(encoding="utf-8").strip())
+
+    def _command(self, name: str, text: str) -> None:
+        file = self.folder / "commands" / name
+        file.write_text(f"#!/bin/sh\n{text}\n")
+        file.chmod(0o755)
+
+
+def machine(folder: Path) -> Machine:
+    """Return a machine with Debian's nginx, and nothing else."""
+    program = needed("nginx", "nginx-light")
+    ports = {name: free_port() for name in ("80", "8001", "8002")}
+    nginx = [program, "-c", f"{folder}/etc/nginx/nginx.conf", "-e", f"{folder}/error.log"]
+    for name in (
+        "commands",
+        "etc/systemd/system",
+        "opt",
+        "run",
+        "srv",
+        "var/cache",
+        "var/log/nginx",
+    ):
+        (folder / name).mkdir(parents=True)
+    shutil.copytree("/etc/nginx", folder / "etc" / "nginx", dirs_exist_ok=True)
+    units, path = folder / "etc/systemd/system", f"{folder}/commands:{PATH}"
+    made = Machine(folder, ports, Manager(units, folder / "run", nginx, path))
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = "".join(f"\t{kind}_temp_path {folder}/run/{kind};\n" for kind in kinds)
+    for file in (folder / "etc" / "nginx").rglob("*"):
+        if file.is_file():
+            text = file.read_text(encoding="utf-8")
+            text = re.sub(_DEBIAN, lambda found: f"{folder}{found[0]}", text)
+            file.write_text(text.replace("http {", f"http {{\n{temporary}", 1), encoding="utf-8")
+    made._command("apt-get", "exit 0")
+    made._command("useradd", "exit 0")
+    made._command("nginx", f'exec {" ".join(nginx)} "$@"')
+    return made
+
+
+def checkout(made: Machine) -> Path:
+    """Return a checkout of this project as the machine reads it."""
+    folder = made.folder / "checkout"
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-C", str(folder)]
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    for file in (folder / "deploy").rglob("*"):
+        if file.is_file():
+            file.write_text(made.there(file.read_text(encoding="utf-8")), encoding="utf-8")
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "All"]):
+        subprocess.run([*git, *command], check=True)
+    return folder

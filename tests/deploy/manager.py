@@ -1,0 +1,165 @@
+"""In place of systemd: what `systemctl` asks for, done with real processes in their sandboxes."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from tests.deploy.sandbox import Unit, read_unit, template_of
+from tests.paths import ROOT
+
+
+class RefusedError(Exception):
+    """What systemd would refuse or see fail."""
+
+
+@dataclass
+class Manager:
+    """Units of a folder, and their running processes.
+
+    Attributes:
+        units: the folder of unit files.
+        runtime: the folder in which a unit has its `RuntimeDirectory`.
+        nginx: the command that starts nginx.
+        path: where programs are looked for.
+        asked: the arguments of each `systemctl`.
+        running: the processes, by unit.
+        nginx_runs: whether nginx was started.
+    """
+
+    units: Path
+    runtime: Path
+    nginx: list[str]
+    path: str
+    asked: list[str] = field(default_factory=list)
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    nginx_runs: bool = False
+
+    def do(self, arguments: list[str]) -> None:
+        """Do what `systemctl` would do.
+
+        Raises:
+            RefusedError: a unit is unknown, or its process failed.
+        """
+        self.asked.append(" ".join(arguments))
+        verb, *names = arguments
+        if verb == "daemon-reload":
+            return
+        is_now = "--now" in names
+        for name in [each for each in names if not each.startswith("--")]:
+            if name == "nginx" and verb == "reload":
+                self._reload_nginx()
+            elif verb in ("start", "restart") or is_now:
+                self._start(name)
+            elif verb not in ("enable", "stop") or not template_of(self._file(name)).exists():
+                raise RefusedError(f"systemctl {verb} {name}")
+
+    def close(self) -> None:
+        """End all that runs."""
+        if self.nginx_runs:
+            self._stop_nginx()
+        for name in [*self.running]:
+            self._stop(name)
+
+    def _file(self, name: str) -> Path:
+        return self.units / (name if name.endswith((".timer", ".service")) else f"{name}.service")
+
+    def _start(self, name: str) -> None:
+        if name.endswith(".timer"):
+            return
+        file = self._file(name)
+        try:
+            unit = read_unit(file)
+        except FileNotFoundError:
+            raise RefusedError(f"Unit {file.name} not found.") from None
+        for needed in " ".join(unit.get("Requires", ())).split():
+            self._start(needed)
+        if unit.get("Type") == ["oneshot"]:
+            self._run(file, unit)
+        else:
+            self._stop(name)
+            (command,) = unit["ExecStart"]
+            self.running[name] = subprocess.Popen(
+                _sandboxed(file, command), cwd=ROOT, env={"PATH": self.path}
+            )
+
+    def _run(self, file: Path, unit: Unit) -> None:
+        folders = [self.runtime / each for each in unit.get("RuntimeDirectory", ())]
+        for folder in folders:
+            folder.mkdir(exist_ok=True)
+        try:
+            for command in unit["ExecStart"]:
+                done = subprocess.run(
+                    _sandboxed(file, command),
+                    cwd=ROOT,
+                    env={"PATH": self.path},
+                    capture_output=True,
+                    check=False,
+                )
+                if done.returncode != 0:
+                    raise RefusedError(f"{file.name}: {command} failed: {done.stderr.decode()}")
+        finally:
+            for folder in folders:
+                shutil.rmtree(folder)
+
+    def _stop(self, name: str) -> None:
+        process = self.running.pop(name, None)
+        if process is not None:
+            process.terminate()
+            process.wait(30)
+
+    def _reload_nginx(self) -> None:
+        # Started without more, it returns when it listens; Debian starts it when it is installed.
+        signal = ["-s", "reload"] if self.nginx_runs else []
+        subprocess.run([*self.nginx, *signal], check=True)
+        self.nginx_runs = True
+
+    def _stop_nginx(self) -> None:
+        subprocess.run([*self.nginx, "-s", "quit"], check=True)
+        deadline = time.monotonic() + 20
+        while (self.runtime / "nginx.pid").exists():
+            assert time.monotonic() < deadline, "nginx does not end"
+            time.sleep(0.05)
+
+
+def _sandboxed(file: Path, command: str) -> list[str]:
+    return [sys.executable, "-m", "tests.deploy.sandbox", str(file), *shlex.split(command)]
+
+
+@contextmanager
+def listening(manager: Manager) -> Iterator[int]:
+    """Let the manager be asked over HTTP while the context lasts; give the port."""
+
+    class Call(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            status, said = 200, ""
+            try:
+                manager.do(asked.split())
+            except RefusedError as error:
+                status, said = 500, str(error)
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(said.encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Call) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+            manager.close()

@@ -1,0 +1,180 @@
+"""The commands of `docs/deploy.md`, run in the order in which a reader types them.
+
+`machine.py` says what is replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import httpx
+import pytest
+
+from tests.deploy.machine import Machine, checkout, machine
+from tests.deploy.manager import listening
+from tests.deploy.tools import needed
+from tests.paths import ROOT
+
+pytestmark = pytest.mark.slow
+
+DOCUMENT = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^## (.+?)$|^```sh\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+NEW_RELEASE = "v0.23.1"
+
+
+@dataclass
+class Reader:
+    """Somebody who types the document into a shell, and looks at the site."""
+
+    machine: Machine
+    systemctl: int
+    folder: Path
+    said: str = ""
+    done: list[str] = field(default_factory=list)
+
+    def type(self, commands: str) -> None:
+        """Type a block."""
+        self.said, self.folder = self.machine.run(commands, self.systemctl, self.folder)
+
+    def get(self, target: str, port: str = "80") -> httpx.Response:
+        """Ask nginx for a page, or the server that stands for another port."""
+        return httpx.get(f"http://127.0.0.1:{self.machine.ports[port]}{target}")
+
+    @property
+    def srv(self) -> Path:
+        """What stands for /srv/spack-cache."""
+        return self.machine.folder / "srv" / "spack-cache"
+
+    def published(self) -> str:
+        """Return the name of the folder that is published."""
+        return (self.srv / "current").readlink().name
+
+
+def blocks() -> Iterator[tuple[str, str]]:
+    """Yield the section and the text of each block of commands, in order."""
+    section = ""
+    for heading, commands in BLOCKS:
+        section = heading or section
+        if commands:
+            yield section, commands
+
+
+@pytest.fixture
+def reader() -> Iterator[Reader]:
+    """A reader in a checkout, on a machine that has nothing but Debian's nginx."""
+    for program, package in (("git", "git"), ("make", "make"), ("curl", "curl"), ("zstd", "zstd")):
+        needed(program, package)
+    needed("systemd-analyze", "systemd")
+    with ExitStack() as stack:
+        # Not in pytest's own folder: nginx's workers are another user, who may not enter that.
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="spack-cache-machine-")))
+        folder.chmod(0o755)
+        made = machine(folder)
+        port = stack.enter_context(listening(made.manager))
+        yield Reader(made, port, checkout(made))
+
+
+def has_a_program(reader: Reader) -> None:
+    """The environment stands where the units look for it."""
+    program = reader.machine.folder / "opt/spack-cache-db/.venv/bin/spack-cache-db"
+    assert os.access(program, os.X_OK)
+
+
+def has_servers(reader: Reader) -> None:
+    """Both answer, under the filters of their unit, and the update has left nothing half done."""
+    for port in ("8001", "8002"):
+        assert reader.get("/package/py-mpi4py", port).status_code == 200
+    assert {each.name for each in reader.srv.iterdir()} == {
+        *("build", "current", "files", "pages", "served")
+    }
+    assert {each.name for each in (reader.srv / "build").iterdir()} == {
+        *("next.db", "next.inspect.json")
+    }
+    enabled = f"enable spack-cache@{reader.machine.ports['8001']} "
+    assert any(each.startswith(enabled) for each in reader.machine.manager.asked)
+    assert "enable --now spack-cache-update.timer" in reader.machine.manager.asked
+
+
+def has_a_site(reader: Reader) -> None:
+    """Nginx shows pages, gives the file that was built, and knows the site's name."""
+    assert "the site is up" in reader.said
+    assert reader.get("/").headers["x-cache-status"] in ("MISS", "HIT")
+    built = (reader.srv / "build" / "next.db").read_bytes()
+    assert reader.get("/spack-cache.db").content == built
+    assert reader.get("/spack-cache.db.zst").status_code == 200
+    listed = reader.get("/spack-cache/specs.json?_size=1").json()
+    assert listed["next_url"].startswith(
+        f"http://builds.example.com:{reader.machine.ports['80']}/spack-cache/specs.json?"
+    )
+    assert reader.get(f"/release/{NEW_RELEASE}").status_code == 404
+
+
+def brings_new_pages(reader: Reader) -> None:
+    """Put pages of another release beside the five, as a reader would."""
+    page = reader.srv / "pages" / "new" / "specs.md"
+    page.parent.mkdir()
+    text = min((ROOT / "pages").iterdir()).read_text(encoding="utf-8")
+    named = re.sub(r"^categories: .*$", f"categories: [package, {NEW_RELEASE}]", text, flags=re.M)
+    page.write_text(named, encoding="utf-8")
+    reader.done.append(reader.published())
+
+
+def shows_new_pages(reader: Reader) -> None:
+    """Nginx shows the new release at once, though it kept that there is none."""
+    assert reader.published() != reader.done[-1]
+    assert reader.get(f"/release/{NEW_RELEASE}").status_code == 200
+
+
+def shows_old_pages(reader: Reader) -> None:
+    """The old database is back."""
+    assert reader.published() == reader.done[-1]
+    assert reader.get(f"/release/{NEW_RELEASE}").status_code == 404
+
+
+def has_new_servers(reader: Reader) -> None:
+    """All were started again, and show what was built last."""
+    restarts = [each for each in reader.machine.manager.asked if each.startswith("restart")]
+    assert len(restarts) == 8
+    assert reader.get(f"/release/{NEW_RELEASE}").status_code == 200
+
+
+Look = Callable[[Reader], None]
+STEPS: tuple[tuple[str, Look | None, Look], ...] = (
+    ("1. The program", None, has_a_program),
+    ("2. The pages and the database", None, has_servers),
+    ("3. nginx", None, has_a_site),
+    ("A new database", brings_new_pages, shows_new_pages),
+    ("A new database", None, shows_old_pages),
+    ("A new version of the program", None, has_new_servers),
+)
+"""The section of each block, what happens before it, and what must be true after it."""
+
+
+def test_the_document_does_what_it_says(reader: Reader) -> None:
+    """From an empty machine to a site, through an update, back again, and to a new version."""
+    assert [section for section, _ in blocks()] == [section for section, _, _ in STEPS]
+    for (_, commands), (_, before, after) in zip(blocks(), STEPS, strict=True):
+        if before is not None:
+            before(reader)
+        reader.type(commands)
+        after(reader)
+
+
+def test_every_block_of_commands_is_run() -> None:
+    """The document has no commands in blocks of another kind, and no long ones in its sentences."""
+    kinds = re.findall(r"^```(\w*)$", DOCUMENT, re.MULTILINE)
+    assert kinds[::2] == ["sh"] * len(STEPS)
+    assert not re.findall(r"`(?:apt-get|systemctl enable|ln|cp|mkdir)\b[^`]*`", DOCUMENT)
+
+
+def test_every_file_that_the_document_names_is_there() -> None:
+    """As a path of this project."""
+    named = set(re.findall(r"`((?:deploy|tests)/[^`* ]+)`", DOCUMENT))
+    assert named >= {"deploy/swap.sh", "deploy/nginx/spack-cache.conf"}
+    assert {each for each in named if not (ROOT / each).exists()} == set()

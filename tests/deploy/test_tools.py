@@ -1,0 +1,21 @@
+"""A test that lacks a program is never left out in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.deploy.tools import needed
+
+
+def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the package that has it, and the test is left out."""
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no nginy here: apt-get install nginx-light"):
+        needed("nginy", "nginx-light")
+
+
+def test_a_missing_program_is_a_failure_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, all that the tests need is installed."""
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="apt-get install nginx-light"):
+        needed("nginy", "nginx-light")

@@ -1,0 +1,156 @@
+"""Broad specs over more configurations than one value can name on the site."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from spack_cache_db.build import database, full_text
+from spack_cache_db.query.conditions import Scope, asked_of, configuration_ids
+from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.specs import found_specs, specs_in_scope
+from spack_cache_db.site import limits, routes, spec_functions
+from spack_cache_db.site.find import load_find
+from spack_cache_db.spack.query import parse_query
+from tests.pagetexts import spec_hash
+from tests.site.conftest import site
+
+PACKAGES = 4
+CONFIGURATIONS = 44_000
+VERSIONS = CONFIGURATIONS // PACKAGES
+BROAD = ("*", "%gcc", "@1: +x k=* target=:zen3 %gcc")
+
+
+def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
+    """Return the rows of a file in which each configuration has its own version and variants."""
+    every = range(1, CONFIGURATIONS + 1)
+    packages = range(1, PACKAGES + 1)
+
+    def package(number: int) -> int:
+        return (number - 1) // VERSIONS + 1
+
+    return {
+        "releases": iter([(1, "develop", "branch", None, 1, PACKAGES, CONFIGURATIONS)]),
+        "packages": (
+            (at, f"pkg-{at}", VERSIONS, VERSIONS, 1, f"1.{at * VERSIONS}", None, None)
+            for at in packages
+        ),
+        "versions": ((at, package(at), f"1.{at}", (at - 1) % VERSIONS + 1) for at in every),
+        "compilers": iter([(1, "gcc@13.2.0", "gcc", "13.2.0")]),
+        "operating_systems": iter([(1, "rhel8")]),
+        "platforms": iter([(1, "linux")]),
+        "targets": iter([(1, "zen3", "x86_64")]),
+        "stack_sets": iter([(1, "[]", "[]")]),
+        "variants": ((at, *_variant(at)) for at in range(CONFIGURATIONS + 1)),
+        "variant_sets": ((at, f"+x k={at}") for at in every),
+        "variant_set_members": ((at, member) for at in every for member in (0, at)),
+        "configurations": ((at, package(at), at, 1, 1, 1, 1, at, 1, 1, None, None) for at in every),
+        "specs": ((at, spec_hash(at), at, 1, 1, None, None) for at in every),
+        "listings": ((1, at, 1, None, None) for at in every),
+        "configuration_releases": ((at, 1, 1) for at in every),
+    }
+
+
+def _variant(number: int) -> tuple[str, str, str]:
+    return ("x", "True", "+x") if number == 0 else ("k", str(number), f"k={number}")
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of 44,000 configurations, written without pages."""
+    file = tmp_path_factory.mktemp("large") / "spack-cache.db"
+    db = database.create(file)
+    for table, rows in tables().items():
+        database.insert(db, table, rows)
+    full_text.index_text(db, {"configurations": [], "packages": []})
+    database.finish(db)
+    db.close()
+    file.with_suffix(".inspect.json").write_text("{}")
+    return file
+
+
+@pytest.fixture(scope="module")
+def served(large: Path) -> Iterator[Any]:
+    """The site over that file, with time enough on the slowest of machines."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(routes, "TIME_LIMIT_MS", 60_000)
+        yield site(large, immutable=False, sql_time_limit_ms=60_000)
+
+
+@pytest.fixture(scope="module")
+def conn(large: Path) -> Iterator[sqlite3.Connection]:
+    """A connection as bounded as those of the site."""
+    connection = sqlite3.connect(large)
+    spec_functions.register(connection)
+    limits.restrict(connection)
+    yield connection
+    connection.close()
+
+
+def test_the_file_is_too_large_for_one_value(conn: sqlite3.Connection) -> None:
+    """The ids of all configurations, as one text, are refused: so no answer may need them."""
+    with pytest.raises(sqlite3.DataError, match="too big"):
+        conn.execute("SELECT ?", [json.dumps([*range(1, CONFIGURATIONS + 1)])])
+
+
+@pytest.mark.parametrize("text", BROAD)
+def test_every_configuration_is_found(conn: sqlite3.Connection, text: str) -> None:
+    """A spec that all satisfy finds all, by package and newest version first."""
+    lookups = read_lookups(conn)
+
+    found = configuration_ids(conn, lookups, asked_of(conn, parse_query(text)))
+    first, last = (load_find(conn, lookups, text, page).answer for page in (1, 99_999))
+    by_sql = "SELECT count(*) FROM configurations WHERE spec_match(?, id)"
+
+    assert found == [
+        each
+        for package in range(PACKAGES)
+        for each in range((package + 1) * VERSIONS, package * VERSIONS, -1)
+    ]
+    assert first is not None and last is not None
+    assert first.count == last.count == CONFIGURATIONS
+    assert first.rows[0].configuration.version == f"1.{VERSIONS}"
+    assert last.rows[-1].configuration.version == f"1.{CONFIGURATIONS - VERSIONS + 1}"
+    assert conn.execute(by_sql, [text]).fetchone()[0] == CONFIGURATIONS
+
+
+def test_hashes_of_everything(conn: sqlite3.Connection) -> None:
+    """All that a release lists, spec by spec, needs no long value either."""
+    ids = range(1, CONFIGURATIONS + 1)
+
+    specs = specs_in_scope(conn, ids, Scope(release=1))
+    found = found_specs(
+        conn, read_lookups(conn), (each for some in specs.values() for each in some)
+    )
+
+    assert specs.keys() == {*ids}
+    assert {each.releases for each in found} == {("develop",)}
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("text", BROAD)
+async def test_every_page_answers(served: Any, text: str) -> None:
+    """The search page, the canned query and SQL answer broad specs on the site itself."""
+    count = quote("select count(*) as n from configurations where spec_match(:spec, id)")
+
+    search = await served.client.get(f"/find?q={quote(text)}")
+    canned = await served.client.get(
+        f"/spack-cache/find_spec.json?_shape=objects&spec={quote(text)}"
+    )
+    counted = await served.client.get(
+        f"/spack-cache.json?_shape=array&sql={count}&spec={quote(text)}"
+    )
+
+    assert search.status_code == 200
+    assert f"{CONFIGURATIONS:,} configurations" in search.text
+    assert canned.status_code == 200, canned.text
+    assert len(canned.json()["rows"]) == 1000
+    assert canned.json()["truncated"] is True
+    assert canned.json()["rows"][0]["version"] == f"1.{VERSIONS}"
+    assert counted.json() == [{"n": CONFIGURATIONS}]
