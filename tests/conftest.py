@@ -12,6 +12,7 @@ from hypothesis import settings
 from spack_cache_db.build import build
 from tests.builds import many_pages
 from tests.commands import OLD
+from tests.indexes import MIRRORS, REAL_FILE
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 
 pytest_plugins = ["tests.browser"]
@@ -51,6 +52,16 @@ def all_samples_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def all_samples(all_samples_file: Path) -> Iterator[sqlite3.Connection]:
     """A connection to the database of the sample pages of every era."""
     connection = sqlite3.connect(all_samples_file)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="session")
+def all_sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """A connection to a database of pages of every era, a real index and whole mirrors."""
+    output = tmp_path_factory.mktemp("samples") / "sources.db"
+    build([SAMPLES, MORE_SAMPLES, REAL_FILE, MIRRORS], output)
+    connection = sqlite3.connect(output)
     yield connection
     connection.close()
 

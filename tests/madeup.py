@@ -14,6 +14,7 @@ from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources.columns import Document, Writer
 from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.places import Place
 from spack_cache_db.sources.readers import Kind
 from spack_cache_db.sources.tarballs import Tarball
 from tests.configurations import configuration
@@ -54,7 +55,7 @@ def configuration_of(spec: dict[str, Any]) -> Configuration:
 class MadeUpReader:
     """Reads such files into columns."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, place: Place) -> None:
         self._writer = writer
 
     def add(self, file: RawFile) -> None:

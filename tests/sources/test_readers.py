@@ -48,5 +48,5 @@ def test_pages_tell_what_is_wrong_with_a_file_that_nobody_knows(
 ) -> None:
     """They are asked last."""
     monkeypatch.setattr(readers, "KINDS", (MADE_UP, *readers.KINDS))
-    (fault,) = read_files([file("a", b"{}")]).faults
+    (fault,) = read_files([file("a", b"words")]).faults
     assert fault.message == "no front matter, expected --- on the first line"

@@ -18,7 +18,7 @@ from typing import TypeVar
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources.columns import Columns
 from spack_cache_db.sources.files import read
-from spack_cache_db.sources.places import Place
+from spack_cache_db.sources.places import ANYWHERE, Place
 from spack_cache_db.sources.readers import read_files
 from spack_cache_db.sources.units import Unit
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def read_units(
-    units: Sequence[Unit], jobs: int, max_page_size: int, place: Place
+    units: Sequence[Unit], jobs: int, max_page_size: int, place: Place = ANYWHERE
 ) -> Iterator[Columns]:
     """Yield the columns of each unit (see `work_through`)."""
     return work_through(units, partial(read_unit, max_page_size=max_page_size, place=place), jobs)
@@ -60,7 +60,7 @@ def work_through(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) ->
             raise BuilderError(message) from None
 
 
-def read_unit(unit: Unit, max_page_size: int, place: Place) -> Columns:
+def read_unit(unit: Unit, max_page_size: int, place: Place = ANYWHERE) -> Columns:
     """Read one unit in this process."""
     return read_files(read(unit, max_page_size), place)
 

@@ -11,7 +11,7 @@ from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.indexes.files import MirrorReader, is_spacks
 from spack_cache_db.sources.pages.reader import PageReader
-from spack_cache_db.sources.places import Place
+from spack_cache_db.sources.places import ANYWHERE, Place
 from spack_cache_db.sources.units import Mirror
 
 
@@ -23,17 +23,27 @@ class Reader(Protocol):
 
 
 class Kind(NamedTuple):
-    """A kind of source: whether a file's bytes are of it, and who reads those."""
+    """A kind of source: whether a file's bytes are of it, and what makes a reader."""
 
     knows: Callable[[bytes | mmap], bool]
-    reader: Reader
+    reader: Callable[[Writer, Place], Reader]
 
 
 def _anything(data: bytes | mmap) -> bool:
     return True
 
 
-def read_files(files: Iterable[RawFile | Mirror | Fault], place: Place) -> Columns:
+def _page_reader(writer: Writer, place: Place) -> PageReader:
+    # A page names its release and stacks itself.
+    return PageReader(writer)
+
+
+KINDS: tuple[Kind, ...] = (Kind(is_spacks, MirrorReader), Kind(_anything, _page_reader))
+"""The first kind that knows a file reads it. Pages come last: their reader says what is wrong with
+a file that is none."""
+
+
+def read_files(files: Iterable[RawFile | Mirror | Fault], place: Place = ANYWHERE) -> Columns:
     """Read the files and mirrors of a unit; one that cannot be kept becomes faults.
 
     Args:
@@ -41,10 +51,8 @@ def read_files(files: Iterable[RawFile | Mirror | Fault], place: Place) -> Colum
     """
     writer = Writer()
     columns = writer.columns
-    mirrors = MirrorReader(writer, place)
-    # The first kind that knows a file reads it. Pages come last: their reader says what is wrong
-    # with a file that is none.
-    kinds = (Kind(is_spacks, mirrors), Kind(_anything, PageReader(writer)))
+    readers = [(kind.knows, kind.reader(writer, place)) for kind in KINDS]
+    mirrors = next(reader for _, reader in readers if isinstance(reader, MirrorReader))
     for file in files:
         try:
             if isinstance(file, Fault):
@@ -53,7 +61,7 @@ def read_files(files: Iterable[RawFile | Mirror | Fault], place: Place) -> Colum
                 mirrors.add_mirror(file)
             else:
                 columns.bytes_read += len(file.data)
-                next(kind.reader for kind in kinds if kind.knows(file.data)).add(file)
+                next(reader for knows, reader in readers if knows(file.data)).add(file)
         except InputError as error:
             columns.faults.extend(error.faults)
     return columns

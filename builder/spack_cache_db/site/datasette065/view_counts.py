@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 ROWS_OF = {"builds": "specs", "build_listings": "listings"}
-"""Each view has one row for each row of a table (schema.py: its other joins find one row)."""
+"""Each view has one row for each row of a table (schema.py: its other joins find one row).
+
+Of `builds` that is so without indexes, which know of specs that are no binaries.
+"""
 
 
 def tell(datasette: Any) -> None:
@@ -21,4 +24,6 @@ def tell(datasette: Any) -> None:
         if datasette.get_database(name).cached_table_counts is None:
             continue
         tables = inspected["tables"]
-        tables.update({view: tables[table] for view, table in ROWS_OF.items() if table in tables})
+        has_indexes = tables.get("mirrors", {"count": 0})["count"] > 0
+        views = {view for view in ROWS_OF if view != "builds" or not has_indexes}
+        tables.update({view: tables[ROWS_OF[view]] for view in views if ROWS_OF[view] in tables})
