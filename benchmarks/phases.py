@@ -54,7 +54,7 @@ def read_unit(phases: Phases, unit: Unit) -> None:
         raws = [file for file in found if isinstance(file, RawFile)]
     with phases.phase("(front matter alone)"):
         for raw in raws:
-            read_front_matter(raw.data)
+            read_front_matter(bytes(raw.data))
     with phases.phase("records: front matter, JSON, checks, SHA-256"):
         pages = [parse_page(raw) for raw in raws]
     with phases.phase("columns: normal form, interning, consistency"):
@@ -65,7 +65,7 @@ def read_unit(phases: Phases, unit: Unit) -> None:
         del pages, page
     with phases.phase("(floor: decode with orjson)"):
         for raw in raws:
-            decode_page(raw.data)
+            decode_page(bytes(raw.data))
     phases.pages += len(raws)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.sources.files import RawFile, read
-from spack_cache_db.sources.units import plan
+from spack_cache_db.sources.units import Mirror, plan
 from tests.pagetexts import write
 
 LIMIT = 10_000
@@ -52,7 +52,8 @@ def archive(folder: Path, suffix: str, content: dict[str, bytes]) -> str:
 
 def read_all(paths: Iterable[str], limit: int = LIMIT) -> list[RawFile | Fault]:
     """Return everything that the input holds."""
-    return [page for unit in plan(paths) for page in read(unit, limit)]
+    found = [page for unit in plan(paths) for page in read(unit, limit)]
+    return [page for page in found if not isinstance(page, Mirror)]
 
 
 def messages(found: Iterable[RawFile | Fault], folder: Path) -> list[str]:

@@ -192,9 +192,9 @@ def _names(merged: Merged, specs: _Specs) -> Names:
         merged.releases,
         (each.page.package for each in merged.documents if each.page),
         [texts.configurations.things[at] for at in _used_configurations(merged, specs)],
-        (each.index_facts.stack for each in merged.documents if each.index_facts),
         [texts.stack_sets.things[at] for at in stack_sets],
         [texts.tarballs.things[at - 1] for at in _used(listings.tarball) if at],
+        (each.index_facts.stack for each in merged.documents if each.index_facts),
     )
 
 

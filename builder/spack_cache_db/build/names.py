@@ -50,9 +50,9 @@ def number_names(
     releases: Iterable[str],
     packages: Iterable[str],
     configurations: Collection[Configuration],
-    stacks: Iterable[str],
     stack_sets: Iterable[tuple[str, ...]],
     tarballs: Iterable[Tarball],
+    stacks: Iterable[str] = (),
 ) -> Names:
     """Number all names that are in use.
 
