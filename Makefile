@@ -8,7 +8,7 @@ SUDO := $(if $(filter-out 0,$(shell id -u)),sudo -n)
 INSTALL_CHROMIUM := { $(SUDO) apt-get update -qq && \
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; }
 
-.PHONY: run test loop check bench bench-site lock dist clean
+.PHONY: run venv test loop check bench bench-site lock dist clean
 .DELETE_ON_ERROR:
 
 run: $(DATABASE)
@@ -60,6 +60,9 @@ lock: $(VENV)/test.done
 # What is published: the sdist and the wheel.
 dist: $(VENV)/test.done
 	$(BIN)/python -m hatchling build -d dist
+
+# What `run` needs, and a server.
+venv: $(VENV)/run.done
 
 clean:
 	rm -rf $(VENV) .bootstrap dist

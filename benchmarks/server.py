@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
@@ -78,9 +79,19 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def wait_until_up(port: int, process: subprocess.Popen[bytes], target: str = PLAIN_PAGE) -> None:
-    """Return when `target` is answered."""
-    deadline = time.monotonic() + START_WITHIN
+def wait_until_up(
+    port: int,
+    process: subprocess.Popen[Any],
+    target: str = PLAIN_PAGE,
+    *,
+    within: float = START_WITHIN,
+) -> None:
+    """Return when `target` is answered.
+
+    Raises:
+        ServerError: the process ended, or so many seconds went by.
+    """
+    deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise ServerError(f"{process.args!r} ended with status {process.returncode}")
@@ -90,7 +101,7 @@ def wait_until_up(port: int, process: subprocess.Popen[bytes], target: str = PLA
             if connection.getresponse().status == 200:
                 return
         time.sleep(0.05)
-    raise ServerError(f"nothing answered on port {port} within {START_WITHIN:.0f} s")
+    raise ServerError(f"nothing answered on port {port} within {within:.0f} s")
 
 
 def free_port() -> int:

@@ -1,0 +1,50 @@
+"""What a reader of the documents types, and what it is to print: the fenced blocks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A fenced block of a document."""
+
+    place: str
+    """`README.md:12`, the line of its first line."""
+    language: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """One command; `shown` is the output that the document shows for it, or None."""
+
+    place: str
+    command: str
+    shown: str | None = None
+
+
+def fences(document: Path) -> Iterator[Fence]:
+    """Yield the fenced blocks of a document."""
+    text = document.read_text(encoding="utf-8")
+    for match in _FENCE.finditer(text):
+        line = text.count("\n", 0, match.start(2)) + 1
+        yield Fence(f"{document.name}:{line}", match[1], match[2])
+
+
+def typed(fence: Fence) -> list[Typed]:
+    """Return the commands of a block: all lines of `sh`, those after `$` of `console`."""
+    if fence.language == "sh":
+        lines = re.sub(r"\\\n\s*", "", fence.text).splitlines()
+        return [Typed(fence.place, line) for line in lines if line.strip()]
+    if fence.language != "console":
+        return []
+    parts = re.split(r"^\$ ", fence.text, flags=re.MULTILINE)
+    assert parts[0] == "", f"{fence.place}: output before the first command"
+    pairs = (part.partition("\n") for part in parts[1:])
+    return [Typed(fence.place, command, shown) for command, _, shown in pairs]

@@ -1,0 +1,76 @@
+"""The tests mirror the modules: who looks for the tests of a module knows where they are."""
+
+from __future__ import annotations
+
+from tests.paths import ROOT
+
+PACKAGE = ROOT / "builder" / "spack_cache_db"
+
+_PARTS = "parts of one page, shown and tested together in tests/site/test_parts.py"
+_SPEC = "one language in several modules, tested whole in tests/spack/test_query.py"
+_FIND = "steps of one query, tested whole in tests/query/test_find.py"
+_BUILD = "what it stores is tested in the file that comes out, in tests/build/test_steps.py"
+_HTTP = "seen by who asks the server: tests/site/test_http.py"
+_REPORTS = "prints what other modules made: tests/cli/test_reports.py"
+
+WITHOUT = {
+    "build/counting.py": _BUILD,
+    "build/facet_counts.py": _BUILD,
+    "build/ids.py": _BUILD,
+    "build/rows.py": _BUILD,
+    "cli/check.py": _REPORTS,
+    "cli/find_table.py": "tests/cli/test_find.py compares what is printed",
+    "cli/here.py": "tests/cli/test_find.py asks with --here",
+    "cli/info.py": _REPORTS,
+    "cli/input.py": "options that build and check share: tests/cli/test_build.py",
+    "errors.py": "classes without behaviour but their text, which each refusal's test compares",
+    "query/answerable.py": _FIND,
+    "query/conditions.py": _FIND,
+    "query/configurations.py": _FIND,
+    "query/find_install.py": _FIND,
+    "query/info.py": _REPORTS,
+    "query/install.py": _FIND,
+    "query/open.py": "tests/cli/test_serve.py opens what is no database",
+    "records.py": "records without behaviour",
+    "site/catalog.py": _PARTS,
+    "site/charts.py": _PARTS,
+    "site/configurations.py": _PARTS,
+    "site/data_links.py": _PARTS,
+    "site/download.py": _HTTP,
+    "site/facets.py": _PARTS,
+    "site/filters.py": _PARTS,
+    "site/find.py": "tests/site/test_pages.py compares the page",
+    "site/functions.py": "tests/site/test_limits.py sends the calls that it refuses",
+    "site/groups.py": "tests/site/test_pages.py compares the page",
+    "site/home.py": "tests/site/test_pages.py compares the page",
+    "site/package.py": "tests/site/test_pages.py compares the page",
+    "site/routes.py": _HTTP,
+    "site/spec.py": "tests/site/test_pages.py compares the page",
+    "site/wrapper.py": _HTTP,
+    "sources/pages/faults.py": "tests/sources/pages/test_parse.py compares each fault",
+    "sources/tar_streams.py": "tests/sources/test_files.py reads archives of each kind",
+    "spack/constraints.py": _SPEC,
+    "spack/lexer.py": _SPEC,
+    "spack/match.py": "tests/query/test_find.py compares its answers",
+    "spack/nodes.py": _SPEC,
+}
+"""Modules without a test module of their own, and where their tests are."""
+
+
+def test_each_module_has_tests_of_its_name() -> None:
+    """`room/module.py` is tested in `tests/room/test_module.py`, or listed here, and never both."""
+    modules = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")}
+    missing = {
+        module.as_posix()
+        for module in modules
+        if not module.name.startswith("__")
+        and not (ROOT / "tests" / module.parent / f"test_{module.name}").exists()
+    }
+    assert missing == WITHOUT.keys()
+
+
+def test_the_list_names_tests_that_exist() -> None:
+    """What the list says about other tests is true of their names."""
+    words = " ".join(WITHOUT.values()).replace(",", " ").replace(":", " ").split()
+    named = {word for word in words if word.startswith("tests/")}
+    assert {name for name in named if not (ROOT / name).exists()} == set()
