@@ -9,11 +9,11 @@ from sqlite3 import Connection
 
 import pytest
 
-from benchmarks import corpus
 from spack_cache_db.build.steps import build
 from spack_cache_db.query.readback import PageReader, normal_page
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.parse import parse_page
+from tests.corpus import pages as corpus
 
 
 @pytest.fixture(scope="module")
