@@ -28,7 +28,7 @@ test: $(VENV)/test.done
 
 # Those of the site once more, with the next Datasette.
 test-datasette1: $(VENV1)/test.done
-	$(VENV1)/bin/$(PYTEST) tests/site tests/cli
+	$(VENV1)/bin/$(PYTEST) tests/site tests/cli tests/test_metadata.py tests/test_queries.py
 
 # The usual loop: no real processes, no browser, no large inputs.
 loop: $(VENV)/test.done

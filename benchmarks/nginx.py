@@ -1,11 +1,12 @@
 """Run the nginx that `deploy/nginx/spack-cache.conf` describes, on a free port.
 
-The file is used as it stands, but for the ports and the place of the cache.
+The file is used as it stands, but for ports, folders, and what a caller asks to be without.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -15,13 +16,15 @@ from pathlib import Path
 from benchmarks.server import ServerError, free_port, wait_until_up
 
 SITE = Path(__file__).parent.parent / "deploy" / "nginx" / "spack-cache.conf"
+_NOBODY = 1
 _AROUND = """\
 {user}
 daemon off;
 worker_processes auto;
+worker_rlimit_nofile 20000;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log;
-events {{ worker_connections 1024; }}
+events {{ worker_connections 8192; }}
 http {{
     access_log off;
     client_body_temp_path {folder}/body;
@@ -39,9 +42,28 @@ def cache_folder(folder: Path) -> Path:
     return folder / "cache"
 
 
+def run_folder(folder: Path) -> Path:
+    """Return where `deploy/swap.sh` tells an nginx that runs in `folder` who gets no requests."""
+    return folder / "run"
+
+
 @contextmanager
-def nginx(folder: Path, backends: Sequence[int], *, cache: bool = True) -> Iterator[int]:
-    """Run nginx in front of the backends while the context lasts; give its port.
+def nginx(
+    folder: Path,
+    backends: Sequence[int],
+    *,
+    cache: bool = True,
+    limits: bool = False,
+    published: Path | None = None,
+) -> Iterator[int]:
+    """Run nginx in front of one or two backends while the context lasts; give its port.
+
+    Args:
+        folder: where it keeps all that it writes.
+        backends: the servers' ports.
+        cache: whether it keeps pages.
+        limits: whether it limits what one address may ask for. A load from one machine wants none.
+        published: the folder in which `current` lies; `folder`, unless told otherwise.
 
     Raises:
         ServerError: nginx is not installed, or does not start.
@@ -50,10 +72,9 @@ def nginx(folder: Path, backends: Sequence[int], *, cache: bool = True) -> Itera
     if program is None:
         raise ServerError("no nginx here: install Debian's nginx-light")
     port = free_port()
-    (folder / "site.conf").write_text(_site(folder, port, backends, cache=cache))
-    user = "user root;" if os.geteuid() == 0 else ""
-    config = folder / "nginx.conf"
-    config.write_text(_AROUND.format(folder=folder, user=user))
+    config = write_config(
+        folder, port, backends, cache=cache, limits=limits, published=published or folder
+    )
     process = subprocess.Popen([program, "-e", f"{folder}/error.log", "-c", str(config)])
     try:
         wait_until_up(port, process)
@@ -63,24 +84,44 @@ def nginx(folder: Path, backends: Sequence[int], *, cache: bool = True) -> Itera
         process.wait()
 
 
-def _site(folder: Path, port: int, backends: Sequence[int], *, cache: bool) -> str:
-    text = SITE.read_text(encoding="utf-8")
-    first, second = (_line(text, f"127.0.0.1:{number} ") for number in (8001, 8002))
-    servers = "".join(first.replace(":8001 ", f":{backend} ") for backend in backends)
-    changes = {
-        first: servers,
-        second: "",
-        "listen 80;": f"listen 127.0.0.1:{port};",
-        "/var/cache/nginx/spack-cache": str(cache_folder(folder)),
-    }
+def write_config(
+    folder: Path,
+    port: int,
+    backends: Sequence[int],
+    *,
+    cache: bool,
+    limits: bool,
+    published: Path,
+) -> Path:
+    """Write what nginx reads; return the file to start with."""
+    site = _site(folder, port, backends, published)
     if not cache:
-        changes["proxy_cache spack_cache;"] = "proxy_cache off;"
-    for old, new in changes.items():
-        if old not in text:
-            raise ServerError(f"{SITE}: expected {old!r}")
-        text = text.replace(old, new)
+        site = _changed(site, "proxy_cache spack_cache_pages;", "proxy_cache off;")
+    if not limits:
+        site = re.sub(r"^ *limit_(req|conn) .*\n", "", site, flags=re.MULTILINE)
+        site = _changed(site, " max_conns=32", "")
+    (folder / "site.conf").write_text(site, encoding="utf-8")
+    user = "user root;" if os.geteuid() == 0 else ""
+    config = folder / "nginx.conf"
+    config.write_text(_AROUND.format(folder=folder, user=user), encoding="utf-8")
+    return config
+
+
+def _site(folder: Path, port: int, backends: Sequence[int], published: Path) -> str:
+    text = SITE.read_text(encoding="utf-8")
+    text = _changed(text, "listen 80;", f"listen 127.0.0.1:{port};")
+    text = _changed(text, "/var/cache/nginx/spack-cache", str(cache_folder(folder)))
+    text = _changed(text, "/run/spack-cache", str(run_folder(folder)))
+    text = _changed(text, "/srv/spack-cache", str(published))
+    if len(backends) == 1:
+        text = re.sub(r"^ *server 127.0.0.1:8002 .*\n", "", text, flags=re.MULTILINE)
+    for old, new in zip((8001, 8002), (*backends, _NOBODY), strict=False):
+        text = _changed(text, f"127.0.0.1:{old}", f"127.0.0.1:{new}")
+        text = _changed(text, f"draining/{old}", f"draining/{new}")
     return text
 
 
-def _line(text: str, part: str) -> str:
-    return next((line for line in text.splitlines(keepends=True) if part in line), part)
+def _changed(text: str, old: str, new: str) -> str:
+    if old not in text:
+        raise ServerError(f"{SITE}: expected {old!r}")
+    return text.replace(old, new)

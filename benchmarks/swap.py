@@ -21,7 +21,7 @@ import click
 from benchmarks import server
 from benchmarks.client import Client, Load, load
 from benchmarks.measure import run_module
-from benchmarks.nginx import cache_folder, nginx
+from benchmarks.nginx import cache_folder, nginx, run_folder
 from benchmarks.report import Measure, goals_table
 from benchmarks.targets import page_kinds
 
@@ -57,13 +57,17 @@ def _build_both(corpus: Path, folder: Path) -> str:
     releases = sorted(each for each in (corpus / "_cache").iterdir() if each.is_dir())
     for output, paths in (("old.db", releases[:-1]), ("new.db", releases)):
         run_module("spack_cache_db", ["build", *map(str, paths), "-o", str(folder / output)])
-    (folder / "current.db").symlink_to("old.db")
+    first = folder / "files" / "first"
+    first.mkdir(parents=True)
+    (folder / "old.db").rename(first / "spack-cache.db")
+    (folder / "old.inspect.json").rename(first / "spack-cache.inspect.json")
+    (folder / "current").symlink_to("files/first")
     return releases[-1].name
 
 
 async def _swap(folder: Path, only_new: str) -> list[Measure]:
     ports = [server.free_port(), server.free_port()]
-    targets = list(_targets(folder / "old.db"))
+    targets = list(_targets(folder / "current" / "spack-cache.db"))
     with ExitStack() as stack:
         for port in ports:
             stack.enter_context(_kept_running(folder, port))
@@ -101,6 +105,7 @@ async def _run_swap(folder: Path, ports: list[int]) -> float:
         "SPACK_CACHE_FOLDER": str(folder),
         "SPACK_CACHE_PORTS": " ".join(map(str, ports)),
         "SPACK_CACHE_RESTART": f"{folder}/restart ",
+        "SPACK_CACHE_RUN": str(run_folder(folder)),
         "SPACK_CACHE_PROXY_CACHE": str(cache_folder(folder)),
     }
     started = time.perf_counter()
@@ -114,12 +119,12 @@ async def _run_swap(folder: Path, ports: list[int]) -> float:
 
 @contextmanager
 def _kept_running(folder: Path, port: int) -> Iterator[None]:
-    """Serve `current.db`, and start the server again whenever it ends (systemd's Restart=)."""
+    """Serve what `current` points at; start the server again whenever it ends, as systemd does."""
     wanted = True
     pid = folder / f"{port}.pid"
 
     def start() -> subprocess.Popen[bytes]:
-        started = server.start(folder / "current.db", port)
+        started = server.start(folder / "current" / "spack-cache.db", port)
         pid.with_suffix(".new").write_text(str(started.pid))
         pid.with_suffix(".new").replace(pid)
         return started

@@ -1,27 +1,64 @@
 #!/bin/sh
-# Publish a new database without a failed request: swap.sh NEW.db
+# Publish a database without a failed request: swap.sh FILE
 #
-# The file gets a name of its own, `current.db` is pointed at it, the server processes restart one
-# after the other, and the cache is emptied. A served file never changes: the processes that still
-# run keep the old one until their turn comes.
+# FILE is copied, never moved: into a folder of its own, named for its SHA-256. `current` is pointed
+# at that folder, the servers restart one after the other, and nginx's cache is emptied. What is
+# served never changes: a server that still runs keeps the old file until its turn comes.
+#
+# It may be killed at any moment and run again. `served` names the last database that all servers
+# answered with; while `swapping` is there, a swap has begun that has not ended.
 set -eu
+umask 022
 
 folder=${SPACK_CACHE_FOLDER:-/srv/spack-cache}
 ports=${SPACK_CACHE_PORTS:-8001 8002}
 restart=${SPACK_CACHE_RESTART:-systemctl restart spack-cache@}
+run=${SPACK_CACHE_RUN:-/run/spack-cache}
 cache=${SPACK_CACHE_PROXY_CACHE:-/var/cache/nginx/spack-cache}
 keep=${SPACK_CACHE_KEEP:-3}
 patience=${SPACK_CACHE_PATIENCE:-30}
 
-new=$1
-sum=$(sha256sum "$new" | cut -c1-16)
-file=spack-cache-$sum.db
+files=$folder/files
+incoming=$files/.incoming
 
-if [ "$(readlink "$folder/current.db" || true)" = "$file" ]; then
-    echo "$new is what is served already"
-    rm -f "$new"
-    exit 0
-fi
+fail() {
+    echo "Error: $*" >&2
+    exit 1
+}
+
+is_served() {
+    [ "$(readlink "$folder/current")" = "files/$1" ] && [ "$1" = "$old" ] &&
+        [ ! -e "$folder/swapping" ]
+}
+
+copy() {
+    # Copy before looking: what lies at $1 may change, the copy does not. A link stays a link, so
+    # that nobody who may write there publishes what only root may read.
+    cp -P "$1" "$incoming/$2"
+    [ -f "$incoming/$2" ] && [ ! -L "$incoming/$2" ] ||
+        fail "$1 is not a regular file; give the database itself"
+}
+
+take() {
+    rm -rf "$incoming"
+    mkdir "$incoming"
+    copy "$1" spack-cache.db
+    sum=$(sha256sum <"$incoming/spack-cache.db" | cut -c1-16)
+    [ ! -d "$files/$sum" ] || return 0
+    # A server believes the inspect file only if it names the hash of the database.
+    [ ! -e "${1%.db}.inspect.json" ] || copy "${1%.db}.inspect.json" spack-cache.inspect.json
+    ! command -v zstd >/dev/null || zstd -q -10 -T0 "$incoming/spack-cache.db"
+    chmod -R u=rwX,go=rX "$incoming"
+    sync "$incoming"/* "$incoming"
+    mv -T "$incoming" "$files/$sum"
+    sync "$files"
+}
+
+point_at() {
+    ln -sfn "files/$1" "$folder/.current"
+    mv -T "$folder/.current" "$folder/current"
+    sync "$folder"
+}
 
 wait_until_up() {
     tries=0
@@ -32,44 +69,63 @@ wait_until_up() {
     done
 }
 
-empty_cache() {
-    # nginx asks the server again for a page whose file is gone; it need not be told.
-    [ ! -d "$cache" ] || find "$cache" -type f -delete
+restart_all() {
+    # Restart each server when nginx gives it no new requests any more; name the one that fails.
+    for port in $ports; do
+        : >"$run/draining/$port"
+        sleep 0.5
+        $restart"$port" 9>&- && wait_until_up "$port" || return 1
+        rm "$run/draining/$port"
+    done
 }
 
-point_at() {
-    # The inspect file carries the hash of its database: one that does not fit is not believed.
-    for end in inspect.json db; do
-        ln -sfn "${1%.db}.$end" "$folder/.current.$end"
-        mv -T "$folder/.current.$end" "$folder/current.$end"
-    done
+empty_cache() {
+    # nginx asks the server again for a page whose file is gone; it need not be told.
+    name='????????????????????????????????'
+    [ ! -d "$cache" ] || find "$cache" -ignore_readdir_race -type f -name "$name" -delete
+}
+
+finish() {
+    empty_cache
+    echo "$1" >"$folder/.served"
+    mv -T "$folder/.served" "$folder/served"
+    rm "$folder/swapping"
 }
 
 go_back() {
-    echo "Error: the server on port $1 does not answer with $file; going back to ${old:-nothing}" >&2
-    [ -n "$old" ] || exit 1
+    { [ -n "$old" ] && [ "$old" != "$sum" ]; } ||
+        fail "the server on port $port does not answer with $1, and there is nothing to go back to"
+    echo "Error: the server on port $port does not answer with $1; going back to $old" >&2
     point_at "$old"
-    for port in $ports; do
-        $restart"$port"
-        wait_until_up "$port" || true
-        [ "$port" != "$1" ] || break
-    done
+    restart_all || fail "the server on port $port does not answer with $old either"
+    finish "$old"
     exit 1
 }
 
-old=$(readlink "$folder/current.db" || true)
-mv "$new" "$folder/$file"
-[ ! -f "${new%.db}.inspect.json" ] || mv "${new%.db}.inspect.json" "$folder/${file%.db}.inspect.json"
-point_at "$file"
-for port in $ports; do
-    $restart"$port"
-    wait_until_up "$port" || go_back "$port"
-done
-empty_cache
+[ $# -eq 1 ] || fail "give one database: swap.sh FILE"
+[ -f "$1" ] || fail "$1: there is no such file"
+mkdir -p "$files"
+exec 9>"$files/.lock"
+flock 9
+trap 'rm -rf "$incoming" "$run/draining"' EXIT
+trap 'exit 1' HUP INT TERM
+mkdir -p "$run/draining"
+rm -f "$run/draining"/*
 
-# Keep the last few for going back; current.db never points at one that is removed.
-cd "$folder"
-ls -t spack-cache-*.db | tail -n "+$((keep + 1))" | while read -r stale; do
-    [ "$stale" = "$file" ] || rm -f "$stale" "${stale%.db}.inspect.json"
+old=$(cat "$folder/served" 2>/dev/null || true)
+take "$1"
+if is_served "$sum"; then
+    echo "$1 is what is served already"
+    exit 0
+fi
+: >"$folder/swapping"
+point_at "$sum"
+restart_all || go_back "$1"
+finish "$sum"
+
+# Keep the last few for going back.
+touch "$files/$sum"
+ls -t "$files" | grep -vx "$sum" | tail -n "+$keep" | while read -r stale; do
+    rm -rf "${files:?}/$stale"
 done
-echo "$file is served on ports $ports"
+echo "$1 is served on ports $ports, as $folder/files/$sum"

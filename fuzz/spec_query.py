@@ -13,20 +13,22 @@ import time
 import atheris  # type: ignore[import-untyped]
 
 with atheris.instrument_imports(include=["spack_cache_db.spack"]):
-    from spack_cache_db.query.asked import SpecRecord, UnsupportedQuery, matches
+    from spack_cache_db.query.answerable import UnsupportedQuery
+    from spack_cache_db.query.asked import matches
+    from spack_cache_db.records import Configuration
     from spack_cache_db.spack.query import QuerySyntaxError, parse_query
 
 SLOWEST = 0.1
-RECORD = SpecRecord(
-    name="hdf5",
+SPEC = Configuration(
+    package="hdf5",
     version="1.14.3",
     compiler="gcc@13.2.0",
     os="debian12",
     platform="linux",
     target="zen3",
     variants=("+mpi", "~java", "api=default", "libs=shared,static", "patches=0abcdef,f7d58d3"),
-    hash="abcdefghijklmnopqrstuvwxyz234567",
 )
+HASH = "abcdefghijklmnopqrstuvwxyz234567"
 
 
 class SlowError(Exception):
@@ -47,7 +49,7 @@ def one_input(data: bytes) -> None:
         if spent > SLOWEST:
             raise SlowError(f"{spent:.3f} s for {text[:100]!r}")
     try:
-        matches(query, RECORD)
+        matches(query, SPEC, HASH)
     except UnsupportedQuery as error:
         str(error)
 

@@ -6,7 +6,7 @@ import hashlib
 import random
 from pathlib import Path
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from tests.pagetexts import page, spec
 
 RELEASES = ["develop", "v0.23.1", "develop-2025-04-20", "develop-2025-07-13"]
@@ -40,7 +40,7 @@ def digest(path: Path) -> str:
 
 def built(output: Path, *paths: Path | str, jobs: int = 1) -> bytes:
     """Build and return the bytes of the file."""
-    build(map(str, paths), output, jobs=jobs)
+    build(paths, output, jobs=jobs)
     return output.read_bytes()
 
 

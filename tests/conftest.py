@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from tests.builds import many_pages
 from tests.commands import OLD
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.query.asked import SpecRecord
+from spack_cache_db.records import Configuration
 from tests.pagetexts import page, spec
 from tests.paths import DATA
 
@@ -15,23 +15,21 @@ SPACK: dict[str, Any] = json.loads((DATA / "satisfies.json").read_text())
 
 
 @cache
-def records() -> tuple[SpecRecord, ...]:
-    """Give the records as pages print them."""
-    return tuple(
-        SpecRecord(
-            name, version, compiler, os, platform, target, tuple(SPACK["variants"][place]), hash_
-        )
-        for hash_, name, version, compiler, os, platform, target, place in SPACK["specs"]
-    )
+def records() -> dict[str, Configuration]:
+    """Return what pages print of each spec, by its hash."""
+    return {
+        dag_hash: Configuration._make((*words, tuple(SPACK["variants"][place])))
+        for dag_hash, *words, place in SPACK["specs"]
+    }
 
 
 def write_records(folder: Path) -> Path:
     """Write the pages of the records."""
     folder.mkdir()
-    for name in sorted({record.name for record in records()}):
+    for name in sorted({record.package for record in records().values()}):
         specs = [
             spec(
-                hash=record.hash,
+                hash=dag_hash,
                 versions=[record.version],
                 compiler=record.compiler,
                 os=record.os,
@@ -39,8 +37,8 @@ def write_records(folder: Path) -> Path:
                 target=record.target,
                 variants=list(record.variants),
             )
-            for record in records()
-            if record.name == name
+            for dag_hash, record in records().items()
+            if record.package == name
         ]
         (folder / f"{name}.md").write_bytes(page(name, "cache", specs))
     return folder

@@ -6,9 +6,7 @@ from tests.paths import ROOT
 
 PACKAGE = ROOT / "builder" / "spack_cache_db"
 
-_PARTS = "parts of one page, shown and tested together in tests/site/test_parts.py"
 _SPEC = "one language in several modules, tested whole in tests/spack/test_query.py"
-_FIND = "steps of one query, tested whole in tests/query/test_find.py"
 _BUILD = "what it stores is tested in the file that comes out, in tests/build/test_steps.py"
 _SECOND = "tests/test_second_source.py builds from a source that lists a spec twice"
 _HTTP = "seen by who asks the server: tests/site/test_http.py"
@@ -26,36 +24,17 @@ WITHOUT = {
     "build/rows.py": _BUILD,
     "cli/check.py": _REPORTS,
     "cli/find_table.py": "tests/cli/test_find.py compares what is printed",
-    "cli/here.py": "tests/cli/test_find.py asks with --here",
     "cli/info.py": _REPORTS,
     "cli/input.py": "options that build and check share: tests/cli/test_build.py",
     "errors.py": "classes without behaviour but their text, which each refusal's test compares",
-    "query/answerable.py": _FIND,
-    "query/conditions.py": _FIND,
-    "query/configurations.py": _FIND,
-    "query/find_install.py": _FIND,
-    "query/info.py": _REPORTS,
-    "query/install.py": _FIND,
-    "query/open.py": "tests/cli/test_serve.py opens what is no database",
+    "query/specs.py": "tests/query/test_find.py asks with hashes",
     "records.py": "records without behaviour",
     "site/canned_queries.py": "tests/site/test_http.py asks the queries under both Datasettes",
-    "site/catalog.py": _PARTS,
-    "site/charts.py": _PARTS,
-    "site/configurations.py": _PARTS,
-    "site/data_links.py": _PARTS,
     "site/datasette065/language.py": _HTTP,
-    "site/download.py": _HTTP,
     "site/errors.py": _HTTP,
-    "site/facets.py": _PARTS,
-    "site/filters.py": _PARTS,
-    "site/find.py": "tests/site/test_pages.py compares the page",
     "site/functions.py": "tests/site/test_limits.py sends the calls that it refuses",
-    "site/groups.py": "tests/site/test_pages.py compares the page",
-    "site/home.py": "tests/site/test_pages.py compares the page",
     "site/hooks.py": "one line, used by each hook of the plugin",
-    "site/package.py": "tests/site/test_pages.py compares the page",
     "site/routes.py": _HTTP,
-    "site/spec.py": "tests/site/test_pages.py compares the page",
     "site/wrapper.py": _HTTP,
     "sources/pages/faults.py": "tests/sources/pages/test_parse.py compares each fault",
     "sources/pages/records.py": "records without behaviour",

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build.steps import build, check
+from spack_cache_db.build import build, check
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources import readers, units
 from spack_cache_db.sources.tarballs import tarball_suffix

@@ -1,12 +1,20 @@
 """Spack build-cache pages in, one searchable SQLite file out, served with Datasette."""
 
-from spack_cache_db.build.steps import Report, build, check
-from spack_cache_db.errors import BuilderError, DatabaseError, Fault, InputError, OutputError
+from spack_cache_db.build import Report, build, check
+from spack_cache_db.errors import (
+    ArgumentError,
+    BuilderError,
+    DatabaseError,
+    Fault,
+    InputError,
+    OutputError,
+)
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.find import Found, UnknownNameError, find
 from spack_cache_db.spack.query import QuerySyntaxError
 
 __all__ = [
+    "ArgumentError",
     "BuilderError",
     "DatabaseError",
     "Fault",
@@ -21,3 +29,14 @@ __all__ = [
     "check",
     "find",
 ]
+
+__version__: str
+
+
+def __getattr__(name: str) -> str:
+    """Return `__version__`, which takes longer to find out than all else here."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("spack-cache-db")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

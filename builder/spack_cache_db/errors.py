@@ -41,6 +41,10 @@ class InputError(BuilderError):
         super().__init__("\n".join(map(str, self.faults)))
 
 
+class ArgumentError(BuilderError, TypeError):
+    """An argument of a Python function has a wrong type or value; the message says what fits."""
+
+
 class OutputError(BuilderError):
     """The file cannot be written; whatever stood there before is untouched."""
 

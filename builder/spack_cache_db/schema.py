@@ -1,18 +1,19 @@
 """The schema of the published file, once, as data.
 
-Every table, column, index and view stands here and nowhere else: `database.py` creates what it
-reads here, the documentation and the tests of `metadata.yml` are checked against it. This module
-knows neither SQLite nor where rows come from.
+Every table, column, index and view stands here and nowhere else: `build/database.py` creates what
+it reads here, and the tests compare `metadata.yml` with it. This module opens no file and does not
+know where rows come from.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import Formatter
 
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
 PAGE_SIZE = 4096
@@ -48,11 +49,6 @@ class Table:
         """Whether the rows are stored in the order of a key of their own."""
         return self.primary_key != ("id",)
 
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        """The column names, in the order in which rows are inserted."""
-        return tuple(column.name for column in self.columns)
-
 
 def _id() -> Column:
     return Column("id")
@@ -65,6 +61,18 @@ def _text(name: str, *, nullable: bool = False) -> Column:
 def _to(name: str, table: str, *, nullable: bool = False) -> Column:
     return Column(name, references=table, nullable=nullable)
 
+
+CONFIGURATION = {
+    "package": "packages",
+    "version": "versions",
+    "compiler": "compilers",
+    "os": "operating_systems",
+    "platform": "platforms",
+    "target": "targets",
+    "variants": "variant_sets",
+}
+"""The columns that make a configuration, in the order of its record, and the table that names what
+each of them points at."""
 
 _SEEN = (_text("first_seen", nullable=True), _text("last_seen", nullable=True))
 
@@ -154,26 +162,12 @@ TABLES: tuple[Table, ...] = (
         "configurations",
         (
             _id(),
-            _to("package", "packages"),
-            _to("version", "versions"),
-            _to("compiler", "compilers"),
-            _to("os", "operating_systems"),
-            _to("platform", "platforms"),
-            _to("target", "targets"),
-            _to("variants", "variant_sets"),
+            *(_to(column, table) for column, table in CONFIGURATION.items()),
             Column("spec_count"),
             Column("release_count"),
             *_SEEN,
         ),
-        indexes=(
-            ("package",),
-            ("version",),
-            ("compiler",),
-            ("os",),
-            ("platform",),
-            ("target",),
-            ("variants",),
-        ),
+        indexes=tuple((column,) for column in CONFIGURATION),
     ),
     Table(
         "specs",
@@ -273,11 +267,12 @@ TABLES: tuple[Table, ...] = (
     ),
 )
 
-FACETS = ("versions", "compilers", "oss", "platforms", "targets", "stacks")
-"""The page facets of the source, which `facet_counts` counts anew."""
+TOKENIZER = "unicode61 tokenchars '!#$%&()*+,-./:;<=>?@[\\]^_`{|}~'"
+"""A word is what stands between blanks, as in Spack: `+cuda`, `%gcc@13`, `libs=shared,static`.
 
-TOKENIZER = "unicode61 tokenchars '+~@=_.-'"
-"""Spack writes `+cuda`, `hdf5@1.14` and `py-numpy` as one word (SQLite FTS5 docs, 4.3.1)."""
+All punctuation of ASCII but the quotes is part of words (SQLite FTS5 docs, 4.3.1): a character that
+is none divides what a person types as well, and `%gcc` would find what `gcc` finds.
+"""
 
 FULL_TEXT: dict[str, str] = {
     "configurations_fts": "configurations",
@@ -285,26 +280,38 @@ FULL_TEXT: dict[str, str] = {
 }
 """Contentless FTS5 tables, each with one column `tokens`; a rowid there is an `id` here."""
 
-_BUILD_COLUMNS = """\
-  versions.name AS version,
-  compilers.name AS compiler,
-  operating_systems.name AS os,
-  platforms.name AS platform,
-  targets.name AS target,
-  variant_sets.text AS variants"""
+TARBALL_PATH = (
+    "/build_cache/",
+    "{platform}-{os}-{target}/",
+    "{compiler}/",
+    "{package}-{version}/",
+    "{platform}-{os}-{target}-",
+    "{compiler}-",
+    "{package}-{version}-{hash}.spack",
+)
+"""What follows a mirror's prefix in a tarball's URL, in pieces; a compiler has a dash for its `@`.
+
+The layout of Spack's build caches before version 3 (Spack 0.23 `binary_distribution.py`).
+"""
+
+
+def _word(column: str) -> str:
+    """Return where the words of a configuration's column stand, once its table is joined."""
+    return f"{CONFIGURATION[column]}.{'text' if column == 'variants' else 'name'}"
+
+
+_BUILD_COLUMNS = ",\n".join(
+    f"  {_word(column)} AS {column}" for column in CONFIGURATION if column != "package"
+)
 
 # These foreign keys are never NULL, so LEFT JOIN gives what JOIN would. It leaves SQLite's planner
 # fewer orders to weigh: of twelve inner joins it takes one that begins with all pairs of names, and
 # does not come to an end (SQLite docs, "Query Planner", 9). A condition on a name makes it an
 # inner join again.
-_BUILD_JOINS = """\
-LEFT JOIN packages ON packages.id = configurations.package
-LEFT JOIN versions ON versions.id = configurations.version
-LEFT JOIN compilers ON compilers.id = configurations.compiler
-LEFT JOIN operating_systems ON operating_systems.id = configurations.os
-LEFT JOIN platforms ON platforms.id = configurations.platform
-LEFT JOIN targets ON targets.id = configurations.target
-LEFT JOIN variant_sets ON variant_sets.id = configurations.variants"""
+_BUILD_JOINS = "\n".join(
+    f"LEFT JOIN {table} ON {table}.id = configurations.{column}"
+    for column, table in CONFIGURATION.items()
+)
 
 _SPEC_COLUMNS = f"""\
   specs.hash,
@@ -319,16 +326,22 @@ _SPEC_JOINS = f"""\
 LEFT JOIN stack_sets ON stack_sets.id = specs.stacks
 {_BUILD_JOINS}"""
 
-_TARBALL = """\
+
+def _joined(piece: str) -> str:
+    """Return a piece of a tarball's path as an expression in SQL."""
+    words = {column: _word(column) for column in CONFIGURATION}
+    words |= {"compiler": f"replace({_word('compiler')}, '@', '-')", "hash": "specs.hash"}
+    parts = []
+    for text, field, *_ in Formatter().parse(piece):
+        parts += [f"'{text}'"] if text else []
+        parts += [words[field]] if field else []
+    return " || ".join(parts)
+
+
+_TARBALL = f"""\
 CASE
     WHEN tarball_prefixes.is_whole THEN tarball_prefixes.url
-    ELSE tarball_prefixes.url || '/build_cache/'
-      || platforms.name || '-' || operating_systems.name || '-' || targets.name || '/'
-      || replace(compilers.name, '@', '-') || '/'
-      || packages.name || '-' || versions.name || '/'
-      || platforms.name || '-' || operating_systems.name || '-' || targets.name || '-'
-      || replace(compilers.name, '@', '-') || '-'
-      || packages.name || '-' || versions.name || '-' || specs.hash || '.spack'
+    ELSE tarball_prefixes.url || {f"{chr(10)}      || ".join(map(_joined, TARBALL_PATH))}
   END AS tarball"""
 
 _LISTING_COLUMNS = f"""\

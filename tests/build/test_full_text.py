@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -13,6 +14,9 @@ import pytest
 from datasette.app import Datasette
 
 from spack_cache_db.schema import FULL_TEXT, TABLES
+from tests.conftest import Build
+from tests.pagetexts import page, spec
+from tests.paths import ROOT
 
 NAMES = {
     "packages": ("safetens", "SELECT id FROM packages WHERE name = 'py-safetensors'"),
@@ -73,3 +77,17 @@ async def test_a_plain_datasette_finds_the_index(
     hidden = await datasette.get_database(samples_file.stem).hidden_table_names()
     assert set(FULL_TEXT) <= set(hidden)
     assert not {each.name for each in TABLES} & set(hidden)
+
+
+def test_the_documented_sql_finds_what_it_says(built: Build) -> None:
+    """The statement of docs/site.md runs as it stands there."""
+    document = (ROOT / "docs" / "site.md").read_text(encoding="utf-8")
+    (statement,) = re.findall(r"```sql\n([^`]*MATCH[^`]*)```", document)
+    variants = [["+cuda"], ["~cuda"], ["+cuda"], ["cuda=x"]]
+    compilers = ["gcc@13.2.0", "gcc@13.2.0", "gcc@12.1", "gcc@13"]
+    specs = [
+        spec(number, versions=[f"1.{number}"], variants=texts, compiler=compiler)
+        for number, (texts, compiler) in enumerate(zip(variants, compilers, strict=True))
+    ]
+    connection = built(bricks=page("bricks", specs=specs))
+    assert connection.execute(statement).fetchall() == [("bricks", "1.0")]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from spack_cache_db.build import build
 from spack_cache_db.build import inspect_file as inspection
-from spack_cache_db.build.steps import build
 from spack_cache_db.errors import OutputError
 from tests.pagetexts import SAMPLES, page, write
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build.steps import build, check
+from spack_cache_db.build import build, check
 from spack_cache_db.sources import units
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash, write

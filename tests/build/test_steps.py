@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from spack_cache_db.build import rows
-from spack_cache_db.build.steps import build, check
+from spack_cache_db.build import build, check, rows
 from spack_cache_db.errors import InputError, OutputError
 from spack_cache_db.sources import units
 from tests.builds import built, digest, digest_of, many_pages

@@ -11,8 +11,7 @@ from spack_cache_db.build import workers
 from spack_cache_db.build.workers import read_unit, read_units
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources import units
-from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE
-from spack_cache_db.sources.units import File, plan
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, File, plan
 from tests.pagetexts import SAMPLES, page, write
 
 

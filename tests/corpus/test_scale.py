@@ -9,7 +9,7 @@ from sqlite3 import Connection
 
 import pytest
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from spack_cache_db.query.readback import PageReader, normal_page
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.parse import parse_page

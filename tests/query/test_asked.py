@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from spack_cache_db.query.asked import (
-    SpecRecord,
-    UnsupportedQuery,
     caveats,
     conditions,
     matches,
     variant_text_matches,
     variants_match,
 )
+from spack_cache_db.records import Configuration
 from spack_cache_db.spack.match import CompilerConstraint, compiler_matches, version_matches
 from spack_cache_db.spack.query import SpecQuery, parse_query
 from spack_cache_db.spack.variants import normal_variant
@@ -28,25 +27,26 @@ UNANSWERABLE = {"%[deptypes=link] gcc", "++pic", "hdf5 --fortran", "zlib cflags=
 BY_COMPILER = {"%gcc@=12.2.0", "%nvhpc"}
 
 
-def page_record(row: list[Any], variants: tuple[str, ...]) -> SpecRecord:
-    """Give a record as a page shows it."""
-    dag_hash, name, version, compiler, os, platform, target, _ = row
-    return SpecRecord(name, version, compiler, os, platform, target, variants, dag_hash)
-
-
 @cache
-def records(normal: bool) -> tuple[SpecRecord, ...]:
-    """Give the specs, their variants as printed or in normal form."""
+def records(normal: bool) -> tuple[tuple[str, Configuration], ...]:
+    """Return hash and configuration of each spec, the variants as printed or in normal form."""
     sets = [
         tuple(normal_variant(text) if normal else text for text in texts)
         for texts in SPACK["variants"]
     ]
-    return tuple(page_record(row, sets[row[-1]]) for row in SPACK["specs"])
+    return tuple(
+        (dag_hash, Configuration._make((*words, sets[place])))
+        for dag_hash, *words, place in SPACK["specs"]
+    )
 
 
 def answer(query: SpecQuery, normal: bool = True) -> set[int]:
-    """Give the places of the specs that satisfy a query."""
-    return {place for place, spec in enumerate(records(normal)) if matches(query, spec)}
+    """Return the places of the specs that satisfy a query."""
+    return {
+        place
+        for place, (dag_hash, spec) in enumerate(records(normal))
+        if matches(query, spec, dag_hash)
+    }
 
 
 @pytest.mark.parametrize("normal", [True, False], ids=["normal form", "as printed"])
@@ -68,56 +68,23 @@ def test_compilers_are_those_that_pages_print(text: str) -> None:
     (constraint,) = conditions(parse_query(text)).compilers
     ours, spacks = answer(parse_query(text)), set(SPACK["answers"][text])
 
-    missed = {records(True)[place].compiler for place in spacks - ours}
+    missed = {records(True)[place][1].compiler for place in spacks - ours}
 
     assert ours
     assert ours < spacks
     assert not any(compiler_matches(constraint, compiler) for compiler in missed)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        *((text, "pages") for text in sorted(UNANSWERABLE)),
-        ("hdf5 ^mpich", "pages show no dependencies"),
-        ("hdf5 %cmake", "cmake is not known as one"),
-        ("hdf5 %mpi=openmpi", "what provides mpi"),
-        ("hdf5 %fortran=gcc", "the one for Fortran"),
-        ("hdf5 %c", "which languages"),
-        ("hdf5 %@12", "name a compiler"),
-        ("hdf5 %[when='+mpi'] gcc", "how gcc is used"),
-        ("hdf5 %%gcc", "wish for the solver"),
-        ("hdf5 %gcc %clang", "one compiler per binary"),
-        ("hdf5 %gcc target=zen3", "before the '%'"),
-        ("hdf5 %gcc@git.main", "git repository"),
-        ("hdf5@git.main", "git repository"),
-        ("builtin.hdf5", "namespaces"),
-        ("mpi", "virtual package"),
-        ("blas +x", "virtual package"),
-        ("hdf5 target=toaster:", "archspec does not know the target 'toaster'"),
-        ("hdf5 os=default_os", "depends on a machine"),
-        ("hdf5 target=frontend", "depends on a machine"),
-        ("hdf5 api==v110", "asks its dependencies too"),
-    ],
-)
-def test_what_pages_cannot_answer(text: str, reason: str) -> None:
-    """A query that pages cannot answer is refused with the reason, not answered wrong."""
-    with pytest.raises(UnsupportedQuery) as caught:
-        conditions(parse_query(text))
-
-    assert reason in str(caught.value)
-
-
-SPEC = SpecRecord(
-    name="hdf5",
+SPEC = Configuration(
+    package="hdf5",
     version="1.14.3",
     compiler="gcc@13.2.0",
     os="debian12",
     platform="linux",
     target="zen3",
     variants=("+mpi", "~java", "api=default", "libs=shared,static", "patches=0abcdef,f7d58d3"),
-    hash="abcdefghijklmnopqrstuvwxyz234567",
 )
+HASH = "abcdefghijklmnopqrstuvwxyz234567"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +140,7 @@ SPEC = SpecRecord(
 )
 def test_one_spec(text: str, expected: bool) -> None:
     """Each dimension of a query is compared with the same dimension of a spec."""
-    assert matches(parse_query(text), SPEC) is expected
+    assert matches(parse_query(text), SPEC, HASH) is expected
 
 
 @pytest.mark.parametrize(

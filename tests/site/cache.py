@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HOSTILE = "<script>document.title='owned'</script>"
+MPI = "hdf5 1.14.5 x86_64_v3 gcc@13.2.0 ('build_system=cmake', '~cxx', '+mpi') 0"
+"""What the hash of a spec that every release lists is made of."""
 
 Spec = dict[str, object]
 

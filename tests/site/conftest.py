@@ -20,7 +20,7 @@ from datasette.app import Datasette
 
 from spack_cache_db.build.steps import build
 from spack_cache_db.cli import server as cli_server
-from spack_cache_db.site.catalog import Catalog, load_catalog
+from spack_cache_db.query.lookups import Lookups, read_lookups
 from tests.paths import ROOT
 from tests.site.cache import write_pages
 
@@ -47,9 +47,9 @@ def conn(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.fixture(scope="session")
-def catalog(conn: sqlite3.Connection) -> Catalog:
-    """The dictionaries of the built file."""
-    return load_catalog(conn)
+def lookups(conn: sqlite3.Connection) -> Lookups:
+    """The small tables of the built file."""
+    return read_lookups(conn)
 
 
 def metadata() -> dict[str, Any]:

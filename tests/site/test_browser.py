@@ -10,9 +10,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from benchmarks.chromium import FLAGS
-from tests.site.cache import HOSTILE, spec_hash
+from tests.site.cache import HOSTILE, MPI, spec_hash
 from tests.site.conftest import SQL, Server
-from tests.site.test_pages import MPI
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +95,7 @@ def test_from_search_to_a_hash(visit: Visit) -> None:
     page.get_by_label("Release", exact=True).select_option("v0.23.1")
     page.get_by_role("button", name="Apply").click()
     expect(page.locator("#configurations tbody tr")).to_have_count(1)
-    expect(page.get_by_text("1 configuration, 7 binaries")).to_be_visible()
+    expect(page.get_by_text("1 configuration, 7 specs")).to_be_visible()
 
     page.locator("td.hashes summary").click()
     page.locator("td.hashes a.hash").first.click()
@@ -110,10 +109,10 @@ def test_grid_and_chips(visit: Visit) -> None:
     page = visit.page
     page.goto("/package/hdf5")
     page.get_by_label("10 of 1.14.5 for x86_64_v3").click()
-    expect(page.get_by_text("2 configurations, 10 binaries")).to_be_visible()
+    expect(page.get_by_text("2 configurations, 10 specs")).to_be_visible()
 
     page.get_by_role("link", name="Version: 1.14.5").click()
-    expect(page.get_by_text("3 configurations, 11 binaries")).to_be_visible()
+    expect(page.get_by_text("3 configurations, 11 specs")).to_be_visible()
 
 
 @pytest.mark.parametrize("permissions", [["clipboard-read", "clipboard-write"]])

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.site.cache import HOSTILE, spec_hash
+from tests.site.cache import HOSTILE, MPI, spec_hash
 from tests.site.conftest import SQL, site
-from tests.site.test_pages import MPI
 
 PAGES = (
     "/",

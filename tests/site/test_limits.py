@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from spack_cache_db.site.limits import bounded_rows
 from tests.site.conftest import SQL, Server, serving
 
 pytestmark = pytest.mark.slow
@@ -147,3 +149,14 @@ def test_the_server_still_answers(own_server: Server) -> None:
     """After all of that the pages come as before."""
     for path in ("/", "/package/hdf5", f"{SQL}.json?sql=select+1"):
         assert httpx.get(own_server.address + path, timeout=30).status_code == 200
+
+
+def test_rows_are_bounded_by_result() -> None:
+    """A result over the limit stops with a reason; the next one starts from nothing."""
+    conn = sqlite3.connect(":memory:")
+    conn.row_factory = bounded_rows(most=1000)
+
+    assert len(conn.execute("SELECT zeroblob(900)").fetchall()) == 1
+    assert len(conn.execute("SELECT zeroblob(900)").fetchall()) == 1
+    with pytest.raises(sqlite3.OperationalError, match="larger than"):
+        conn.execute("SELECT zeroblob(600) UNION ALL SELECT zeroblob(600)").fetchall()

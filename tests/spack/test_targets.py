@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from spack_cache_db.spack.targets import (
     ancestors,
-    compatible_targets,
     family,
     host_target,
     is_known,
@@ -45,14 +44,6 @@ def test_family(name: str, expected: str) -> None:
 def test_runs_on(target: str, host: str, expected: bool) -> None:
     """A binary runs on its own target and on that target's descendants, and nowhere else."""
     assert runs_on(target, host) is expected
-
-
-def test_compatible_targets_keep_the_order_given() -> None:
-    """What runs on a host is picked from the known targets, in their order."""
-    known = ["zen4", "x86_64_v3", "toaster", "zen3", "aarch64", "x86_64"]
-
-    assert compatible_targets("zen3", known) == ("x86_64_v3", "zen3", "x86_64")
-    assert compatible_targets("toaster", known) == ("toaster",)
 
 
 def test_ancestors() -> None:

@@ -1,1 +1,104 @@
-"""Columns → the published file: merged, numbered, counted, written whole or not at all."""
+"""Columns → the published file: merged, numbered, counted, written whole or not at all.
+
+What callers use stands here and loads nothing; `steps` and all that it needs (NumPy, msgspec,
+sqlite-utils) are loaded when something is built.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from spack_cache_db.build.arguments import checked_options, checked_output, checked_paths
+from spack_cache_db.errors import Fault
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
+
+AnyPath = str | os.PathLike[str]
+
+Progress = Callable[[int, int], None]
+"""Called with (units read, units in all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a build found. `seconds` in all and `stages` by name, both wall time."""
+
+    pages: int
+    listings: int
+    specs: int
+    configurations: int
+    packages: int
+    releases: int
+    problems: int
+    faults: tuple[Fault, ...]
+    bytes_read: int
+    file_size: int
+    sha256: str
+    seconds: float
+    stages: dict[str, float] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as plain values, faults as texts."""
+        return {**asdict(self), "faults": [str(fault) for fault in self.faults]}
+
+
+def build(
+    paths: AnyPath | Iterable[AnyPath],
+    output: AnyPath,
+    *,
+    jobs: int = 1,
+    keep_going: bool = False,
+    max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
+    progress: Progress | None = None,
+) -> Report:
+    """Build a database from pages, folders and archives; write its inspect file beside it.
+
+    Args:
+        paths: one path or many, as text or `Path`.
+        output: the file to write; replaced only by a whole one.
+        jobs: how many processes read. The calling script is not run again in them.
+        keep_going: build what is good; the faults of the rest are in the report, and in `problems`.
+        max_page_size: refuse larger pages; bytes.
+        progress: called with (units read, units in all), in this process.
+
+    Raises:
+        ArgumentError: an argument has a wrong type or value.
+        InputError: the input has faults (with `keep_going`: it has nothing else).
+        OutputError: the file cannot be written. In any case the old file stays.
+    """
+    checked_options(jobs, max_page_size, progress)
+    found, target = checked_paths(paths), checked_output(output)
+    from spack_cache_db.build import steps
+
+    return steps.build(
+        found,
+        target,
+        jobs=jobs,
+        keep_going=keep_going,
+        max_page_size=max_page_size,
+        progress=progress,
+    )
+
+
+def check(
+    paths: AnyPath | Iterable[AnyPath],
+    *,
+    jobs: int = 1,
+    max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
+    progress: Progress | None = None,
+) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
+    """Return (faults, problems) of the input without building; a problem comes as a `Fault`.
+
+    The arguments are those of `build`.
+
+    Raises:
+        ArgumentError: an argument has a wrong type or value.
+        InputError: a path does not exist, or there is no file at all.
+    """
+    checked_options(jobs, max_page_size, progress)
+    found = checked_paths(paths)
+    from spack_cache_db.build import steps
+
+    return steps.check(found, jobs=jobs, max_page_size=max_page_size, progress=progress)

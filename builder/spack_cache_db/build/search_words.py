@@ -1,26 +1,25 @@
 """Configurations and packages → the words under which full-text search finds them.
 
-The tokenizer keeps Spack's punctuation inside words (`schema.TOKENIZER`), so a word finds exactly
-what it says: `+cuda` is not `~cuda`. To let a shorter word find a longer one, every form that a
-person would type is written out here.
+The tokenizer divides at blanks and quotes alone (`schema.TOKENIZER`), so a word finds exactly what
+it says: `+cuda` is not `~cuda`. To let a shorter word find a longer one, every form that a person
+would type is written out here; docs/site.md says what each means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.targets import family
-from spack_cache_db.spack.variants import split_compiler, variant_row
+from spack_cache_db.spack.variants import parse_variant, split_compiler
 
 
 def configuration_tokens(each: Configuration) -> str:
     """Return the words of a configuration, separated by blanks, each once."""
     words = [
         *_package(each.package),
-        *_versioned(each.package, each.version),
-        *_prefixes(each.version),
+        *_version(each.package, each.version),
         *_compiler(each.compiler),
         each.os,
         f"os={each.os}",
@@ -46,10 +45,18 @@ def _package(name: str) -> tuple[str, ...]:
     return (name, *parts)
 
 
+def _version(package: str, version: str) -> Iterator[str]:
+    for prefix in _prefixes(version):
+        yield prefix
+        yield f"@{prefix}"
+        yield f"{package}@{prefix}"
+
+
 @lru_cache(maxsize=4096)
 def _compiler(name: str) -> tuple[str, ...]:
+    """Return words that name the compiler: its version alone would look like the package's."""
     compiler, version = split_compiler(name)
-    words = [compiler, *_versioned(compiler, version or "")]
+    words = [compiler, *(f"{compiler}@{prefix}" for prefix in _prefixes(version or ""))]
     return (*words, *(f"%{word}" for word in words))
 
 
@@ -65,23 +72,20 @@ def _variants(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def _variant(text: str) -> tuple[str, ...]:
-    row = variant_row(text)
-    if row is None:
+    try:
+        variant = parse_variant(text)
+    except ValueError:
         return (text,)
-    if text.startswith(("+", "~", "-")):
-        return (text, row.name) if text.startswith("+") else (text,)
-    members = (member for value in row.values for member in (f"{row.name}={value}", value))
-    return (text, *members)
-
-
-def _versioned(name: str, version: str) -> Iterator[str]:
-    for prefix in _prefixes(version):
-        yield f"{name}@{prefix}"
-        yield f"@{prefix}"
+    if variant.kind == "bool":
+        on = variant.values == ("True",)
+        return (text, f"+{variant.name}", variant.name) if on else (text, f"~{variant.name}")
+    members = (word for value in variant.values for word in (f"{variant.name}={value}", value))
+    return (text, f"{variant.name}={variant.value}", *members)
 
 
 @lru_cache(maxsize=65536)
-def _prefixes(version: str) -> Iterable[str]:
+def _prefixes(version: str) -> tuple[str, ...]:
     """Return `1`, `1.14` and `1.14.3` for `1.14.3`."""
     parts = version.split(".")
-    return tuple(".".join(parts[:end]) for end in range(1, len(parts) + 1)) if version else ()
+    prefixes = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+    return tuple(prefix for prefix in prefixes if prefix)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import database, full_text
+from spack_cache_db.build import Progress, Report, database, full_text
 from spack_cache_db.build import inspect_file as inspection
 from spack_cache_db.build.counting import count
 from spack_cache_db.build.ids import Numbered, number
@@ -18,39 +17,12 @@ from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import counted_rows, plain_rows
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE
-from spack_cache_db.sources.units import plan
-
-Progress = Callable[[int, int], None]
-"""Called with (units read, units in all)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a build or a check found. `seconds` in all and `stages` by name, both wall time."""
-
-    pages: int
-    listings: int
-    specs: int
-    configurations: int
-    packages: int
-    releases: int
-    problems: int
-    faults: tuple[Fault, ...]
-    bytes_read: int
-    file_size: int
-    sha256: str
-    seconds: float
-    stages: dict[str, float] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report as plain values, faults as texts."""
-        return {**asdict(self), "faults": [str(fault) for fault in self.faults]}
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, plan
 
 
 @uncollected()
 def build(
-    paths: Iterable[str],
+    paths: Sequence[str],
     output: Path,
     *,
     jobs: int = 1,
@@ -58,12 +30,7 @@ def build(
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
     progress: Progress | None = None,
 ) -> Report:
-    """Build `output` from pages, folders and archives; write its inspect file beside it.
-
-    Raises:
-        InputError: the input has faults (with `keep_going`: it has nothing else).
-        OutputError: the file cannot be written. In either case the old file stays.
-    """
+    """Build `output` (see `spack_cache_db.build`)."""
     clock = _Clock()
     merged = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
     faults = tuple(sorted(set(merged.faults)))
@@ -95,13 +62,13 @@ def build(
 
 @uncollected()
 def check(
-    paths: Iterable[str],
+    paths: Sequence[str],
     *,
     jobs: int = 1,
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
     progress: Progress | None = None,
 ) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
-    """Return (faults, problems) of the input without building; a problem comes as a `Fault`."""
+    """Return (faults, problems) of the input (see `spack_cache_db.build.check`)."""
     merged = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
     found = sorted(
         Fault(merged.documents[document].location, 0, problem.message)
@@ -111,11 +78,10 @@ def check(
 
 
 def read(
-    paths: Iterable[str], *, jobs: int, max_page_size: int, progress: Progress | None
+    paths: Sequence[str], *, jobs: int, max_page_size: int, progress: Progress | None
 ) -> Merged:
     """Read the whole input and merge it; `InputError` if there is no input."""
     merge = Merge()
-    paths = [*paths]
     units = plan(paths)
     for done, columns in enumerate(read_units(units, jobs, max_page_size), start=1):
         merge.add(columns)

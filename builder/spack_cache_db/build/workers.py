@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import connection, parent_process
+from multiprocessing import connection, current_process, parent_process
+from types import ModuleType
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources.columns import Columns
@@ -25,7 +27,8 @@ def read_units(units: Sequence[Unit], jobs: int, max_page_size: int) -> Iterator
     Raises:
         BuilderError: a worker process died.
     """
-    jobs = min(jobs, len(units))
+    # A process of `multiprocessing.Pool` may not start any.
+    jobs = 1 if current_process().daemon else min(jobs, len(units))
     work = partial(read_unit, max_page_size=max_page_size)
     if jobs < 2:
         yield from map(work, units)
@@ -36,7 +39,8 @@ def read_units(units: Sequence[Unit], jobs: int, max_page_size: int) -> Iterator
         ahead = iter(units)
         try:
             for unit in ahead:
-                waiting.append(pool.submit(work, unit))
+                with _no_main_module():
+                    waiting.append(pool.submit(work, unit))
                 if len(waiting) > 2 * jobs:
                     yield waiting.pop(0).result()
             for future in waiting:
@@ -61,6 +65,22 @@ def uncollected() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+@contextmanager
+def _no_main_module() -> Iterator[None]:
+    """Hide the script that runs: workers need nothing of it.
+
+    Where processes are not forked, a worker runs its parent's `__main__` first (Python docs,
+    multiprocessing, "Safe importing of main module"). A script that builds without asking for its
+    `__name__` would build again in each worker, and one that has no file would not be found.
+    """
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 def _prepare_worker() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from spack_cache_db.build.steps import Report
-from spack_cache_db.build.steps import build as build_database
+from spack_cache_db.build import Report
+from spack_cache_db.build import build as build_database
 from spack_cache_db.cli.input import Bar, counted, input_options
 
 

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from spack_cache_db.build.steps import check as check_pages
+from spack_cache_db.build import check as check_pages
 from spack_cache_db.cli.input import Bar, counted, input_options
 
 

@@ -1,4 +1,4 @@
-"""The command `find`: options in, a table or data out. Knows Click, like `cli`."""
+"""The command `find`: options in, a table or data out."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import click
 from spack_cache_db.cli.find_table import as_csv, as_json, as_table
 from spack_cache_db.cli.here import this_machine
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.asked import caveats
 from spack_cache_db.query.conditions import package_id
-from spack_cache_db.query.find import Found, close_names, connection
+from spack_cache_db.query.find import Found, close_names
 from spack_cache_db.query.find import find as find_configurations
-from spack_cache_db.query.find_install import install_commands
-from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
+from spack_cache_db.query.install import install_found
+from spack_cache_db.query.open import connected
+from spack_cache_db.spack.query import SpecQuery, parse_query
 
 
 class _Failure(click.ClickException):
@@ -50,7 +50,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
     if sum(bool(options[name]) for name in ("as_json_", "as_csv_", "install")) > 1:
         _fail("--json, --csv and --install exclude each other: give one of them")
     try:
-        with connection(file) as conn:
+        with connected(file) as conn:
             found = _found(conn, spec, options)
             query = parse_query(spec)
             _say(caveats(query))
@@ -58,7 +58,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
                 _say(_advice(conn, query, options["here"]))
                 sys.exit(1)
             _print(conn, found, options)
-    except (QuerySyntaxError, UnsupportedQuery, BuilderError) as error:
+    except BuilderError as error:
         _fail(str(error))
 
 
@@ -89,21 +89,21 @@ def _print(conn: sqlite3.Connection, found: list[Found], options: dict[str, Any]
     else:
         click.echo(as_table(found, options["hashes"], _width()))
     if options["install"]:
-        commands = install_commands(conn, found[0], options["release"])
+        commands = install_found(conn, found[0], options["release"])
         if commands is None:
             _fail("no release lists the first row, so nothing says where to get it")
         click.echo(f"\n{commands.mirror}\n{commands.trust}\n{commands.install}")
 
 
 def _width() -> int | None:
-    """Give the width of the terminal; what goes into a pipe or a file is not shortened."""
+    """Return the width of the terminal; what goes into a pipe or a file is not shortened."""
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         return None
     return shutil.get_terminal_size().columns
 
 
 def _advice(conn: sqlite3.Connection, query: SpecQuery, here: bool) -> list[str]:
-    """Say why there may be no answer, and what to ask instead."""
+    """Return why there may be no answer, and what to ask instead."""
     if query.name is not None and package_id(conn, query.name) is None:
         close = close_names(conn, query.name)
         hint = f"; close: {', '.join(close)}" if close else ""

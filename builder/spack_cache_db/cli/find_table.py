@@ -6,41 +6,42 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import fields
+from typing import Any
 
 from spack_cache_db.query.find import Found
+from spack_cache_db.records import Configuration
 
-_WORDS = ("package", "version", "compiler", "os", "platform", "target")
+_VARIANTS = "variants"
+_WORDS = tuple(name for name in Configuration._fields if name != _VARIANTS)
+"""The parts of a configuration that are one word."""
 _SHORTEST = 16
 _GAP = "  "
 
 
 def as_json(found: Iterable[Found]) -> str:
-    """Give the records as a JSON array; `hashes` only where they were asked for."""
-    records = [asdict(each) for each in found]
-    for record in records:
-        if record["hashes"] is None:
-            del record["hashes"]
+    """Return a JSON array, one object for each record; `hashes` only where they were asked for."""
+    records = [each.configuration._asdict() | _rest(each) for each in found]
     return json.dumps(records, indent=2, ensure_ascii=False)
 
 
 def as_csv(found: Sequence[Found], hashes: bool) -> str:
-    """Give one line per configuration, or per spec; lists are separated by blanks."""
+    """Return CSV, one line per configuration, or per spec; lists are separated by blanks."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     counted = "hash" if hashes else "spec_count"
     last = (counted, "releases", "stacks", "first_seen", "last_seen")
-    writer.writerow((*_WORDS, "variants", *last))
+    writer.writerow((*Configuration._fields, *last))
     for each in found:
-        words = [getattr(each, name) for name in _WORDS]
+        *words, variants = each.configuration
         rest = (" ".join(each.releases), " ".join(each.stacks), each.first_seen, each.last_seen)
         for value in each.hashes or () if hashes else (each.spec_count,):
-            writer.writerow((*words, " ".join(each.variants), value, *rest))
+            writer.writerow((*words, " ".join(variants), value, *rest))
     return text.getvalue()
 
 
 def as_table(found: Sequence[Found], hashes: bool, width: int | None = None) -> str:
-    """Give an aligned table: what all rows share stands in one line above.
+    """Return an aligned table: what all rows share stands in one line above.
 
     Args:
         found: what was found, at least one.
@@ -48,9 +49,10 @@ def as_table(found: Sequence[Found], hashes: bool, width: int | None = None) -> 
         width: the longest line that is wanted; None for any.
     """
     lines = [_total(found)]
-    shared = {name for name in _WORDS if len({getattr(each, name) for each in found}) == 1}
-    common = set(found[0].variants).intersection(*(each.variants for each in found))
-    first = found[0]
+    configurations = [each.configuration for each in found]
+    shared = {name for name in _WORDS if len({getattr(each, name) for each in configurations}) == 1}
+    common = set.intersection(*(set(each.variants) for each in configurations))
+    first = configurations[0]
     words = [first.package + "@" + first.version if "version" in shared else first.package]
     words = words if "package" in shared else []
     words += [getattr(first, name) for name in _WORDS[2:] if name in shared]
@@ -71,6 +73,15 @@ def as_table(found: Sequence[Found], hashes: bool, width: int | None = None) -> 
     return "\n".join([*lines, "", *_aligned([header, *table], width)])
 
 
+def _rest(each: Found) -> dict[str, Any]:
+    """Return what there is to say of a configuration that was found."""
+    rest = {field.name: getattr(each, field.name) for field in fields(each)}
+    del rest["configuration"]
+    if rest["hashes"] is None:
+        del rest["hashes"]
+    return rest
+
+
 def _total(found: Sequence[Found]) -> str:
     specs = sum(each.spec_count for each in found)
     return f"{_count(len(found), 'configuration')}, {_count(specs, 'spec')}"
@@ -84,11 +95,11 @@ def _row(each: Found, names: Iterable[str], common: set[str]) -> list[str]:
     more = len(each.releases) - 1
     releases = each.releases[0] if each.releases else "-"
     return [
-        *(getattr(each, name) for name in names),
+        *(getattr(each.configuration, name) for name in names),
         f"{each.spec_count:,}",
         each.last_seen or "-",
         f"{releases} +{more}" if more > 0 else releases,
-        " ".join(text for text in each.variants if text not in common) or "-",
+        " ".join(text for text in each.configuration.variants if text not in common) or "-",
         " ".join(each.stacks) or "-",
     ]
 

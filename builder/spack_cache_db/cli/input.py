@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from spack_cache_db.sources.files import DEFAULT_MAX_PAGE_SIZE
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
 
 F = TypeVar("F", bound=Callable[..., Any])
 

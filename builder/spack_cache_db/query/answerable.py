@@ -4,6 +4,7 @@ Pages show of a spec its name, version, one compiler, architecture and variants.
 decides by dependencies, recipes, flags or the host is not in them.
 """
 
+from spack_cache_db.errors import BuilderError
 from spack_cache_db.spack.query import Dependency, SpecQuery
 from spack_cache_db.spack.targets import unknown_bounds
 from spack_cache_db.spack.versions import VersionRanges, is_git_version
@@ -46,7 +47,7 @@ _OF_THE_HOST = frozenset(
 )
 
 
-class UnsupportedQuery(ValueError):
+class UnsupportedQuery(BuilderError, ValueError):
     """A well-formed query that pages cannot answer; its text says why."""
 
 

@@ -8,7 +8,8 @@ a wrong answer.
 from dataclasses import dataclass
 from functools import lru_cache
 
-from spack_cache_db.query.answerable import UnsupportedQuery, check_answerable
+from spack_cache_db.query.answerable import check_answerable
+from spack_cache_db.records import Configuration
 from spack_cache_db.spack.match import (
     CompilerConstraint,
     compiler_matches,
@@ -19,33 +20,6 @@ from spack_cache_db.spack.match import (
 from spack_cache_db.spack.query import SpecQuery, VariantConstraint
 from spack_cache_db.spack.variants import parse_variant
 from spack_cache_db.spack.versions import VersionRanges
-
-__all__ = [
-    "Conditions",
-    "SpecRecord",
-    "UnsupportedQuery",
-    "caveats",
-    "conditions",
-    "hash_matches",
-    "matches",
-    "name_matches",
-    "variant_text_matches",
-    "variants_match",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class SpecRecord:
-    """What a page shows of one spec; `variants` are printed texts in any era's form."""
-
-    name: str
-    version: str
-    compiler: str
-    os: str
-    platform: str
-    target: str
-    variants: tuple[str, ...]
-    hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +38,7 @@ class Conditions:
 
 @lru_cache(maxsize=1024)
 def conditions(query: SpecQuery) -> Conditions:
-    """Give what a query asks of each dimension of a page's specs.
+    """Return what a query asks of each dimension of a page's specs.
 
     Raises:
         UnsupportedQuery: pages cannot answer the query.
@@ -88,7 +62,7 @@ def conditions(query: SpecQuery) -> Conditions:
 
 
 def caveats(query: SpecQuery) -> tuple[str, ...]:
-    """Give what a user should know about the answer: how pages read a compiler."""
+    """Return what a user should know about the answer: how pages read a compiler."""
     notes = []
     if query.dependencies:
         notes.append(
@@ -104,17 +78,17 @@ def caveats(query: SpecQuery) -> tuple[str, ...]:
 
 
 def name_matches(asked: str | None, name: str) -> bool:
-    """Tell whether a name is the one asked for, or any will do; also for os and platform."""
+    """Return whether a name is the one asked for, or any will do; also for os and platform."""
     return asked is None or asked == name
 
 
 def hash_matches(prefix: str | None, dag_hash: str) -> bool:
-    """Tell whether a hash begins as asked."""
+    """Return whether a hash begins as asked."""
     return prefix is None or dag_hash.startswith(prefix)
 
 
 def variant_text_matches(constraint: VariantConstraint, text: str) -> bool:
-    """Tell whether one printed variant is as asked.
+    """Return whether one printed variant is as asked.
 
     Raises:
         ValueError: the text is no variant.
@@ -123,27 +97,32 @@ def variant_text_matches(constraint: VariantConstraint, text: str) -> bool:
 
 
 def variants_match(constraints: tuple[VariantConstraint, ...], texts: tuple[str, ...]) -> bool:
-    """Tell whether each constraint has a printed variant that is as asked."""
+    """Return whether each constraint has a printed variant that is as asked."""
     return all(
         any(variant_text_matches(constraint, text) for text in texts) for constraint in constraints
     )
 
 
-def matches(query: SpecQuery, record: SpecRecord) -> bool:
-    """Tell whether a spec, as far as a page shows it, satisfies a query.
+def matches(query: SpecQuery, spec: Configuration, dag_hash: str) -> bool:
+    """Return whether a spec, as far as a page shows it, satisfies a query.
+
+    Args:
+        query: what is asked.
+        spec: what the page shows; the texts are those of any era.
+        dag_hash: the spec's hash.
 
     Raises:
         UnsupportedQuery: pages cannot answer the query.
-        ValueError: a text of the record is no variant or compiler.
+        ValueError: a text of the page is no variant or compiler.
     """
     asked = conditions(query)
     return (
-        name_matches(asked.name, record.name)
-        and hash_matches(asked.hash, record.hash)
-        and name_matches(asked.os, record.os)
-        and name_matches(asked.platform, record.platform)
-        and target_matches(asked.target, record.target)
-        and version_matches(asked.versions, record.version)
-        and all(compiler_matches(compiler, record.compiler) for compiler in asked.compilers)
-        and variants_match(asked.variants, record.variants)
+        name_matches(asked.name, spec.package)
+        and hash_matches(asked.hash, dag_hash)
+        and name_matches(asked.os, spec.os)
+        and name_matches(asked.platform, spec.platform)
+        and target_matches(asked.target, spec.target)
+        and version_matches(asked.versions, spec.version)
+        and all(compiler_matches(compiler, spec.compiler) for compiler in asked.compilers)
+        and variants_match(asked.variants, spec.variants)
     )

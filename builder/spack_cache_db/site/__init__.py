@@ -1,5 +1,6 @@
-"""The web pages of the catalogue: what they show, computed from the published file.
+"""The site's own pages: what they show, computed from a built file, and how they are served.
 
-Everything here is plain Python over a read-only SQLite connection; only `routes` and `wrapper`
-know that a web server exists, and only `plugins/spack_cache.py` knows Datasette's hooks.
+The pages are plain Python over a SQLite connection. `routes`, `wrapper` and `download` speak HTTP,
+`limits` and the SQL functions bound a connection, and what only Datasette 0.65 needs is a room of
+its own. Datasette's hooks are in `plugins/spack_cache.py`.
 """

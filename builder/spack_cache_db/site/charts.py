@@ -25,7 +25,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnChart:
     """A chart of upright bars and the number at the top of its scale."""
 
     columns: tuple[Column, ...]
@@ -43,8 +43,8 @@ class Bar:
     share: float
 
 
-def columns(counts: Sequence[tuple[str, int]]) -> Columns:
-    """Lay out upright bars, one for each pair of name and count."""
+def column_chart(counts: Sequence[tuple[str, int]]) -> ColumnChart:
+    """Return the layout of upright bars, one for each pair of name and count."""
     top = max((count for _, count in counts), default=0)
     step = WIDTH / max(len(counts), 1)
     gap = min(step * 0.2, 6.0)
@@ -53,11 +53,11 @@ def columns(counts: Sequence[tuple[str, int]]) -> Columns:
         height = round(HEIGHT * count / top, 1) if top else 0.0
         x, y = round(place * step + gap / 2, 2), round(HEIGHT - height, 1)
         laid.append(Column(name, count, x, y, round(step - gap, 2), height))
-    return Columns(tuple(laid), top)
+    return ColumnChart(tuple(laid), top)
 
 
-def bars(counts: Sequence[tuple[str, int]]) -> tuple[Bar, ...]:
-    """Lay out lying bars, one for each pair of name and count."""
+def bar_chart(counts: Sequence[tuple[str, int]]) -> tuple[Bar, ...]:
+    """Return the layout of lying bars, one for each pair of name and count."""
     top = max((count for _, count in counts), default=0)
     return tuple(
         Bar(name, count, round(100 * count / top, 1) if top else 0.0) for name, count in counts

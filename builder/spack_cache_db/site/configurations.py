@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from spack_cache_db.site.catalog import Catalog
+from spack_cache_db.query.configurations import Counted
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.open import select, select_in
+from spack_cache_db.records import Configuration
 
-HASHES_SHOWN = 5
+MOST_HASHES = 5
+"""So many hashes of a configuration stand in its row."""
 
 RELEASES_OF = """
 SELECT configuration, count(*), min(position), max(position)
@@ -49,22 +52,6 @@ ORDER BY specs.last_seen DESC, specs.hash LIMIT :limit
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
-    """What a person can see of a spec. `spec_count` counts the specs that match the filters."""
-
-    id: int
-    package: str
-    version: str
-    position: int
-    compiler: str
-    os: str
-    platform: str
-    target: str
-    variants: tuple[str, ...]
-    spec_count: int
-
-
-@dataclass(frozen=True, slots=True)
 class ReleaseSpan:
     """How many releases list a configuration, and the first and last of them on the page."""
 
@@ -75,10 +62,15 @@ class ReleaseSpan:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: a configuration and what belongs beside it."""
+    """One line of the table: a configuration and what belongs beside it.
+
+    `variants` are those that do not stand above the table; `spec_count` counts the specs that match
+    the filters, and `hashes` are the first of them.
+    """
 
     configuration: Configuration
     variants: tuple[str, ...]
+    spec_count: int
     stacks: tuple[str, ...]
     releases: ReleaseSpan
     hashes: tuple[str, ...]
@@ -86,28 +78,29 @@ class Row:
 
 def table_rows(
     conn: sqlite3.Connection,
-    catalog: Catalog,
-    shown: Sequence[Configuration],
+    lookups: Lookups,
+    found: Sequence[Counted],
     folded: Iterable[str] = (),
     release: int | None = None,
     stack: int | None = None,
 ) -> tuple[Row, ...]:
-    """Return the lines for `shown`, without the variants that are `folded` into one line above."""
-    ids = json.dumps([each.id for each in shown])
-    spans = _spans(conn, catalog, ids)
-    stacks = _stacks(conn, catalog, ids)
+    """Return the lines for `found`, without the variants that are `folded` into one line above."""
+    ids = [each.id for each in found]
+    spans = _spans(conn, lookups, ids)
+    stacks = _stacks(conn, lookups, ids)
     hidden = frozenset(folded)
-    where = {"release": release, "stack": stack, "limit": HASHES_SHOWN}
+    where = {"release": release, "stack": stack, "limit": MOST_HASHES}
     sql = _hashes_sql(release, stack)
     return tuple(
         Row(
-            configuration=each,
-            variants=tuple(text for text in each.variants if text not in hidden),
+            each.configuration,
+            variants=tuple(text for text in each.configuration.variants if text not in hidden),
+            spec_count=each.spec_count,
             stacks=stacks.get(each.id, ()),
             releases=spans.get(each.id, ReleaseSpan(0, "", "")),
-            hashes=tuple(row[0] for row in conn.execute(sql, {**where, "id": each.id})),
+            hashes=tuple(row[0] for row in select(conn, sql, id=each.id, **where)),
         )
-        for each in shown
+        for each in found
     )
 
 
@@ -117,17 +110,19 @@ def _hashes_sql(release: int | None, stack: int | None) -> str:
     return HASHES_IN_RELEASE if stack is None else HASHES_IN_BOTH
 
 
-def _spans(conn: sqlite3.Connection, catalog: Catalog, ids: str) -> dict[int, ReleaseSpan]:
-    names = {each.position: each.name for each in catalog.releases.values()}
+def _spans(conn: sqlite3.Connection, lookups: Lookups, ids: list[int]) -> dict[int, ReleaseSpan]:
+    names = {each.position: each.name for each in lookups.releases.values()}
     return {
         configuration: ReleaseSpan(count, names[first], names[last])
-        for configuration, count, first, last in conn.execute(RELEASES_OF, {"ids": ids})
+        for configuration, count, first, last in select_in(conn, RELEASES_OF, ids)
     }
 
 
-def _stacks(conn: sqlite3.Connection, catalog: Catalog, ids: str) -> dict[int, tuple[str, ...]]:
+def _stacks(
+    conn: sqlite3.Connection, lookups: Lookups, ids: list[int]
+) -> dict[int, tuple[str, ...]]:
     found: dict[int, list[str]] = {}
-    for configuration, stack in conn.execute(STACKS_OF, {"ids": ids}):
-        if stack in catalog.stacks:
-            found.setdefault(configuration, []).append(catalog.stacks[stack].name)
+    for configuration, stack in select_in(conn, STACKS_OF, ids):
+        if stack in lookups.stacks:
+            found.setdefault(configuration, []).append(lookups.stacks[stack].name)
     return {key: tuple(sorted(names)) for key, names in found.items()}

@@ -41,10 +41,10 @@ def data_links(
 def package_links(database: str, package: str, filters: Filters) -> DataLinks:
     """Return the addresses of the builds on a package's page, narrowed as the page is."""
     pairs = [("package", package)]
-    for facet, value in filters.chosen():
-        if facet in _MATCHED:
-            pairs.append((facet, value))
-        elif facet == "stack":
+    for name, value in filters.chosen():
+        if name in _MATCHED:
+            pairs.append((name, value))
+        elif name == "stack":
             pairs.append(("stacks__arraycontains", value))
         else:
             pairs.append(("variants__contains", value))

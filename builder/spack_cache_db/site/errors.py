@@ -36,7 +36,7 @@ def failure_of(exception: Exception, time_limit_ms: int) -> Failure:
     """Return what to say of an exception.
 
     Datasette's own exceptions carry a status; what carries none is a bug, here or there, and its
-    text may tell about the machine.
+    text may tell about the machine. Where Datasette refuses part of an address it may carry 500.
     """
     status = getattr(exception, "status", None)
     title = getattr(exception, "title", None)
@@ -46,6 +46,7 @@ def failure_of(exception: Exception, time_limit_ms: int) -> Failure:
         return Failure(500, "Error 500", UNKNOWN)
     if title == "SQL Interrupted":
         return Failure(status, "Query refused", INTERRUPTED.format(limit=time_limit_ms))
+    status = 400 if status == 500 else status
     sentence = str(getattr(exception, "message", None) or exception)
     if status == 404 and sentence in ("", "404"):
         sentence = NO_PAGE

@@ -65,15 +65,15 @@ class Filters:
             page=page_number(pairs),
         )
 
-    def value(self, facet: str) -> str | None:
+    def value(self, name: str) -> str | None:
         """Return the value chosen for one of the single-valued filters."""
-        chosen: str | None = getattr(self, facet)
+        chosen: str | None = getattr(self, name)
         return chosen
 
     def chosen(self) -> list[tuple[str, str]]:
-        """Return the active filters as pairs of facet and value."""
-        single = [(facet, self.value(facet)) for facet in SINGLE]
-        active = [(facet, value) for facet, value in single if value is not None]
+        """Return the active filters as pairs of name and value."""
+        single = [(name, self.value(name)) for name in SINGLE]
+        active = [(name, value) for name, value in single if value is not None]
         return active + [("variant", each) for each in self.variants]
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -89,21 +89,21 @@ class Filters:
         pairs = self.pairs()
         return "?" + urlencode(pairs) if pairs else "?"
 
-    def with_value(self, facet: str, value: str) -> Filters:
+    def with_value(self, name: str, value: str) -> Filters:
         """Return these filters narrowed by one more."""
-        if facet == "variant":
+        if name == "variant":
             return replace(self, variants=tuple(dict.fromkeys((*self.variants, value))), page=1)
-        return self._single(facet, value)
+        return self._single(name, value)
 
-    def without(self, facet: str, value: str) -> Filters:
+    def without(self, name: str, value: str) -> Filters:
         """Return these filters without one of them."""
-        if facet == "variant":
+        if name == "variant":
             rest = tuple(each for each in self.variants if each != value)
             return replace(self, variants=rest, page=1)
-        return self._single(facet, None)
+        return self._single(name, None)
 
-    def _single(self, facet: str, value: str | None) -> Filters:
-        changes: dict[str, Any] = {facet: value, "page": 1}
+    def _single(self, name: str, value: str | None) -> Filters:
+        changes: dict[str, Any] = {name: value, "page": 1}
         return replace(self, **changes)
 
     def at_page(self, page: int) -> Filters:

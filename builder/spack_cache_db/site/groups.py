@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from spack_cache_db.query.install import Install, install_example
-from spack_cache_db.site.catalog import Catalog, Release, Stack
+from spack_cache_db.query.lookups import Lookups, Release, Stack
+from spack_cache_db.query.open import select
 
 RELEASE_PACKAGES = """
 SELECT packages.name, pages.spec_count
@@ -25,7 +26,6 @@ JOIN configurations ON configurations.id = configuration_stacks.configuration
 WHERE configuration_stacks.stack = :stack
 GROUP BY package, target, compiler
 """
-PACKAGE_NAMES = "SELECT id, name FROM packages"
 STACK_RELEASES = """
 SELECT release, spec_count FROM facet_counts
 WHERE facet = 'stacks' AND value = :name AND release IS NOT NULL
@@ -74,23 +74,23 @@ class StackPage:
     releases: Counts
 
 
-def load_release(conn: sqlite3.Connection, catalog: Catalog, name: str) -> ReleasePage | None:
-    """Read the page of the release called `name`; `None` if there is none."""
-    release = catalog.release(name)
+def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> ReleasePage | None:
+    """Return the page of the release called `name`; None if there is none."""
+    release = lookups.release(name)
     if release is None:
         return None
-    rows = conn.execute(RELEASE_FACETS, {"release": release.id}).fetchall()
+    rows = [*select(conn, RELEASE_FACETS, release=release.id)]
     charts = []
     for source, facet, title in FACETS:
-        stacks = {each.name for each in catalog.stacks.values()}
+        stacks = {each.name for each in lookups.stacks.values()}
         bars = tuple(
             (value, count)
             for kind, value, count in rows
             if kind == source and (source != "stacks" or value in stacks)
         )
         charts.append(Chart(title, facet, bars[:BARS], len(bars)))
-    before, after = _neighbours(catalog, release)
-    packages = conn.execute(RELEASE_PACKAGES, {"release": release.id})
+    before, after = _neighbours(lookups, release)
+    packages = select(conn, RELEASE_PACKAGES, release=release.id)
     return ReleasePage(
         release=release,
         packages=tuple((package, count) for package, count in packages),
@@ -101,20 +101,20 @@ def load_release(conn: sqlite3.Connection, catalog: Catalog, name: str) -> Relea
     )
 
 
-def load_stack(conn: sqlite3.Connection, catalog: Catalog, name: str) -> StackPage | None:
-    """Read the page of the stack called `name`; `None` if there is none."""
-    stack = catalog.stack(name)
+def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPage | None:
+    """Return the page of the stack called `name`; None if there is none."""
+    stack = lookups.stack(name)
     if stack is None:
         return None
     packages: Counter[str] = Counter()
     targets: Counter[str] = Counter()
     compilers: Counter[str] = Counter()
-    names = dict(conn.execute(PACKAGE_NAMES))
-    for package, target, compiler, count in conn.execute(STACK_CONFIGURATIONS, {"stack": stack.id}):
-        packages[names[package]] += count
-        targets[catalog.targets[target]] += count
-        compilers[catalog.compilers[compiler]] += count
-    listed = dict(conn.execute(STACK_RELEASES, {"name": name}))
+    words = lookups.words
+    for package, target, compiler, count in select(conn, STACK_CONFIGURATIONS, stack=stack.id):
+        packages[words["package"][package]] += count
+        targets[words["target"][target]] += count
+        compilers[words["compiler"][compiler]] += count
+    listed = dict(select(conn, STACK_RELEASES, name=name))
     return StackPage(
         stack=stack,
         packages=tuple(sorted(packages.items())),
@@ -124,7 +124,7 @@ def load_stack(conn: sqlite3.Connection, catalog: Catalog, name: str) -> StackPa
         ),
         releases=tuple(
             (release.name, listed[key])
-            for key, release in catalog.releases.items()
+            for key, release in lookups.releases.items()
             if key in listed
         ),
     )
@@ -135,11 +135,11 @@ def _chart(title: str, facet: str, counts: Counter[str]) -> Chart:
     return Chart(title, facet, ordered[:BARS], len(ordered))
 
 
-def _neighbours(catalog: Catalog, release: Release) -> tuple[str | None, str | None]:
+def _neighbours(lookups: Lookups, release: Release) -> tuple[str | None, str | None]:
     """Return the snapshots before and after one; other releases have no such order."""
     if release.date is None:
         return None, None
-    dated = sorted((each.date, each.name) for each in catalog.releases.values() if each.date)
+    dated = sorted((each.date, each.name) for each in lookups.releases.values() if each.date)
     place = dated.index((release.date, release.name))
     before = dated[place - 1][1] if place > 0 else None
     after = dated[place + 1][1] if place + 1 < len(dated) else None

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from spack_cache_db.query.install import Install, install_example
-from spack_cache_db.site.catalog import Catalog, Release
+from spack_cache_db.query.lookups import Lookups, Release
+from spack_cache_db.query.open import select
 
 TOTALS = """
 SELECT
@@ -52,15 +53,15 @@ class Home:
     largest: tuple[tuple[str, int], ...]
 
 
-def load_home(conn: sqlite3.Connection, catalog: Catalog) -> Home:
-    """Read the first page."""
-    releases = tuple(catalog.releases.values())
+def load_home(conn: sqlite3.Connection, lookups: Lookups) -> Home:
+    """Return the first page."""
+    releases = tuple(lookups.releases.values())
     dated = sorted((each.date, each.name, each.spec_count) for each in releases if each.date)
     newest = next((each for each in releases if each.kind == "release"), None)
     newest = newest or next(iter(releases), None)
-    stacks = sorted(catalog.stacks.values(), key=lambda each: (-each.spec_count, each.name))
+    stacks = sorted(lookups.stacks.values(), key=lambda each: (-each.spec_count, each.name))
     return Home(
-        totals=Totals(*conn.execute(TOTALS).fetchone()),
+        totals=Totals(*next(select(conn, TOTALS))),
         kinds=tuple(
             (kind, title, tuple(each for each in releases if each.kind == kind))
             for kind, title in KINDS
@@ -68,15 +69,15 @@ def load_home(conn: sqlite3.Connection, catalog: Catalog) -> Home:
         ),
         install=install_example(newest.name) if newest else None,
         over_time=tuple((name, count) for _, name, count in dated),
-        families=_families(conn, catalog),
+        families=_families(conn, lookups),
         stacks=tuple((each.name, each.spec_count) for each in stacks[:BARS]),
         stack_count=len(stacks),
-        largest=tuple((name, count) for name, count in conn.execute(LARGEST)),
+        largest=tuple((name, count) for name, count in select(conn, LARGEST)),
     )
 
 
-def _families(conn: sqlite3.Connection, catalog: Catalog) -> tuple[tuple[str, int], ...]:
+def _families(conn: sqlite3.Connection, lookups: Lookups) -> tuple[tuple[str, int], ...]:
     counts: Counter[str] = Counter()
-    for target, count in conn.execute(TARGETS):
-        counts[catalog.families.get(target, target)] += count
+    for target, count in select(conn, TARGETS):
+        counts[lookups.families.get(target, target)] += count
     return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))

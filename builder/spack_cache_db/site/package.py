@@ -6,9 +6,12 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spack_cache_db.site.catalog import Catalog
-from spack_cache_db.site.configurations import Configuration, Row, table_rows
-from spack_cache_db.site.facets import Facet, Grid, facets_of, grid_of
+from spack_cache_db.query.configurations import Counted, configurations_of_package
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.open import select
+from spack_cache_db.records import Configuration
+from spack_cache_db.site.choices import Choice, Grid, choices_of, grid_of
+from spack_cache_db.site.configurations import Row, table_rows
 from spack_cache_db.site.filters import Filters
 
 PAGE_ROWS = 25
@@ -17,11 +20,6 @@ PACKAGE = """
 SELECT id, name, spec_count, configuration_count, release_count, newest_version,
   first_seen, last_seen
 FROM packages WHERE name = :name
-"""
-VERSIONS = "SELECT id, name, position FROM versions WHERE package = :package"
-CONFIGURATIONS = """
-SELECT id, version, compiler, os, platform, target, variants, spec_count
-FROM configurations WHERE package = :package
 """
 IN_RELEASE = """
 SELECT configuration, configuration_releases.spec_count
@@ -69,7 +67,7 @@ class PackagePage:
     filters: Filters
     configuration_count: int
     spec_count: int
-    facets: tuple[Facet, ...]
+    choices: tuple[Choice, ...]
     grid: Grid
     common: tuple[tuple[str, str], ...]
     common_variants: tuple[str, ...]
@@ -78,34 +76,32 @@ class PackagePage:
 
 
 def load_package(
-    conn: sqlite3.Connection, catalog: Catalog, name: str, filters: Filters
+    conn: sqlite3.Connection, lookups: Lookups, name: str, filters: Filters
 ) -> PackagePage | None:
-    """Read the page of the package called `name`; `None` if there is no such package."""
-    found = conn.execute(PACKAGE, {"name": name}).fetchone()
+    """Return the page of the package called `name`; None if there is no such package."""
+    found = next(select(conn, PACKAGE, name=name), None)
     if found is None:
         return None
     package = Package(*found)
-    every = _configurations(conn, catalog, package)
-    matching = sorted(
-        (each for each in _listed(conn, catalog, package, filters, every) if _fits(each, filters)),
-        key=lambda each: (-each.position, each.target, each.compiler, each.os, each.variants),
-    )
+    every = configurations_of_package(conn, lookups, package.id)
+    listed = _listed(conn, lookups, package, filters, every)
+    matching = sorted((each for each in listed if _fits(each.configuration, filters)), key=_place)
     common, common_variants = ((), ()) if filters.common else folded(matching)
     pages = max(1, -(-len(matching) // PAGE_ROWS))
     start = (min(filters.page, pages) - 1) * PAGE_ROWS
-    release, stack = catalog.release(filters.release), catalog.stack(filters.stack)
+    release, stack = lookups.release(filters.release), lookups.stack(filters.stack)
     return PackagePage(
         package=package,
         filters=filters.at_page(min(filters.page, pages)),
         configuration_count=len(matching),
         spec_count=sum(each.spec_count for each in matching),
-        facets=facets_of(conn, catalog, filters, matching),
+        choices=choices_of(conn, lookups, filters, matching),
         grid=grid_of(matching, filters.all_versions),
         common=common,
         common_variants=common_variants,
         rows=table_rows(
             conn,
-            catalog,
+            lookups,
             matching[start : start + PAGE_ROWS],
             common_variants,
             release.id if release else None,
@@ -116,54 +112,33 @@ def load_package(
 
 
 def folded(
-    matching: Sequence[Configuration],
+    matching: Sequence[Counted],
 ) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     """Return the columns and the variants whose value is the same in all of several rows."""
     if len(matching) < 2:
         return (), ()
+    configurations = [each.configuration for each in matching]
     columns = []
     for name in ("version", "compiler", "os", "platform", "target"):
-        values = {getattr(each, name) for each in matching}
+        values = {getattr(each, name) for each in configurations}
         if len(values) == 1:
             columns.append((name, str(values.pop())))
-    shared = set(matching[0].variants).intersection(*(each.variants for each in matching[1:]))
-    return tuple(columns), tuple(each for each in matching[0].variants if each in shared)
-
-
-def _configurations(
-    conn: sqlite3.Connection, catalog: Catalog, package: Package
-) -> list[Configuration]:
-    versions = {row[0]: (row[1], row[2]) for row in conn.execute(VERSIONS, {"package": package.id})}
-    rows = conn.execute(CONFIGURATIONS, {"package": package.id}).fetchall()
-    variants = catalog.variants(conn, {row[6] for row in rows})
-    return [
-        Configuration(
-            id=key,
-            package=package.name,
-            version=versions[version][0],
-            position=versions[version][1],
-            compiler=catalog.compilers[compiler],
-            os=catalog.systems[system],
-            platform=catalog.platforms[platform],
-            target=catalog.targets[target],
-            variants=variants[variant_set],
-            spec_count=count,
-        )
-        for key, version, compiler, system, platform, target, variant_set, count in rows
-    ]
+    first, *others = configurations
+    shared = set(first.variants).intersection(*(each.variants for each in others))
+    return tuple(columns), tuple(each for each in first.variants if each in shared)
 
 
 def _listed(
     conn: sqlite3.Connection,
-    catalog: Catalog,
+    lookups: Lookups,
     package: Package,
     filters: Filters,
-    every: list[Configuration],
-) -> list[Configuration]:
+    every: list[Counted],
+) -> list[Counted]:
     """Return the configurations of the chosen release and stack, with their counts there."""
     if filters.release is None and filters.stack is None:
         return every
-    release, stack = catalog.release(filters.release), catalog.stack(filters.stack)
+    release, stack = lookups.release(filters.release), lookups.stack(filters.stack)
     if (filters.release and release is None) or (filters.stack and stack is None):
         return []
     sql = IN_STACK if release is None else IN_RELEASE if stack is None else IN_BOTH
@@ -172,24 +147,13 @@ def _listed(
         "release": release.id if release else None,
         "stack": stack.id if stack else None,
     }
-    counts: dict[int, int] = dict(conn.execute(sql, places))
-    return [_counted(each, counts[each.id]) for each in every if each.id in counts]
-
-
-def _counted(each: Configuration, count: int) -> Configuration:
-    # Spelled out: dataclasses.replace takes ten times as long, and some packages have thousands.
-    return Configuration(
-        each.id,
-        each.package,
-        each.version,
-        each.position,
-        each.compiler,
-        each.os,
-        each.platform,
-        each.target,
-        each.variants,
-        count,
-    )
+    counts: dict[int, int] = dict(select(conn, sql, **places))
+    # Spelled out: `_replace` takes several times as long, and some packages have thousands.
+    return [
+        Counted(each.id, each.configuration, each.position, counts[each.id])
+        for each in every
+        if each.id in counts
+    ]
 
 
 def _fits(each: Configuration, filters: Filters) -> bool:
@@ -201,3 +165,9 @@ def _fits(each: Configuration, filters: Filters) -> bool:
         and filters.target in (None, each.target)
         and all(variant in each.variants for variant in filters.variants)
     )
+
+
+def _place(each: Counted) -> tuple[int, str, str, str, tuple[str, ...]]:
+    """Return what puts a configuration in its place in the table: the newest version first."""
+    what = each.configuration
+    return -each.position, what.target, what.compiler, what.os, what.variants

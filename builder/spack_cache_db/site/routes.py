@@ -18,18 +18,18 @@ from weakref import WeakKeyDictionary
 from datasette.utils import sqlite_timelimit
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
+from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.specs import hashes_beginning
 from spack_cache_db.site import charts
-from spack_cache_db.site.catalog import Catalog, load_catalog
 from spack_cache_db.site.data_links import data_links, package_links
 from spack_cache_db.site.download import CHUNK, Part, choose_part
 from spack_cache_db.site.filters import LABELS, Filters, page_number
-from spack_cache_db.site.find import find
+from spack_cache_db.site.find import load_find
 from spack_cache_db.site.groups import load_release, load_stack
 from spack_cache_db.site.home import load_home
 from spack_cache_db.site.package import load_package
 from spack_cache_db.site.spec import (
-    CANDIDATES_SHOWN,
-    hashes_beginning,
+    MOST_CANDIDATES,
     is_hash_prefix,
     load_candidates,
     load_spec,
@@ -37,14 +37,14 @@ from spack_cache_db.site.spec import (
 from spack_cache_db.site.wrapper import OWN_PAGE
 
 T = TypeVar("T")
-Load = Callable[[sqlite3.Connection, Catalog], T]
+Load = Callable[[sqlite3.Connection, Lookups], T]
 Handler = Callable[..., Awaitable[Any]]
 
 DATABASE = "spack-cache"
 TIME_LIMIT_MS = 2_000
 MOST_CACHED = 200
 
-_catalogs: WeakKeyDictionary[Any, Catalog] = WeakKeyDictionary()
+_lookups: WeakKeyDictionary[Any, Lookups] = WeakKeyDictionary()
 _pages: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 
@@ -65,9 +65,9 @@ async def read(datasette: Any, load: Load[T]) -> T:
 
     def in_thread(conn: sqlite3.Connection) -> T:
         with sqlite_timelimit(conn, TIME_LIMIT_MS):
-            if database not in _catalogs:
-                _catalogs[database] = load_catalog(conn)
-            return load(conn, _catalogs[database])
+            if database not in _lookups:
+                _lookups[database] = read_lookups(conn)
+            return load(conn, _lookups[database])
 
     result: T = await database.execute_fn(in_thread)
     return result
@@ -122,7 +122,7 @@ async def home(datasette: Any, request: Any) -> Any:
 async def package(datasette: Any, request: Any) -> Any:
     """`/package/<name>`."""
     name, filters = unquote(request.url_vars["name"]), Filters.parse(pairs_of(request))
-    page = await read(datasette, lambda conn, catalog: load_package(conn, catalog, name, filters))
+    page = await read(datasette, lambda conn, lookups: load_package(conn, lookups, name, filters))
     if page is None:
         return await missing(datasette, request, "package", name)
     links = package_links(published(datasette).name, name, filters)
@@ -134,7 +134,7 @@ async def spec(datasette: Any, request: Any) -> Any:
     text, number = unquote(request.url_vars["hash"]).lower(), page_number(pairs_of(request))
     if not is_hash_prefix(text):
         return await missing(datasette, request, "spec", text)
-    page = await read(datasette, lambda conn, catalog: load_spec(conn, catalog, text, number))
+    page = await read(datasette, lambda conn, lookups: load_spec(conn, lookups, text, number))
     if page is not None:
         links = data_links(published(datasette).name, "build_listings", [("hash", text)])
         return await render(datasette, request, "spec.html", {"page": page, "links": links})
@@ -144,14 +144,14 @@ async def spec(datasette: Any, request: Any) -> Any:
 async def candidates(datasette: Any, request: Any, prefix: str) -> Any:
     """Lead to the only spec whose hash begins so, or list them."""
     hashes = await read(
-        datasette, lambda conn, _: hashes_beginning(conn, prefix, CANDIDATES_SHOWN + 1)
+        datasette, lambda conn, _: hashes_beginning(conn, prefix, MOST_CANDIDATES + 1)
     )
     if not hashes:
         return await missing(datasette, request, "spec", prefix)
     if len(hashes) == 1:
         return redirect(datasette, f"/spec/{hashes[0]}")
-    found = await read(datasette, lambda conn, _: load_candidates(conn, hashes[:CANDIDATES_SHOWN]))
-    context = {"prefix": prefix, "candidates": found, "is_more": len(hashes) > CANDIDATES_SHOWN}
+    found = await read(datasette, lambda conn, _: load_candidates(conn, hashes[:MOST_CANDIDATES]))
+    context = {"prefix": prefix, "candidates": found, "is_more": len(hashes) > MOST_CANDIDATES}
     return await render(datasette, request, "candidates.html", context)
 
 
@@ -171,11 +171,11 @@ async def listing_page(
     """Show a release or a stack, whose rows are those of a view.
 
     Args:
-        load: reads the page, given connection, catalog and name; None if there is none.
+        load: reads the page, given connection, lookups and name; None if there is none.
     """
     name = unquote(request.url_vars["name"])
     page = await read_once(
-        datasette, f"{kind} {name}", lambda conn, catalog: load(conn, catalog, name)
+        datasette, f"{kind} {name}", lambda conn, lookups: load(conn, lookups, name)
     )
     if page is None:
         return await missing(datasette, request, kind, name)
@@ -186,7 +186,7 @@ async def listing_page(
 async def find_page(datasette: Any, request: Any) -> Any:
     """`/find?q=`."""
     text, number = request.args.get("q") or "", page_number(pairs_of(request))
-    page = await read(datasette, lambda conn, catalog: find(conn, catalog, text, number))
+    page = await read(datasette, lambda conn, lookups: load_find(conn, lookups, text, number))
     if page.package is not None:
         return redirect(datasette, f"/package/{quote(page.package)}")
     if page.hashes:

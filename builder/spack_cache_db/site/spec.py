@@ -1,4 +1,4 @@
-"""The page of one spec: where it is listed, its siblings and how to install it."""
+"""The page of one spec: what it is, where it is listed, what shares its configuration."""
 
 from __future__ import annotations
 
@@ -7,34 +7,24 @@ import re
 import sqlite3
 from dataclasses import dataclass
 
-from spack_cache_db.query.install import Install, install_spec, shortest_prefix
-from spack_cache_db.site.catalog import Catalog
+from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.install import Install, install_spec
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.open import select
+from spack_cache_db.records import Configuration
 
-SIBLINGS_SHOWN = 100
-CANDIDATES_SHOWN = 50
+MOST_OTHERS = 100
+"""So many specs of the same configuration stand on one page."""
+MOST_CANDIDATES = 50
 
-BY_PREFIX = """
-SELECT hash FROM specs WHERE hash >= :prefix AND hash < :prefix || '~' ORDER BY hash LIMIT :limit
-"""
-NEIGHBOURS = """
-SELECT max(hash) FROM specs WHERE hash < :hash
-UNION ALL
-SELECT min(hash) FROM specs WHERE hash > :hash
-"""
 CANDIDATES = """
 SELECT hash, package, version, compiler, os, target, variants FROM builds
 WHERE hash IN (SELECT value FROM json_each(:hashes)) ORDER BY hash
 """
 SPEC = """
-SELECT specs.id, specs.hash, packages.name, versions.name, configurations.compiler,
-  configurations.os, configurations.platform, configurations.target, configurations.variants,
-  stack_sets.shown, specs.release_count, specs.first_seen, specs.last_seen,
-  configurations.id, configurations.spec_count
-FROM specs
-JOIN configurations ON configurations.id = specs.configuration
-JOIN packages ON packages.id = configurations.package
-JOIN versions ON versions.id = configurations.version
-JOIN stack_sets ON stack_sets.id = specs.stacks
+SELECT specs.id, specs.configuration, stack_sets.shown, specs.release_count, specs.first_seen,
+  specs.last_seen
+FROM specs JOIN stack_sets ON stack_sets.id = specs.stacks
 WHERE specs.hash = :hash
 """
 LISTINGS = """
@@ -47,7 +37,7 @@ JOIN build_listings ON build_listings.release = releases.name AND build_listings
 WHERE listings.spec = :spec
 ORDER BY releases.position
 """
-SIBLINGS = """
+OTHERS = """
 SELECT specs.hash, specs.release_count, specs.last_seen FROM specs
 WHERE specs.configuration = :configuration AND specs.hash != :hash
 ORDER BY specs.last_seen DESC, specs.release_count DESC, specs.hash LIMIT :limit OFFSET :offset
@@ -68,7 +58,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Sibling:
+class OtherSpec:
     """Another spec of the same configuration."""
 
     hash: str
@@ -91,99 +81,78 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SpecPage:
-    """Everything the page of a spec shows."""
+    """Everything the page of a spec shows; `others` are specs of the same configuration."""
 
     hash: str
-    package: str
-    version: str
-    compiler: str
-    os: str
-    platform: str
-    target: str
-    variants: tuple[str, ...]
+    configuration: Configuration
     stacks: tuple[str, ...]
     release_count: int
     first_seen: str | None
     last_seen: str | None
     listings: tuple[Listing, ...]
-    sibling_count: int
-    siblings: tuple[Sibling, ...]
+    other_count: int
+    others: tuple[OtherSpec, ...]
     page: int
     page_count: int
     install: Install
 
 
 def is_hash_prefix(text: str) -> bool:
-    """Tell whether a text can be a hash or the beginning of one."""
+    """Return whether a text can be a hash or the beginning of one."""
     return _PREFIX.fullmatch(text) is not None
 
 
-def hashes_beginning(conn: sqlite3.Connection, prefix: str, limit: int) -> tuple[str, ...]:
-    """Return the hashes that begin with `prefix`, in order."""
-    rows = conn.execute(BY_PREFIX, {"prefix": prefix, "limit": limit})
-    return tuple(row[0] for row in rows)
-
-
 def load_candidates(conn: sqlite3.Connection, hashes: tuple[str, ...]) -> tuple[Candidate, ...]:
-    """Describe the specs that a short hash may mean."""
-    rows = conn.execute(CANDIDATES, {"hashes": json.dumps(hashes)})
+    """Return the specs that a short hash may mean."""
+    rows = select(conn, CANDIDATES, hashes=json.dumps(hashes))
     return tuple(Candidate(*row) for row in rows)
 
 
 def load_spec(
-    conn: sqlite3.Connection, catalog: Catalog, hash_: str, page: int = 1
+    conn: sqlite3.Connection, lookups: Lookups, dag_hash: str, page: int = 1
 ) -> SpecPage | None:
-    """Read the page of the spec with this full hash; `None` if there is none."""
-    found = conn.execute(SPEC, {"hash": hash_}).fetchone()
+    """Return the page of the spec with this full hash; None if there is none."""
+    found = next(select(conn, SPEC, hash=dag_hash), None)
     if found is None:
         return None
-    (spec, _, package, version, compiler, system, platform, target, variants) = tuple(found)[:9]
-    (stacks, release_count, first_seen, last_seen, configuration, spec_count) = tuple(found)[9:]
-    listings = _listings(conn, spec, hash_)
-    siblings = _siblings(conn, configuration, hash_, page)
+    spec, configuration, stacks, release_count, first_seen, last_seen = found
+    (own,) = configurations_by_id(conn, lookups, [configuration])
+    listings = _listings(conn, spec, dag_hash)
+    other_count = own.spec_count - 1
     return SpecPage(
-        hash=hash_,
-        package=package,
-        version=version,
-        compiler=catalog.compilers[compiler],
-        os=catalog.systems[system],
-        platform=catalog.platforms[platform],
-        target=catalog.targets[target],
-        variants=catalog.variants(conn, [variants])[variants],
+        hash=dag_hash,
+        configuration=own.configuration,
         stacks=tuple(json.loads(stacks)),
         release_count=release_count,
         first_seen=first_seen,
         last_seen=last_seen,
         listings=listings,
-        sibling_count=spec_count - 1,
-        siblings=siblings,
+        other_count=other_count,
+        others=_others(conn, configuration, dag_hash, page),
         page=page,
-        page_count=max(1, -(-(spec_count - 1) // SIBLINGS_SHOWN)),
-        install=_install(conn, package, hash_, listings),
+        page_count=max(1, -(-other_count // MOST_OTHERS)),
+        install=_install(conn, own.configuration.package, dag_hash, listings),
     )
 
 
-def _listings(conn: sqlite3.Connection, spec: int, hash_: str) -> tuple[Listing, ...]:
-    rows = conn.execute(LISTINGS, {"spec": spec, "hash": hash_})
+def _listings(conn: sqlite3.Connection, spec: int, dag_hash: str) -> tuple[Listing, ...]:
     return tuple(
         Listing(release, kind, tuple(json.loads(stacks)), size, tarball)
-        for release, kind, stacks, size, tarball in rows
+        for release, kind, stacks, size, tarball in select(conn, LISTINGS, spec=spec, hash=dag_hash)
     )
 
 
-def _siblings(
-    conn: sqlite3.Connection, configuration: int, hash_: str, page: int
-) -> tuple[Sibling, ...]:
-    window = {"limit": SIBLINGS_SHOWN, "offset": (page - 1) * SIBLINGS_SHOWN}
-    rows = conn.execute(SIBLINGS, {"configuration": configuration, "hash": hash_, **window})
-    return tuple(Sibling(*row) for row in rows)
+def _others(
+    conn: sqlite3.Connection, configuration: int, dag_hash: str, page: int
+) -> tuple[OtherSpec, ...]:
+    window = {"limit": MOST_OTHERS, "offset": (page - 1) * MOST_OTHERS}
+    rows = select(conn, OTHERS, configuration=configuration, hash=dag_hash, **window)
+    return tuple(OtherSpec(*row) for row in rows)
 
 
 def _install(
-    conn: sqlite3.Connection, package: str, hash_: str, listings: tuple[Listing, ...]
+    conn: sqlite3.Connection, package: str, dag_hash: str, listings: tuple[Listing, ...]
 ) -> Install:
-    rows = conn.execute(NEIGHBOURS, {"hash": hash_}).fetchall()
-    prefix = shortest_prefix(hash_, tuple(row[0] for row in rows if row[0] is not None))
     if not listings:
-        return install_spec(package, prefix, "develop", None)
-    return install_spec(package, prefix, listings[0].release, listings[0].tarball)
+        return install_spec(conn, package, dag_hash, "develop", None)
+    return install_spec(conn, package, dag_hash, listings[0].release, listings[0].tarball)

@@ -13,13 +13,9 @@ from dataclasses import dataclass
 
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.asked import hash_matches
-from spack_cache_db.query.conditions import (
-    Dictionaries,
-    asked_of,
-    configuration_ids,
-    read_dictionaries,
-    rows,
-)
+from spack_cache_db.query.conditions import asked_of, configuration_ids
+from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.open import select
 from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
 
 LONGEST = 400
@@ -66,7 +62,7 @@ class SpecFunctions:
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
-        self._known: Dictionaries | None = None
+        self._lookups: Lookups | None = None
         self._answers: dict[str, _Answer] = {}
 
     def configurations(self, query: Value) -> str | None:
@@ -81,7 +77,7 @@ class SpecFunctions:
             return None
         if not answer.ids or not hash_matches(answer.hash, dag_hash):
             return 0
-        found = rows(self._conn, CONFIGURATION, {"hash": dag_hash})
+        found = select(self._conn, CONFIGURATION, hash=dag_hash)
         return int(any(row[0] in answer.ids for row in found))
 
     def error(self, query: Value) -> str | None:
@@ -99,7 +95,7 @@ class SpecFunctions:
                 self._answers.clear()
             try:
                 self._answers[text] = self._asked(text)
-                list(rows(self._conn, LOOK_AT_THE_TIME))
+                list(select(self._conn, LOOK_AT_THE_TIME))
             except sqlite3.OperationalError:
                 # The time is over; this ends the statement that called, with SQLite's own error.
                 self._conn.interrupt()
@@ -111,6 +107,6 @@ class SpecFunctions:
             asked = asked_of(self._conn, parse(text))
         except (QuerySyntaxError, UnsupportedQuery) as error:
             return _Answer(error=str(error))
-        if self._known is None:
-            self._known = read_dictionaries(self._conn)
-        return _Answer(frozenset(configuration_ids(self._conn, self._known, asked)), asked.hash)
+        if self._lookups is None:
+            self._lookups = read_lookups(self._conn)
+        return _Answer(frozenset(configuration_ids(self._conn, self._lookups, asked)), asked.hash)

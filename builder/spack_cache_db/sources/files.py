@@ -24,9 +24,6 @@ from spack_cache_db.errors import Fault, reason
 from spack_cache_db.sources.tar_streams import Watched, decompressed
 from spack_cache_db.sources.units import File, Unit, files_of, is_archive
 
-DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
-"""Bytes. The largest pages known are a few hundred kilobytes."""
-
 _BROKEN_ARCHIVE = (
     tarfile.TarError,
     zipfile.BadZipFile,

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from spack_cache_db.records import Configuration
+from spack_cache_db.schema import TARBALL_PATH
+
+_BEFORE_HASH, _, _AFTER_HASH = "".join(TARBALL_PATH).partition("{hash}")
 
 
 class Tarball(NamedTuple):
@@ -16,14 +19,9 @@ class Tarball(NamedTuple):
 
 
 def tarball_suffix(spec: Configuration) -> str:
-    """Return what follows a mirror's prefix in a tarball's URL, up to the hash.
-
-    The layout of Spack's build caches before version 3 (Spack 0.23 `binary_distribution.py`).
-    """
-    arch = f"{spec.platform}-{spec.os}-{spec.target}"
-    compiler = spec.compiler.replace("@", "-")
-    name = f"{spec.package}-{spec.version}"
-    return f"/build_cache/{arch}/{compiler}/{name}/{arch}-{compiler}-{name}-"
+    """Return what follows a mirror's prefix in a tarball's URL, up to the hash."""
+    parts = spec._asdict() | {"compiler": spec.compiler.replace("@", "-")}
+    return _BEFORE_HASH.format(**parts)
 
 
 def tarball_url(tarball: Tarball, spec: Configuration, dag_hash: str) -> str:
@@ -60,4 +58,4 @@ class TarballParts:
 
 
 def _joined(prefix: str, suffix: str, dag_hash: str) -> str:
-    return f"{prefix}{suffix}{dag_hash}.spack"
+    return f"{prefix}{suffix}{dag_hash}{_AFTER_HASH}"

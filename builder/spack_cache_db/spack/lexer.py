@@ -7,6 +7,8 @@ of the words are those of Spack 1.1's `spec_parser.py`.
 import re
 from dataclasses import dataclass
 
+from spack_cache_db.errors import BuilderError
+
 MAX_LENGTH = 4096
 
 _WORD = r"[a-zA-Z0-9_][a-zA-Z0-9_\-]*"
@@ -40,7 +42,7 @@ _EQUALS = re.compile(r":?=+")
 A_CONSTRAINT = "a version (@1.2), a variant (+name, name=value), a hash (/abc) or a dependency (%)"
 
 
-class QuerySyntaxError(ValueError):
+class QuerySyntaxError(BuilderError, ValueError):
     """A text that is not one spec.
 
     Attributes:
@@ -60,11 +62,11 @@ class QuerySyntaxError(ValueError):
         return (type(self), (self.text, self.column, self.expected, self.found))
 
     def _message(self) -> str:
-        """Show the query, a caret under the column, and what was expected."""
+        """Return the query, a caret under the column, and what was expected."""
         # Every blank and control character prints as one blank, so that the caret stays put.
-        shown = "".join(c if c.isprintable() else " " for c in self.text)
+        text = "".join(c if c.isprintable() else " " for c in self.text)
         start = max(0, self.column - 60)
-        line = shown[start : self.column + 40]
+        line = text[start : self.column + 40]
         problem = f"{self.found}: expected" if self.found else "expected"
         caret = " " * (self.column - start) + "^"
         return f"cannot read this spec at column {self.column + 1}\n  {line}\n  {caret}\n" + (
@@ -82,12 +84,12 @@ class Token:
 
     @property
     def end(self) -> int:
-        """Give the column after the word."""
+        """Return the column after the word."""
         return self.column + len(self.text)
 
 
 def _unexpected(text: str, column: int) -> QuerySyntaxError:
-    """Say what is wrong where no word of the syntax begins."""
+    """Return what is wrong where no word of the syntax begins."""
     char = text[column]
     before = _KEY_BEFORE.search(text[max(0, column - 200) : column])
     equals = _EQUALS.match(text, column)

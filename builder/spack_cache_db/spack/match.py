@@ -20,7 +20,7 @@ __all__ = [
     "version_matches",
 ]
 
-# Pages print seven characters of a patch's sha256 since Spack 0.18, all 64 before.
+# Spack prints seven characters of a patch's sha256 since 0.18, all 64 before.
 _PATCH_PRINTED = 7
 _PATCH_FULL = 64
 _SHA256_START = re.compile(rf"[0-9a-f]{{0,{_PATCH_FULL}}}")
@@ -28,19 +28,19 @@ _SHA256_START = re.compile(rf"[0-9a-f]{{0,{_PATCH_FULL}}}")
 
 @dataclass(frozen=True, slots=True)
 class CompilerConstraint:
-    """What `%gcc@13` asks of the compiler that a page shows."""
+    """What `%gcc@13` asks of the one compiler that Spack prints of a spec."""
 
     name: str
     versions: VersionRanges | None = None
 
 
 def version_matches(ranges: VersionRanges | None, version: str) -> bool:
-    """Tell whether a version lies in the ranges, or any will do."""
+    """Return whether a version lies in the ranges, or any will do."""
     return ranges is None or ranges.contains(version)
 
 
 def compiler_matches(constraint: CompilerConstraint, compiler: str) -> bool:
-    """Tell whether a compiler as a page prints it (`gcc@13.2.0`, `none`) is the one asked for.
+    """Return whether a compiler as Spack prints it (`gcc@13.2.0`, `none`) is the one asked for.
 
     Names of before Spack 1.0 and of now are the same: `clang` is `llvm`, `oneapi` is
     `intel-oneapi-compilers`.
@@ -62,7 +62,7 @@ def _is_patch(asked: str, printed: str) -> bool:
 
 
 def _patches_match(constraint: VariantConstraint, variant: Variant) -> bool:
-    """Compare patches by the prefixes that pages print; exactly means by full checksums."""
+    """Return whether patches are as asked, by printed prefixes; `:=` needs full checksums."""
     asked, printed = constraint.values, variant.values
     found = all(any(_is_patch(value, patch) for patch in printed) for value in asked)
     if not constraint.exact:
@@ -72,7 +72,7 @@ def _patches_match(constraint: VariantConstraint, variant: Variant) -> bool:
 
 
 def variant_matches(constraint: VariantConstraint, variant: Variant) -> bool:
-    """Tell whether one variant of a spec is as asked.
+    """Return whether one variant of a spec is as asked.
 
     Args:
         constraint: `+x`, `k=a,b` (at least a and b), `k:=a,b` (those and no others), `k=*`.

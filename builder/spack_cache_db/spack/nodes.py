@@ -32,7 +32,7 @@ class Pair:
 
 
 def _unquoted(raw: str) -> str:
-    """Take the quotes off a value; unlike printed text, a query escapes nothing but the quote."""
+    """Return a value without its quotes; a query escapes nothing but the quote itself."""
     if len(raw) >= 2 and raw[0] in "'\"" and raw[-1] == raw[0]:
         return raw[1:-1].replace("\\" + raw[0], raw[0])
     return raw
@@ -84,7 +84,7 @@ class NodeReader:
             self.namespace = namespace or None
 
     def take(self, word: Token) -> bool:
-        """Take a word, and tell whether it belongs to this package.
+        """Take a word, and return whether it belongs to this package.
 
         Raises:
             QuerySyntaxError: the word is wrong, or says again what was said.

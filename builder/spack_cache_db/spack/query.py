@@ -46,13 +46,13 @@ class _Cursor:
         self._position = 0
 
     def word(self) -> Token | None:
-        """Give the next word, None at the end."""
+        """Return the next word, None at the end."""
         if self._position < len(self._words):
             return self._words[self._position]
         return None
 
     def take(self, *kinds: str) -> Token | None:
-        """Give the next word and go on, when it is of one of these kinds."""
+        """Return the next word and go on, when it is of one of these kinds."""
         word = self.word()
         if word is None or word.kind not in kinds:
             return None
@@ -64,7 +64,7 @@ class _Cursor:
         self._position += 1
 
     def error(self, expected: str, found: str = "") -> QuerySyntaxError:
-        """Make an error at the next word, or at the end of the text."""
+        """Return an error at the next word, or at the end of the text."""
         word = self.word()
         column = len(self.text.rstrip()) if word is None else word.column
         return QuerySyntaxError(self.text, column, expected, found)

@@ -4,39 +4,38 @@ Owns the partial order of microarchitectures and the meaning of `target=` in a s
 archspec does not know is its own family and is compatible with itself only, as in Spack.
 """
 
-from collections.abc import Iterable
 from functools import cache
 
 import archspec.cpu
 
 
 def known_targets() -> tuple[str, ...]:
-    """Give the names of all targets that archspec knows, sorted."""
+    """Return the names of all targets that archspec knows, sorted."""
     return tuple(sorted(archspec.cpu.TARGETS))
 
 
 @cache
 def ancestors(name: str) -> tuple[str, ...]:
-    """Give the targets whose binaries also run on `name`, nearest first, without itself."""
+    """Return the targets whose binaries also run on `name`, nearest first, without itself."""
     target = archspec.cpu.TARGETS.get(name)
     return () if target is None else tuple(ancestor.name for ancestor in target.ancestors)
 
 
 def is_known(name: str) -> bool:
-    """Tell whether archspec knows the target."""
+    """Return whether archspec knows the target."""
     return name in archspec.cpu.TARGETS
 
 
 @cache
 def family(name: str) -> str:
-    """Give the family of a target: `x86_64` for `zen3`; an unknown target is its own."""
+    """Return the family of a target: `x86_64` for `zen3`; an unknown target is its own."""
     target = archspec.cpu.TARGETS.get(name)
     return name if target is None else str(target.family.name)
 
 
 @cache
 def runs_on(target: str, host: str) -> bool:
-    """Tell whether a binary built for `target` runs on a machine of type `host`.
+    """Return whether a binary built for `target` runs on a machine of type `host`.
 
     It does where the target is the host or one of its ancestors; zen3 and haswell are neither
     before nor after each other.
@@ -44,13 +43,8 @@ def runs_on(target: str, host: str) -> bool:
     return target == host or target in ancestors(host)
 
 
-def compatible_targets(host: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Give those of the `known` targets whose binaries run on `host`, in the order given."""
-    return tuple(target for target in known if runs_on(target, host))
-
-
 def host_target() -> str:
-    """Give the target of this machine, as archspec detects it."""
+    """Return the target of this machine, as archspec detects it."""
     return str(archspec.cpu.host().name)
 
 
@@ -62,14 +56,14 @@ def _part_matches(part: str, target: str) -> bool:
 
 
 def unknown_bounds(constraint: str) -> tuple[str, ...]:
-    """Give the names in a target constraint that bound a range but that archspec cannot order."""
+    """Return the names in a target constraint that bound a range but that archspec cannot order."""
     ranges = [part for part in constraint.split(",") if ":" in part]
     bounds = [bound for part in ranges for bound in part.split(":")]
     return tuple(bound for bound in bounds if bound and not is_known(bound))
 
 
 def target_matches(constraint: str | None, target: str) -> bool:
-    """Tell whether a target satisfies what stands after `target=` in a spec.
+    """Return whether a target satisfies what stands after `target=` in a spec.
 
     Args:
         constraint: a name, a range `low:`, `:high` or `low:high` in archspec's partial order, or

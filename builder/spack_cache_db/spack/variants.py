@@ -1,7 +1,7 @@
 """Build options as Spack prints them: `+cuda`, `~ipo`, `build_type=Release`, `libs:=shared,static`.
 
 Owns the reading of one printed variant, its canonical text, and the normal form in which all
-eras of the page format meet. Printed forms are those of Spack 0.13 to 1.1 (`variant.py`,
+printed forms meet. Printed forms are those of Spack 0.13 to 1.1 (`variant.py`,
 `spec_parser.py` there). Knows nothing of pages or databases.
 """
 
@@ -42,12 +42,12 @@ class Variant:
 
     @property
     def value(self) -> str:
-        """Give the values as one text: sorted, joined by commas."""
+        """Return the values as one text: sorted, joined by commas."""
         return ",".join(self.values)
 
     @property
     def text(self) -> str:
-        """Give the canonical text, from which `parse_variant` reads an equal variant."""
+        """Return the canonical text, from which `parse_variant` reads an equal variant."""
         if self.kind == "bool":
             sigil = "+" if self.values == ("True",) else "~"
             return f"{sigil * 2 if self.propagate else sigil}{self.name}"
@@ -58,19 +58,19 @@ class Variant:
 
 
 def quoted(value: str) -> str:
-    """Give `value` as Spack 0.22 and later prints it, in quotes where it needs them."""
+    """Return `value` as Spack 0.22 and later prints it, in quotes where it needs them."""
     if _BARE_VALUE.fullmatch(value):
         return value
     return json.dumps(value) if "'" in value else f"'{value}'"
 
 
 def _quote_of(raw: str) -> str:
-    """Give the quote around `raw`, empty where there is none on both sides."""
+    """Return the quote around `raw`, empty where there is none on both sides."""
     return raw[0] if len(raw) >= 2 and raw[0] in "'\"" and raw[-1] == raw[0] else ""
 
 
 def _unquoted(raw: str) -> str:
-    """Give the value that the printed text `raw` stands for."""
+    """Return the value that the printed text `raw` stands for."""
     quote = _quote_of(raw)
     if not quote:
         return raw
@@ -129,7 +129,7 @@ def parse_variant(text: str) -> Variant:
 
 @lru_cache(maxsize=65536)
 def normal_variant(text: str) -> str:
-    """Give the normal form of a printed variant, in which the eras of the page format meet.
+    """Return the normal form of a printed variant.
 
     `libs:=static,shared` becomes `libs=shared,static`: the colon goes, the values are sorted.
     Everything else stays byte for byte, quotes included, and the function is idempotent.
@@ -167,7 +167,7 @@ def variant_row(text: str) -> VariantRow | None:
 
 
 def normal_compiler(text: str) -> str:
-    """Give the normal form of a printed compiler.
+    """Return the normal form of a printed compiler.
 
     `gcc@=13.2.0` becomes `gcc@13.2.0`, and `gcc@13.2.0/abc…` loses the hash that Spack 1.0 and
     later prints; `none` stays.

@@ -40,7 +40,7 @@ _HIGHEST: Standard = (((_INFINITY, len(_INFINITY_WORDS)),), (_FINAL,))
 
 
 def _number(digits: str) -> int:
-    """Give the value of `digits`, or a number in the same order where it is absurdly long."""
+    """Return the value of `digits`, or a number in the same order where it is absurdly long."""
     significant = digits.lstrip("0")
     if len(significant) <= _MAX_DIGITS:
         return int(significant or "0")
@@ -56,7 +56,7 @@ def _segment(text: str) -> Segment:
 
 
 def _standard(text: str) -> Standard:
-    """Give (segments, prerelease) of a version that is not a git version."""
+    """Return (segments, prerelease) of a version that is not a git version."""
     words: list[str] = _SEGMENT.findall(text)
     if len(words) >= 3 and words[-2] in _PRERELEASE_WORDS and words[-1].isdigit():
         prerelease: tuple[int, ...] = (_PRERELEASE_WORDS[words[-2]], _number(words[-1]))
@@ -70,16 +70,16 @@ def _standard(text: str) -> Standard:
 
 
 def is_git_version(text: str) -> bool:
-    """Tell whether Spack reads `text` as a git version: `git.ref`, a commit, or `ref=version`."""
+    """Return whether Spack reads `text` as a git version: `git.ref`, a commit, or `ref=version`."""
     return text.startswith("git.") or "=" in text[1:] or _COMMIT.fullmatch(text) is not None
 
 
 @lru_cache(maxsize=65536)
 def version_key(text: str) -> VersionKey:
-    """Give the key that sorts version strings in Spack's order.
+    """Return the key that sorts version strings in Spack's order.
 
     Args:
-        text: any string; a version as a page prints it.
+        text: any string; a version as Spack prints it.
 
     Returns:
         (segments, prerelease, is git, git reference, text). The order is total: the last
@@ -96,27 +96,22 @@ def version_key(text: str) -> VersionKey:
 
 
 def equality_key(text: str) -> EqualityKey:
-    """Give a key that is equal for exactly the versions that Spack calls equal."""
+    """Return a key that is equal for exactly the versions that Spack calls equal."""
     return version_key(text)[:4]
 
 
-def same_version(left: str, right: str) -> bool:
-    """Tell whether Spack calls the two versions equal."""
-    return equality_key(left) == equality_key(right)
-
-
 def sort_versions(versions: Iterable[str]) -> list[str]:
-    """Give the versions oldest first, in Spack's order."""
+    """Return the versions oldest first, in Spack's order."""
     return sorted(versions, key=version_key)
 
 
 def newest_version(versions: Iterable[str]) -> str | None:
-    """Give the last version in Spack's order, None where there is none."""
+    """Return the last version in Spack's order, None where there is none."""
     return max(versions, key=version_key, default=None)
 
 
 def _next_text(text: str) -> str:
-    """Give the smallest string of letters of the same length, or one more, above `text`."""
+    """Return the smallest string of letters of the same length, or one more, above `text`."""
     if text.endswith("z"):
         return text + "A"
     if text.endswith("Z"):
@@ -136,7 +131,7 @@ def _next_segment(segment: Segment) -> Segment:
 
 
 def _after(version: Standard) -> Standard:
-    """Give the first version that a range ending at `version` no longer holds."""
+    """Return the first version that a range ending at `version` no longer holds."""
     segments, prerelease = version
     if prerelease[0] != _FINAL:
         number = prerelease[1] + 1 if len(prerelease) > 1 else 0
@@ -154,7 +149,7 @@ class Range:
     high: Standard
 
     def contains(self, key: VersionKey) -> bool:
-        """Tell whether the version lies in the range; git versions count by their `=version`."""
+        """Return whether the version lies in the range; git versions count by their `=version`."""
         return self.low <= (key[0], key[1]) < self.high
 
 
@@ -165,12 +160,12 @@ class Exact:
     key: EqualityKey
 
     def contains(self, key: VersionKey) -> bool:
-        """Tell whether the version is this one; a git version never equals a standard one."""
+        """Return whether the version is this one; a git version never equals a standard one."""
         return key[:4] == self.key
 
 
 def _checked(text: str, whole: str) -> str:
-    """Give `text` back when it can be a version.
+    """Return `text` where it can be a version.
 
     Raises:
         ValueError: it is empty or has characters that no version has.
@@ -228,23 +223,6 @@ class VersionRanges:
         return cls(bare, tuple(_parse_part(part, bare) for part in bare.split(",")))
 
     def contains(self, version: str) -> bool:
-        """Tell whether the version satisfies the ranges, as Spack's `satisfies` does."""
+        """Return whether the version satisfies the ranges, as Spack's `satisfies` does."""
         key = version_key(version)
         return any(part.contains(key) for part in self.parts)
-
-
-def satisfies(version: str, ranges: VersionRanges | str) -> bool:
-    """Tell whether one concrete version satisfies the ranges.
-
-    Args:
-        version: a version as a page prints it.
-        ranges: parsed ranges, or their text.
-
-    Returns:
-        What Spack 1.1 answers.
-
-    Raises:
-        ValueError: the text is no version list.
-    """
-    parsed = VersionRanges.parse(ranges) if isinstance(ranges, str) else ranges
-    return parsed.contains(version)

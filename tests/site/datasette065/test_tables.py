@@ -16,7 +16,7 @@ from tests.paths import ROOT
 from tests.site.cache import HOSTILE
 from tests.site.conftest import site
 
-OURS = ("_table.html", "table.html", "query.html")
+OURS = ("_table.html", "query.html")
 THEIRS = Path(app.__file__).parent / "templates"
 ADDRESSES = (
     "/spack-cache/configurations",

@@ -1,8 +1,8 @@
 """metadata.yml in memory: Datasette copies all of it for every permission check.
 
-A check looks for a table's `allow`. The copy of five hundred descriptions and queries makes most
-of the cost of the page that lists the tables, which asks twice for each of them. Datasette never
-changes what it copied, so parts that give themselves as their copy serve as well.
+A check looks for a table's `allow`. The copies of five hundred descriptions and queries make a
+third of the cost of the page that lists the tables, and a tenth of a row's (docs/performance.md).
+Datasette never changes what it copied, so parts that give themselves as their copy serve as well.
 """
 
 from __future__ import annotations

@@ -1,0 +1,186 @@
+"""build: the function that people call is there at once, and what it needs only when it runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import spack_cache_db
+from spack_cache_db.build import Report, build, check
+from tests.builds import built, digest
+from tests.commands import process
+from tests.pagetexts import SAMPLES, page, spec
+
+HEAVY = ("numpy", "msgspec", "sqlite_utils", "zstandard", "yaml", "multiprocessing", "tarfile")
+
+
+def python(program: str, *arguments: object) -> str:
+    """Run a program in a fresh interpreter and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def loaded(program: str, *arguments: object) -> set[str]:
+    """Return which of the heavy modules a program has loaded."""
+    names = f"import sys; print(*({{*{HEAVY!r}}} & {{*sys.modules}}))"
+    return {*python(f"{program}\n{names}", *arguments).splitlines()[-1].split()}
+
+
+def test_the_package_loads_nothing_heavy() -> None:
+    """Whoever only reads a file waits for nothing that builds one."""
+    assert loaded("import spack_cache_db") == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["find", "*"], ["info"], ["find", "--json", "*"]])
+def test_commands_that_read_a_file_load_nothing_heavy(
+    command: list[str], samples_file: Path
+) -> None:
+    """Nor does the command line, for commands that build nothing."""
+    program = (
+        "import sys\nfrom spack_cache_db.cli import cli\n"
+        "cli.main(sys.argv[1:], standalone_mode=False)"
+    )
+    assert loaded(program, *command, samples_file) == set()
+
+
+def test_a_build_loads_what_it_needs(tmp_path: Path) -> None:
+    """The comparison above can fail."""
+    program = "import sys, spack_cache_db\nspack_cache_db.build(sys.argv[1], sys.argv[2])"
+    assert {"numpy", "msgspec", "sqlite_utils"} <= loaded(program, SAMPLES, tmp_path / "x.db")
+
+
+def test_build_is_the_function_for_ever(tmp_path: Path) -> None:
+    """Also after a build, and after what lies in the room of that name was imported."""
+    program = (
+        "import sys, spack_cache_db\n"
+        "first = spack_cache_db.build\n"
+        "from spack_cache_db.build.steps import build as inner\n"
+        "from spack_cache_db.build import build, check\n"
+        "first(sys.argv[1], sys.argv[2])\n"
+        "assert spack_cache_db.build is first is build\n"
+        "assert spack_cache_db.check is check\n"
+    )
+    python(program, SAMPLES, tmp_path / "x.db")
+    assert spack_cache_db.build is build
+    assert spack_cache_db.check is check
+    assert spack_cache_db.Report is Report
+
+
+def test_the_package_knows_its_version() -> None:
+    """And says as ever what it does not know."""
+    assert spack_cache_db.__version__ == version("spack-cache-db")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = spack_cache_db.nothing
+
+
+def test_the_report_is_plain_values(tmp_path: Path) -> None:
+    """Faults as texts, so that it can be printed as JSON."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.md").write_bytes(page(specs=[spec(1)]))
+    (tmp_path / "in" / "b.md").write_bytes(b"bad")
+    report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True).as_dict()
+    assert report["faults"] == [
+        f"{tmp_path}/in/b.md:1: no front matter, expected --- on the first line"
+    ]
+    assert (report["pages"], report["problems"]) == (1, 1)
+
+
+SCRIPT = """\
+import multiprocessing, sys
+multiprocessing.set_start_method("{method}", force=True)
+import spack_cache_db
+print("the script runs")
+report = spack_cache_db.build(sys.argv[1:-1], sys.argv[-1], jobs=2)
+print(report.pages)
+"""
+
+
+@pytest.fixture
+def archives(tmp_path: Path) -> list[Path]:
+    """Two archives: each is read in one go, so that two processes have work."""
+    paths = [tmp_path / "one.tar", tmp_path / "two.tar"]
+    samples = sorted(SAMPLES.iterdir())
+    for path, some in zip(paths, (samples[:2], samples[2:]), strict=True):
+        with tarfile.open(path, "w") as tar:
+            for each in some:
+                tar.add(each, each.name)
+    return paths
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_a_script_needs_no_guard(method: str, archives: list[Path], tmp_path: Path) -> None:
+    """A script that builds at once runs once, however Python starts processes."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(method=method))
+    output = tmp_path / "x.db"
+    done = subprocess.run(
+        [sys.executable, script, *archives, output],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("the script runs\n5\n", "", 0)
+    built(tmp_path / "y.db", *archives)
+    assert digest(output) == digest(tmp_path / "y.db")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_a_script_that_has_no_file_may_build(
+    method: str, archives: list[Path], tmp_path: Path
+) -> None:
+    """A program on standard input: workers would look for a file of that name."""
+    done = subprocess.run(
+        [sys.executable, "-", *archives, tmp_path / "x.db"],
+        input=SCRIPT.format(method=method),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("the script runs\n5\n", "", 0)
+
+
+@pytest.mark.slow
+def test_the_script_is_itself_again_after_a_build(archives: list[Path], tmp_path: Path) -> None:
+    """What is hidden from workers is there for everybody else."""
+    program = (
+        "import sys, spack_cache_db\n"
+        "script = sys.modules['__main__']\n"
+        "spack_cache_db.build(sys.argv[1:-1], sys.argv[-1], jobs=2)\n"
+        "assert sys.modules['__main__'] is script\n"
+    )
+    python(program, *archives, tmp_path / "x.db")
+
+
+@pytest.mark.slow
+def test_a_process_that_may_start_none_builds_alone(archives: list[Path], tmp_path: Path) -> None:
+    """Those of `multiprocessing.Pool` may not."""
+    program = (
+        "import multiprocessing, sys, spack_cache_db\n"
+        "with multiprocessing.get_context('fork').Pool(1) as pool:\n"
+        "    arguments = (sys.argv[1:-1], sys.argv[-1])\n"
+        "    print(pool.apply(spack_cache_db.build, arguments, {'jobs': 2}).pages)\n"
+    )
+    assert python(program, *archives, tmp_path / "x.db") == "5\n"
+
+
+def test_the_command_builds_what_the_function_builds(tmp_path: Path) -> None:
+    """The same bytes."""
+    done = process("build", SAMPLES, "-o", tmp_path / "x.db")
+    assert done.returncode == 0, done.stderr
+    assert digest(tmp_path / "x.db") == build(SAMPLES, tmp_path / "y.db").sha256

@@ -1,0 +1,81 @@
+"""Servers that `deploy/swap.sh` can restart: each shows the database that it found at its start."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+BROKEN = b"broken"
+"""A server that starts with a database of these bytes answers 500."""
+
+
+@dataclass
+class Fleet:
+    """Servers by port, and what has happened to them.
+
+    Attributes:
+        folder: where `current` lies.
+        shown: what each server found at its start.
+        restarts: the port of each restart, with the names of the files in `run/draining` then.
+        control: the port on which `restart` is asked for.
+    """
+
+    folder: Path
+    shown: dict[int, bytes] = field(default_factory=dict)
+    restarts: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
+    control: int = 0
+
+    @property
+    def ports(self) -> list[int]:
+        """The servers' ports, in the order of their restarts."""
+        return [*self.shown]
+
+    def restart(self, port: int) -> None:
+        """Start a server anew."""
+        marks = (self.folder / "run" / "draining").glob("*")
+        self.restarts.append((port, tuple(sorted(each.name for each in marks))))
+        self.shown[port] = (self.folder / "current" / "spack-cache.db").read_bytes()
+
+
+@contextmanager
+def fleet(folder: Path, count: int = 2) -> Iterator[Fleet]:
+    """Run the servers, and what restarts them, while the context lasts."""
+    found = Fleet(folder)
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            data = found.shown[self.connection.getsockname()[1]]
+            self.send_response(500 if data == BROKEN else 200)
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    class Control(Page):
+        def do_GET(self) -> None:
+            found.restart(int(self.path.lstrip("/")))
+            self.send_response(200)
+            self.end_headers()
+
+    with ExitStack() as stack:
+        for _ in range(count):
+            found.shown[stack.enter_context(_listening(Page))] = b""
+        found.control = stack.enter_context(_listening(Control))
+        yield found
+
+
+@contextmanager
+def _listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()

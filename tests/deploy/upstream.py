@@ -1,0 +1,102 @@
+"""A tiny server in place of the site's: it notes what reaches it, and fails when it is asked to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request that reached the server; the names of headers are in small letters."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Upstream:
+    """The server: its port, what it has seen, and how to stop it.
+
+    Requests for /wait are held until `gate` is set; `gone` is when an answer was not taken.
+    """
+
+    port: int = 0
+    seen: list[Seen] = field(default_factory=list)
+    gate: threading.Event = field(default_factory=threading.Event)
+    gone: threading.Event = field(default_factory=threading.Event)
+    stop: Callable[[], None] = lambda: None
+
+    def targets(self) -> list[str]:
+        """Return what was asked for, but for the sign of life."""
+        return [each.target for each in self.seen if each.target != "/-/versions.json"]
+
+
+LARGE = 20_000_000
+"""How long the answers to /large are: more than the buffers of the sockets hold."""
+
+ANSWERS = {
+    "/missing": (404, "no-store"),
+    "/private": (200, "private, no-store"),
+    "/broken": (500, "no-store"),
+}
+
+
+@contextmanager
+def upstream() -> Iterator[Upstream]:
+    """Run the server on a free port while the context lasts."""
+    state = Upstream()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            body = self.rfile.read(int(headers.get("content-length", 0)))
+            state.seen.append(Seen(self.command, self.path, headers, body))
+            if self.path.startswith("/die"):
+                self.close_connection = True
+                return
+            if self.path.startswith("/wait"):
+                state.gate.wait(30)
+            try:
+                self.answer()
+            except ConnectionError:
+                state.gone.set()
+
+        def answer(self) -> None:
+            status, caching = ANSWERS.get(self.path, (200, "public, max-age=3600"))
+            body = b"x" * LARGE if self.path.startswith("/large") else self.text()
+            self.send_response(status)
+            self.send_header("Cache-Control", caching)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Set-Cookie", "visitor=1")
+            self.send_header("Vary", "Accept, Accept-Encoding, User-Agent")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def text(self) -> bytes:
+            return f"{self.path} from {state.port}, number {len(state.seen)}".encode()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        state.port = server.server_address[1]
+
+        def stop() -> None:
+            state.gate.set()
+            server.shutdown()
+            server.server_close()
+
+        state.stop = stop
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield state
+        finally:
+            stop()
+            thread.join()

@@ -1,0 +1,16 @@
+"""site.data_links: the addresses of a page's data."""
+
+from __future__ import annotations
+
+from spack_cache_db.site.data_links import package_links
+from spack_cache_db.site.filters import Filters
+
+
+def test_data_links_carry_the_filters() -> None:
+    """The data of a filtered page is filtered the same way."""
+    links = package_links("spack-cache", "hdf5", Filters(release="develop", target="zen3"))
+
+    assert links.json == (
+        "/spack-cache/build_listings.json?package=hdf5&release=develop&target=zen3"
+        "&_shape=array&_size=max"
+    )

@@ -1,0 +1,27 @@
+"""site.filters: what a package page is narrowed to, and how that reads in an address."""
+
+from __future__ import annotations
+
+from spack_cache_db.site.filters import Filters
+
+
+def test_filters_survive_the_address() -> None:
+    """What an address says is what the address of the same filters says."""
+    pairs = [("release", "develop"), ("variant", "+mpi"), ("variant", "~cxx"), ("hide", "os")]
+
+    assert Filters.parse(pairs).pairs() == pairs
+
+
+def test_filters_ignore_what_they_do_not_know() -> None:
+    """Unknown, empty and senseless parts of an address change nothing."""
+    pairs = [("x", "1"), ("target", ""), ("page", "-3"), ("hide", "everything"), ("_sql", "drop")]
+
+    assert Filters.parse(pairs) == Filters()
+
+
+def test_a_new_filter_starts_at_the_first_page() -> None:
+    """Narrowing or widening the rows leads back to page one."""
+    filters = Filters(variants=("+mpi",), page=4)
+
+    assert filters.with_value("target", "zen3").page == 1
+    assert filters.without("variant", "+mpi") == Filters()

@@ -1,0 +1,69 @@
+"""site.find: what a search leads to."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site.find import load_find
+
+
+def test_search_leads_to_a_package(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """The name of a package alone is that package."""
+    assert load_find(conn, lookups, " hdf5 ").package == "hdf5"
+
+
+def test_search_leads_to_a_spec(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """A hash is that spec; a short one may be several."""
+    assert load_find(conn, lookups, "/ddddddd").hashes == ("ddddddd" + "e" * 25,)
+    assert len(load_find(conn, lookups, "aaaaaaa").hashes) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("hdf5 +mpi", 4),
+        ("hdf5+mpi target=aarch64", 1),
+        ("hdf5@1.14", 4),
+        ("hdf5@1.10:1.14.5", 3),
+        ("hdf5 target=:zen3", 4),
+        ("hdf5@1.14.5 ~mpi", 1),
+        ("hdf5 %gcc@11", 1),
+        ("+cuda", 1),
+        ("~cuda", 1),
+        ("target=zen3 +mpi", 1),
+        ("hdf5 +cuda", 0),
+        ("torch", 0),
+    ],
+)
+def test_search_reads_specs(
+    conn: sqlite3.Connection, lookups: Lookups, text: str, rows: int
+) -> None:
+    """Configurations are found that satisfy the spec, and only those."""
+    page = load_find(conn, lookups, text)
+
+    assert page.answer is not None
+    assert page.answer.count == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("hdf5 +", "name of a variant"), ("hdf5 ^mpich", "no dependencies"), ("mpi", "virtual")],
+)
+def test_search_says_what_is_wrong(
+    conn: sqlite3.Connection, lookups: Lookups, text: str, said: str
+) -> None:
+    """A text that is no spec, or that pages cannot answer, has a reason and no rows."""
+    page = load_find(conn, lookups, text)
+
+    assert page.error is not None and said in page.error
+    assert page.answer is None
+
+
+def test_search_finds_parts_of_names(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """Part of a name finds all packages that have it."""
+    names = [name for name, _ in load_find(conn, lookups, "torch").packages]
+
+    assert sorted(names) == ["py-torch", "py-torchvision"]

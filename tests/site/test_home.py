@@ -1,0 +1,17 @@
+"""site.home: the first page."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site.home import load_home
+
+
+def test_home_counts_everything(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """The totals on the first page are those of the file, and it starts with a release."""
+    page = load_home(conn, lookups)
+
+    assert (page.totals.packages, page.totals.releases) == (6, 4)
+    assert page.install is not None and page.install.release == "v0.23.1"
+    assert [name for name, _ in page.over_time] == ["develop-2025-04-13", "develop-2025-04-20"]

@@ -1,0 +1,74 @@
+"""site.package: the rows of a package, what is folded, and what filters leave."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site.filters import Filters
+from spack_cache_db.site.package import PackagePage, load_package
+
+
+def hdf5(conn: sqlite3.Connection, lookups: Lookups, filters: Filters) -> PackagePage:
+    """The page of hdf5."""
+    page = load_package(conn, lookups, "hdf5", filters)
+    assert page is not None
+    return page
+
+
+def test_look_alike_specs_are_one_row(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """Fourteen specs in five configurations are five rows with their counts."""
+    page = hdf5(conn, lookups, Filters())
+
+    assert (page.configuration_count, page.spec_count) == (5, 14)
+    assert sorted(row.spec_count for row in page.rows) == [1, 1, 2, 3, 7]
+
+
+def test_common_values_are_folded(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """What is the same in all rows stands once above the table, and in no row."""
+    page = hdf5(conn, lookups, Filters(version="1.14.5", target="x86_64_v3"))
+
+    assert ("compiler", "gcc@13.2.0") in page.common
+    assert page.common_variants == ("build_system=cmake", "~cxx")
+    assert sorted(row.variants for row in page.rows) == [("+mpi",), ("~mpi",)]
+
+
+def test_common_values_can_be_shown(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """On request every row says everything."""
+    page = hdf5(conn, lookups, Filters(version="1.14.5", common=True))
+
+    assert page.common == ()
+    assert all("build_system=cmake" in row.variants for row in page.rows)
+
+
+@pytest.mark.parametrize(
+    ("filters", "configurations", "specs"),
+    [
+        (Filters(version="1.14.5"), 3, 12),
+        (Filters(target="zen3"), 1, 1),
+        (Filters(compiler="gcc@11.4.0"), 1, 1),
+        (Filters(os="rhel8"), 1, 1),
+        (Filters(variants=("+mpi",)), 4, 11),
+        (Filters(variants=("+mpi", "~cxx"), target="x86_64_v3"), 2, 8),
+        (Filters(stack="hep"), 1, 7),
+        (Filters(release="v0.23.1"), 1, 7),
+        (Filters(release="develop", stack="e4s"), 3, 11),
+        (Filters(release="v0.23.1", stack="e4s-arm"), 0, 0),
+        (Filters(release="no such release"), 0, 0),
+        (Filters(stack="root"), 0, 0),
+        (Filters(version="1.14.5", target="zen3"), 0, 0),
+    ],
+)
+def test_filters_combine_with_and(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    filters: Filters,
+    configurations: int,
+    specs: int,
+) -> None:
+    """Each further filter leaves fewer rows, and the counts are those of the place chosen."""
+    page = hdf5(conn, lookups, filters)
+
+    assert (page.configuration_count, page.spec_count) == (configurations, specs)

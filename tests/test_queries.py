@@ -1,0 +1,306 @@
+"""metadata.yml's queries: right rows, all of them, and a word where a parameter is wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sqlite3
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasette.app import Datasette
+
+from spack_cache_db.build.steps import build
+from tests.conftest import Build
+from tests.pagetexts import page, spec, write
+from tests.test_metadata import DATABASE, METADATA, sample_specs
+
+QUERIES = {name: each for name, each in DATABASE["queries"].items() if name != "find_spec"}
+MANY = 1_100
+
+
+def run(connection: sqlite3.Connection, query: str, **params: str) -> list[dict[str, Any]]:
+    """Run a canned query; parameters that are not given are empty, as in its form."""
+    declared = dict.fromkeys(QUERIES[query]["params"], "")
+    cursor = connection.execute(QUERIES[query]["sql"], declared | params)
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def rows(connection: sqlite3.Connection, query: str, **params: str) -> list[dict[str, Any]]:
+    """Return what a query answers, without the column that says that nothing is wrong."""
+    found = run(connection, query, **params)
+    assert [row["error"] for row in found] == [None] * len(found)
+    return [{name: row[name] for name in row if name != "error"} for row in found]
+
+
+@pytest.mark.parametrize("query", sorted(QUERIES))
+def test_empty_parameters_ask_for_something(samples: sqlite3.Connection, query: str) -> None:
+    """Each query answers with nothing filled in, and its last column is for what is wrong."""
+    cursor = samples.execute(QUERIES[query]["sql"], dict.fromkeys(QUERIES[query]["params"], ""))
+    assert [column[0] for column in cursor.description][-1] == "error"
+    assert rows(samples, query) or query in ("missing_for_family", "problems_of_pages")
+    assert QUERIES[query]["title"]
+    assert "column error is empty" in QUERIES[query]["description"].replace("\n", " ")
+
+
+WRONG = [
+    ("specs_of_package", "package", "py-mpi", "no package is called 'py-mpi'; near it: py-ml-"),
+    ("specs_of_package", "host", "zen33", "nothing here runs on a host 'zen33'; hosts: "),
+    ("specs_of_package", "page", "2", "no page '2'; pages: 1 to 1"),
+    ("targets_of_package", "package", "x", "no package is called 'x'; near it: none"),
+    (
+        "targets_of_package",
+        "release",
+        "devel",
+        "no release 'devel' has py-ml-dtypes; releases that have it: develop, develop-2025-04-20",
+    ),
+    ("releases_of_version", "package", "mpi4py", "no package is called 'mpi4py'; near it: py-m"),
+    (
+        "releases_of_version",
+        "version",
+        "0.4",
+        "py-ml-dtypes has no version '0.4'; versions: 0.4.0, 0.3.1",
+    ),
+    ("releases_of_hash", "hash", "aqp7di", "too short: 'aqp7di'; a hash has 32 characters, 7 of"),
+    ("releases_of_hash", "hash", "a'aaa;-- ", "no hash begins with 'a'aaa;--'; all hashes"),
+    ("most_hashes", "package", "py-", "no package is called 'py-'; near it: py-ml-dtypes, py-mp"),
+    ("packages_of_stack", "stack", "e4", "no stack is called 'e4'; stacks: "),
+    ("packages_of_stack", "stack", "root", "no stack is called 'root'; stacks: "),
+    ("packages_of_stack", "page", "-1", "no page '-1'; pages: 1 to 1"),
+    ("newest_versions", "package", "mpi5", "no package has 'mpi5' in its name; near it: py-ml-"),
+    ("newest_versions", "page", "0", "no page '0'; pages: 1 to 1"),
+    ("variant_values_of_package", "package", "PY-MPI4PY", "no package is called 'PY-MPI4PY'"),
+    ("variant_values_of_package", "page", "two", "no page 'two'; pages: 1 to 1"),
+    (
+        "missing_for_family",
+        "has",
+        "x86_64_v3",
+        "no family is called 'x86_64_v3', a target of the family x86_64; families: aarch64, x86_64",
+    ),
+    ("missing_for_family", "lacks", "aarch", "no family is called 'aarch'; families: aarch64, x"),
+    ("missing_for_family", "page", "9" * 30, f"no page '{'9' * 30}'; pages: 1 to 1"),
+    ("problems_of_pages", "page", "2", "no page '2'; pages: 1 to 1"),
+]
+
+
+@pytest.mark.parametrize(("query", "parameter", "value", "error"), WRONG)
+def test_a_wrong_parameter_is_told(
+    samples: sqlite3.Connection, query: str, parameter: str, value: str, error: str
+) -> None:
+    """One row says what is wrong and which values there are; no other row is given."""
+    (row,) = run(samples, query, **{parameter: value})
+    assert row.pop("error").startswith(error)
+    assert set(row.values()) == {None}
+
+
+def test_every_parameter_of_every_query_can_be_wrong() -> None:
+    """The test above leaves none out."""
+    declared = {(query, name) for query, each in QUERIES.items() for name in each["params"]}
+    assert {(query, parameter) for query, parameter, _, _ in WRONG} == declared
+
+
+def test_blanks_around_a_parameter_say_nothing(samples: sqlite3.Connection) -> None:
+    """What is pasted with blanks, or a hash with its slash, is the same."""
+    assert rows(samples, "most_hashes", package=" py-mpi4py ")
+    assert rows(samples, "releases_of_hash", hash=" /aqp7dic ")
+    assert rows(samples, "newest_versions", page=" 1")
+
+
+def test_specs_of_package(samples: sqlite3.Connection) -> None:
+    """Specs of a package on a machine are those whose target the machine runs."""
+    found = rows(samples, "specs_of_package", package="py-mpi4py", host="zen3")
+    expected = {
+        each["hash"]
+        for each in sample_specs()
+        if each["package"] == "py-mpi4py" and each["target"] in ("x86_64", "x86_64_v3")
+    }
+    assert {row["hash"] for row in found} == expected
+    assert len(found) == len(expected)
+    assert len(rows(samples, "specs_of_package")) == 129
+
+
+@pytest.mark.parametrize("release", ["develop", "develop-2025-04-20"])
+def test_targets_of_package(release: str, samples: sqlite3.Connection) -> None:
+    """Each version and target of a package in one release comes with its specs there."""
+    found = rows(samples, "targets_of_package", package="py-ml-dtypes", release=release)
+    expected = Counter(
+        (each["versions"][0], each["target"])
+        for each in sample_specs()
+        if each["package"] == "py-ml-dtypes" and each["release"] == release
+    )
+    assert {(row["version"], row["target"]): row["specs"] for row in found} == expected
+    assert len(found) == len(expected)
+    assert {row["release"] for row in found} == {release}
+    assert [row["version"] for row in found] == sorted(
+        (row["version"] for row in found), reverse=True
+    )
+
+
+@pytest.mark.parametrize("version", ["0.3.1", "0.4.0"])
+def test_releases_of_version(version: str, samples: sqlite3.Connection) -> None:
+    """Each release that lists the version comes with the number of its specs there."""
+    found = rows(samples, "releases_of_version", package="py-ml-dtypes", version=version)
+    expected = Counter(
+        each["release"]
+        for each in sample_specs()
+        if each["package"] == "py-ml-dtypes" and each["versions"] == [version]
+    )
+    assert {row["release"]: row["specs"] for row in found} == expected
+    assert rows(samples, "releases_of_version") == rows(
+        samples, "releases_of_version", package="py-ml-dtypes", version="0.4.0"
+    )
+
+
+def test_releases_of_hash(samples: sqlite3.Connection) -> None:
+    """A hash, or its start, gives the releases that list it."""
+    counts = Counter(each["hash"] for each in sample_specs())
+    twice = min(spec_hash for spec_hash, count in counts.items() if count == 2)
+    found = rows(samples, "releases_of_hash", hash=twice[:7].upper())
+    assert [row["release"] for row in found] == ["develop", "develop-2025-04-20"]
+    assert rows(samples, "releases_of_hash") == found
+
+
+def test_most_hashes(samples: sqlite3.Connection) -> None:
+    """The 116 binaries of py-safetensors are three configurations."""
+    found = rows(samples, "most_hashes", package="py-safetensors")
+    counts = Counter(
+        (each["os"], each["target"])
+        for each in sample_specs()
+        if each["package"] == "py-safetensors"
+    )
+    assert [row["spec_count"] for row in found] == sorted(counts.values(), reverse=True)
+    assert (len(found), sum(row["spec_count"] for row in found)) == (3, 116)
+
+
+def test_packages_of_stack(samples: sqlite3.Connection) -> None:
+    """A stack's packages come with their specs, each counted once."""
+    found = rows(samples, "packages_of_stack", stack="e4s")
+    in_stack = {
+        (each["package"], each["hash"]) for each in sample_specs() if "e4s" in each["stacks"]
+    }
+    expected = Counter(package for package, _ in in_stack)
+    assert {row["package"]: row["specs"] for row in found} == expected
+
+
+def test_the_newest_version_of_a_stack_is_in_the_stack(built: Build) -> None:
+    """1.10 is newer than 1.9, and 2.0 is in another stack."""
+    versions = {"1.9": ["e4s"], "1.10": ["e4s", "root"], "2.0": ["hep"]}
+    specs = [
+        spec(number, versions=[version], stacks=stacks)
+        for number, (version, stacks) in enumerate(versions.items())
+    ]
+    connection = built(zlib=page("zlib", specs=specs))
+    (row,) = rows(connection, "packages_of_stack", stack="e4s")
+    assert row == {"stack": "e4s", "package": "zlib", "specs": 2, "newest_version": "1.10"}
+
+
+def test_newest_versions(samples: sqlite3.Connection) -> None:
+    """Each package comes with its newest version, or those whose name holds the text."""
+    found = {row["package"]: row["newest_version"] for row in rows(samples, "newest_versions")}
+    assert found == {
+        "py-ml-dtypes": "0.4.0",
+        "py-mpi4py": "4.0.1",
+        "py-pdm-backend": "2.4.3",
+        "py-safetensors": "0.4.5",
+    }
+    assert len(rows(samples, "newest_versions", package="mpi")) == 1
+
+
+def test_variant_values_of_package(samples: sqlite3.Connection) -> None:
+    """Each value of each variant comes with the specs that have it."""
+    assert rows(samples, "variant_values_of_package", package="py-pdm-backend") == [
+        {
+            "package": "py-pdm-backend",
+            "variant": "build_system",
+            "value": "python_pip",
+            "specs": 77,
+            "configurations": 7,
+        }
+    ]
+
+
+def test_missing_for_family(built: Build) -> None:
+    """Packages of one family that the other lacks, both ways, with what the family has of them."""
+    connection = built(
+        both=page("both", specs=[spec(1), spec(2, target="neoverse_v1")]),
+        here=page("here", specs=[spec(3), spec(5, target="zen3", versions=["1.10"])]),
+        there=page("there", specs=[spec(4, target="aarch64")]),
+        other=page("other", specs=[spec(6), spec(7, target="power9le", versions=["9"])]),
+    )
+    assert rows(connection, "missing_for_family") == [
+        {"package": "here", "specs": 2, "newest_version": "1.10"},
+        {"package": "other", "specs": 1, "newest_version": "1.0"},
+    ]
+    swapped = rows(connection, "missing_for_family", has="aarch64", lacks="x86_64")
+    assert [row["package"] for row in swapped] == ["there"]
+    assert rows(connection, "missing_for_family", has="x86_64", lacks="x86_64") == []
+
+
+def test_problems_of_pages(built: Build, samples: sqlite3.Connection) -> None:
+    """A page that contradicts itself is named with what it declares; the samples have none."""
+    connection = built(odd=page("odd", meta={"num_specs": 7}))
+    found = rows(connection, "problems_of_pages")
+    assert [(row["code"], row["package"], row["declared"]) for row in found] == [
+        ("num_specs", "odd", "7")
+    ]
+    assert rows(samples, "problems_of_pages") == []
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database in which each query that can be cut has more than a thousand rows."""
+    folder = tmp_path_factory.mktemp("many")
+    pages = {
+        f"p{number:04}": page(f"p{number:04}", specs=[spec(number)], meta={"num_specs": 7})
+        for number in range(MANY - 1)
+    }
+    specs = [spec(MANY + number, variants=[f"k={number}"]) for number in range(MANY)]
+    pages["zlib"] = page("zlib", specs=specs, meta={"num_specs": 7})
+    pages["arm"] = page("arm", "v1", specs=[spec(9999, target="aarch64", stacks=["arm"])])
+    build([str(write(folder / "pages", **pages))], folder / "many.db")
+    return folder / "many.db"
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(
+    ("query", "params", "total", "key"),
+    [
+        ("specs_of_package", {"package": "zlib", "host": "zen3"}, MANY, "hash"),
+        ("packages_of_stack", {"stack": "e4s"}, MANY, "package"),
+        ("newest_versions", {}, MANY + 1, "package"),
+        ("newest_versions", {"package": "p"}, MANY - 1, "package"),
+        ("variant_values_of_package", {"package": "zlib"}, MANY, "value"),
+        ("missing_for_family", {}, MANY, "package"),
+        ("problems_of_pages", {}, MANY, "path"),
+    ],
+)
+@pytest.mark.parametrize("form", ["json", "csv"])
+async def test_no_answer_is_cut_in_silence(
+    query: str, params: dict[str, str], total: int, key: str, form: str, many: Path
+) -> None:
+    """Page by page all rows come; the last row of all pages but the last names the next."""
+    datasette = Datasette([], immutables=[str(many)], metadata=metadata_for(many))
+    found: list[dict[str, Any]] = []
+    for number in ("", "2"):
+        response = await datasette.client.get(
+            f"/many/{query}.{form}", params=params | {"page": number, "_shape": "array"}
+        )
+        assert response.status_code == 200, response.text
+        text = response.text
+        answer = response.json() if form == "json" else list(csv.DictReader(io.StringIO(text)))
+        if number == "":
+            last = answer.pop()
+            assert last.pop("error") == f"row 1000 of {total} is on page 2"
+            assert not any(last.values())
+            assert len(answer) == 999
+        assert not any(row["error"] for row in answer)
+        found += answer
+    assert len(found) == len({row[key] for row in found}) == total
+
+
+def metadata_for(file: Path) -> dict[str, Any]:
+    """Return the metadata under the name that a test's database has."""
+    return {**METADATA, "databases": {file.stem: DATABASE}}
