@@ -58,19 +58,6 @@ def test_options_name_columns_that_exist(name: str) -> None:
     assert {column for column in named if column} <= set(table["columns"])
 
 
-def test_facets_on_foreign_keys_are_indexed(samples: sqlite3.Connection) -> None:
-    """Each foreign key that a table page facets on is the first column of an index."""
-    for table in TABLES:
-        keys = {column.name for column in table.columns if column.references}
-        for facet in keys & set(DATABASE["tables"][table.name].get("facets", [])):
-            indexes = samples.execute(f"PRAGMA index_list([{table.name}])").fetchall()
-            first = {
-                samples.execute(f"PRAGMA index_info([{index[1]}])").fetchone()[2]
-                for index in indexes
-            }
-            assert facet in first, f"{table.name}.{facet}"
-
-
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
     ("table", "search", "expected"),

@@ -8,18 +8,16 @@ PACKAGE = ROOT / "builder" / "spack_cache_db"
 
 _SPEC = "one language in several modules, tested whole in tests/spack/test_query.py"
 _BUILD = "what it stores is tested in the file that comes out, in tests/build/test_steps.py"
-_SECOND = "tests/test_second_source.py builds from a source that lists a spec twice"
-_HTTP = "seen by who asks the server: tests/site/test_http.py"
 _REPORTS = "prints what other modules made: tests/cli/test_reports.py"
 
 WITHOUT = {
-    "build/contradictions.py": _BUILD,
+    "build/contradictions.py": "told by what is merged: tests/build/test_merge.py",
     "build/counting.py": _BUILD,
     "build/facet_counts.py": _BUILD,
-    "build/fold.py": _SECOND,
+    "build/fold.py": "one step of merging: tests/build/test_merge.py",
     "build/ids.py": _BUILD,
-    "build/listings.py": "arrays of what tests/build/test_merge.py joins",
-    "build/page_rules.py": _BUILD,
+    "build/listings.py": "arrays that merging and numbering share: tests/build/test_merge.py",
+    "build/page_rules.py": "one step of merging: tests/build/test_merge.py",
     "build/problems.py": _BUILD,
     "build/rows.py": _BUILD,
     "cli/check.py": _REPORTS,
@@ -27,16 +25,9 @@ WITHOUT = {
     "cli/info.py": _REPORTS,
     "cli/input.py": "options that build and check share: tests/cli/test_build.py",
     "errors.py": "classes without behaviour but their text, which each refusal's test compares",
-    "query/specs.py": "tests/query/test_find.py asks with hashes",
+    "query/specs.py": "tests/query/test_find.py compares its answers",
     "records.py": "records without behaviour",
-    "site/canned_queries.py": "tests/site/test_http.py asks the queries under both Datasettes",
-    "site/datasette065/language.py": _HTTP,
-    "site/errors.py": _HTTP,
-    "site/functions.py": "tests/site/test_limits.py sends the calls that it refuses",
-    "site/hooks.py": "one line, used by each hook of the plugin",
-    "site/routes.py": _HTTP,
-    "site/wrapper.py": _HTTP,
-    "sources/pages/faults.py": "tests/sources/pages/test_parse.py compares each fault",
+    "site/datasette065/language.py": "tests/site/test_browser.py looks for the language",
     "sources/pages/records.py": "records without behaviour",
     "sources/tar_streams.py": "tests/sources/test_files.py reads archives of each kind",
     "spack/constraints.py": _SPEC,

@@ -92,7 +92,7 @@ def test_an_empty_database_is_a_whole_one(tmp_path: Path) -> None:
     db = database.create(path)
     database.finish(db)
     db.close()
-    database.verify(path)
+    database.require_intact(path)
     connection = sqlite3.connect(path)
     for table in schema.TABLES:
         assert connection.execute(f"SELECT count(*) FROM {table.name}").fetchone() == (0,)
@@ -107,7 +107,7 @@ def test_a_broken_foreign_key_is_found(tmp_path: Path) -> None:
     database.finish(db)
     db.close()
     with pytest.raises(OutputError, match="the built database is damaged"):
-        database.verify(path)
+        database.require_intact(path)
 
 
 def test_a_damaged_page_is_found(samples_file: Path, tmp_path: Path) -> None:
@@ -117,4 +117,4 @@ def test_a_damaged_page_is_found(samples_file: Path, tmp_path: Path) -> None:
     data[schema.PAGE_SIZE * 8 : schema.PAGE_SIZE * 9] = b"\xff" * schema.PAGE_SIZE
     path.write_bytes(data)
     with pytest.raises(OutputError, match="the built database is damaged"):
-        database.verify(path)
+        database.require_intact(path)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +18,16 @@ RELEASES = ("develop", "v0.23.1", "v0.9", "develop-2025-02-02", "develop-2025-01
 def configuration(package: str, version: str, compiler: str, *variants: str) -> Configuration:
     """Return a configuration on a usual machine."""
     return Configuration(package, version, compiler, "ubuntu24.04", "linux", "zen3", variants)
+
+
+@pytest.mark.parametrize("field", Configuration._fields)
+def test_every_field_of_a_configuration_is_in_its_key(field: str) -> None:
+    """The key is the row and the place in the order: two that differ in one field have two."""
+    one = configuration("zlib", "1.3", "gcc@13", "+x")
+    changes: dict[str, Any] = {field: ("~x",) if field == "variants" else "other"}
+    other = one._replace(**changes)
+    names = number_names([], [], [one, other], [], [])
+    assert names.configuration_key(one) != names.configuration_key(other)
 
 
 @given(

@@ -1,13 +1,16 @@
-"""Where the site's files are."""
+"""What is served: the site's files, the database's name, its inspect file, the settings."""
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 import spack_cache_db
-from spack_cache_db.cli.server import site_folder
+from spack_cache_db.build.inspect_file import inspect_path
+from spack_cache_db.cli.server import datasette_command, site, site_folder, site_settings
 from spack_cache_db.errors import DatabaseError
 from tests.paths import ROOT
 
@@ -40,3 +43,49 @@ def test_a_damaged_installation_is_told(package: Path) -> None:
     assert str(package / "site" / "files") in str(error.value)
     assert str(package.parents[1]) in str(error.value)
     assert "install spack-cache-db again" in str(error.value)
+
+
+def test_the_database_is_called_spack_cache(samples_file: Path) -> None:
+    """Whatever the file is called, its name in URLs is spack-cache; the folder goes afterwards."""
+    with site(samples_file) as folder:
+        assert (folder / "spack-cache.db").resolve() == samples_file.resolve()
+    assert not folder.exists()
+
+
+def test_a_stale_inspect_file_is_not_believed(samples_file: Path, tmp_path: Path) -> None:
+    """An inspect file of another database is replaced by what this one really holds."""
+    copy = tmp_path / "copy.db"
+    shutil.copy(samples_file, copy)
+    inspected = json.loads(inspect_path(samples_file).read_text(encoding="utf-8"))
+    inspected["spack-cache"]["hash"] = "0" * 64
+    inspected["spack-cache"]["tables"]["specs"]["count"] = 999
+    inspect_path(copy).write_text(json.dumps(inspected), encoding="utf-8")
+    with site(copy) as folder:
+        served = json.loads((folder / "inspect.json").read_text(encoding="utf-8"))
+    assert served["spack-cache"]["tables"]["specs"]["count"] == 413
+
+
+def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
+    """A file that build did not make is refused before a server starts."""
+    other = tmp_path / "other.db"
+    other.write_bytes(b"something else")
+    with pytest.raises(DatabaseError, match="is no spack-cache-db database"), site(other):
+        pass
+
+
+def test_settings_stand_in_the_command(tmp_path: Path) -> None:
+    """Datasette gets each setting by name, and visitors' SQL is on unless it is switched off."""
+    on = datasette_command(tmp_path, host="127.0.0.1", port=1, sql=True)
+    off = datasette_command(tmp_path, host="127.0.0.1", port=1, sql=False)
+
+    assert on[on.index("suggest_facets") + 1] == "false"
+    assert on[on.index("max_returned_rows") + 1] == "1000"
+    assert on[on.index("default_allow_sql") + 1] == "true"
+    assert off[off.index("default_allow_sql") + 1] == "false"
+
+
+def test_both_settings_files_say_the_same() -> None:
+    """Datasette 0.65 and 1.0 read different files of a folder, and find the same in them."""
+    for_065 = json.loads((site_folder() / "settings.json").read_text(encoding="utf-8"))
+
+    assert for_065 == site_settings()

@@ -10,9 +10,7 @@ from sqlite3 import Connection
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.readback import PageReader, normal_page
-from spack_cache_db.sources.files import RawFile
-from spack_cache_db.sources.pages.parse import parse_page
+from spack_cache_db.verify import verify
 from tests.corpus import pages as corpus
 
 
@@ -34,24 +32,27 @@ def test_every_number_of_jobs_gives_the_same_bytes(pages: Path, tmp_path: Path) 
 
 
 @pytest.fixture(scope="module")
-def connection(pages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    """Build the twentieth and open it."""
+def file(pages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the twentieth."""
     output = tmp_path_factory.mktemp("scale") / "x.db"
-    build([str(pages)], output, jobs=2)
-    connection = sqlite3.connect(output)
-    yield connection
-    connection.close()
+    build(pages, output, jobs=2)
+    return output
 
 
 @pytest.mark.slow
-def test_every_page_is_read_back(pages: Path, connection: Connection) -> None:
+def test_every_page_is_read_back(pages: Path, file: Path) -> None:
     """Each page, rebuilt from the database alone, says what its source says."""
-    reader = PageReader(connection)
-    found = connection.execute("SELECT id, path FROM pages").fetchall()
-    assert len(found) == sum(1 for _ in pages.rglob("*.md"))
-    for number, path in found:
-        source = RawFile(path, path, (pages / path).read_bytes())
-        assert reader.values(number) == normal_page(parse_page(source)), path
+    found = verify(file, pages, jobs=2)
+    assert found.pages == sum(1 for _ in pages.rglob("*.md"))
+    assert (found.faults, found.differences) == ((), ())
+
+
+@pytest.fixture(scope="module")
+def connection(file: Path) -> Iterator[Connection]:
+    """Open it."""
+    connection = sqlite3.connect(file)
+    yield connection
+    connection.close()
 
 
 @pytest.mark.slow

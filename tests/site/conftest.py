@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -89,10 +90,16 @@ def datasette(database: Path) -> Any:
 class Server:
     """A real server process, and what it has taken of the machine."""
 
-    def __init__(self, address: str, pid: int) -> None:
+    def __init__(self, address: str, process: subprocess.Popen[bytes]) -> None:
         self.address = address
-        self._status = Path(f"/proc/{pid}/status")
-        self._stat = Path(f"/proc/{pid}/stat")
+        self._process = process
+        self._status = Path(f"/proc/{process.pid}/status")
+        self._stat = Path(f"/proc/{process.pid}/stat")
+
+    def end(self, number: signal.Signals) -> int:
+        """Send a signal, and return the status with which the process ends."""
+        self._process.send_signal(number)
+        return self._process.wait(timeout=30)
 
     def cpu_seconds(self) -> float:
         """Return the processor time that the process has used."""
@@ -106,12 +113,17 @@ class Server:
         return int(peak.split()[1]) / 1024
 
 
+def free_port() -> int:
+    """Return a port on which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 @contextmanager
 def serving(database: Path) -> Iterator[Server]:
     """Serve the site as the command `serve` does, on a free port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with cli_server.site(database) as folder:
         command = cli_server.datasette_command(folder, host="127.0.0.1", port=port, sql=True)
         with running(command, port) as server:
@@ -127,7 +139,7 @@ def running(command: list[str], port: int, cwd: Path | None = None) -> Iterator[
     address = f"http://127.0.0.1:{port}"
     try:
         _wait(address, process)
-        yield Server(address, process.pid)
+        yield Server(address, process)
     finally:
         process.terminate()
         process.wait(timeout=20)

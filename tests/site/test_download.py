@@ -1,10 +1,16 @@
-"""site.download: which part of the file a request gets."""
+"""The whole file: its length, its entity tag, and parts of it."""
 
 from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spack_cache_db.site.download import choose_part
+from tests.site.addresses import get
+from tests.site.conftest import site
 
 ETAG = '"sum"'
 
@@ -37,3 +43,41 @@ def test_chooses_the_part_of_a_file(
     part = choose_part(100, ETAG, headers)
 
     assert (part.status, part.start, part.length) == (status, start, length)
+
+
+@pytest.mark.asyncio
+async def test_download_is_the_file(datasette: Any, database: Path) -> None:
+    """The download is the file, with its length and an entity tag."""
+    answer = await get(datasette, "/spack-cache.db")
+
+    assert answer.content == database.read_bytes()
+    assert int(answer.headers["content-length"]) == database.stat().st_size
+    assert hashlib.sha256(answer.content).hexdigest() in answer.headers["etag"]
+
+
+@pytest.mark.asyncio
+async def test_download_resumes(datasette: Any, database: Path) -> None:
+    """A part of the file can be asked for, so that a broken download goes on."""
+    answer = await get(datasette, "/spack-cache.db", range="bytes=100-199")
+
+    assert answer.status_code == 206
+    assert answer.content == database.read_bytes()[100:200]
+    assert answer.headers["content-range"] == f"bytes 100-199/{database.stat().st_size}"
+
+
+@pytest.mark.asyncio
+async def test_download_is_not_sent_twice(datasette: Any) -> None:
+    """Who has the file already gets nothing again."""
+    first = await datasette.client.head("/spack-cache.db")
+    again = await get(datasette, "/spack-cache.db", **{"if-none-match": first.headers["etag"]})
+
+    assert first.content == b""
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.asyncio
+async def test_download_can_be_turned_off(database: Path) -> None:
+    """Datasette's own setting turns the download off."""
+    answer = await get(site(database, allow_download=False), "/spack-cache.db")
+
+    assert answer.status_code == 403

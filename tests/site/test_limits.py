@@ -14,8 +14,6 @@ import pytest
 from spack_cache_db.site.limits import bounded_rows
 from tests.site.conftest import SQL, Server, serving
 
-pytestmark = pytest.mark.slow
-
 SECONDS = 2.0
 MEGABYTES = 512
 
@@ -56,6 +54,17 @@ HOSTILE = {
 }
 
 
+def test_rows_are_bounded_by_result() -> None:
+    """A result over the limit stops with a reason; the next one starts from nothing."""
+    conn = sqlite3.connect(":memory:")
+    conn.row_factory = bounded_rows(most=1000)
+
+    assert len(conn.execute("SELECT zeroblob(900)").fetchall()) == 1
+    assert len(conn.execute("SELECT zeroblob(900)").fetchall()) == 1
+    with pytest.raises(sqlite3.OperationalError, match="larger than"):
+        conn.execute("SELECT zeroblob(600) UNION ALL SELECT zeroblob(600)").fetchall()
+
+
 @pytest.fixture(scope="module")
 def own_server(database: Path) -> Iterator[Server]:
     """A server whose memory no other test has used."""
@@ -63,6 +72,7 @@ def own_server(database: Path) -> Iterator[Server]:
         yield running
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
     """A hostile statement ends with a clear error, within 2 s of processor time and 512 MB."""
@@ -76,6 +86,7 @@ def test_hostile_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
     assert taken < SECONDS
 
 
+@pytest.mark.slow
 def test_hostile_sql_is_told_on_a_page(own_server: Server) -> None:
     """Who types such SQL into the page reads why it was refused."""
     for sql in (HOSTILE["zeroblob"], HOSTILE["wide row"], HOSTILE["many rows"]):
@@ -83,6 +94,7 @@ def test_hostile_sql_is_told_on_a_page(own_server: Server) -> None:
         assert "too big" in answer.text or "memory" in answer.text or "larger than" in answer.text
 
 
+@pytest.mark.slow
 def test_a_megabyte_of_sql_is_refused(own_server: Server) -> None:
     """A statement of one megabyte is refused before anything reads it."""
     host = own_server.address.removeprefix("http://")
@@ -96,34 +108,7 @@ def test_a_megabyte_of_sql_is_refused(own_server: Server) -> None:
     assert b" 400 " in answer or b" 414 " in answer
 
 
-def test_a_long_address_is_refused(own_server: Server) -> None:
-    """An address that the server can still read, but is far too long, is told so."""
-    answer = httpx.get(f"{own_server.address}/find", params={"q": "x" * 40_000})
-
-    assert answer.status_code == 414
-    assert "longer than" in answer.text
-
-
-@pytest.mark.parametrize(
-    ("sql", "value"),
-    [
-        ("SELECT printf('%.2f %s %05d', 1.5, 'x', 7)", "1.50 x 00007"),
-        ("SELECT format('%%')", "%"),
-        ("SELECT trim('xxaxx', 'x')", "a"),
-        ("SELECT rtrim(15, 5)", "1"),
-        ("SELECT instr('gcc@13', '@')", 4),
-        ("SELECT replace('a-b', '-', '_')", "a_b"),
-        ("SELECT replace(NULL, 'a', 'b')", None),
-        ("SELECT trim(NULL, 'x')", None),
-    ],
-)
-def test_useful_functions_work(own_server: Server, sql: str, value: object) -> None:
-    """Functions that are bounded still do what SQLite's own do."""
-    answer = httpx.get(f"{own_server.address}{SQL}.json", params={"sql": sql, "_shape": "arrays"})
-
-    assert answer.json()["rows"] == [[value]]
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [
@@ -145,18 +130,8 @@ def test_writes_in_sql_are_refused(own_server: Server, sql: str) -> None:
     assert answer.json()["error"]
 
 
+@pytest.mark.slow
 def test_the_server_still_answers(own_server: Server) -> None:
     """After all of that the pages come as before."""
     for path in ("/", "/package/hdf5", f"{SQL}.json?sql=select+1"):
         assert httpx.get(own_server.address + path, timeout=30).status_code == 200
-
-
-def test_rows_are_bounded_by_result() -> None:
-    """A result over the limit stops with a reason; the next one starts from nothing."""
-    conn = sqlite3.connect(":memory:")
-    conn.row_factory = bounded_rows(most=1000)
-
-    assert len(conn.execute("SELECT zeroblob(900)").fetchall()) == 1
-    assert len(conn.execute("SELECT zeroblob(900)").fetchall()) == 1
-    with pytest.raises(sqlite3.OperationalError, match="larger than"):
-        conn.execute("SELECT zeroblob(600) UNION ALL SELECT zeroblob(600)").fetchall()

@@ -33,6 +33,11 @@ def checked_output(output: object) -> Path:
     return Path(path)
 
 
+def checked_file(file: object) -> str:
+    """Return the path of a file to read; `ArgumentError` if it is none."""
+    return _path(file, "file")
+
+
 def checked_options(jobs: object, max_page_size: object, progress: object) -> None:
     """Raise `ArgumentError` if one of these has a wrong type or value."""
     for name, value in (("jobs", jobs), ("max_page_size", max_page_size)):

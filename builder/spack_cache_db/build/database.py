@@ -82,7 +82,7 @@ def finish(db: sqlite_utils.Database) -> None:
     db.execute("COMMIT")
 
 
-def verify(path: Path) -> None:
+def require_intact(path: Path) -> None:
     """Have SQLite check a finished file, both checks at once: each reads all of it.
 
     Raises:

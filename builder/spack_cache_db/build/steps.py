@@ -52,7 +52,7 @@ def build(
             found = db.execute("SELECT count(*) FROM problems").fetchone()[0]
         finally:
             db.close()
-        database.verify(temporary)
+        database.require_intact(temporary)
         clock.stage("check")
         sha256 = inspection.prepare(temporary, output)
     inspection.publish(output)

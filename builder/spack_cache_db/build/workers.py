@@ -1,4 +1,4 @@
-"""Units → columns, in as many processes as there are cores to use."""
+"""Units of the input, worked through in as many processes as there are cores to use."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import connection, current_process, parent_process
 from types import ModuleType
+from typing import TypeVar
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources.columns import Columns
@@ -20,22 +21,28 @@ from spack_cache_db.sources.files import read
 from spack_cache_db.sources.readers import read_files
 from spack_cache_db.sources.units import Unit
 
+T = TypeVar("T")
+
 
 def read_units(units: Sequence[Unit], jobs: int, max_page_size: int) -> Iterator[Columns]:
-    """Yield the columns of each unit, in the order of the units, whatever the number of jobs.
+    """Yield the columns of each unit (see `work_through`)."""
+    return work_through(units, partial(read_unit, max_page_size=max_page_size), jobs)
+
+
+def work_through(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) -> Iterator[T]:
+    """Yield what `work` makes of each unit, in the order of the units, whatever `jobs` is.
 
     Raises:
         BuilderError: a worker process died.
     """
     # A process of `multiprocessing.Pool` may not start any.
     jobs = 1 if current_process().daemon else min(jobs, len(units))
-    work = partial(read_unit, max_page_size=max_page_size)
     if jobs < 2:
         yield from map(work, units)
         return
     with ProcessPoolExecutor(jobs, initializer=_prepare_worker) as pool:
         # Only a few units are under way at once, so that finished ones cannot pile up.
-        waiting: list[Future[Columns]] = []
+        waiting: list[Future[T]] = []
         ahead = iter(units)
         try:
             for unit in ahead:

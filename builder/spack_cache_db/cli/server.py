@@ -48,7 +48,7 @@ def site_settings() -> SettingValues:
 
 @contextmanager
 def site(database: Path) -> Iterator[Path]:
-    """Give a folder in which the database is called `spack-cache.db`, beside its inspect file.
+    """Yield a folder in which the database is called `spack-cache.db`, beside its inspect file.
 
     Datasette names a database after its file. The inspect file there was verified against the
     database, or made from it: Datasette would believe a stale one.

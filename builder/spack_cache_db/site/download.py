@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import dataclass
+from pathlib import Path
+
+from spack_cache_db.site.wrapper import Scope, Send
 
 CHUNK = 256 * 1024
 
@@ -18,6 +22,39 @@ class Part:
     start: int
     length: int
     headers: tuple[tuple[str, str], ...]
+
+
+async def send_file(scope: Scope, send: Send, path: Path, etag: str) -> None:
+    """Answer a request with a file that does not change, or with the part that it asks for."""
+    headers = {
+        key.decode("latin1"): value.decode("latin1") for key, value in scope.get("headers") or ()
+    }
+    part = choose_part(path.stat().st_size, etag, headers)
+    described = (
+        *part.headers,
+        ("content-type", "application/octet-stream"),
+        ("content-disposition", f'attachment; filename="{path.name}"'),
+    )
+    start = {
+        "type": "http.response.start",
+        "status": part.status,
+        "headers": [(key.encode("latin1"), value.encode("latin1")) for key, value in described],
+    }
+    await send(start)
+    await _send_part(send, path, part, is_head=scope["method"] == "HEAD")
+
+
+async def _send_part(send: Send, path: Path, part: Part, *, is_head: bool) -> None:
+    left = 0 if is_head else part.length
+    with path.open("rb") as file:
+        file.seek(part.start)
+        while left > 0:
+            chunk = await asyncio.to_thread(file.read, min(CHUNK, left))
+            if not chunk:
+                break
+            left -= len(chunk)
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def choose_part(size: int, etag: str, headers: dict[str, str]) -> Part:

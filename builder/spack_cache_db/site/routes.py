@@ -6,7 +6,6 @@ the modules beside this one.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -22,7 +21,7 @@ from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.specs import hashes_beginning
 from spack_cache_db.site import charts
 from spack_cache_db.site.data_links import data_links, package_links
-from spack_cache_db.site.download import CHUNK, Part, choose_part
+from spack_cache_db.site.download import send_file
 from spack_cache_db.site.filters import LABELS, Filters, page_number
 from spack_cache_db.site.find import load_find
 from spack_cache_db.site.groups import load_release, load_stack
@@ -209,39 +208,7 @@ async def download(datasette: Any, request: Any, send: Any) -> None:
         raise NotFound("There is no such file here.")
     if not datasette.setting("allow_download"):
         raise Forbidden("Downloading the file is turned off here.")
-    path = Path(database.path)
-    headers = {key.decode("latin1"): value.decode("latin1") for key, value in _headers(request)}
-    part = choose_part(path.stat().st_size, f'"{database.hash}"', headers)
-    disposition = ("content-disposition", f'attachment; filename="{path.name}"')
-    kind = ("content-type", "application/octet-stream")
-    await send(
-        {
-            "type": "http.response.start",
-            "status": part.status,
-            "headers": [
-                (key.encode("latin1"), value.encode("latin1"))
-                for key, value in (*part.headers, kind, disposition)
-            ],
-        }
-    )
-    await _send_part(send, path, part, is_head=request.method == "HEAD")
-
-
-async def _send_part(send: Any, path: Path, part: Part, *, is_head: bool) -> None:
-    left = 0 if is_head else part.length
-    with path.open("rb") as file:
-        file.seek(part.start)
-        while left > 0:
-            chunk = await asyncio.to_thread(file.read, min(CHUNK, left))
-            if not chunk:
-                break
-            left -= len(chunk)
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
-
-
-def _headers(request: Any) -> list[tuple[bytes, bytes]]:
-    return list(request.scope.get("headers") or ())
+    await send_file(request.scope, send, Path(database.path), f'"{database.hash}"')
 
 
 def asset_version(folder: Path) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 from datasette.database import Database
 
-from spack_cache_db.schema import TABLES
 from spack_cache_db.site.datasette065.kept_facets import (
     MOST_KEPT,
     MOST_ROWS,
@@ -51,23 +49,6 @@ async def facets(datasette: Any, address: str) -> Any:
     answer = await datasette.client.get(address)
     assert answer.status_code == 200, answer.text
     return answer.json()["facet_results"]
-
-
-def test_kept_facets_name_columns_with_an_index(conn: sqlite3.Connection) -> None:
-    """Each kept facet is a column of its table; a foreign key is the first of some index."""
-    described = metadata()["databases"]["spack-cache"]["tables"]
-    kept = [(table, name) for table in TABLES for name in described[table.name].get("facets", [])]
-
-    assert len(kept) == 10
-    for table, name in kept:
-        column = next(each for each in table.columns if each.name == name)
-        assert not column.references or name in _first_indexed(conn, table.name)
-
-
-def _first_indexed(conn: sqlite3.Connection, table: str) -> set[str]:
-    indexes = conn.execute("SELECT name FROM pragma_index_list(?)", (table,)).fetchall()
-    first = "SELECT name FROM pragma_index_info(?) WHERE seqno = 0"
-    return {conn.execute(first, index).fetchone()[0] for index in indexes}
 
 
 @pytest.mark.asyncio

@@ -22,7 +22,7 @@ from spack_cache_db.sources.pages.consistency import (
 from spack_cache_db.sources.pages.normal import as_set, normal_configuration
 from spack_cache_db.sources.pages.parse import parse_page
 from spack_cache_db.sources.pages.reader import PageReader
-from spack_cache_db.sources.pages.records import Page
+from spack_cache_db.sources.pages.records import Meta, Page
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec
 
 SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
@@ -156,6 +156,12 @@ def test_a_page_that_adds_up_does_not_hide_one_that_does_not() -> None:
         "stacks",
         "num_specs_by_stack",
     }
+
+
+def test_every_key_of_meta_is_held_against_the_specs() -> None:
+    """A key that is added to the record has to be counted, and compared."""
+    found = parsed(page(specs=SPECS))
+    assert {*computed(found)} == {*declared_meta(found.meta)} == {*Meta.__struct_fields__}
 
 
 def test_an_odd_variant_is_told_in_every_page_that_has_it() -> None:

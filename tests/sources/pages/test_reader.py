@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
+from msgspec.structs import replace
 
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources.columns import Columns, PageFacts, Writer
 from spack_cache_db.sources.files import RawFile
-from spack_cache_db.sources.pages.reader import PageReader
+from spack_cache_db.sources.pages.parse import parse_page
+from spack_cache_db.sources.pages.reader import SPELLING, PageReader
+from spack_cache_db.sources.pages.records import SpecDetail
 from spack_cache_db.sources.tarballs import Tarball
 from tests.pagetexts import MORE_SAMPLES, page, spec, spec_hash
 
@@ -66,6 +71,49 @@ def test_one_spelling_in_two_packages_is_two_configurations() -> None:
     """The package is the page's, not the detail's."""
     found = columns(page("zlib", specs=[spec(1)]), page("zstd", specs=[spec(2)]))
     assert [each.package for each in found.configurations] == ["zlib", "zstd"]
+
+
+def changed(detail: SpecDetail, field: str) -> SpecDetail:
+    """Return a detail that says something else in one field."""
+    value = getattr(detail, field)
+    if field == "hash":
+        return replace(detail, hash=spec_hash(3))
+    if field == "versions":
+        return replace(detail, versions=("2.0",))
+    return replace(detail, **{field: (*value, "+x") if isinstance(value, tuple) else f"{value}x"})
+
+
+def resolved(found: Columns) -> list[tuple[object, ...]]:
+    """Return what each listing says, in texts."""
+    sizes, tarballs = [None, *found.sizes], [None, *found.tarballs]
+    texts: tuple[Sequence[object], ...] = (
+        found.hashes,
+        found.configurations,
+        found.stack_sets,
+        sizes,
+        tarballs,
+    )
+    return [
+        tuple(names[at] for names, at in zip(texts, numbers, strict=True))
+        for numbers in zip(*found.listings[1:], strict=True)
+    ]
+
+
+@pytest.mark.parametrize("field", SpecDetail.__struct_fields__)
+def test_every_field_of_a_detail_reaches_the_columns(field: str) -> None:
+    """Two listings that differ in one field are two in the columns: nothing takes one for both."""
+    sound = parse_page(RawFile("a", "a", page(specs=[spec(1, size="1", tarball="x")])))
+    (one,) = sound.details
+    other = changed(one, field)
+    writer = Writer()
+    PageReader(writer).keep(replace(sound, details=(one, other)))
+    said = resolved(writer.columns)
+    assert said[0] != said[1]
+
+
+def test_the_key_of_a_spelling_holds_every_field_of_a_configuration() -> None:
+    """All fields of a detail but those that belong to the listing alone."""
+    assert {*SPELLING} == {*SpecDetail.__struct_fields__} - {"hash", "stacks", "size", "tarball"}
 
 
 def test_a_size_that_is_not_known_is_none() -> None:

@@ -8,35 +8,14 @@ from collections import Counter
 from typing import Any
 
 from spack_cache_db.sources.pages.front_matter import FrontMatter, Json, PageFault
+from spack_cache_db.sources.pages.records import Meta, SpecDetail
+from spack_cache_db.sources.pages.shapes import NUMBER, TEXT, TEXTS, Shape
 
 JSON_KEYS = {"meta", "spec_details"}
 KEYS = {"title", "layout", "categories"} | JSON_KEYS
 
-_TEXT = "text"
-_TEXTS = "a list of texts"
-_META = {
-    "versions": _TEXTS,
-    "compilers": _TEXTS,
-    "oss": _TEXTS,
-    "platforms": _TEXTS,
-    "targets": _TEXTS,
-    "stacks": _TEXTS,
-    "num_specs": "a whole number",
-    "num_specs_by_stack": "an object of whole numbers",
-}
-_DETAIL = {
-    "hash": _TEXT,
-    "compiler": _TEXT,
-    "versions": _TEXTS,
-    "os": _TEXT,
-    "platform": _TEXT,
-    "target": _TEXT,
-    "variants": _TEXTS,
-    "stacks": _TEXTS,
-    "size": _TEXT,
-    "tarball": _TEXT,
-}
-_OPTIONAL = {"tarball"}
+META = Shape(Meta)
+DETAIL = Shape(SpecDetail)
 _HASH = re.compile(r"[a-z2-7]{32}")
 
 
@@ -98,7 +77,7 @@ def meta_faults(value: Any, line: int) -> list[PageFault]:
                 "files; expected a page of 2023 or later"
             )
             return [PageFault(line, message)]
-    return _object_faults(value, _META, "meta", line)
+    return _object_faults(value, META, "meta", line)
 
 
 def detail_faults(value: Any, line: int) -> list[PageFault]:
@@ -108,7 +87,7 @@ def detail_faults(value: Any, line: int) -> list[PageFault]:
     faults = []
     for index, item in enumerate(value):
         where = f"spec_details[{index}]"
-        faults += _object_faults(item, _DETAIL, where, line)
+        faults += _object_faults(item, DETAIL, where, line)
         spec_hash = dict(item).get("hash") if isinstance(item, Pairs) else None
         if isinstance(spec_hash, str) and not _HASH.fullmatch(spec_hash):
             said = f"{where}.hash is {quoted(spec_hash)}, expected 32 characters of a-z and 2-7"
@@ -127,15 +106,16 @@ def detail_faults(value: Any, line: int) -> list[PageFault]:
     return faults
 
 
-def _object_faults(value: Any, kinds: dict[str, str], where: str, line: int) -> list[PageFault]:
+def _object_faults(value: Any, shape: Shape, where: str, line: int) -> list[PageFault]:
     if not isinstance(value, Pairs):
         return [PageFault(line, f"{where} has a wrong type, expected an object")]
+    kinds = shape.kinds
     counts = Counter(key for key, _ in value)
     said = [f"{where}.{key} stands {n} times, expected once" for key, n in counts.items() if n > 1]
     said += [
         f"{where}.{key} is missing, expected {kind}"
         for key, kind in kinds.items()
-        if key not in counts and key not in _OPTIONAL
+        if key not in counts and key not in shape.optional
     ]
     for key, member in value:
         if key not in kinds:
@@ -150,15 +130,15 @@ def _object_faults(value: Any, kinds: dict[str, str], where: str, line: int) -> 
 
 
 def _is(value: Any, kind: str) -> bool:
-    if kind == _TEXT:
+    if kind == TEXT:
         return isinstance(value, str)
-    if kind == _TEXTS:
+    if kind == TEXTS:
         return (
             isinstance(value, list)
             and not isinstance(value, Pairs)
             and all(isinstance(each, str) for each in value)
         )
-    if kind == "a whole number":
+    if kind == NUMBER:
         return _is_int(value)
     return isinstance(value, Pairs) and all(_is_int(count) for _, count in value)
 

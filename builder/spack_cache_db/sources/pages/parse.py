@@ -15,8 +15,10 @@ import msgspec
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.faults import (
+    DETAIL,
     JSON_KEYS,
     KEYS,
+    META,
     detail_faults,
     json_faults,
     key_faults,
@@ -26,12 +28,8 @@ from spack_cache_db.sources.pages.faults import (
 from spack_cache_db.sources.pages.front_matter import FrontMatter, PageFault, read_front_matter
 from spack_cache_db.sources.pages.records import Meta, Page, SpecDetail
 
-_META = msgspec.json.Decoder(Meta)
-_DETAILS = msgspec.json.Decoder(tuple[SpecDetail, ...])
-_META_KEYS = len(Meta.__struct_fields__)
-_DETAIL_TEXTS = 15
-"""Strings of a detail without a tarball and with empty lists: nine keys, six texts."""
-
+_META_DECODER = msgspec.json.Decoder(Meta)
+_DETAILS_DECODER = msgspec.json.Decoder(tuple[SpecDetail, ...])
 _HASHES = re.compile(r"(?:[a-z2-7]{32} )*")
 """Spack's DAG hash: 32 characters of lower-case base32 (Spack 1.1 `spec.py`, `util/hash.py`)."""
 
@@ -128,32 +126,24 @@ def _decode_meta(front: FrontMatter) -> Meta:
 @lru_cache(maxsize=256)
 def _read_meta(text: bytes) -> tuple[Meta, bool]:
     """Decode `meta`, and say whether it needs no closer look; many releases have the same."""
-    meta = _META.decode(text)
-    lists = (meta.versions, meta.compilers, meta.oss, meta.platforms, meta.targets, meta.stacks)
-    texts = _META_KEYS + sum(map(len, lists)) + len(meta.num_specs_by_stack)
-    return meta, _holds(text, texts)
+    meta = _META_DECODER.decode(text)
+    return meta, _holds(text, META.texts([meta]))
 
 
 def _decode_details(front: FrontMatter) -> tuple[SpecDetail, ...]:
     text = front.json["spec_details"].text
     try:
-        details = _DETAILS.decode(text)
+        details = _DETAILS_DECODER.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise _Refused(_explain(front, "spec_details")) from None
     hashes = [detail.hash for detail in details]
     if (
-        not _holds(text, sum(map(_texts, details)))
+        not _holds(text, DETAIL.texts(details))
         or not _HASHES.fullmatch(" ".join([*hashes, ""]))
         or len(set(hashes)) != len(hashes)
     ):
         _refuse_if_faulty(front, "spec_details")
     return details
-
-
-def _texts(detail: SpecDetail) -> int:
-    """Return how many strings the JSON of a detail has: its keys, and those in its values."""
-    lists = len(detail.versions) + len(detail.variants) + len(detail.stacks)
-    return lists + (_DETAIL_TEXTS if detail.tarball is msgspec.UNSET else _DETAIL_TEXTS + 2)
 
 
 def _holds(text: bytes, texts: int) -> bool:

@@ -78,13 +78,13 @@ class PageReader:
         try:
             return self._texts.configurations[normal_configuration(page.package, detail)]
         except ValueError as error:
-            raise _fault(page, detail, error) from None
+            raise detail_fault(page, detail, error) from None
 
     def _stack_set(self, page: Page, detail: SpecDetail) -> int:
         try:
             at = self._texts.stack_sets[as_set("stack", detail.stacks)]
         except ValueError as error:
-            raise _fault(page, detail, error) from None
+            raise detail_fault(page, detail, error) from None
         self._stack_spellings[detail.stacks] = at
         return at
 
@@ -97,6 +97,7 @@ class PageReader:
         return self._texts.tarballs[parts] + 1
 
 
-def _fault(page: Page, detail: SpecDetail, error: ValueError) -> InputError:
+def detail_fault(page: Page, detail: SpecDetail, error: ValueError) -> InputError:
+    """Return the error that names a detail which has no normal form."""
     message = f"the spec {detail.hash} {error}"
     return InputError([Fault(page.location, page.line, message)])

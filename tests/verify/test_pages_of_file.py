@@ -1,4 +1,4 @@
-"""query.readback: every page can be read back out of the database."""
+"""verify.pages_of_file: every page can be read back out of the database."""
 
 from __future__ import annotations
 
@@ -11,11 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build.steps import build
-from spack_cache_db.query.readback import PageReader, normal_page
+from spack_cache_db.build import build
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.parse import parse_page
-from tests.pagetexts import MORE_SAMPLES, SAMPLES, front_matter, meta_of, page, spec, write
+from spack_cache_db.sources.pages.records import SpecDetail
+from spack_cache_db.verify.pages_of_file import PagesOfFile
+from spack_cache_db.verify.pages_of_source import said_by_source
+from tests.conftest import Build
+from tests.pagetexts import (
+    MORE_SAMPLES,
+    SAMPLES,
+    front_matter,
+    meta_of,
+    page,
+    spec,
+    spec_hash,
+    write,
+)
 
 SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
 
@@ -71,18 +83,23 @@ def specs(draw: st.DrawFn, number: int) -> dict[str, Any]:
     return detail | {"tarball": tarball.format(detail["hash"])}
 
 
-def read_back(connection: sqlite3.Connection) -> dict[str, dict[str, Any]]:
+Said = dict[str, Any]
+"""What a page says, as values in normal form."""
+
+
+def read_back(connection: sqlite3.Connection) -> dict[str, Said | None]:
     """Return all pages of a database by their path."""
-    reader = PageReader(connection)
-    return {
-        path: reader.values(number)
-        for number, path in connection.execute("SELECT id, path FROM pages").fetchall()
-    }
+    pages = PagesOfFile(connection)
+    rows = connection.execute(
+        "SELECT path, releases.name, packages.name FROM pages "
+        "JOIN releases ON releases.id = release JOIN packages ON packages.id = package"
+    )
+    return {path: pages.said_by_file(*names) for path, *names in rows.fetchall()}
 
 
-def parsed(path: str, data: bytes) -> dict[str, Any]:
+def parsed(path: str, data: bytes) -> Said:
     """Return a page's values in normal form."""
-    return normal_page(parse_page(RawFile(path, path, data)))
+    return said_by_source(parse_page(RawFile(path, path, data)))
 
 
 @pytest.mark.parametrize("path", SAMPLE_PAGES, ids=lambda path: f"{path.parent.name}-{path.name}")
@@ -103,8 +120,10 @@ def test_pages_of_today_are_read_back_letter_for_letter(
     plain = front_matter(path.read_bytes())
     for detail in plain["spec_details"]:
         detail["variants"] = sorted(each.replace(":=", "=") for each in detail["variants"])
-    plain["spec_details"].sort(key=lambda detail: detail["hash"])
-    assert read_back(samples)[path.name] == plain
+    assert read_back(samples)[path.name] == {
+        "meta": plain["meta"],
+        "spec_details": {detail["hash"]: detail for detail in plain["spec_details"]},
+    }
 
 
 @settings(max_examples=60, deadline=None)
@@ -133,6 +152,15 @@ def test_any_page_is_read_back(pages: dict[str, tuple[list[dict[str, Any]], Any]
     assert found == {f"{name}.md": parsed(name, data) for name, data in texts.items()}
 
 
+@pytest.mark.parametrize("field", SpecDetail.__struct_fields__)
+def test_every_field_of_a_detail_is_read_back(field: str, built: Build) -> None:
+    """Whatever a page says of a spec in this field, beside another spec that says otherwise."""
+    two = spec(2, tarball="x", size="7")
+    texts = {"hash": spec_hash(3), "versions": ["2.0"], "stacks": ["s"], "variants": ["+x"]}
+    data = page(specs=[two, two | {"hash": spec_hash(1), field: texts.get(field, "other")}])
+    assert read_back(built(a=data)) == {"a.md": parsed("a.md", data)}
+
+
 def test_a_hash_with_two_configurations_keeps_both(tmp_path: Path) -> None:
     """The foremost release decides what a spec is; the other page's word is not lost."""
     pages = {
@@ -153,7 +181,22 @@ def test_a_hash_with_two_configurations_keeps_both(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_a_page_that_is_not_there_is_no_page(samples: sqlite3.Connection) -> None:
-    """An unknown id raises `KeyError`."""
-    with pytest.raises(KeyError):
-        PageReader(samples).values(99)
+def test_a_hash_of_two_packages_is_read_back_in_both(built: Build) -> None:
+    """Each release has it in its own package, and no other page of theirs has it."""
+    pages = {
+        "now": page("zlib", "develop", [spec(1, target="zen3"), spec(2)]),
+        "then": page("zstd", "v0.18", [spec(1, target="zen2"), spec(3)]),
+        "also": page("zlib", "v0.18", [spec(2)]),
+    }
+    connection = built(**pages)
+    assert read_back(connection) == {
+        f"{name}.md": parsed(f"{name}.md", data) for name, data in pages.items()
+    }
+
+
+@pytest.mark.parametrize(("release", "package"), [("develop", "zlib"), ("x", "py-torch")])
+def test_a_page_that_is_not_there_is_no_page(
+    release: str, package: str, samples: sqlite3.Connection
+) -> None:
+    """There is nothing to say of it."""
+    assert PagesOfFile(samples).said_by_file(release, package) is None

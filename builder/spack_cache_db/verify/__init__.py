@@ -1,0 +1,70 @@
+"""A file held against its source: both are known here, as nowhere else.
+
+What callers use stands here and loads nothing; `steps` is loaded when a file is verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spack_cache_db.build import AnyPath, Progress
+from spack_cache_db.build.arguments import checked_file, checked_options, checked_paths
+from spack_cache_db.errors import Fault
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """How many pages and listings were held against the file, and what came out, sorted.
+
+    A difference is a `Fault` of a page: what it says, and what the file says instead.
+    """
+
+    pages: int
+    listings: int
+    faults: tuple[Fault, ...]
+    differences: tuple[Fault, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return this as plain values, faults and differences as texts."""
+        return {
+            "pages": self.pages,
+            "listings": self.listings,
+            "faults": [*map(str, self.faults)],
+            "differences": [*map(str, self.differences)],
+        }
+
+
+def verify(
+    file: AnyPath,
+    paths: AnyPath | Iterable[AnyPath],
+    *,
+    jobs: int = 1,
+    max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
+    progress: Progress | None = None,
+) -> Verification:
+    """Hold a built file against pages: does it say all that they say, and nothing else of them?
+
+    The file may hold more pages than these. Texts are compared in normal form (see
+    `sources.pages.normal`).
+
+    Args:
+        file: a file made by `build`.
+        paths: pages, folders and archives; one path or many, as text or `Path`.
+        jobs: how many processes read.
+        max_page_size: refuse larger pages; bytes.
+        progress: called with (units read, units in all), in this process.
+
+    Raises:
+        ArgumentError: an argument has a wrong type or value.
+        DatabaseError: the file is not one of this builder, or is damaged.
+        InputError: a path does not exist, or there is no file at all.
+    """
+    checked_options(jobs, max_page_size, progress)
+    found, database = checked_paths(paths), Path(checked_file(file))
+    from spack_cache_db.verify import steps
+
+    return steps.verify(database, found, jobs=jobs, max_page_size=max_page_size, progress=progress)

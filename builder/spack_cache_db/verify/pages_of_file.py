@@ -1,0 +1,119 @@
+"""A page as a built file says it, from the file alone, in normal form."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from typing import Any
+
+from spack_cache_db.records import Configuration
+from spack_cache_db.sources.pages.consistency import computed_meta
+from spack_cache_db.sources.pages.records import Meta
+
+_PAGE = """
+SELECT pages.id FROM pages
+JOIN releases ON releases.id = pages.release
+JOIN packages ON packages.id = pages.package
+WHERE releases.name = :release AND packages.name = :package
+"""
+
+_LISTINGS = """
+SELECT hash, package, version, compiler, os, platform, target, size, tarball
+FROM build_listings WHERE release = :release AND package = :package
+"""
+
+# The view joins the names of a set into one text, which need not come apart again.
+_SETS = """
+SELECT specs.hash, configurations.variants, listings.stacks
+FROM packages
+JOIN releases ON releases.name = :release
+JOIN configurations ON configurations.package = packages.id
+JOIN specs ON specs.configuration = configurations.id
+JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
+WHERE packages.name = :package AND NOT EXISTS (
+  SELECT 1 FROM listing_configurations AS other
+  WHERE other.release = listings.release AND other.spec = listings.spec
+)
+UNION ALL
+SELECT specs.hash, configurations.variants, listings.stacks
+FROM packages
+JOIN releases ON releases.name = :release
+JOIN listing_configurations AS other ON other.release = releases.id
+JOIN configurations
+  ON configurations.id = other.configuration AND configurations.package = packages.id
+JOIN specs ON specs.id = other.spec
+JOIN listings ON listings.release = other.release AND listings.spec = other.spec
+WHERE packages.name = :package
+"""
+
+_DECLARED = "SELECT code, declared FROM problems WHERE page = ? AND declared IS NOT NULL"
+
+
+class PagesOfFile:
+    """Gives the pages of a database back."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._variant_sets = _sets(connection, "variant_set", "variant", "text")
+        self._stack_sets = _sets(connection, "stack_set", "stack", "name")
+
+    def said_by_file(self, release: str, package: str) -> dict[str, Any] | None:
+        """Return the `meta` of a page and its `spec_details` by hash; None if there is no page."""
+        names = {"release": release, "package": package}
+        page = self._connection.execute(_PAGE, names).fetchone()
+        if page is None:
+            return None
+        sets = {
+            dag_hash: (self._variant_sets.get(variants, ()), self._stack_sets.get(stacks, ()))
+            for dag_hash, variants, stacks in self._connection.execute(_SETS, names)
+        }
+        configurations, stack_sets, details = set(), [], {}
+        for dag_hash, *parts, size, tarball in self._connection.execute(_LISTINGS, names):
+            variants, stacks = sets[dag_hash]
+            configuration = Configuration._make([*parts, variants])
+            configurations.add(configuration)
+            stack_sets.append(stacks)
+            details[dag_hash] = _detail(dag_hash, configuration, stacks, size, tarball)
+        meta = computed_meta(configurations, Counter(stack_sets).items())
+        return {"meta": meta | self._declared(page[0]), "spec_details": details}
+
+    def _declared(self, page_id: int) -> dict[str, Any]:
+        """Return what a page declares and does not list: `problems` keeps it."""
+        rows = self._connection.execute(_DECLARED, [page_id])
+        return {key: json.loads(text) for key, text in rows if key in Meta.__struct_fields__}
+
+
+def _detail(
+    dag_hash: str,
+    configuration: Configuration,
+    stacks: tuple[str, ...],
+    size: str,
+    tarball: str | None,
+) -> dict[str, Any]:
+    detail = {
+        "hash": dag_hash,
+        "compiler": configuration.compiler,
+        "versions": [configuration.version],
+        "os": configuration.os,
+        "platform": configuration.platform,
+        "target": configuration.target,
+        "variants": [*configuration.variants],
+        "stacks": [*stacks],
+        "size": size,
+    }
+    return detail if tarball is None else detail | {"tarball": tarball}
+
+
+def _sets(
+    connection: sqlite3.Connection, table: str, member: str, name: str
+) -> dict[int, tuple[str, ...]]:
+    """Return the members of every set of a kind, sorted, by the set's id."""
+    sets: dict[int, list[str]] = {}
+    query = (
+        f"SELECT {table}, {member}s.{name} FROM {table}_members "  # noqa: S608 - our own names
+        f"JOIN {member}s ON {member}s.id = {table}_members.{member}"
+    )
+    for number, text in connection.execute(query):
+        sets.setdefault(number, []).append(text)
+    return {number: tuple(sorted(texts)) for number, texts in sets.items()}

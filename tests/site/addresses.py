@@ -1,0 +1,47 @@
+"""Addresses of every kind of page over the invented cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.site.cache import MPI, spec_hash
+from tests.site.conftest import SQL
+
+OWN = (
+    "/",
+    "/package/hdf5",
+    "/package/hdf5?release=develop&variant=%2Bmpi",
+    "/package/hdf5?version=none",
+    f"/spec/{spec_hash(MPI)}",
+    "/spec/aaaaaaa",
+    "/release/develop-2025-04-20",
+    "/stack/e4s",
+    "/find",
+    "/find?q=hdf5+%2Bmpi",
+    "/find?q=%22",
+    "/find?q=hdf5@1.12:",
+)
+DATASETTES = (
+    "/spack-cache",
+    "/spack-cache/configurations",
+    "/spack-cache/configurations?_facet=platform&_search=hdf5",
+    "/spack-cache/configurations?_search=nothing-has-this",
+    "/spack-cache/configurations/1",
+    "/spack-cache/listings?_size=2",
+    "/spack-cache/builds",
+    "/spack-cache/build_listings?release=develop&_nocount=1",
+    "/spack-cache/packages?_sort_desc=spec_count",
+    "/spack-cache/find_spec",
+    "/spack-cache/find_spec?spec=hdf5",
+    f"{SQL}?sql=select+1",
+    f"{SQL}?sql=select+zeroblob(9)",
+    "/-/versions",
+    "/-/plugins",
+    "/-/settings",
+)
+UNKNOWN = ("/package/nope", "/spec/zzzzzzz", "/spec/not-a-hash", "/release/v9", "/stack/root")
+
+
+async def get(datasette: Any, path: str, **headers: str) -> Any:
+    """Ask the site in process."""
+    return await datasette.client.get(path, headers=headers)

@@ -1,0 +1,79 @@
+"""Datasette's own pages as this site serves them: links, data, and what visitors were promised."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+
+from tests.site.addresses import DATASETTES, get
+from tests.site.cache import HOSTILE
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", DATASETTES)
+async def test_every_link_leads_somewhere(datasette: Any, path: str) -> None:
+    """What Datasette's pages link to is there, and our list of tools leaves none of it out."""
+    answer = await get(datasette, path)
+    links = [unescape(each) for each in re.findall(r'(?:href|src)="(/[^"#]*)', answer.text)]
+    one_of_a_kind = {re.sub(r"\d+|=[^&]*", "", each): each for each in sorted(links)}
+    assert one_of_a_kind
+
+    for link in one_of_a_kind.values():
+        linked = await get(datasette, link)
+        assert linked.status_code in (200, 302), (link, linked.text[:500])
+
+
+@pytest.mark.asyncio
+async def test_data_is_the_same_in_every_form(datasette: Any) -> None:
+    """The rows of a table come as arrays, objects, lines, CSV and a CSV stream."""
+    table = "/spack-cache/listings"
+    objects = (await get(datasette, f"{table}.json?_shape=array&_size=max")).json()
+    lines = (await get(datasette, f"{table}.json?_shape=array&_nl=on&_size=max")).text
+    texts = [
+        (await get(datasette, f"{table}.csv{query}")).text
+        for query in ("?_size=max", "?_stream=on", "?_stream=on&_size=2")
+    ]
+
+    assert len(objects) == 56
+    assert len(lines.splitlines()) == 56
+    for text in texts:
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert [row["spec"] for row in rows] == [str(each["spec"]) for each in objects]
+
+
+@pytest.mark.asyncio
+async def test_pages_of_json_lead_on(datasette: Any) -> None:
+    """The Link header of a page of JSON leads to the next, until all rows were given."""
+    address, found = "/spack-cache/specs.json?_shape=array&_size=10", []
+    while address:
+        answer = await get(datasette, address)
+        found += [row["id"] for row in answer.json()]
+        following = re.search(r'<http://[^/]+(/[^>]*)>; rel="next"', answer.headers.get("link", ""))
+        address = following[1] if following else ""
+
+    assert found == [*range(1, 24)]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("end", ["", ".json"])
+async def test_the_old_address_of_sql_still_leads_to_it(datasette: Any, end: str) -> None:
+    """SQL asked below the database's own name is answered, at once or after a redirect."""
+    address = f"/spack-cache{end}?sql=select+40%2B2+as+answer&_shape=array"
+    answer = await datasette.client.get(address, follow_redirects=True)
+
+    assert answer.status_code == 200
+    assert "42" in answer.text
+
+
+@pytest.mark.asyncio
+async def test_values_are_escaped(datasette: Any) -> None:
+    """A variant that looks like a script is text in Datasette's tables."""
+    answer = await get(datasette, "/spack-cache/variants")
+
+    assert HOSTILE not in answer.text
+    assert "&lt;script&gt;" in answer.text

@@ -1,0 +1,69 @@
+"""plugins/spack_cache.py: what Datasette finds, however it is started, and in each version."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from spack_cache_db.cli.server import site_settings
+from tests.paths import ROOT
+from tests.site.cache import MPI, spec_hash
+from tests.site.conftest import IS_065, free_port, running
+
+WITHOUT_ROOM = """
+import asyncio, sys
+from pathlib import Path
+
+sys.modules["spack_cache_db.site.datasette065"] = None
+from tests.site.conftest import site
+
+async def ask():
+    served = site(Path(sys.argv[1]))
+    for path in sys.argv[2:]:
+        answer = await served.client.get(path)
+        print(answer.status_code, path)
+
+asyncio.run(ask())
+"""
+
+
+@pytest.mark.asyncio
+async def test_hashes_in_tables_lead_to_specs(datasette: Any) -> None:
+    """Datasette's own tables link hashes and packages to our pages."""
+    answer = await datasette.client.get("/spack-cache/builds?package=hdf5")
+
+    assert f'<a href="/spec/{spec_hash(MPI)}">' in answer.text
+    assert '<a href="/package/hdf5">' in answer.text
+
+
+@pytest.mark.slow
+def test_datasette_serves_a_checkout_by_itself(database: Path) -> None:
+    """`datasette . -i spack-cache.db` has our pages, queries, styles and settings."""
+    port = free_port()
+    command = [sys.executable, "-m", "datasette", ".", "-i", str(database), "--port", str(port)]
+    with running(command, port, cwd=ROOT) as server, httpx.Client(base_url=server.address) as ask:
+        found = ask.get("/spack-cache/find_spec.json?spec=hdf5&_shape=array")
+        settings = ask.get("/-/settings.json").json()
+
+        assert len(found.json()) == 14
+        assert settings.items() >= site_settings().items()
+        assert "hdf5" in ask.get("/package/hdf5").text
+        assert ask.get("/static/site.css").status_code == 200
+        assert ask.get("/-/threads.json").status_code == 404
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(IS_065, reason="Datasette 0.65 needs the room")
+def test_the_room_of_065_can_go(database: Path) -> None:
+    """Datasette 1.0 serves every kind of page where that room is not there."""
+    paths = ["/", "/package/hdf5", "/spack-cache", "/spack-cache/configurations"]
+    paths += ["/spack-cache/builds", "/spack-cache/specs/1", "/spack-cache/find_spec?spec=hdf5"]
+    command = [sys.executable, "-c", WITHOUT_ROOM, str(database), *paths]
+    answers = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert answers.stdout.splitlines() == [f"200 {path}" for path in paths]

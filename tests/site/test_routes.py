@@ -1,0 +1,133 @@
+"""Our pages: which address leads where, and that what they offer is there."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.site.addresses import OWN, UNKNOWN, get
+from tests.site.cache import HOSTILE, MPI, spec_hash
+from tests.site.conftest import site
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", OWN)
+async def test_every_link_leads_somewhere(datasette: Any, path: str) -> None:
+    """No page links to a page of this site that is not there."""
+    answer = await get(datasette, path)
+    links = set(re.findall(r'href="(/[^"#]*|\?[^"#]*)', answer.text))
+    base = path.partition("?")[0]
+    assert links
+
+    for link in sorted(links):
+        address = (base + link if link.startswith("?") else link).replace("&amp;", "&")
+        linked = await get(datasette, address)
+        assert linked.status_code in (200, 302), (address, linked.text[:500])
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", UNKNOWN)
+async def test_unknown_things_are_told(datasette: Any, path: str) -> None:
+    """What is not there is a 404 that says so, offers the search, and is not cached."""
+    answer = await get(datasette, path)
+
+    assert answer.status_code == 404
+    assert "No such" in answer.text
+    assert 'action="/find"' in answer.text
+    assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/find?q=hdf5", "/package/hdf5"),
+        ("/find?q=/ddddddd", "/spec/ddddddd"),
+        ("/spec/ddddddd", "/spec/ddddddd" + "e" * 25),
+        ("/spec/DDDDDDD", "/spec/ddddddd" + "e" * 25),
+    ],
+)
+async def test_names_and_hashes_redirect(datasette: Any, path: str, target: str) -> None:
+    """A package's name and a unique prefix of a hash lead straight to the page."""
+    answer = await get(datasette, path)
+
+    assert (answer.status_code, answer.headers["location"]) == (302, target)
+
+
+@pytest.mark.asyncio
+async def test_ambiguous_prefix_lists_candidates(datasette: Any) -> None:
+    """A prefix of several hashes lists them all."""
+    answer = await get(datasette, "/spec/aaaaaaa")
+
+    assert answer.text.count('<a class="hash"') == 2
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("path", "rows"),
+    [
+        ("/package/hdf5", 14),
+        ("/package/hdf5?target=zen3", 1),
+        ("/package/hdf5?release=v0.23.1", 7),
+        ("/package/hdf5?stack=hep", 7),
+        (f"/spec/{spec_hash(MPI)}", 4),
+    ],
+)
+async def test_json_of_a_page_is_its_data(datasette: Any, path: str, rows: int) -> None:
+    """The JSON link of a page gives its rows, as plain objects, and the CSV link as many."""
+    page = await get(datasette, path)
+    links = re.findall(r'href="(/spack-cache/\w+\.(?:json|csv)[^"]*)', page.text)
+    as_json, as_csv = [await get(datasette, link.replace("&amp;", "&")) for link in links]
+
+    assert len(as_json.json()) == rows
+    assert {"package", "hash", "variants"} <= as_json.json()[0].keys()
+    assert len(as_csv.text.splitlines()) == rows + 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", ["/package/hostile", "/find?q=hostile+%2Bfine"])
+async def test_values_are_escaped(datasette: Any, path: str) -> None:
+    """A variant that looks like a script is text."""
+    answer = await get(datasette, path)
+
+    assert HOSTILE not in answer.text
+    assert "&lt;script&gt;" in answer.text
+
+
+@pytest.mark.asyncio
+async def test_searched_text_is_escaped(datasette: Any) -> None:
+    """What a visitor types comes back as text."""
+    answer = await get(datasette, '/find?q="><script>alert(1)</script>')
+
+    assert "<script>alert" not in answer.text
+
+
+@pytest.mark.asyncio
+async def test_home_shows_size_and_sum(datasette: Any, database: Path) -> None:
+    """The first page tells the true SHA-256 of the file it offers."""
+    answer = await get(datasette, "/")
+
+    assert hashlib.sha256(database.read_bytes()).hexdigest() in answer.text
+
+
+@pytest.mark.asyncio
+async def test_crawlers_are_kept_from_endless_pages(datasette: Any) -> None:
+    """Crawlers are told to leave tables, SQL and filters alone."""
+    answer = await get(datasette, "/robots.txt")
+
+    assert "Disallow: /spack-cache\n" in answer.text
+    assert "Disallow: /*?\n" in answer.text
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", ["/package/hdf5", "/nothing-here"])
+async def test_base_url_is_kept(database: Path, path: str) -> None:
+    """Behind a path prefix every link of ours carries it, those of an error too."""
+    answer = await get(site(database, base_url="/cache/"), path)
+
+    assert 'href="/cache/' in answer.text
+    assert not re.search(r'(?:href|action|src)="/(?!cache/)', answer.text)

@@ -1,0 +1,104 @@
+"""Around every answer: what is let in, headers, caching, compression."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.site.addresses import DATASETTES, OWN, get
+
+TOOLS = (
+    "/-/threads",
+    "/-/messages",
+    "/-/allow-debug",
+    "/-/patterns",
+    "/-/permissions",
+    "/-/databases.json",
+    "/-/config.json",
+    "/-/actor.json",
+    "/-/versions/x",
+    "//-/threads",
+    "/%2D/threads",
+    "/spack-cache/-/create",
+    "/spack-cache/-/queries/store",
+    "/spack-cache/-/queries/analyze?sql=select+1",
+    "/spack-cache/-/execute-write",
+    "/spack-cache/specs/-/insert",
+    "/spack-cache/specs/1/-/delete",
+)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", [*OWN, *DATASETTES])
+async def test_every_page_is_safe_and_cacheable(datasette: Any, path: str) -> None:
+    """Every page has a security policy, tells caches how long, and says its language."""
+    answer = await get(datasette, path)
+
+    assert answer.status_code == 200, answer.text
+    assert "unsafe-eval" not in answer.headers["content-security-policy"]
+    assert "http" not in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert "max-age=3600" in answer.headers["cache-control"]
+    assert '<html lang="en">' in answer.text
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", [*OWN, "/package/nope", "/nothing-here", "/spack-cache/nope"])
+async def test_own_pages_need_no_inline_code(datasette: Any, path: str) -> None:
+    """Our pages, errors too, allow no scripts or styles in the page, and have none."""
+    answer = await get(datasette, path)
+
+    assert "unsafe-inline" not in answer.headers["content-security-policy"]
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", answer.text)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+@pytest.mark.parametrize("path", ["/", "/spack-cache", "/spack-cache/specs", "/spack-cache/x/-/y"])
+async def test_writes_are_refused(datasette: Any, method: str, path: str) -> None:
+    """No method but reading ones is answered, on any page."""
+    answer = await datasette.client.request(method, path)
+
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "GET, HEAD"
+    assert "read-only" in answer.text
+
+
+@pytest.mark.asyncio
+async def test_counting_is_no_writing(datasette: Any) -> None:
+    """The button of Datasette 1.0 that counts rows may ask with POST; 0.65 has none."""
+    answer = await datasette.client.post("/spack-cache/builds/-/count?package=hdf5")
+
+    assert answer.status_code in (200, 404)
+    assert answer.status_code == 404 or answer.json()["count"] == 14
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("tool", TOOLS)
+async def test_tools_are_closed(datasette: Any, tool: str) -> None:
+    """Datasette's debugging tools and forms, and what tells about the machine, are not answered."""
+    assert (await get(datasette, tool)).status_code == 404
+
+
+@pytest.mark.asyncio
+async def test_pages_are_compressed(datasette: Any) -> None:
+    """Pages travel compressed to who can read that, and plain to who cannot."""
+    plain = await get(datasette, "/package/hdf5", **{"accept-encoding": "identity"})
+    packed = await get(datasette, "/package/hdf5", **{"accept-encoding": "gzip"})
+
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert packed.text == plain.text
+    assert packed.num_bytes_downloaded < plain.num_bytes_downloaded / 2
+
+
+@pytest.mark.asyncio
+async def test_a_long_address_is_refused(datasette: Any) -> None:
+    """An address that is far too long is told so."""
+    answer = await get(datasette, "/find?q=" + "x" * 40_000)
+
+    assert answer.status_code == 414
+    assert "longer than" in answer.text
