@@ -131,7 +131,8 @@ def _read_entry(entry: bytes, line: int) -> list[tuple[str, Any]]:
         return list(_read_yaml(entry).items())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        at = line + (mark.line if mark else 0)
+        # YAML ends lines at a lone carriage return too, as no editor does.
+        at = line + (entry.decode()[: mark.index].count("\n") if mark else 0)
         said = " ".join(str(error.problem or error.context).split())
         raise PageFault(at, f"broken YAML: {said}, expected `key: value`") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
