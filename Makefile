@@ -36,7 +36,7 @@ bench-site: $(VENV)/test.done
 
 # The locks hold the versions that were tested. requirements/*.lock follow from pyproject.toml.
 lock: $(VENV)/test.done
-	$(BIN)/pip-compile -q --strip-extras --no-emit-index-url --no-emit-find-links -o requirements/run.lock pyproject.toml
+	$(BIN)/pip-compile -q --strip-extras --no-emit-index-url --no-emit-find-links --extra workers -o requirements/run.lock pyproject.toml
 	$(BIN)/pip-compile -q --strip-extras --no-emit-index-url --no-emit-find-links --all-extras -o requirements/test.lock pyproject.toml
 
 clean:

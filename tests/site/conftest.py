@@ -50,9 +50,8 @@ def catalog(conn: sqlite3.Connection) -> Catalog:
 
 
 def settings() -> dict[str, Any]:
-    """The settings with which the site is served, as Datasette's own types."""
-    words: dict[str, Any] = {"on": True, "off": False}
-    return {key: words[value] if value in words else int(value) for key, value in SETTINGS.items()}
+    """The settings with which the site is served."""
+    return dict(SETTINGS)
 
 
 def metadata() -> dict[str, Any]:
@@ -67,6 +66,7 @@ def site(
     templates: Path = ROOT / "templates",
     *,
     immutable: bool = True,
+    cors: bool = False,
     **changes: Any,
 ) -> Any:
     """The site in process: unless told otherwise the real metadata, templates and settings."""
@@ -80,6 +80,7 @@ def site(
         plugins_dir=str(ROOT / "plugins"),
         static_mounts=[("static", str(ROOT / "static"))],
         settings={**settings(), **changes},
+        cors=cors,
     )
 
 
@@ -114,7 +115,7 @@ def serving(database: Path, *options: str) -> Iterator[Server]:
     command += ["--metadata", "metadata.yml", "--template-dir", "templates"]
     command += ["--plugins-dir", "plugins", "--static", "static:static", "--port", str(port)]
     for name, value in SETTINGS.items():
-        command += ["--setting", name, value]
+        command += ["--setting", name, str(int(value))]
     process = subprocess.Popen(
         [*command, *options], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

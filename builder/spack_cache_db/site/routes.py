@@ -6,7 +6,6 @@ the modules beside this one.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -21,7 +20,7 @@ from datasette.utils.asgi import Forbidden, NotFound, Response
 from spack_cache_db.site import charts
 from spack_cache_db.site.catalog import Catalog, load_catalog
 from spack_cache_db.site.data_links import data_links, package_links
-from spack_cache_db.site.download import CHUNK, Part, choose_part
+from spack_cache_db.site.download import choose_part, send_part
 from spack_cache_db.site.filters import LABELS, Filters, page_number
 from spack_cache_db.site.find import find
 from spack_cache_db.site.groups import load_release, load_stack
@@ -225,20 +224,10 @@ async def download(datasette: Any, request: Any, send: Any) -> None:
             ],
         }
     )
-    await _send_part(send, path, part, is_head=request.method == "HEAD")
-
-
-async def _send_part(send: Any, path: Path, part: Part, *, is_head: bool) -> None:
-    left = 0 if is_head else part.length
-    with path.open("rb") as file:
-        file.seek(part.start)
-        while left > 0:
-            chunk = await asyncio.to_thread(file.read, min(CHUNK, left))
-            if not chunk:
-                break
-            left -= len(chunk)
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+    if request.method == "HEAD":
+        await send({"type": "http.response.body", "body": b""})
+    else:
+        await send_part(send, path, part)
 
 
 def _headers(request: Any) -> list[tuple[bytes, bytes]]:

@@ -60,7 +60,7 @@ def wrap(app: App, ttl: int, base_url: str = "/") -> App:
 
 def refusal(scope: Scope, base_url: str) -> tuple[int, str] | None:
     """Return status and reason if a request is not let in."""
-    if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+    if scope["method"] not in ("GET", "HEAD"):
         return 405, "This site is read-only: only GET and HEAD are answered."
     if len(scope.get("query_string", b"")) + len(scope["path"]) > LONGEST_ADDRESS:
         return 414, f"The address is longer than {LONGEST_ADDRESS:,} characters."
