@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
+from datasette import handle_exception as datasettes_handler
 from datasette import hookimpl
 from datasette.utils.asgi import Response
 from markupsafe import Markup, escape
@@ -39,6 +40,10 @@ _NAMED = {
     ("name", "releases"): "release",
     ("name", "stacks"): "stack",
 }
+
+# Where rich is installed Datasette prints the variables of every frame for each bad address, which
+# keeps all visitors waiting for seconds.
+datasettes_handler.rich = None
 
 
 def hook(function: Function) -> Function:

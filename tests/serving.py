@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -77,20 +79,21 @@ def serving(file: Path, *options: str, temporary: Path | None = None) -> Iterato
         options: more options of `serve`.
         temporary: the folder for temporary files, beside the file unless said otherwise.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = (temporary or file.parent) / f"{port}.log"
-    command = [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", str(port)]
-    environment = {**os.environ, "TMPDIR": str(temporary or file.parent)}
-    with log.open("w") as stream:
+    folder = temporary or file.parent
+    with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".log", delete=False) as stream:
         process = subprocess.Popen(
-            [*command, *options], text=True, stdout=stream, stderr=stream, env=environment
+            [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", "0", *options],
+            text=True,
+            stdout=stream,
+            stderr=stream,
+            env={**os.environ, "TMPDIR": str(folder)},
         )
-    server = Served(process, port, log)
+    log = Path(stream.name)
     try:
-        eventually(lambda: server.process.poll() is not None or answers(server.url))
+        eventually(lambda: process.poll() is not None or "http://" in log.read_text())
         assert process.poll() is None, log.read_text()
+        server = Served(process, int(re.findall(r"http://[^/]*:(\d+)/", log.read_text())[0]), log)
+        eventually(lambda: answers(server.url))
         yield server
     finally:
         process.terminate()

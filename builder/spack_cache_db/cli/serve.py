@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,6 +42,9 @@ def serve(file: Path, host: str, port: int, no_sql: bool, cors: bool, workers: i
             "--workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'"
         )
     site_folder()
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        # Until the server runs, which ends in its own way.
+        signal.signal(each, lambda *_: sys.exit(0))
     with served(file) as opened, listen(host, port) as listener:
 
         def make_app() -> App:
