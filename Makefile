@@ -56,8 +56,8 @@ COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate
 PYTHONS := 3.11 3.12 3.13 3.14
 PLATFORMS := x86_64-manylinux_2_28 aarch64-manylinux_2_28 x86_64-apple-darwin aarch64-apple-darwin
 lock: $(VENV)/test.done
-	$(COMPILE) -o requirements/test.lock pyproject.toml --group all
-	$(COMPILE) -o requirements/run.lock pyproject.toml -c requirements/test.lock
+	$(COMPILE) -o requirements/test.lock pyproject.toml --group all --extra workers
+	$(COMPILE) -o requirements/run.lock pyproject.toml --extra workers -c requirements/test.lock
 	$(COMPILE) -o requirements/build.lock --group pyproject.toml:build -c requirements/test.lock
 	$(COMPILE) -o requirements/datasette1.lock pyproject.toml --group test --group bench --group datasette1
 	for lock in requirements/*.lock; do for python in $(PYTHONS); do for platform in $(PLATFORMS); do \
