@@ -168,6 +168,6 @@ def test_every_view_runs_and_has_rows(all_samples: sqlite3.Connection) -> None:
 
 def test_a_table_is_found_by_its_name() -> None:
     """An unknown name is a `KeyError`."""
-    assert schema.table("specs").column_names[:2] == ("id", "hash")
+    assert [each.name for each in schema.table("specs").columns][:2] == ["id", "hash"]
     with pytest.raises(KeyError):
         schema.table("nothing")
