@@ -154,7 +154,7 @@ def _require_shallow(entry: bytes) -> None:
 
 @lru_cache(maxsize=65536)
 def _read_yaml(entry: bytes) -> dict[str, Any]:
-    """Return the values of one entry; every scalar stays text, so that `v0.20` and `2025-04-20` mean themselves."""
+    """Return the values of one entry; each stays text: `v0.20` means itself."""
     _require_shallow(entry)
     value = yaml.load(entry, Loader=_Loader)
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
