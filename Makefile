@@ -2,13 +2,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+VENV1 := .venv-datasette1
+PYTEST := python -m pytest -n auto --dist worksteal
 DATABASE := dist/spack-cache.db
 PORT ?= 8001
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo -n)
 INSTALL_CHROMIUM := { $(SUDO) apt-get update -qq && \
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; }
 
-.PHONY: run venv test loop check bench bench-site lock dist clean
+.PHONY: run venv test test-datasette1 loop check bench bench-site lock dist clean
 .DELETE_ON_ERROR:
 
 run: $(DATABASE)
@@ -21,7 +23,12 @@ $(DATABASE): $(VENV)/run.done $(wildcard pages/*) $(shell find builder -name '*.
 # Chromium is installed; where it does not, they are left out, and the last line says so.
 test: $(VENV)/test.done
 	@$(BIN)/python -m benchmarks.chromium || $(INSTALL_CHROMIUM) || true
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/$(PYTEST)
+	$(MAKE) test-datasette1
+
+# Those of the site once more, with the next Datasette.
+test-datasette1: $(VENV1)/test.done
+	$(VENV1)/bin/$(PYTEST) tests/site tests/cli tests/test_metadata.py tests/test_queries.py
 
 # The usual loop: no real processes, no browser, no large inputs.
 loop: $(VENV)/test.done
@@ -49,9 +56,10 @@ COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate
 PYTHONS := 3.11 3.12 3.13 3.14
 PLATFORMS := x86_64-manylinux_2_28 aarch64-manylinux_2_28 x86_64-apple-darwin aarch64-apple-darwin
 lock: $(VENV)/test.done
-	$(COMPILE) -o requirements/test.lock pyproject.toml --group all
-	$(COMPILE) -o requirements/run.lock pyproject.toml -c requirements/test.lock
+	$(COMPILE) -o requirements/test.lock pyproject.toml --group all --extra workers
+	$(COMPILE) -o requirements/run.lock pyproject.toml --extra workers -c requirements/test.lock
 	$(COMPILE) -o requirements/build.lock --group pyproject.toml:build -c requirements/test.lock
+	$(COMPILE) -o requirements/datasette1.lock pyproject.toml --group test --group bench --group datasette1
 	for lock in requirements/*.lock; do for python in $(PYTHONS); do for platform in $(PLATFORMS); do \
 		$(BIN)/uv pip install -q --dry-run --target $(VENV)/none --only-binary :all: --require-hashes \
 			--python-version $$python --python-platform $$platform -r $$lock || exit 1; \
@@ -65,26 +73,31 @@ dist: $(VENV)/test.done
 venv: $(VENV)/run.done
 
 clean:
-	rm -rf $(VENV) .bootstrap dist
+	rm -rf $(VENV) $(VENV1) .bootstrap dist
 
 # Debian's Python may come without the means to make environments; virtualenv brings its own.
-$(BIN)/python:
+$(BIN)/python $(VENV1)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=...") if sys.version_info < (3, 11) else 0'
-	$(PYTHON) -m venv $(VENV) || { \
-		rm -rf $(VENV); \
+	$(PYTHON) -m venv $(@:/bin/python=) || { \
+		rm -rf $(@:/bin/python=); \
 		$(PYTHON) -m pip install -q --target .bootstrap "virtualenv<22" && \
-		PYTHONPATH=.bootstrap $(PYTHON) -m virtualenv -q $(VENV); }
+		PYTHONPATH=.bootstrap $(PYTHON) -m virtualenv -q $(@:/bin/python=); }
 
-INSTALL := $(BIN)/python -m pip install -q --require-hashes
-INSTALL_CHECKOUT := $(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+INSTALL := python -m pip install -q --require-hashes
+INSTALL_CHECKOUT := python -m pip install -q --no-deps --no-build-isolation -e .
 
 $(VENV)/run.done: $(BIN)/python requirements/run.lock requirements/build.lock pyproject.toml
-	$(INSTALL) -r requirements/build.lock
-	$(INSTALL) -r requirements/run.lock
-	$(INSTALL_CHECKOUT)
+	$(BIN)/$(INSTALL) -r requirements/build.lock
+	$(BIN)/$(INSTALL) -r requirements/run.lock
+	$(BIN)/$(INSTALL_CHECKOUT)
 	touch $@
 
 $(VENV)/test.done: $(BIN)/python requirements/test.lock pyproject.toml
-	$(INSTALL) -r requirements/test.lock
-	$(INSTALL_CHECKOUT)
+	$(BIN)/$(INSTALL) -r requirements/test.lock
+	$(BIN)/$(INSTALL_CHECKOUT)
 	touch $@ $(VENV)/run.done
+
+$(VENV1)/test.done: $(VENV1)/bin/python requirements/datasette1.lock pyproject.toml
+	$(VENV1)/bin/$(INSTALL) -r requirements/datasette1.lock
+	$(VENV1)/bin/$(INSTALL_CHECKOUT)
+	touch $@

@@ -12,10 +12,10 @@ from statistics import median
 
 import click
 
-from benchmarks import corpus
 from benchmarks.build import Build, build
-from benchmarks.measure import CommandFailedError, Run, run_module
+from benchmarks.measure import FOLDER, CommandFailedError, Run, run_module
 from benchmarks.report import PERFORMANCE, Measure, goals_table, table, write_section
+from tests.corpus import pages as corpus
 
 SCRIPT_SHARE = 0.05
 
@@ -25,9 +25,7 @@ SCRIPT_SHARE = 0.05
 @click.option("--large", type=corpus.SCALE, help="Also build a corpus of this scale, once.")
 @click.option("--runs", default=3, show_default=True, help="How many runs the medians are of.")
 @click.option("--jobs", type=int, help="Worker processes of the build.  [default: its own]")
-@click.option(
-    "--dir", "folder", type=click.Path(path_type=Path), default=corpus.FOLDER, show_default=True
-)
+@click.option("--dir", "folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True)
 @click.option("--write", is_flag=True, help="Put the table into docs/performance.md.")
 def main(
     scale: float, large: float | None, runs: int, jobs: int | None, folder: Path, write: bool

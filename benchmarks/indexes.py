@@ -18,7 +18,7 @@ from typing import Any
 import archspec.cpu
 import click
 
-from benchmarks.vocabulary import ENVIRONMENTS, Environment, package_names
+from tests.corpus.vocabulary import ENVIRONMENTS, Environment, package_names
 
 RELEASE = "develop"
 PACKAGES = 1_275

@@ -9,7 +9,7 @@ import click
 
 from benchmarks.chromium import find_chromium, first_rows
 from benchmarks.client import load
-from benchmarks.corpus import FOLDER
+from benchmarks.measure import FOLDER
 from benchmarks.report import PERFORMANCE, Measure, goals_table, table, write_section
 from benchmarks.server import Server, ServerError, serving
 from benchmarks.targets import LARGEST, PageKind, page_kinds

@@ -99,6 +99,12 @@ go_back() {
         fail "the server on port $port does not answer with $1, and there is nothing to go back to"
     echo "Error: the server on port $port does not answer with $1; going back to $old" >&2
     point_at "$old"
+    # The one that does not answer first: the others can, meanwhile.
+    rest=
+    for each in $ports; do
+        [ "$each" = "$port" ] || rest="$rest $each"
+    done
+    ports=$port$rest
     restart_all || fail "the server on port $port does not answer with $old either"
     finish "$old"
     exit 1

@@ -20,8 +20,18 @@ from datasette.app import Datasette
 from datasette.plugins import pm
 from markupsafe import Markup, escape
 
-from spack_cache_db.site import canned_queries, errors, limits, routes, spec_functions, wrapper
+from spack_cache_db.site import (
+    admission,
+    canned_queries,
+    cors,
+    errors,
+    limits,
+    routes,
+    spec_functions,
+    wrapper,
+)
 from spack_cache_db.site.hooks import hook
+from spack_cache_db.site.sql_threads import note_connection
 
 _SITE = Path(__file__).resolve().parent.parent
 # Read once, when Datasette loads this file: a server is started again after an update.
@@ -87,6 +97,7 @@ def prepare_connection(conn: sqlite3.Connection, database: str) -> None:
     A connection and the functions that know it keep each other for ever (Python cannot see the
     cycle through SQLite), and Datasette opens one to memory whenever it is asked for its versions.
     """
+    note_connection(conn)
     if not database.startswith("_"):
         spec_functions.register(conn)
     if not database.startswith("_internal"):
@@ -95,11 +106,13 @@ def prepare_connection(conn: sqlite3.Connection, database: str) -> None:
 
 @hook
 def asgi_wrapper(datasette: Any) -> Callable[[wrapper.App], wrapper.App]:
-    """Put security headers, caching and compression around every answer."""
+    """Put queues before every request; headers, caching and compression around every answer."""
 
     def wrap(app: wrapper.App) -> wrapper.App:
         ttl, base_url = datasette.setting("default_cache_ttl"), datasette.setting("base_url")
-        return wrapper.wrap(app, ttl, base_url)
+        app = admission.admit(app, datasette, [pattern for pattern, _ in routes.ROUTES])
+        app = wrapper.wrap(app, ttl, base_url)
+        return admission.end_with_visitor(cors.open_to_others(app, cors=datasette.cors))
 
     return wrap
 

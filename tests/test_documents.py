@@ -24,85 +24,64 @@ READ = ("README.md", "docs/site.md", "docs/spec-language.md")
 
 NOT_TYPED = {
     "docs/performance.md": "each of its commands takes minutes, and all of the machine",
+    "docs/container.md": "needs podman and a registry; the workflow does the same with docker",
     "docs/deploy.md": "typed in tests/deploy, beside the servers that it sets up",
     "CONTRIBUTING.md": "its commands are those that run this test",
 }
 SERVER = re.compile(r"^(make run|spack-cache-db serve|datasette) ?")
 """Commands that end only when they are interrupted."""
 
-STUBS = {
-    "apt-get": "exit 0",
-    "nginx": "exit 0",
-    # Units are Debian's to start; what they start is started here, as the units say.
-    "systemctl": """
-for unit; do case $unit in spack-cache@*)
-    port=${unit#spack-cache@}
-    [ ! -f "$STATE/$port" ] || kill "$(cat "$STATE/$port")"
-    spack-cache-db serve "$SPACK_CACHE_FOLDER/current.db" --no-sql --port "$port" >/dev/null 2>&1 &
-    echo $! > "$STATE/$port"
-esac; done
-""",
-}
-"""What would change the machine, and stands in for it."""
-
 
 class Reader:
     """Somebody at a terminal in a fresh checkout: one shell, at most one server in front of it."""
 
     def __init__(self, folder: Path) -> None:
-        """Begin in `folder/checkout`; the machine's own folders are beside it."""
-        self.folder = folder
+        """Begin in `folder/checkout`; what goes to standard error is kept beside it."""
         self.checkout = folder / "checkout"
-        self.ports = {"8001": str(free_port()), "8002": str(free_port())}
-        self._log = (folder / "log").open("wb")
+        self._port = 0
+        self._log = folder / "log"
         self._shell = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],
             cwd=self.checkout,
-            env=self._environment(),
+            env=_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._log,
+            stderr=self._log.open("wb"),
             text=True,
         )
-        self._server = False
         # Each program in the background is a group of its own, and can be ended with its children.
         self._say("set -m")
 
     def type(self, each: Typed) -> str:
         """Type a command, see that it succeeds, and return what it printed."""
-        command = self._here(each.command)
-        if SERVER.match(command):
-            self._serve(command)
+        if SERVER.match(each.command):
+            self._serve(each.command.partition("#")[0])
             return ""
+        command = each.command.replace(":8001/", f":{self._port}/")
         printed, status = self._say(command)
-        errors = (self.folder / "log").read_text(encoding="utf-8")[-2000:]
+        errors = self._log.read_text(encoding="utf-8")[-2000:]
         assert status == 0, f"{each.place}: {command}: status {status}\n{printed}\n{errors}"
         return printed
 
     def leave(self) -> None:
         """End everything that was started."""
         self._interrupt()
-        for pid in (self.folder / "state").iterdir():
-            self._say(f"kill $(cat {pid})")
         assert self._shell.stdin is not None
         self._shell.stdin.close()
         self._shell.wait(timeout=20)
-        self._log.close()
 
     def _serve(self, command: str) -> None:
+        """Start a server in the place of the one before, on a port that is free."""
         self._interrupt()
-        port = free_port()
-        self.ports["8001"] = str(port)
-        words = command.partition("#")[0]
-        option = f"PORT={port}" if words.startswith("make") else f"--port {port}"
-        self._say(f"{words} {option} >&2 &")
-        self._server = True
-        wait_until_up(port, self._shell, within=300)
+        self._port = free_port()
+        option = "PORT=" if command.startswith("make") else "--port "
+        self._say(f"{command} {option}{self._port} >&2 &")
+        wait_until_up(self._port, self._shell, within=300)
 
     def _interrupt(self) -> None:
-        if self._server:
+        """Do what Ctrl-C does to the server, if there is one."""
+        if self._port:
             self._say("kill -INT -- -$! && wait $! || true")
-        self._server = False
 
     def _say(self, command: str) -> tuple[str, int]:
         """Send a line to the shell; return the output and the exit status."""
@@ -118,45 +97,24 @@ class Reader:
             printed.append(line)
         raise AssertionError(f"the shell ended: {command}")
 
-    def _here(self, command: str) -> str:
-        """Put the machine's folders and ports in the place of what a document names."""
-        command = command.replace("/opt/spack-cache-db", str(self.checkout))
-        command = re.sub(r"(?<![\w/.])/(etc|srv)/", rf"{self.folder}/\1/", command)
-        for named, free in self.ports.items():
-            command = re.sub(rf"\b{named}\b", free, command)
-        return command
 
-    def _environment(self) -> dict[str, str]:
-        """Return what a login gives, with the stubs before everything else."""
-        kept = {
-            key: os.environ[key] for key in os.environ if key.startswith(("PIP_", "SSL_", "HOME"))
-        }
-        return {
-            **kept,
-            "PATH": f"{self.folder}/stubs:/usr/bin:/bin",
-            "LANG": "C.UTF-8",
-            "PIP_NO_COMPILE": "1",  # It takes longer than to import what the commands import.
-            "PYTHON": getattr(sys, "_base_executable", sys.executable),
-            "STATE": f"{self.folder}/state",
-            "SPACK_CACHE_FOLDER": f"{self.folder}/srv/spack-cache",
-            "SPACK_CACHE_PORTS": f"{self.ports['8001']} {self.ports['8002']}",
-        }
+def _environment() -> dict[str, str]:
+    """Return what a login gives, and what this machine needs to reach packages."""
+    kept = {name: os.environ[name] for name in os.environ if name.startswith(("PIP_", "SSL_"))}
+    return {
+        **kept,
+        "HOME": os.environ["HOME"],
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "PIP_NO_COMPILE": "1",  # It takes longer than to import what the commands import.
+        "PYTHON": getattr(sys, "_base_executable", sys.executable),
+    }
 
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
-    """A reader on a machine of Debian's, with a checkout and some pages."""
+    """A reader of a fresh checkout."""
     shutil.copytree(ROOT, tmp_path / "checkout", ignore=_not_in_a_checkout)
-    shutil.copytree(ROOT / "pages", tmp_path / "srv" / "spack-cache" / "pages")
-    for name in ("systemd/system", "nginx/sites-available", "nginx/sites-enabled"):
-        (tmp_path / "etc" / name).mkdir(parents=True)
-    (tmp_path / "etc/nginx/sites-enabled/default").touch()
-    (tmp_path / "state").mkdir()
-    (tmp_path / "stubs").mkdir()
-    for name, script in STUBS.items():
-        stub = tmp_path / "stubs" / name
-        stub.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        stub.chmod(0o755)
     somebody = Reader(tmp_path)
     yield somebody
     somebody.leave()

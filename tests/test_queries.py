@@ -15,6 +15,7 @@ from datasette.app import Datasette
 from spack_cache_db.build.steps import build
 from tests.conftest import Build
 from tests.pagetexts import page, spec, write
+from tests.paths import ROOT
 from tests.test_metadata import DATABASE, METADATA, sample_specs
 
 QUERIES = {name: each for name, each in DATABASE["queries"].items() if name != "find_spec"}
@@ -260,8 +261,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     specs = [spec(MANY + number, variants=[f"k={number}"]) for number in range(MANY)]
     pages["zlib"] = page("zlib", specs=specs, meta={"num_specs": 7})
     pages["arm"] = page("arm", "v1", specs=[spec(9999, target="aarch64", stacks=["arm"])])
-    build([str(write(folder / "pages", **pages))], folder / "many.db")
-    return folder / "many.db"
+    build([str(write(folder / "pages", **pages))], folder / "spack-cache.db")
+    return folder / "spack-cache.db"
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -282,11 +283,16 @@ async def test_no_answer_is_cut_in_silence(
     query: str, params: dict[str, str], total: int, key: str, form: str, many: Path
 ) -> None:
     """Page by page all rows come; the last row of all pages but the last names the next."""
-    datasette = Datasette([], immutables=[str(many)], metadata=metadata_for(many))
+    datasette = Datasette(
+        [],
+        immutables=[str(many)],
+        metadata=METADATA,
+        plugins_dir=str(ROOT / "plugins"),
+    )
     found: list[dict[str, Any]] = []
     for number in ("", "2"):
         response = await datasette.client.get(
-            f"/many/{query}.{form}", params=params | {"page": number, "_shape": "array"}
+            f"/spack-cache/{query}.{form}", params=params | {"page": number, "_shape": "array"}
         )
         assert response.status_code == 200, response.text
         text = response.text
@@ -299,8 +305,3 @@ async def test_no_answer_is_cut_in_silence(
         assert not any(row["error"] for row in answer)
         found += answer
     assert len(found) == len({row[key] for row in found}) == total
-
-
-def metadata_for(file: Path) -> dict[str, Any]:
-    """Return the metadata under the name that a test's database has."""
-    return {**METADATA, "databases": {file.stem: DATABASE}}

@@ -10,7 +10,7 @@ import pytest
 
 import spack_cache_db
 from spack_cache_db.build.inspect_file import inspect_path
-from spack_cache_db.cli.server import datasette_command, site, site_folder, site_settings
+from spack_cache_db.cli.server import datasette, served, site_folder, site_settings
 from spack_cache_db.errors import DatabaseError
 from tests.paths import ROOT
 
@@ -46,10 +46,11 @@ def test_a_damaged_installation_is_told(package: Path) -> None:
 
 
 def test_the_database_is_called_spack_cache(samples_file: Path) -> None:
-    """Whatever the file is called, its name in URLs is spack-cache; the folder goes afterwards."""
-    with site(samples_file) as folder:
-        assert (folder / "spack-cache.db").resolve() == samples_file.resolve()
-    assert not folder.exists()
+    """Whatever the file is called, its name in URLs is spack-cache; the link goes afterwards."""
+    with served(samples_file) as file:
+        assert file.path.name == "spack-cache.db"
+        assert file.path.samefile(samples_file)
+    assert not file.path.exists()
 
 
 def test_a_stale_inspect_file_is_not_believed(samples_file: Path, tmp_path: Path) -> None:
@@ -60,28 +61,19 @@ def test_a_stale_inspect_file_is_not_believed(samples_file: Path, tmp_path: Path
     inspected["spack-cache"]["hash"] = "0" * 64
     inspected["spack-cache"]["tables"]["specs"]["count"] = 999
     inspect_path(copy).write_text(json.dumps(inspected), encoding="utf-8")
-    with site(copy) as folder:
-        served = json.loads((folder / "inspect.json").read_text(encoding="utf-8"))
-    assert served["spack-cache"]["tables"]["specs"]["count"] == 413
+    with served(copy) as file:
+        assert file.inspected["spack-cache"]["tables"]["specs"]["count"] == 413
 
 
-def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
-    """A file that build did not make is refused before a server starts."""
-    other = tmp_path / "other.db"
-    other.write_bytes(b"something else")
-    with pytest.raises(DatabaseError, match="is no spack-cache-db database"), site(other):
-        pass
+def test_settings_are_those_of_the_site(samples_file: Path) -> None:
+    """Datasette gets each setting, and visitors' SQL is on unless it is switched off."""
+    with served(samples_file) as file:
+        on = datasette(file, sql=True, cors=False)
+        off = datasette(file, sql=False, cors=False)
 
-
-def test_settings_stand_in_the_command(tmp_path: Path) -> None:
-    """Datasette gets each setting by name, and visitors' SQL is on unless it is switched off."""
-    on = datasette_command(tmp_path, host="127.0.0.1", port=1, sql=True)
-    off = datasette_command(tmp_path, host="127.0.0.1", port=1, sql=False)
-
-    assert on[on.index("suggest_facets") + 1] == "false"
-    assert on[on.index("max_returned_rows") + 1] == "1000"
-    assert on[on.index("default_allow_sql") + 1] == "true"
-    assert off[off.index("default_allow_sql") + 1] == "false"
+    assert {name: on.setting(name) for name in site_settings()} == site_settings()
+    assert on.setting("default_allow_sql") is True
+    assert off.setting("default_allow_sql") is False
 
 
 def test_both_settings_files_say_the_same() -> None:

@@ -1,15 +1,77 @@
-"""query.open: a built file is opened, anything else is refused, and any connection will do."""
+"""query.open: a file is known to be one, and whole, before anything reads it."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from spack_cache_db import schema
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.open import IDS_AT_ONCE, connected, open_database, select, select_in
+from tests.commands import run
+
+
+@pytest.fixture
+def copy(samples_file: Path, tmp_path: Path) -> Path:
+    """A copy of the samples' database."""
+    path = tmp_path / "copy.db"
+    shutil.copy(samples_file, path)
+    return path
+
+
+def changed(copy: Path, *statements: str) -> None:
+    """Change a file as somebody else's program may."""
+    with closing(sqlite3.connect(copy)) as connection:
+        for each in statements:
+            connection.execute(each)
+        connection.commit()
+
+
+def test_a_whole_file_opens_read_only(copy: Path) -> None:
+    """What build made can be read and not written; tables of somebody's own do no harm."""
+    changed(copy, "CREATE TABLE notes (text)")
+    with closing(open_database(copy)) as connection:
+        assert connection.execute("SELECT count(*) FROM specs").fetchone() == (413,)
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            connection.execute("DELETE FROM specs")
+
+
+@pytest.mark.parametrize("cut", [1, 3000, 4095, 4096, 50_000])
+def test_a_file_that_was_cut_off_is_refused(copy: Path, cut: int) -> None:
+    """However few bytes are missing at its end."""
+    copy.write_bytes(copy.read_bytes()[:-cut])
+    with pytest.raises(DatabaseError, match=r"is damaged: .*; build it anew"):
+        open_database(copy)
+
+
+def test_a_file_that_is_too_long_is_refused(copy: Path) -> None:
+    """Bytes that no build wrote stand at its end."""
+    copy.write_bytes(copy.read_bytes() + b"more")
+    with pytest.raises(DatabaseError, match=r"is damaged: it has .* bytes, not"):
+        open_database(copy)
+
+
+@pytest.mark.parametrize("name", [*schema.VIEWS, *schema.FULL_TEXT, "listings", "facet_counts"])
+def test_a_file_without_a_table_or_view_is_refused(copy: Path, name: str) -> None:
+    """The message says which one is missing."""
+    changed(copy, f"DROP {'VIEW' if name in schema.VIEWS else 'TABLE'} {name}")
+    with pytest.raises(DatabaseError, match=f"is damaged: it has no {name}; build it anew"):
+        open_database(copy)
+
+
+def test_every_command_says_it_in_one_line(copy: Path) -> None:
+    """`find` and `info` refuse such a file as `serve` does."""
+    copy.write_bytes(copy.read_bytes()[:-3000])
+    for arguments in (["find", "hdf5", copy], ["info", copy]):
+        result = run(*arguments)
+        assert result.exit_code in (1, 2)
+        (line,) = result.stderr.splitlines()
+        assert line.startswith(f"Error: {copy}: is damaged: ")
 
 
 @pytest.mark.parametrize("name", ["missing.db", "text.db"])

@@ -8,6 +8,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,6 +66,7 @@ def site(
     templates: Path = ROOT / "templates",
     *,
     immutable: bool = True,
+    cors: bool = False,
     **changes: Any,
 ) -> Any:
     """The site in process: unless told otherwise the real metadata, templates and settings."""
@@ -78,6 +80,7 @@ def site(
         plugins_dir=str(ROOT / "plugins"),
         static_mounts=[("static", str(ROOT / "static"))],
         settings={**cli_server.site_settings(), **changes},
+        cors=cors,
     )
 
 
@@ -124,10 +127,23 @@ def free_port() -> int:
 def serving(database: Path) -> Iterator[Server]:
     """Serve the site as the command `serve` does, on a free port."""
     port = free_port()
-    with cli_server.site(database) as folder:
-        command = cli_server.datasette_command(folder, host="127.0.0.1", port=port, sql=True)
-        with running(command, port) as server:
-            yield server
+    command = [sys.executable, "-m", "spack_cache_db", "serve", str(database), "--port", str(port)]
+    with running(command, port) as started:
+        yield started
+
+
+@contextmanager
+def serving_directory(database: Path, *options: str) -> Iterator[Server]:
+    """Serve the site as plain `datasette` does, from the files of a checkout, on a free port."""
+    port = free_port()
+    command = [sys.executable, "-m", "datasette", "serve", "--immutable", str(database)]
+    command += ["--inspect-file", str(database.with_suffix(".inspect.json"))]
+    command += ["--metadata", "metadata.yml", "--template-dir", "templates"]
+    command += ["--plugins-dir", "plugins", "--static", "static:static", "--port", str(port)]
+    for name, value in cli_server.site_settings().items():
+        command += ["--setting", name, str(int(value))]
+    with running([*command, *options], port, cwd=ROOT) as started:
+        yield started
 
 
 @contextmanager

@@ -108,7 +108,7 @@ class _Ids(NamedTuple):
 
 
 def number(merged: Merged) -> Numbered:
-    """Give final ids to all that is in use; what only refused documents say is left out."""
+    """Return all that is in use, with final ids; what only refused documents say is left out."""
     specs = _specs(merged)
     names = _names(merged, specs)
     order = _configuration_order(merged, specs, names)
@@ -153,7 +153,7 @@ def number(merged: Merged) -> Numbered:
 
 
 def _specs(merged: Merged) -> _Specs:
-    """Find, for each spec, who says its configuration, and the stacks of all releases."""
+    """Return, for each spec, who says its configuration, and the stacks of all releases."""
     listings, unlisted = merged.listings, merged.unlisted
     no_stacks = np.full(len(unlisted.spec), merged.texts.stack_sets[()])
     spec = np.concatenate([listings.spec, unlisted.spec])
@@ -212,7 +212,7 @@ def _used_configurations(merged: Merged, specs: _Specs) -> list[int]:
 
 
 def _numbered_listings(merged: Merged, ids: _Ids) -> NumberedListings:
-    """Give listings their final ids, and put them in order."""
+    """Return the listings with their final ids, in the order of these."""
     listings = merged.listings
     release = merged.document_release[listings.document] + 1
     spec = ids.spec[listings.spec]

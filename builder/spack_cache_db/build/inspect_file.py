@@ -1,8 +1,8 @@
 """The inspect file beside a database: counts and hash that Datasette would else find out itself.
 
 Datasette believes an inspect file without looking (docs: "performance", `datasette inspect`), so
-it is written from the very file it describes and replaced just before the database is: a reader
-that meets one new and one old file can tell, because both name the hash.
+it is written from the very file it describes and replaced just after the database is. Whoever
+meets a new one beside an old one can tell by the hash (`current_inspection`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.errors import OutputError
+from spack_cache_db.errors import DatabaseError, OutputError
 
 NAME = "spack-cache"
 """The database's name in URLs."""
@@ -47,10 +47,7 @@ def inspect(database: Path) -> dict[str, Any]:
     connection = sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
     try:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        counts = {
-            name: {"count": connection.execute(f"SELECT count(*) FROM [{name}]").fetchone()[0]}
-            for (name,) in names.fetchall()
-        }
+        counts = {name: {"count": _count(connection, name)} for (name,) in names.fetchall()}
     finally:
         connection.close()
     size = database.stat().st_size
@@ -59,15 +56,43 @@ def inspect(database: Path) -> dict[str, Any]:
     }
 
 
-def current_inspection(database: Path) -> dict[str, Any]:
-    """Return the inspect file's content if it is of this very database, else inspect anew."""
+def _count(connection: sqlite3.Connection, table: str) -> int:
+    quoted = table.replace('"', '""')
+    return int(connection.execute(f'SELECT count(*) FROM "{quoted}"').fetchone()[0])
+
+
+def current_inspection(database: Path, published: Path | None = None) -> dict[str, Any]:
+    """Return the inspect file's content if it is of this very database, else inspect anew.
+
+    Args:
+        database: the file.
+        published: the path beside which its inspect file stands, if it is another one.
+
+    Raises:
+        DatabaseError: there is no inspect file of it, and it is damaged.
+    """
+    published = published or database
     try:
-        inspected = json.loads(inspect_path(database).read_text(encoding="utf-8"))
+        inspected = json.loads(inspect_path(published).read_text(encoding="utf-8"))
         if inspected[NAME]["hash"] == _sha256(database):
             return dict(inspected)
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    return inspect(database)
+    try:
+        _check(database)
+        return inspect(database)
+    except sqlite3.DatabaseError as error:
+        raise DatabaseError(f"{published}: is damaged: {error}; build it anew") from None
+
+
+def _check(database: Path) -> None:
+    connection = sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
+    try:
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    finally:
+        connection.close()
+    if found != "ok":
+        raise sqlite3.DatabaseError(" ".join(found.split()))
 
 
 def publish(target: Path) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
-from spack_cache_db.cli.server import datasette_command
-from spack_cache_db.cli.server import site as prepared_site
+from spack_cache_db.cli.listener import address_of, listen
+from spack_cache_db.cli.server import datasette, served, site_folder
+from spack_cache_db.site.process import run_here
+from spack_cache_db.site.wrapper import App
 
 
 @click.command()
@@ -21,22 +23,38 @@ from spack_cache_db.cli.server import site as prepared_site
     type=click.IntRange(0, 65535),
     default=8001,
     show_default=True,
-    help="Port to listen on.",
+    help="Port to listen on; 0 finds a free one.",
 )
 @click.option("--no-sql", is_flag=True, help="Refuse SQL that visitors type; canned queries stay.")
-def serve(file: Path, host: str, port: int, no_sql: bool) -> None:
-    """Serve FILE with Datasette, read-only, until interrupted."""
-    with prepared_site(file) as folder:
-        command = datasette_command(folder, host=host, port=port, sql=not no_sql)
-        sys.exit(_run(command))
+@click.option("--cors", is_flag=True, help="Let pages of other sites read the data and the file.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="Serve in so many processes, started again when one hangs, grows or dies.",
+)
+def serve(file: Path, host: str, port: int, no_sql: bool, cors: bool, workers: int | None) -> None:
+    """Serve FILE with Datasette, read-only, until interrupted.
 
+    FILE may be built anew meanwhile: what was opened is served until the server is started again.
+    """
+    if workers is not None and find_spec("uvicorn_worker") is None:
+        raise click.ClickException(
+            "--workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'"
+        )
+    site_folder()
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        # Until the server runs, which ends in its own way.
+        signal.signal(each, lambda *_: sys.exit(0))
+    with served(file) as opened, listen(host, port) as listener:
 
-def _run(command: list[str]) -> int:
-    """Run a command to its end; what ends this process ends that one."""
-    process = subprocess.Popen(command)
-    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
-    while True:
-        try:
-            return max(process.wait(), 0)
-        except KeyboardInterrupt:
-            continue
+        def make_app() -> App:
+            app: App = datasette(opened, sql=not no_sql, cors=cors).app()
+            return app
+
+        click.echo(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
+        if workers is None:
+            run_here(make_app(), listener)
+        else:
+            from spack_cache_db.site.workers import run_workers
+
+            run_workers(make_app, listener, workers)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import sys
-import tempfile
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
+from datasette.app import Datasette
 
 import spack_cache_db
 from spack_cache_db.build.inspect_file import NAME, current_inspection
+from spack_cache_db.cli.pinned import pinned
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.open import open_database
 
@@ -46,35 +47,58 @@ def site_settings() -> SettingValues:
     return settings
 
 
-@contextmanager
-def site(database: Path) -> Iterator[Path]:
-    """Yield a folder in which the database is called `spack-cache.db`, beside its inspect file.
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A file as Datasette serves it, under the name that it has in URLs.
 
-    Datasette names a database after its file. The inspect file there was verified against the
-    database, or made from it: Datasette would believe a stale one.
+    Args:
+        path: leads to the file for as long as it is served.
+        inspected: what an inspect file says, of this very file: Datasette would believe a stale
+            one.
+    """
+
+    path: Path
+    inspected: dict[str, Any]
+
+
+@contextmanager
+def served(database: Path) -> Iterator[Served]:
+    """Yield a file that is whole, and stays what it is while it is served.
+
+    Raises:
+        DatabaseError: it is no file that build made, or a damaged one, or Datasette cannot show it.
     """
     open_database(database).close()
-    folder = Path(tempfile.mkdtemp(prefix="spack-cache-db-"))
-    try:
-        (folder / f"{NAME}.db").symlink_to(database.resolve())
-        inspected = current_inspection(database)
-        (folder / "inspect.json").write_text(json.dumps(inspected), encoding="utf-8")
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with pinned(database, f"{NAME}.db") as path:
+        inspected = current_inspection(path, database)
+        for name in inspected[NAME]["tables"]:
+            # Datasette 0.65 and 1.0 put names into SQL between brackets as they are.
+            if "]" in name:
+                message = "a name that Datasette cannot show; rename it"
+                raise DatabaseError(f"{database}: has a table {name!r}, {message}")
+        yield Served(path, inspected)
 
 
-def datasette_command(folder: Path, *, host: str, port: int, sql: bool) -> list[str]:
-    """Return the command that serves the database in `folder` (see `site`)."""
+def datasette(file: Served, *, sql: bool, cors: bool) -> Any:
+    """Return the Datasette that serves a file.
+
+    Args:
+        file: the file.
+        sql: whether visitors may type SQL of their own.
+        cors: whether pages of other sites may read what is served.
+    """
     here = site_folder()
-    command = [sys.executable, "-m", "datasette", "serve"]
-    command += ["--immutable", str(folder / f"{NAME}.db")]
-    command += ["--inspect-file", str(folder / "inspect.json")]
-    command += ["--metadata", str(here / "metadata.yml")]
-    command += ["--template-dir", str(here / "templates")]
-    command += ["--plugins-dir", str(here / "plugins")]
-    command += ["--static", f"static:{here / 'static'}"]
-    command += ["--host", host, "--port", str(port)]
-    for name, value in {**site_settings(), "default_allow_sql": sql}.items():
-        command += ["--setting", name, json.dumps(value)]
-    return command
+    described = yaml.safe_load((here / "metadata.yml").read_text(encoding="utf-8"))
+    # Datasette 1.0 reads half of what describes a site as its configuration.
+    knows_config = "config" in inspect.signature(Datasette).parameters
+    return Datasette(
+        immutables=[str(file.path)],
+        inspect_data=file.inspected,
+        metadata=described,
+        **({"config": described} if knows_config else {}),
+        template_dir=str(here / "templates"),
+        plugins_dir=str(here / "plugins"),
+        static_mounts=[("static", str(here / "static"))],
+        settings={**site_settings(), "default_allow_sql": sql},
+        cors=cors,
+    )

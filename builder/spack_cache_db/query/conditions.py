@@ -47,7 +47,8 @@ _FILTERS = {
   SELECT configuration FROM configuration_releases WHERE release = :release)""",
     "stack": "id IN (SELECT configuration FROM configuration_stacks WHERE stack = :stack)",
     "hash": """id IN (
-  SELECT configuration FROM specs WHERE hash >= :hash AND hash < :hash || '{')""",
+  SELECT configuration FROM specs
+  WHERE hash >= :hash AND hash < :hash || '{' AND release_count > 0)""",
     "listed_hash": """id IN (
   SELECT configuration FROM specs WHERE hash >= :listed_hash AND hash < :listed_hash || '{'
   UNION ALL
@@ -104,8 +105,8 @@ def configuration_ids(
 ) -> list[int]:
     """Return the configurations that satisfy a query, by package, newest version first.
 
-    Each has a spec that counts (see `specs`); where a release is given together with a stack or a
-    hash, some may have none, which `specs_in_scope` finds out.
+    Each has a spec that counts (see `specs`). Where more than one of release, stack and hash is
+    given, some may have none that is in all of them, which `specs_in_scope` finds out.
     """
     if scope.release is None:
         single = {"stack": scope.stack, "hash": asked.hash}

@@ -1,9 +1,10 @@
-"""Opening a built file, read-only, once it is known to be one; and asking it."""
+"""Opening a built file, read-only, once it is known to be one and whole; reading rows of it."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -11,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db import schema
-from spack_cache_db.errors import DatabaseError
+from spack_cache_db.errors import DatabaseError, reason
+
+_HEADER = struct.Struct(">16s 12x I 28x I 4x I")
+_NAMES = {*(table.name for table in schema.TABLES), *schema.FULL_TEXT, *schema.VIEWS}
 
 IDS_AT_ONCE = 20_000
 """So many ids make a text of less than 200 kB, the longest value that the site allows."""
@@ -21,26 +25,23 @@ def open_database(path: Path) -> sqlite3.Connection:
     """Open a built file read-only.
 
     Raises:
-        DatabaseError: it is no file, no database of this builder, or of another schema version.
+        DatabaseError: it is no file, no database of this builder, of another schema version, or a
+            part of one.
     """
     if not path.is_file():
         raise DatabaseError(
             f"{path}: no such file; build one with: spack-cache-db build PATH -o {path}"
         )
+    _check_header(path)
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
     try:
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.DatabaseError:
-        application = version = None
-    if application == schema.APPLICATION_ID and version == schema.SCHEMA_VERSION:
-        return connection
-    connection.close()
-    if application == schema.APPLICATION_ID:
-        raise DatabaseError(
-            f"{path}: has schema version {version}, expected {schema.SCHEMA_VERSION}; build it anew"
-        )
-    raise DatabaseError(f"{path}: is no spack-cache-db database; expected a file made by build")
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        if missing := _NAMES - names:
+            raise sqlite3.DatabaseError(f"it has no {', '.join(sorted(missing))}")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise DatabaseError(f"{path}: is damaged: {error}; build it anew") from None
+    return connection
 
 
 @contextmanager
@@ -87,3 +88,23 @@ def json_pieces(ids: Iterable[int | list[int]], most: int | None = None) -> Iter
     rest = iter(ids)
     while some := [*islice(rest, most or IDS_AT_ONCE)]:
         yield json.dumps(some, separators=(",", ":"))
+
+
+def _check_header(path: Path) -> None:
+    """Check what a file says of itself in its first bytes (SQLite's file format, 1.3)."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER.size)
+    except OSError as error:
+        raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
+    magic, pages, version, application = _HEADER.unpack(header.ljust(_HEADER.size, b"\0"))
+    if magic != b"SQLite format 3\0" or application != schema.APPLICATION_ID:
+        raise DatabaseError(f"{path}: is no spack-cache-db database; expected a file made by build")
+    if version != schema.SCHEMA_VERSION:
+        message = f"has schema version {version}, expected {schema.SCHEMA_VERSION}; build it anew"
+        raise DatabaseError(f"{path}: {message}")
+    # SQLite reads a file whose last page was cut off, until it needs that page.
+    size, expected = path.stat().st_size, pages * schema.PAGE_SIZE
+    if size != expected:
+        message = f"it has {size:,} bytes, not {expected:,}"
+        raise DatabaseError(f"{path}: is damaged: {message}; build it anew")

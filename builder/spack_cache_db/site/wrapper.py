@@ -72,7 +72,7 @@ def wrap(app: App, ttl: int, base_url: str = "/") -> App:
 def refusal(scope: Scope, base_url: str) -> tuple[int, str] | None:
     """Return status and reason if a request is not let in."""
     path = "/" + str(scope["path"]).removeprefix(base_url).lstrip("/")
-    if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+    if scope["method"] not in ("GET", "HEAD"):
         is_count = scope["method"] == "POST" and COUNT.fullmatch(path)
         if not is_count:
             return 405, "This site is read-only: only GET and HEAD are answered."

@@ -44,7 +44,7 @@ a file that is none."""
 
 
 def read_files(files: Iterable[RawFile | Mirror | Fault], place: Place = ANYWHERE) -> Columns:
-    """Read the files and mirrors of a unit; one that cannot be kept becomes faults.
+    """Return what the files and mirrors of a unit say; one that cannot be kept becomes faults.
 
     Args:
         place: the release and stack of indexes, where the input does not say it.

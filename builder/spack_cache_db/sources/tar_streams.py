@@ -45,7 +45,7 @@ class Watched:
         self._zeros = 0
 
     def read(self, size: int) -> bytes:
-        """Read at most `size` bytes."""
+        """Return at most `size` bytes."""
         data = self._stream.read(size)
         used = len(data.rstrip(b"\0"))
         if used:

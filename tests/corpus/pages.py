@@ -1,4 +1,4 @@
-"""Write a corpus of pages at the size of the site: `python -m benchmarks.corpus OUT --scale 0.05`.
+"""Write a corpus of pages at the size of the site: `python -m tests.corpus.pages OUT --scale 0.05`.
 
 The same scale gives the same bytes on every machine. Pages are made and written one at a time, in
 the order of their paths.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import tarfile
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -19,10 +18,7 @@ from typing import IO, Any, cast
 import click
 import zstandard
 
-from benchmarks import history, spelling
-
-FOLDER = Path(tempfile.gettempdir()) / "spack-cache-db-bench"
-"""Where the benchmarks keep their corpora and databases, unless told otherwise."""
+from tests.corpus import history, spelling
 
 SCALE = click.FloatRange(0.01, 10.0)
 

@@ -9,9 +9,9 @@ from sqlite3 import Connection
 
 import pytest
 
-from benchmarks import corpus
 from spack_cache_db.build import build
 from spack_cache_db.verify import verify
+from tests.corpus import pages as corpus
 
 
 @pytest.fixture(scope="module")

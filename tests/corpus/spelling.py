@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from benchmarks.history import Configuration, Listing
-from benchmarks.releases import Release
-from benchmarks.vocabulary import MULTI_VALUED
+from tests.corpus.history import Configuration, Listing
+from tests.corpus.releases import Release
+from tests.corpus.vocabulary import MULTI_VALUED
 
 MIRROR = "https://binaries.spack.io"
 ROOT = "root"

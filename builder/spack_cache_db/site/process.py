@@ -1,0 +1,62 @@
+"""The server: one process, or several that are restarted when they hang, grow or die.
+
+One process is uvicorn, as Datasette's own `serve` runs it. Several are uvicorn's workers for
+gunicorn, whose parent ends a worker that gives no sign of life and starts another for any that
+ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import threading
+from types import FrameType
+from typing import Any
+
+from uvicorn import Config, Server
+
+from spack_cache_db.site.protocol import BoundedProtocol
+from spack_cache_db.site.wrapper import App
+
+GRACE_SECONDS = 3
+"""So long a server that was told to end waits for the answers under way."""
+
+END_SECONDS = 4.5
+"""So long after it was told to, a process ends by force: one call into SQLite may take longer."""
+
+HTTP: dict[str, Any] = {
+    "http": BoundedProtocol,
+    "ws": "none",
+    "lifespan": "on",
+    "timeout_graceful_shutdown": GRACE_SECONDS,
+}
+
+
+class _Server(Server):
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        last = threading.Timer(END_SECONDS, os._exit, [0])
+        last.daemon = True
+        last.start()
+
+
+def run_here(app: App, listener: socket.socket) -> None:
+    """Serve in this process until SIGINT, SIGTERM or SIGHUP."""
+    server = _Server(Config(app, log_level="info", **HTTP))
+    quieten_cancelled()
+    # uvicorn raises a signal again when it has ended; what has to be tidied up comes after that.
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, server.handle_exit)
+    server.run(sockets=[listener])
+
+
+def quieten_cancelled() -> None:
+    """Keep tracebacks of requests that were cancelled at the end out of the log."""
+    logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))

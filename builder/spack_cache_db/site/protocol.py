@@ -1,0 +1,83 @@
+"""HTTP connections that hold the server for a bounded time, and are bounded in number.
+
+uvicorn waits for ever for a request that was begun and for a visitor who does not read, and its
+`limit_concurrency` answers 503 to everybody as soon as idle connections are many. Here a connection
+without a request under way is closed in the end, the longest idle one first when there are too
+many, and one whose visitor reads nothing is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+MOST_CONNECTIONS = 500
+"""More than all queues hold together, fewer than the usual limit of 1,024 open files."""
+
+REQUEST_SECONDS = 20.0
+"""So long a connection may take to send its next request whole."""
+
+STALL_SECONDS = 30.0
+"""So long a visitor may leave what was sent unread."""
+
+
+class BoundedProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1 protocol with bounds on idle, half-open and stalled connections."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.idle_since: float | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stall: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Make room for the connection, and wait for its first request."""
+        others = [each for each in self.connections if isinstance(each, BoundedProtocol)]
+        super().connection_made(transport)
+        self._wait_for_request()
+        if len(others) >= MOST_CONNECTIONS:
+            idle = [each for each in others if each.idle_since is not None]
+            longest = min(idle, key=lambda each: each.idle_since or 0, default=self)
+            longest.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; once a request is whole, it may take its time to be answered."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, and for the answer to be read."""
+        self._wait_for_request()
+        super().on_response_complete()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+
+    def pause_writing(self) -> None:
+        """Wait for the visitor to read on, but not for ever."""
+        super().pause_writing()
+        self._stall = self.loop.call_later(STALL_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: the visitor reads."""
+        super().resume_writing()
+        if self._stall is not None:
+            self._stall.cancel()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_for_request(self) -> None:
+        self._stop_waiting()
+        self.idle_since = self.loop.time()
+        self._deadline = self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        self.idle_since = None
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

@@ -1,0 +1,147 @@
+"""A file under a name of its own: linked where it can be, copied where not, tidied up."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.cli.pinned import PREFIX, pinned
+from spack_cache_db.errors import DatabaseError
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file, and a folder for temporary files on the same file system."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "beside").mkdir()
+    path = tmp_path / "beside" / "x.db"
+    path.write_bytes(b"old")
+    return path
+
+
+def no_links(self: Path, target: Path) -> None:
+    """Refuse to link, as a file system without links does."""
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
+def replace(file: Path) -> None:
+    """Put another file in its place, as a build does."""
+    other = file.with_suffix(".tmp")
+    other.write_bytes(b"new")
+    other.replace(file)
+
+
+@pytest.mark.parametrize("can_link", [True, False])
+def test_what_replaces_the_file_changes_nothing(
+    file: Path, can_link: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linked or copied, the other path leads to the file that stood there; then it is gone."""
+    if not can_link:
+        monkeypatch.setattr(Path, "hardlink_to", no_links)
+    with pinned(file, "y.db") as path:
+        assert path.name == "y.db"
+        assert path.samefile(file) is can_link
+        replace(file)
+        assert path.read_bytes() == b"old"
+    assert not path.parent.exists()
+    assert file.read_bytes() == b"new"
+
+
+def test_a_symbolic_link_is_followed(file: Path, tmp_path: Path) -> None:
+    """`current.db` that is pointed elsewhere meanwhile changes nothing either."""
+    current, other = tmp_path / "current.db", tmp_path / "other.db"
+    current.symlink_to(file)
+    other.write_bytes(b"other")
+    with pinned(current, "y.db") as path:
+        current.unlink()
+        current.symlink_to(other)
+        assert path.read_bytes() == b"old"
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs a second file system")
+def test_another_file_system_for_temporary_files(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where temporary files lie elsewhere the link stands beside the file, hidden."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        monkeypatch.setattr(tempfile, "tempdir", elsewhere)
+        with pinned(file, "y.db") as path:
+            assert path.parent.parent == file.parent
+            assert path.parent.name.startswith(".")
+            assert path.samefile(file)
+        assert list(file.parent.iterdir()) == [file]
+        assert not list(Path(elsewhere).iterdir())
+
+
+def test_no_place_for_a_copy_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk: one message that says what to do, and nothing left."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "hardlink_to", no_links)
+    monkeypatch.setattr(shutil, "copyfile", full)
+    place = Path(tempfile.gettempdir())
+    with pytest.raises(DatabaseError) as caught, pinned(file, "y.db"):
+        pass
+    assert str(caught.value) == (
+        f"{file}: cannot be copied to {place}: No space left on device; "
+        "set TMPDIR to another folder"
+    )
+    assert not list(place.iterdir())
+
+
+def test_only_what_was_left_behind_is_removed(file: Path) -> None:
+    """Folders of killed servers go; those of living ones, links and other files stay."""
+    place = Path(tempfile.gettempdir())
+    left = place / f"{PREFIX}left"
+    left.mkdir()
+    (left / "spack-cache.db").write_bytes(b"left")
+    (place / f"{PREFIX}link").symlink_to(file.parent)
+    (place / f"{PREFIX}file").write_bytes(b"")
+    with pinned(file, "y.db") as living, pinned(file, "z.db"):
+        assert living.exists()
+        assert not left.exists()
+    assert {each.name for each in place.iterdir()} == {f"{PREFIX}link", f"{PREFIX}file"}
+    assert file.exists()
+
+
+def test_the_folder_stays_while_a_worker_lives(file: Path) -> None:
+    """A child of a killed server still holds the folder; when it has ended, the folder goes."""
+    script = (
+        "import os, sys, time\nfrom pathlib import Path\n"
+        "from spack_cache_db.cli.pinned import pinned\n"
+        f"with pinned(Path({str(file)!r}), 'y.db') as path:\n"
+        "    if os.fork() == 0:\n"
+        "        sys.stdin.read()\n"
+        "        sys.exit(0)\n"
+        "    print(path, flush=True)\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    place = tempfile.gettempdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": place},
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdin is not None
+        path = Path(parent.stdout.readline().strip())
+        parent.wait()
+        with pinned(file, "z.db"):
+            assert path.exists()
+        parent.stdin.close()
+        # The end of the output is the end of the child, which holds it open.
+        parent.stdout.read()
+    with pinned(file, "z.db"):
+        assert not path.exists()

@@ -1,0 +1,36 @@
+"""An nginx as its visitors see it, and what reaches the servers behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from tests.deploy.upstream import Upstream
+
+
+@dataclass
+class Front:
+    """An nginx with what stands behind it."""
+
+    folder: Path
+    port: int
+    servers: list[Upstream]
+
+    def get(self, target: str, visitor: str = "192.0.2.1", **headers: str) -> httpx.Response:
+        """Ask for a target as it stands, with these headers; `_` in their names is `-`.
+
+        Args:
+            target: path and query.
+            visitor: the address from which it is asked.
+            headers: what is sent beside what httpx sends.
+        """
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        named["X-Visitor"] = visitor
+        with httpx.Client(timeout=20, verify=False, trust_env=False) as client:
+            return client.get(f"http://127.0.0.1:{self.port}{target}", headers=named)
+
+    def targets(self) -> list[str]:
+        """Return what reached either server."""
+        return [target for server in self.servers for target in server.targets()]

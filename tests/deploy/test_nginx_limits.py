@@ -1,0 +1,121 @@
+"""What `deploy/nginx/spack-cache.conf` lets one visitor, and all together, take of the servers."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+
+import httpx
+import pytest
+
+from tests.deploy.front import Front
+
+pytestmark = pytest.mark.slow
+
+
+def answered(
+    waiting: list[Future[httpx.Response]], status: int, count: int
+) -> list[httpx.Response]:
+    """Wait until so many requests are answered with this status; return the answers."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        ended = [each.result() for each in waiting if each.done()]
+        found = [each for each in ended if each.status_code == status]
+        if len(found) >= count:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"{len(found)} of {count} requests were answered with {status}")
+
+
+@pytest.mark.parametrize(
+    ("address", "neighbour", "other"),
+    [
+        ("192.0.2.1", "192.0.2.1", "192.0.2.2"),
+        ("2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:3::1"),
+    ],
+)
+def test_one_visitor_cannot_ask_without_end(
+    start: Callable[..., Front], address: str, neighbour: str, other: str
+) -> None:
+    """After 60 at once the rest are told 429, and no server hears of them; others are answered."""
+    site = start(limits=True)
+    with httpx.Client(verify=False, base_url=f"http://127.0.0.1:{site.port}") as client:
+        found = [
+            client.get(f"/spec/{n}", headers={"X-Visitor": (address, neighbour)[n % 2]}).status_code
+            for n in range(120)
+        ]
+    assert set(found) == {200, 429}
+    assert found[:50] == [200] * 50
+    assert len(site.targets()) == found.count(200)
+    assert site.get("/spec/1", other).status_code == 200
+
+
+def test_one_address_cannot_hold_all_connections(start: Callable[..., Front]) -> None:
+    """Of 45 requests that wait, 32 are let in."""
+    site = start(limits=True)
+    with ThreadPoolExecutor(45) as crowd:
+        waiting = [crowd.submit(site.get, f"/wait/{number}") for number in range(45)]
+        answered(waiting, 429, 13)
+        for server in site.servers:
+            server.gate.set()
+        found = [each.result().status_code for each in waiting]
+    assert (found.count(200), found.count(429)) == (32, 13)
+
+
+def test_streams_are_few(start: Callable[..., Front]) -> None:
+    """At most eight at once; pages are answered meanwhile."""
+    site = start(limits=True)
+    with ThreadPoolExecutor(20) as crowd:
+        waiting = [crowd.submit(site.get, f"/wait/{number}.csv") for number in range(20)]
+        answered(waiting, 429, 12)
+        assert site.get("/").status_code == 200
+        for server in site.servers:
+            server.gate.set()
+        found = [each.result().status_code for each in waiting]
+    assert (found.count(200), found.count(429)) == (8, 12)
+
+
+def test_when_all_are_busy_visitors_are_told(start: Callable[..., Front]) -> None:
+    """Each server has 32 requests at most, from however many visitors; kept pages are shown."""
+    site = start(limits=True)
+    site.get("/spec/kept")
+    with ThreadPoolExecutor(70) as crowd:
+        waiting = [crowd.submit(site.get, f"/wait/{n}", f"192.0.2.{2 + n % 5}") for n in range(70)]
+        refused = answered(waiting, 503, 6)
+        assert site.get("/spec/kept").status_code == 200
+        for server in site.servers:
+            assert sum("wait" in each for each in server.targets()) == 32
+            server.gate.set()
+        found = [each.result().status_code for each in waiting]
+    assert (found.count(200), found.count(503)) == (64, 6)
+    assert refused[0].headers["retry-after"] == "2"
+
+
+def test_a_visitor_who_sends_nothing_is_let_go(site: Front) -> None:
+    """Fifteen hundred connections with half a request keep nobody out, and are closed."""
+    crowd = []
+    for _ in range(1500):
+        visitor = socket.create_connection(("127.0.0.1", site.port), timeout=30)
+        visitor.sendall(b"GET / HTTP/1.1\r\nHost:")
+        crowd.append(visitor)
+    assert site.get("/").status_code == 200
+    for visitor in crowd:
+        with visitor, suppress(ConnectionResetError):
+            assert b" 200 " not in visitor.recv(1000)
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_stream_that_nobody_reads_ends(site: Front, leaves: bool) -> None:
+    """The server that writes it is told: at once if the visitor left, else after ten seconds."""
+    with socket.socket() as visitor:
+        visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        visitor.connect(("127.0.0.1", site.port))
+        visitor.sendall(b"GET /large.csv HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert visitor.recv(12) == b"HTTP/1.1 200"
+        if leaves:
+            visitor.close()
+        (server,) = (each for each in site.servers if "/large.csv" in each.targets())
+        assert server.gone.wait(30)

@@ -1,0 +1,119 @@
+"""`spack-cache-db serve` as a real process, and visitors who misbehave."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+
+PATIENCE = 60
+
+
+class Served:
+    """A running server: its process, address and what it says."""
+
+    def __init__(self, process: subprocess.Popen[str], port: int, log: Path) -> None:
+        self.process, self.port, self.log = process, port, log
+        self.url = f"http://127.0.0.1:{port}"
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        """Ask for a page on a connection of its own."""
+        return httpx.get(self.url + path, headers=headers, timeout=PATIENCE)
+
+    def visit(self, path: str, *, buffer: int | None = None) -> socket.socket:
+        """Ask for a page, and leave the answer to be read or not.
+
+        Args:
+            path: what is asked for.
+            buffer: bytes that the visitor's side takes in unread, if not the system's choice.
+        """
+        visitor = socket.socket()
+        if buffer is not None:
+            visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        visitor.settimeout(PATIENCE)
+        visitor.connect(("127.0.0.1", self.port))
+        visitor.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        return visitor
+
+    def status_of(self, visitor: socket.socket) -> int:
+        """Return the status with which the answer to a visitor begins."""
+        return int(visitor.recv(15, socket.MSG_WAITALL).split()[1])
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that the process has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def megabytes(self) -> float:
+        """Return the most memory that the process has held."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return int(next(each for each in lines if each.startswith("VmHWM:")).split()[1]) / 1024
+
+    def workers(self) -> list[int]:
+        """Return the processes that this one has started."""
+        found = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [int(each) for each in found.split()]
+
+    def end(self, sig: int = signal.SIGTERM, within: float = PATIENCE) -> int:
+        """Send a signal and return the exit status."""
+        self.process.send_signal(sig)
+        return self.process.wait(within)
+
+
+@contextmanager
+def serving(file: Path, *options: str, temporary: Path | None = None) -> Iterator[Served]:
+    """Serve a file on a free port while the context lasts.
+
+    Args:
+        file: the file.
+        options: more options of `serve`.
+        temporary: the folder for temporary files, beside the file unless said otherwise.
+    """
+    folder = temporary or file.parent
+    with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".log", delete=False) as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", "0", *options],
+            text=True,
+            stdout=stream,
+            stderr=stream,
+            env={**os.environ, "TMPDIR": str(folder)},
+        )
+    log = Path(stream.name)
+    try:
+        eventually(lambda: process.poll() is not None or "http://" in log.read_text())
+        assert process.poll() is None, log.read_text()
+        server = Served(process, int(re.findall(r"http://[^/]*:(\d+)/", log.read_text())[0]), log)
+        eventually(lambda: answers(server.url))
+        yield server
+    finally:
+        process.terminate()
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def answers(url: str) -> bool:
+    """Whether a server answers with its first page."""
+    with suppress(httpx.HTTPError):
+        return httpx.get(url, timeout=PATIENCE).status_code == 200
+    return False
+
+
+def eventually(holds: Callable[[], object]) -> None:
+    """Return once something holds; fail if it does not come to hold."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to hold"
+        time.sleep(0.1)

@@ -1,0 +1,103 @@
+"""Queues: who answers what, how many at once, how many wait."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from spack_cache_db.site import queues
+from spack_cache_db.site.queues import BOUNDS, Bound, Queue, QueueFull, queue_name
+from spack_cache_db.site.routes import ROUTES
+
+OWN = [re.compile(pattern) for pattern, _ in ROUTES]
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "name"),
+    [
+        ("/", "", "pages"),
+        ("/package/hdf5", "variant=%2Bmpi", "pages"),
+        ("/spec/aaaaaaa", "_stream=on", "pages"),
+        ("/robots.txt", "", "pages"),
+        ("/find", "q=hdf5", "search"),
+        ("/spack-cache", "sql=select+1", "data"),
+        ("/spack-cache.json", "sql=select+1", "data"),
+        ("/spack-cache/specs", "", "data"),
+        ("/spack-cache/specs.csv", "_streams=on", "data"),
+        ("/nothing", "", "data"),
+        ("/spack-cache/specs.csv", "_size=max&_stream=on", "streams"),
+        ("/spack-cache/specs", "_format=csv&%5Fstream=1", "streams"),
+        ("/spack-cache.db", "", "downloads"),
+        ("/static/site.css", "", None),
+        ("/-/static/app.css", "", None),
+    ],
+)
+def test_every_kind_of_request_has_its_queue(path: str, query: str, name: str | None) -> None:
+    """Own pages, searches, data, streams and downloads are told apart; static files never wait."""
+    assert queue_name(path, query.encode(), OWN) == name
+
+
+def test_all_together_stay_below_the_bound_on_connections() -> None:
+    """Who is turned away is told so: a queue is full before connections are cut."""
+    from spack_cache_db.site.protocol import MOST_CONNECTIONS
+
+    assert sum(each.running + each.waiting for each in BOUNDS.values()) < MOST_CONNECTIONS
+
+
+@pytest.mark.asyncio
+async def test_turns_are_taken_in_order() -> None:
+    """One at a time here; who waits is next, and who finds no place is told at once."""
+    queue, said, go_on = Queue(Bound(running=1, waiting=1, threads=None)), [], asyncio.Event()
+
+    async def visit(name: str) -> None:
+        async with queue.turn():
+            said.append(name)
+            await go_on.wait()
+
+    first, second = asyncio.create_task(visit("first")), asyncio.create_task(visit("second"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    with pytest.raises(QueueFull):
+        await visit("third")
+    assert said == ["first"]
+    go_on.set()
+    await asyncio.gather(first, second)
+    await visit("fourth")
+    assert said == ["first", "second", "fourth"]
+
+
+@pytest.mark.asyncio
+async def test_who_leaves_gives_the_place_to_another() -> None:
+    """Cancelled while waiting or while answered: the place is free again."""
+    queue = Queue(Bound(running=1, waiting=1, threads=None))
+
+    async def visit() -> None:
+        async with queue.turn():
+            await asyncio.Event().wait()
+
+    for _ in range(3):
+        answered, waiting = asyncio.create_task(visit()), asyncio.create_task(visit())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        with pytest.raises(QueueFull):
+            await visit()
+        waiting.cancel()
+        answered.cancel()
+        await asyncio.wait([answered, waiting])
+    async with queue.turn():
+        pass
+
+
+@pytest.mark.asyncio
+async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waited too long is turned away."""
+    monkeypatch.setattr(queues, "PATIENCE_SECONDS", 0.01)
+    queue = Queue(Bound(running=1, waiting=1, threads=None))
+    async with queue.turn():
+        with pytest.raises(QueueFull):
+            async with queue.turn():
+                pass
+    async with queue.turn():
+        pass
