@@ -117,12 +117,15 @@ class Download:
 
     def _settle(self, resumed: bool, encoding: str, limit: int) -> str:
         """Give the file its name if it is what it must be; return its sum."""
-        raw = self.folder.part(self.name)
+        raw, plain = self.folder.part(self.name), self.folder.part(f"{self.name}.decoded")
         try:
-            path = self._decoded(raw, encoding, limit) if encoding else raw
+            if encoding:
+                self._decode(raw, plain, encoding, limit)
+            path = plain if encoding else raw
             sha256 = sum_of(path)
             self._require(path, sha256)
         except (FetchFault, Passing) as fault:
+            plain.unlink(missing_ok=True)
             self.folder.drop(self.name)
             if resumed:
                 raise Passing(f"{fault} (after it was resumed)") from None
@@ -134,17 +137,15 @@ class Download:
         raw.unlink(missing_ok=True)
         return sha256
 
-    def _decoded(self, raw: Path, encoding: str, limit: int) -> Path:
-        path = self.folder.part(f"{self.name}.decoded")
+    def _decode(self, raw: Path, plain: Path, encoding: str, limit: int) -> None:
         try:
-            with raw.open("rb") as body, path.open("wb") as stream:
+            with raw.open("rb") as body, plain.open("wb") as stream:
                 for data in decoded(body, encoding, limit):
                     stream.write(data)
         except TooLong:
             raise too_large(self.url, limit) from None
         except BrokenEncoding as error:
             raise Passing(str(error)) from None
-        return path
 
     def _require(self, path: Path, sha256: str) -> None:
         if self.sha256 is None:
