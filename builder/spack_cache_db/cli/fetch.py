@@ -114,4 +114,6 @@ def _tell(report: Report, output: Path, *, pruned: bool) -> None:
     )
     if report.faults:
         faults = counted(len(report.faults), "fault")
-        raise click.ClickException(f"{faults}; what was brought before is still there. Try again.")
+        raise click.ClickException(
+            f"{faults}; other mirrors were brought, and what earlier runs brought is there."
+        )

@@ -100,6 +100,19 @@ def test_views_without_an_index(site: Site, output: Path) -> None:
     assert site.paths(LAYOUT_2) == []
 
 
+def test_views_of_earlier_runs_stay(site: Site, output: Path) -> None:
+    """A view that is not asked for again stays as it is, as other mirrors do; its index too."""
+    site.serve(below("m", layout_3(NEW) | layout_3(OLD, view="e4s") | layout_3(OLD, view="hep")))
+    bring(site, output, views=("e4s", "hep"))
+    newer = layout_3(index("zlib", "hdf5", "gmake")) | layout_3(NEW, view="hep")
+    site.serve(below("m", newer))
+
+    assert bring(site, output, views=("hep",)).faults == ()
+
+    fetched = files_in(output / "r" / "s")
+    assert fetched.keys() == {"mirror.json", *newer, *layout_3(OLD, view="e4s")}
+
+
 def test_a_view_that_is_missing(site: Site, output: Path) -> None:
     """A view that the mirror has not is named; the others are brought."""
     site.serve(below("m", layout_3(NEW, view="e4s")))

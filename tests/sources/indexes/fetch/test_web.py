@@ -222,13 +222,34 @@ def test_redirects_to_other_schemes(site: Site, location: str) -> None:
         read(f"{site.url}/a")
 
 
-@pytest.mark.parametrize("location", ["data:,x", "http://[", "http://a b/", "http://", "http:///a"])
+@pytest.mark.parametrize(
+    "location",
+    [
+        "data:,x",
+        "http://[",
+        "http://a b/",
+        "http://",
+        "http:///a",
+        "http://127.0.0.1:99999/",
+        "http://127.0.0.1:-1/",
+        "http://xn--/",
+        "http://999.999.999.999/",
+        "\x01",
+    ],
+)
 def test_redirects_to_nowhere(site: Site, location: str) -> None:
     """A redirect to what is no URL is one line."""
     site.always["/a"] = status(302, location=location)
 
     with pytest.raises(FetchFault):
         read(f"{site.url}/a", Limits(retries=0))
+
+
+@pytest.mark.parametrize("url", ["http://xn--/a", "http://\u2177.example/a", "http://127.0.0.1:0/"])
+def test_names_of_no_host(url: str) -> None:
+    """A host that no name server could know is one line."""
+    with pytest.raises(FetchFault):
+        read(url, Limits(retries=0))
 
 
 def test_redirects_in_a_circle(site: Site) -> None:

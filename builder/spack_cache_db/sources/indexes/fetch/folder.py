@@ -87,6 +87,10 @@ class StackFolder:
         self._state.parts.pop(name, None)
         self.part(name).unlink(missing_ok=True)
 
+    def names(self) -> list[str]:
+        """Return the names of the files that were fetched, sorted."""
+        return sorted(self._state.files)
+
     def keep(self, name: str) -> None:
         """Say that a file belongs to the mirror as it is today."""
         self._kept.add(name)

@@ -20,7 +20,8 @@ from spack_cache_db.sources.indexes.fetch.wanted import Wanted
 from spack_cache_db.sources.indexes.fetch.web import Web
 from spack_cache_db.sources.indexes.manifests import INDEX, Blob, is_sum, read_manifest
 
-LAYOUT_3 = "v3/manifests/index/index.manifest.json"
+_MANIFESTS = "v3/manifests/index"
+LAYOUT_3 = f"{_MANIFESTS}/index.manifest.json"
 LAYOUT_2 = "build_cache/index.json"
 _SUM = f"{LAYOUT_2}.hash"
 _MANIFEST_SIZE = 2**20
@@ -49,14 +50,29 @@ async def fetch_mirror(web: Web, folder: StackFolder, wanted: Wanted) -> Outcome
         if not wanted.views:
             return Outcome(await _steady(web, partial(_layout_2, web, folder, url)))
     for view in wanted.views:
-        name = f"v3/manifests/index/{view}/index.manifest.json"
+        name = f"{_MANIFESTS}/{view}/index.manifest.json"
         try:
             changed |= await _steady(web, partial(_layout_3, web, folder, url, name))
         except NotThereFault as fault:
             faults.append(FetchFault(url, f"has no view {view}: {name} {fault}"))
         except FetchFault as fault:
             faults.append(fault)
+    _keep_other_views(folder, wanted.views)
     return Outcome(changed, tuple(faults))
+
+
+def _keep_other_views(folder: StackFolder, views: tuple[str, ...]) -> None:
+    """Keep the views of earlier runs that were not asked for in this one."""
+    asked = {f"{_MANIFESTS}/{view}/index.manifest.json" for view in views}
+    for name in folder.names():
+        if not name.startswith(f"{_MANIFESTS}/") or name == LAYOUT_3 or name in asked:
+            continue
+        try:
+            blob = _index_of(name, folder.file(name).read_bytes())
+        except (OSError, FetchFault):
+            continue
+        folder.keep(name)
+        folder.keep(blob.path.as_posix())
 
 
 async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> bool:

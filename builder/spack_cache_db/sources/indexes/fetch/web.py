@@ -188,14 +188,13 @@ class Web:
                 if response.status_code not in _REDIRECTS:
                     return response
                 await response.aclose()
-                to = at.join(response.headers.get("Location", ""))
-                if to.scheme not in ("https", at.scheme) or not to.host:
-                    raise FetchFault(url, f"leads to {to.scheme}://, expected {at.scheme}://")
+                to = _required(url, at, at.join(response.headers.get("Location", "")))
                 if (to.scheme, to.host, to.port) != (at.scheme, at.host, at.port):
                     to = to.copy_with(userinfo=b"")
                     headers = {k: v for k, v in headers.items() if k != "Authorization"}
                 at = to
-        except httpx.InvalidURL as error:
+        except (httpx.InvalidURL, UnicodeError) as error:
+            # The package idna raises UnicodeError for names that httpx lets through to it.
             raise FetchFault(url, f"is or leads to no URL: {reason(error)}") from None
         raise FetchFault(url, f"leads on more than {_MOST_REDIRECTS} times, expected an answer")
 
@@ -203,6 +202,15 @@ class Web:
         self.received += size
         if self._progress is not None:
             self._progress(self.received, max(self._expected, self.received))
+
+
+def _required(url: str, at: httpx.URL, to: httpx.URL) -> httpx.URL:
+    """Return where a redirect leads; `FetchFault` unless it is as safe as where it stands."""
+    if to.scheme not in ("https", at.scheme) or not to.host:
+        raise FetchFault(url, f"leads to {to.scheme}://, expected {at.scheme}://")
+    if to.port is not None and not 0 < to.port < 2**16:
+        raise FetchFault(url, f"leads to the port {to.port}, expected 1 to 65535")
+    return to
 
 
 def _said(error: httpx.TransportError) -> str:
