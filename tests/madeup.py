@@ -61,7 +61,7 @@ class MadeUpReader:
     def add(self, file: RawFile) -> None:
         """Read one file; it is refused if it is broken."""
         try:
-            said = json.loads(file.data)
+            said = json.loads(bytes(file.data))
         except ValueError:
             raise InputError([Fault(file.location, 0, "is broken")]) from None
         texts = self._writer.texts

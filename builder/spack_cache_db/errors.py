@@ -15,7 +15,7 @@ class Fault:
     """One thing that is wrong with the input. Faults sort by path, then line, then message.
 
     Args:
-        path: the file or folder as the user named it; a member of an archive follows its archive.
+        path: the file, folder or URL as the user named it; a member follows its archive.
         line: 1-based line, or 0 where no line can be named.
         message: what is wrong and what was expected, on one line.
     """

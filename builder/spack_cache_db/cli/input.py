@@ -60,14 +60,19 @@ def input_options(command: F) -> F:
 class Bar:
     """A progress bar on a terminal, nothing in a pipe. Gives the function that moves it."""
 
+    def __init__(self, label: str = "Reading") -> None:
+        self._label = label
+
     def __enter__(self) -> Callable[[int, int], None] | None:
         self._bar: Any = None
         return self._move if sys.stderr.isatty() else None
 
     def _move(self, done: int, total: int) -> None:
         if self._bar is None:
-            self._bar = click.progressbar(length=total, label="Reading", file=sys.stderr)
+            self._bar = click.progressbar(length=total, label=self._label, file=sys.stderr)
             self._bar.__enter__()
+        # A total that grows: what was all of it need not be any longer.
+        self._bar.length, self._bar.finished = total, False
         self._bar.update(done - self._bar.pos)
 
     def __exit__(self, *error: object) -> None:

@@ -77,10 +77,11 @@ def read_manifest(data: bytes) -> Manifest:
     if manifest.version != VERSION:
         raise IndexFault(f"is of layout {manifest.version}, expected {VERSION}")
     for blob in manifest.data:
-        if blob.checksum_algorithm != "sha256" or not _is_sum(blob.checksum):
+        if blob.checksum_algorithm != "sha256" or not is_sum(blob.checksum):
             raise IndexFault("names a checksum that is no sha256, expected 64 hexadecimal digits")
     return manifest
 
 
-def _is_sum(text: str) -> bool:
+def is_sum(text: str) -> bool:
+    """Whether a text is a sha256: 64 hexadecimal digits, in small letters."""
     return len(text) == 64 and not text.strip("0123456789abcdef")

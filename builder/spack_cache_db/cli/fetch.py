@@ -1,0 +1,119 @@
+"""The command `fetch`: the only one that uses a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spack_cache_db.cli.input import Bar, ByteSize, counted
+from spack_cache_db.sources.indexes.fetch.steps import Options, Report
+from spack_cache_db.sources.indexes.fetch.steps import fetch as fetch_mirrors
+from spack_cache_db.sources.indexes.fetch.wanted import Map, parse_map
+from spack_cache_db.sources.indexes.fetch.web import Limits
+
+_DEFAULT = Limits()
+
+
+class _MapType(click.ParamType[Map]):
+    """An address and what it is here: FROM=TO."""
+
+    name = "from=to"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Map:
+        """Return the map."""
+        try:
+            return value if isinstance(value, Map) else parse_map(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.command()
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The folder to bring the indexes into.",
+)
+@click.option("--release", help="The release's name; of a manifest, only this release.")
+@click.option("--stack", help="The stack's name; of a manifest, only this stack.")
+@click.option(
+    "--view", "views", multiple=True, metavar="NAME", help="Bring this view as well; repeatable."
+)
+@click.option(
+    "--map",
+    "maps",
+    type=_MapType(),
+    multiple=True,
+    help="Ask there for what is named so, as s3://bucket=https://host; repeatable.",
+)
+@click.option("--prune", is_flag=True, help="Remove stacks that their manifest names no longer.")
+@click.option("--plain-http", is_flag=True, help="Ask OCI registries on this machine by HTTP.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=_DEFAULT.jobs,
+    show_default=True,
+    help="Mirrors at once.",
+)
+@click.option(
+    "--max-size",
+    type=ByteSize(),
+    default=_DEFAULT.max_size,
+    show_default="1G",
+    help="Refuse larger indexes (bytes, or 64M, 1G).",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=_DEFAULT.timeout,
+    show_default=True,
+    help="Seconds without a byte after which a connection is given up.",
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(0),
+    default=_DEFAULT.retries,
+    show_default=True,
+    help="How often what failed is asked for again.",
+)
+def fetch(urls: tuple[str, ...], output: Path, **options: Any) -> None:
+    """Bring the indexes of the mirrors at URLs into a folder, for `build`.
+
+    A URL is that of a mirror (https://…), of an image in an OCI registry (oci://host/name), or of
+    a manifest that names releases and stacks. What was brought before is asked for only if it has
+    changed; what was cut short is resumed.
+
+    Example: spack-cache-db fetch https://cache.example.org/v1.0 -o mirrors
+    """
+    names = ("release", "stack", "views", "maps", "plain_http", "prune")
+    limits = ("jobs", "max_size", "timeout", "retries")
+    with Bar("Fetching") as progress:
+        report = fetch_mirrors(
+            urls,
+            output,
+            Options(**{name: options[name] for name in names}),
+            Limits(**{name: options[name] for name in limits}),
+            progress,
+        )
+    _tell(report, output, pruned=options["prune"])
+
+
+def _tell(report: Report, output: Path, *, pruned: bool) -> None:
+    advice = "removed" if pruned else "still here; --prune removes it"
+    for folder in report.vanished:
+        click.echo(f"Note: {folder}: named by its manifest no longer, {advice}", err=True)
+    for fault in report.faults:
+        click.echo(str(fault), err=True)
+    click.echo(
+        f"{output}: {counted(report.mirrors, 'mirror')}, {report.changed:,} changed, "
+        f"{report.size / 1e6:.1f} MB in {report.seconds:.1f} s"
+    )
+    if report.faults:
+        faults = counted(len(report.faults), "fault")
+        raise click.ClickException(
+            f"{faults}; other mirrors were brought, and what earlier runs brought is there."
+        )

@@ -1,0 +1,236 @@
+"""A whole run: URLs → mirrors → the folders of their stacks, and what is said at the end.
+
+`web` asks, `mirror` and `registry` know where an index is, `download` brings it into a `folder`.
+A fault concerns one mirror: the others are brought, and what an earlier run brought stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from spack_cache_db.errors import Fault, OutputError, reason
+from spack_cache_db.sources.indexes.fetch.faults import FetchFault, SilenceFault, shown
+from spack_cache_db.sources.indexes.fetch.folder import (
+    StackFolder,
+    remove_litter,
+    remove_stack,
+    stacks_of,
+)
+from spack_cache_db.sources.indexes.fetch.mirror import Outcome, fetch_mirror
+from spack_cache_db.sources.indexes.fetch.registry import Registry
+from spack_cache_db.sources.indexes.fetch.release_manifest import (
+    is_release_manifest,
+    read_release_manifest,
+)
+from spack_cache_db.sources.indexes.fetch.wanted import Map, Wanted, mirror_url, wanted
+from spack_cache_db.sources.indexes.fetch.web import Limits, Progress, Web
+
+T = TypeVar("T")
+_MANIFEST_SIZE = 16 * 2**20
+"""Bytes of a manifest of releases; that of the public cache has far less than one million."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is wanted of the URLs.
+
+    Args:
+        release: the release of a mirror; of a manifest of releases, the only one that is wanted.
+        stack: the stack, in the same way.
+        views: names of views that are wanted of a mirror beside its index.
+        maps: addresses that are others here.
+        plain_http: whether an OCI registry on this machine is asked without TLS.
+        prune: whether stacks that their manifest of releases names no longer are removed.
+    """
+
+    release: str | None = None
+    stack: str | None = None
+    views: tuple[str, ...] = ()
+    maps: tuple[Map, ...] = ()
+    plain_http: bool = False
+    prune: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run did: mirrors in all, those that had something new, bytes received, seconds.
+
+    `vanished` has the folders whose stacks no manifest names any longer; `faults` are sorted.
+    """
+
+    mirrors: int
+    changed: int
+    size: int
+    seconds: float
+    vanished: tuple[Path, ...]
+    faults: tuple[Fault, ...]
+
+
+def fetch(
+    urls: Iterable[str],
+    output: Path,
+    options: Options | None = None,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Bring the indexes of mirrors into a folder, `<release>/<stack>/` below it for each.
+
+    Args:
+        urls: mirrors, images of OCI registries, manifests of releases; known by what is there.
+        output: the folder, made if there is none.
+        options: what is wanted of them.
+        limits: sizes, times, how many at once.
+        progress: called with bytes received and expected.
+
+    Raises:
+        OutputError: the folder cannot be made, or another run writes into it.
+    """
+    started = time.monotonic()
+    with _alone_in(output):
+        remove_litter(output)
+        run = _Run(output, options or Options())
+        size = asyncio.run(run.bring([*dict.fromkeys(urls)], limits or Limits(), progress))
+    return Report(
+        run.mirrors,
+        run.changed,
+        size,
+        time.monotonic() - started,
+        tuple(sorted(run.vanished)),
+        tuple(sorted(run.faults)),
+    )
+
+
+class _Run:
+    """One run, and what is counted in it."""
+
+    def __init__(self, output: Path, options: Options) -> None:
+        self.mirrors = self.changed = 0
+        self.vanished: set[Path] = set()
+        self.faults: set[Fault] = set()
+        self._output = output
+        self._options = options
+        self._folders: dict[tuple[str, str], Wanted] = {}
+
+    async def bring(self, urls: list[str], limits: Limits, progress: Progress | None) -> int:
+        """Bring all that the URLs name; return the bytes that were received."""
+        async with Web(limits, progress) as web:
+            await _each(limits.jobs, urls, lambda url: self._resolve(web, url))
+            mirrors = [*self._folders.values()]
+            self.mirrors = len(mirrors)
+            await _each(limits.jobs, mirrors, lambda mirror: self._bring(web, mirror))
+            return web.received
+
+    async def _resolve(self, web: Web, text: str) -> None:
+        """Find the mirrors that a URL names."""
+        options = self._options
+        try:
+            url = mirror_url(text, options.maps)
+            data = None if url.startswith("oci:") else await _release_manifest(web, url)
+            if data is None:
+                self._add(wanted(url, options.release, options.stack, options.views))
+                return
+            named = read_release_manifest(url, data, options.maps, options.release, options.stack)
+            if options.views:
+                raise FetchFault(url, "is a manifest of releases, which has no views: no --view")
+        except FetchFault as fault:
+            self.faults.add(fault.fault())
+            return
+        self.faults.update(each.fault() for each in named.faults)
+        for mirror in named.mirrors:
+            self._add(mirror)
+        self._look_for_vanished(url, named.stacks)
+
+    def _add(self, mirror: Wanted) -> None:
+        """Take a mirror, unless its folder is that of another."""
+        first = self._folders.setdefault((mirror.release, mirror.stack), mirror)
+        if first.url != mirror.url:
+            place = f"{mirror.release}/{mirror.stack}"
+            words = f"goes to {place} as {shown(first.url)} does; fetch it with another --release"
+            self.faults.add(FetchFault(mirror.url, words).fault())
+
+    async def _bring(self, web: Web, mirror: Wanted) -> None:
+        path = self._output / mirror.release / mirror.stack
+        try:
+            folder = StackFolder(self._output, mirror)
+            outcome = await self._fetch(web, folder, mirror)
+            self.changed += outcome.changed
+            self.faults.update(each.fault() for each in outcome.faults)
+            if not outcome.faults:
+                folder.finish()
+        except FetchFault as fault:
+            self.faults.add(fault.fault())
+        except OSError as error:
+            self.faults.add(Fault(str(path), 0, f"cannot be written: {reason(error)}"))
+
+    async def _fetch(self, web: Web, folder: StackFolder, mirror: Wanted) -> Outcome:
+        if not mirror.url.startswith("oci:"):
+            return await fetch_mirror(web, folder, mirror)
+        if mirror.views:
+            raise FetchFault(mirror.url, "is an image, which has no views: no --view")
+        registry = Registry(web, mirror.url, plain_http=self._options.plain_http)
+        return Outcome(await registry.fetch(folder))
+
+    def _look_for_vanished(self, manifest: str, stacks: frozenset[tuple[str, str]]) -> None:
+        for folder in stacks_of(self._output, manifest):
+            if (folder.parent.name, folder.name) in stacks:
+                continue
+            self.vanished.add(folder)
+            try:
+                if self._options.prune:
+                    remove_stack(folder)
+            except OSError as error:
+                self.faults.add(Fault(str(folder), 0, f"cannot be removed: {reason(error)}"))
+
+
+async def _release_manifest(web: Web, url: str) -> bytes | None:
+    """Return what is at a URL, if that looks like a manifest of releases.
+
+    What a mirror answers for its own address is anything: a list of files, a refusal.
+    """
+    try:
+        data = (await web.read(url, _MANIFEST_SIZE)).data
+    except SilenceFault:
+        raise
+    except FetchFault:
+        return None
+    return data if data is not None and is_release_manifest(data) else None
+
+
+async def _each(jobs: int, things: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
+    """Do something with each of many things, so many at once."""
+    places = asyncio.Semaphore(jobs)
+
+    async def one(thing: T) -> None:
+        async with places:
+            await do(thing)
+
+    async with asyncio.TaskGroup() as tasks:
+        for thing in things:
+            tasks.create_task(one(thing))
+
+
+@contextmanager
+def _alone_in(output: Path) -> Iterator[None]:
+    """Hold a folder for this run alone; `OutputError` if that cannot be."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise OutputError(f"{output}: {reason(error)}, expected a folder to write into") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            words = "another fetch writes into it, expected to be alone: wait for its end"
+            raise OutputError(f"{output}: {words}") from None
+        yield
+    finally:
+        os.close(descriptor)

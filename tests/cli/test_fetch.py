@@ -1,0 +1,170 @@
+"""The command `fetch`: options, what it prints, what it loads."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.commands import process, run
+from tests.sources.indexes.fetch.mirrors import below, files_in, index, layout_2, layout_3
+from tests.sources.indexes.fetch.server import Site, serve
+
+DATA = index("zlib")
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A server with the mirrors `a` (layout 3) and `b` (layout 2)."""
+    with serve(below("a", layout_3(DATA)) | below("b", layout_2(DATA))) as running:
+        yield running
+
+
+def test_mirrors(site: Site, tmp_path: Path) -> None:
+    """Two mirrors come, and one line says so; the second time nothing has changed."""
+    urls = [f"{site.url}/a", f"{site.url}/b"]
+
+    first = run("fetch", *urls, "-o", tmp_path / "m")
+    second = run("fetch", *urls, "-o", tmp_path / "m")
+
+    assert (first.exit_code, first.stderr) == (0, ""), first.output
+    assert first.stdout.startswith(f"{tmp_path}/m: 2 mirrors, 2 changed, 0.0 MB in ")
+    assert second.stdout.startswith(f"{tmp_path}/m: 2 mirrors, 0 changed, 0.0 MB in ")
+    assert {name.split("/")[0] for name in files_in(tmp_path / "m")} == {"a", "b"}
+
+
+def test_names(site: Site, tmp_path: Path) -> None:
+    """Release and stack are what the options say."""
+    result = run(
+        *("fetch", f"{site.url}/a", "-o", tmp_path / "m"),
+        *("--release", "v1.0", "--stack", "e4s"),
+    )
+
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "m" / "v1.0" / "e4s" / "mirror.json").is_file()
+
+
+def test_a_manifest(site: Site, tmp_path: Path) -> None:
+    """Maps, one release of a manifest, and what vanished from it."""
+    site.files["/list.json"] = (
+        b'{"develop": [{"label": "root", "url": "s3://x/y/a"}],'
+        b' "old": [{"label": "root", "url": "s3://x/y/b"}]}'
+    )
+    command = ("fetch", f"{site.url}/list.json", "-o", tmp_path, "--map", f"s3://x/y={site.url}")
+    assert run(*command).exit_code == 0
+    site.files["/list.json"] = b'{"develop": [{"label": "root", "url": "s3://x/y/a"}]}'
+
+    told = run(*command, "--release", "develop")
+    pruned = run(*command, "--prune")
+
+    note = f"Note: {tmp_path}/old/root: named by its manifest no longer, "
+    assert (told.exit_code, told.stderr) == (0, f"{note}still here; --prune removes it\n")
+    assert (pruned.exit_code, pruned.stderr) == (0, f"{note}removed\n")
+    assert not (tmp_path / "old").exists()
+
+
+def test_faults(site: Site, tmp_path: Path) -> None:
+    """A fault is a line, sorted; the good mirrors are there, the exit status is 1."""
+    urls = [f"{site.url}/{name}" for name in ("none", "a", "missing")]
+
+    result = run("fetch", *urls, "-o", tmp_path / "m")
+
+    assert len(result.stderr.splitlines()) == 3, result.stderr
+    missing, none, last = result.stderr.splitlines()
+    assert (result.exit_code, type(result.exception)) == (1, SystemExit)
+    assert missing.startswith(f"{site.url}/missing: has neither v3/manifests/index/")
+    assert none.startswith(f"{site.url}/none: has neither v3/manifests/index/")
+    assert (
+        last
+        == "Error: 2 faults; other mirrors were brought, and what earlier runs brought is there."
+    )
+    assert result.stdout.startswith(f"{tmp_path}/m: 3 mirrors, 1 changed, ")
+    assert (tmp_path / "m" / "a" / "root" / "mirror.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["https://host/a"], "Missing option '-o'"),
+        (["-o", "x"], "Missing argument 'URL...'"),
+        (
+            ["https://host/a", "-o", "x", "--map", "nothing"],
+            "'nothing' maps nothing, expected s3://",
+        ),
+        (["https://host/a", "-o", "x", "--max-size", "many"], "'many' is no size"),
+        (["https://host/a", "-o", "x", "--jobs", "0"], "0 is not in the range"),
+    ],
+)
+def test_options_that_mean_nothing(arguments: list[str], message: str) -> None:
+    """A wrong option is refused before anything is asked for."""
+    result = run("fetch", *arguments)
+
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_nothing_to_fetch_is_read(tmp_path: Path) -> None:
+    """What cannot be asked is refused in one line."""
+    result = run("fetch", "s3://bucket/a", "-o", tmp_path)
+
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[0] == (
+        "s3://bucket: cannot be asked, expected https://, http://, oci://; "
+        "--map s3://bucket=https://…"
+    )
+
+
+@pytest.mark.slow
+def test_no_bar_in_a_pipe(site: Site, tmp_path: Path) -> None:
+    """Standard error stays empty where it is no terminal."""
+    result = process("fetch", f"{site.url}/a", "-o", tmp_path / "m")
+
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_a_bar_on_a_terminal(site: Site, tmp_path: Path) -> None:
+    """A terminal sees how far it is, up to the end."""
+    main, terminal = pty.openpty()
+    arguments = ["fetch", f"{site.url}/a", f"{site.url}/b", "-o", str(tmp_path / "m")]
+    subprocess.run(
+        [sys.executable, "-m", "spack_cache_db", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=terminal,
+        check=True,
+    )
+    os.close(terminal)
+
+    seen = _rest_of(main)
+
+    assert "Fetching" in seen
+    assert "100%" in seen
+
+
+def _rest_of(descriptor: int) -> str:
+    """Return what was written to a terminal that nobody has open any longer."""
+    data = b""
+    try:
+        while part := os.read(descriptor, 65536):
+            data += part
+    except OSError as error:
+        # Linux ends the reading of such a terminal by an error.
+        assert error.errno == errno.EIO
+    finally:
+        os.close(descriptor)
+    return data.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["build", "check", "find", "info"])
+def test_other_commands_know_no_network(module: str) -> None:
+    """The client of HTTP is loaded by `fetch` alone."""
+    code = f"import sys, spack_cache_db.cli.{module}; sys.exit('httpx' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

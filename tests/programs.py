@@ -1,0 +1,56 @@
+"""Programs of the machine that tests run: found, or missed loudly."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+def program(name: str, package: str) -> str:
+    """Return the path of a program; without it the test is left out, and fails where CI=true."""
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
+    if found is not None:
+        return found
+    message = f"no {name} here: apt-get install -y --no-install-recommends {package}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def serving(command: Sequence[str], port: int, log: Path) -> Iterator[None]:
+    """Run a server while the context lasts, from when it answers at the port."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            _wait_until_up(port, process, log)
+            yield
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _wait_until_up(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(600):
+        assert process.poll() is None, log.read_text(errors="replace")
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1):
+                return
+        except OSError:
+            time.sleep(0.05)
+    raise AssertionError(f"nothing listens on {port}: {log.read_text(errors='replace')}")

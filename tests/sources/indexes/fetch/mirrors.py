@@ -1,0 +1,99 @@
+"""Mirrors as they lie on a server, as small as can be."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from spack_cache_db.sources.indexes.fetch.web import Limits
+
+LAYOUT_3 = "v3/manifests/index/index.manifest.json"
+LAYOUT_2 = "build_cache/index.json"
+QUICK = Limits(pause=0.01, timeout=5.0)
+"""Limits under which no test waits for long."""
+
+
+def index(*names: str, size: int = 0) -> bytes:
+    """Return an index of database 8 with a record per name, padded with blanks to `size` bytes."""
+    installs = {
+        hashlib.md5(name.encode()).hexdigest().translate(_BASE32): {"spec": {"name": name}}
+        for name in names
+    }
+    text = json.dumps({"database": {"version": "8", "installs": installs}}).encode()
+    return text[:-1] + b" " * (size - len(text)) + text[-1:]
+
+
+_BASE32 = str.maketrans("0189", "ghij")
+
+
+def sha256(data: bytes) -> str:
+    """Return a sum as hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def blob_path(data: bytes) -> str:
+    """Return where a mirror of layout 3 has a blob."""
+    return f"blobs/sha256/{sha256(data)[:2]}/{sha256(data)}"
+
+
+def manifest(data: bytes, checksum: str | None = None) -> bytes:
+    """Return the manifest of an index, which names the sum of `data` unless told another."""
+    blob = {
+        "contentLength": len(data),
+        "mediaType": "application/vnd.spack.db.v8+json",
+        "compression": "none",
+        "checksumAlgorithm": "sha256",
+        "checksum": checksum or sha256(data),
+    }
+    return json.dumps({"version": 3, "data": [blob]}).encode()
+
+
+def clear_signed(text: bytes) -> bytes:
+    """Return a text as Spack signs it, with a signature that is none."""
+    head = b"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n"
+    return head + text + b"\n-----BEGIN PGP SIGNATURE-----\n\nabc=\n-----END PGP SIGNATURE-----\n"
+
+
+def layout_3(data: bytes, view: str = "", signed: bool = False) -> dict[str, bytes]:
+    """Return the files of a mirror of layout 3, or of a view of it, by path."""
+    path = f"v3/manifests/index/{view}/index.manifest.json" if view else LAYOUT_3
+    text = manifest(data)
+    return {path: clear_signed(text) if signed else text, blob_path(data): data}
+
+
+def layout_2(data: bytes, with_sum: bool = True) -> dict[str, bytes]:
+    """Return the files of a mirror of layout 2, by path."""
+    return {LAYOUT_2: data} | ({f"{LAYOUT_2}.hash": sha256(data).encode()} if with_sum else {})
+
+
+def below(prefix: str, files: dict[str, bytes]) -> dict[str, bytes]:
+    """Return files with a folder before each path."""
+    return {f"{prefix}/{path}": data for path, data in files.items()}
+
+
+def written(folder: Path, files: dict[str, bytes]) -> Path:
+    """Write files into a folder."""
+    for path, data in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
+    return folder
+
+
+def files_in(folder: Path, *, hidden: bool = False) -> dict[str, bytes]:
+    """Return the files of a folder by path, without hidden ones unless told otherwise."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and (hidden or not path.name.startswith("."))
+    }
+
+
+def litter(folder: Path) -> list[str]:
+    """Return the files that are not whole."""
+    return [name for name in files_in(folder, hidden=True) if _is_litter(name.split("/"))]
+
+
+def _is_litter(parts: Iterable[str]) -> bool:
+    return any(part.endswith((".part", ".removed")) for part in parts)

@@ -1,0 +1,206 @@
+"""A real HTTP server that behaves as badly as it is told, one request at a time.
+
+It serves files from memory as a good server does: with strong tags, conditions and ranges. A test
+gives a path a list of other behaviours; each answers one request, and then it is good again.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import socket
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import zstandard
+
+
+@dataclass
+class Asked:
+    """A request that came: its path and headers."""
+
+    path: str
+    headers: dict[str, str]
+
+
+Answer = Callable[["Handler", bytes], None]
+"""Answers a request for a file with these bytes; they are empty if there is no such file."""
+
+
+@dataclass
+class Site:
+    """What a server serves, how, and what it was asked."""
+
+    url: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+    answers: dict[str, list[Answer]] = field(default_factory=lambda: defaultdict(list))
+    always: dict[str, Answer] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+
+    def paths(self, ending: str = "") -> list[str]:
+        """Return the paths that were asked for, in order, that end so."""
+        return [each.path for each in self.asked if each.path.endswith(ending)]
+
+    def serve(self, files: dict[str, bytes]) -> None:
+        """Serve these files, and no others."""
+        self.files = {f"/{path}": data for path, data in files.items()}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one request after the other, as the site says."""
+
+    protocol_version = "HTTP/1.1"
+    site: Site
+
+    def do_GET(self) -> None:
+        """Answer a request."""
+        site, path = self.site, self.path.partition("?")[0]
+        site.asked.append(Asked(self.path, {k.lower(): v for k, v in self.headers.items()}))
+        data = site.files.get(path, b"")
+        if site.answers.get(path):
+            answer = site.answers[path].pop(0)
+        else:
+            answer = site.always.get(path, good if path in site.files else missing)
+        answer(self, data)
+
+    def send(self, status: int, data: bytes, **headers: object) -> None:
+        """Send a response; a keyword `content_length` is the header Content-Length."""
+        names = {name.replace("_", "-").title(): value for name, value in headers.items()}
+        self.send_response(status)
+        for name, value in ({"Content-Length": len(data)} | names).items():
+            if value is not None:
+                self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def cut_off(self) -> None:
+        """Close the connection as a server that dies."""
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+def tag(data: bytes) -> str:
+    """Return the strong tag of a file."""
+    return f'"{hashlib.md5(data).hexdigest()}"'
+
+
+def good(handler: Handler, data: bytes) -> None:
+    """Answer as a good server: tags, conditions, ranges."""
+    etag = tag(data)
+    if handler.headers.get("If-None-Match") == etag:
+        handler.send(304, b"", etag=etag, content_length=None)
+        return
+    start = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
+    if start and handler.headers.get("If-Range", etag) == etag:
+        first, last = int(start[1]), len(data) - 1
+        if first > last:
+            handler.send(416, b"", content_range=f"bytes */{len(data)}")
+            return
+        handler.send(
+            206, data[first:], etag=etag, content_range=f"bytes {first}-{last}/{len(data)}"
+        )
+        return
+    handler.send(200, data, etag=etag)
+
+
+def missing(handler: Handler, data: bytes) -> None:
+    """Answer that there is nothing."""
+    handler.send(404, b"no such file\n")
+
+
+def status(number: int, **headers: object) -> Answer:
+    """Answer with a status."""
+    return lambda handler, data: handler.send(number, b"", **headers)
+
+
+def drop(handler: Handler, data: bytes) -> None:
+    """Close the connection without an answer."""
+    handler.cut_off()
+
+
+def cut(size: int) -> Answer:
+    """Close the connection after so many bytes of what a good server sends."""
+
+    def answer(handler: Handler, data: bytes) -> None:
+        start = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
+        first = int(start[1]) if start else 0
+        handler.send_response(206 if start else 200)
+        handler.send_header("ETag", tag(data))
+        handler.send_header("Content-Length", str(len(data) - first))
+        if start:
+            handler.send_header("Content-Range", f"bytes {first}-{len(data) - 1}/{len(data)}")
+        handler.end_headers()
+        handler.wfile.write(data[first : first + size])
+        handler.wfile.flush()
+        handler.cut_off()
+
+    return answer
+
+
+def instead(body: bytes, **headers: object) -> Answer:
+    """Answer with other bytes."""
+    return lambda handler, data: handler.send(200, body, **headers)
+
+
+def whole(handler: Handler, data: bytes) -> None:
+    """Answer with the whole file, whatever range and condition was asked for."""
+    handler.send(200, data, etag=tag(data))
+
+
+def encoded(name: str) -> Answer:
+    """Answer with the file in a content encoding, as a good server."""
+
+    def answer(handler: Handler, data: bytes) -> None:
+        body = zstandard.compress(data) if name == "zstd" else gzip.compress(data, mtime=0)
+        names = handler.headers.get("Accept-Encoding", "")
+        assert name in names.split(", ")
+        handler.send(200, body, content_encoding=name, etag=tag(body))
+
+    return answer
+
+
+def silent(seconds: float) -> Answer:
+    """Answer nothing, for so long, and then close."""
+
+    def answer(handler: Handler, data: bytes) -> None:
+        threading.Event().wait(seconds)
+        handler.cut_off()
+
+    return answer
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say what went wrong, but for clients that leave: those may do so at any time."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+@contextmanager
+def serve(files: dict[str, bytes] | None = None) -> Iterator[Site]:
+    """Run a server of files on a free port while the context lasts."""
+    site = Site()
+    site.serve(files or {})
+    handler = type("OneSite", (Handler,), {"site": site})
+    server = _Server(("127.0.0.1", 0), handler)
+    site.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

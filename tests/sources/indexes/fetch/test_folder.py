@@ -1,0 +1,122 @@
+"""The folder of a stack on disk: what is known of it, and what may be thrown away."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.sources.indexes.fetch.faults import FetchFault
+from spack_cache_db.sources.indexes.fetch.folder import STATE_FILE, StackFolder, stacks_of
+from spack_cache_db.sources.indexes.fetch.records import Part, Tags
+from spack_cache_db.sources.indexes.fetch.wanted import Wanted
+from spack_cache_db.sources.units import ADDRESS_FILE
+from tests.sources.indexes.fetch.mirrors import files_in, litter
+
+URL = "https://host/a"
+MIRROR = Wanted(URL, "v1", "root")
+TAGS = Tags('"1"')
+
+
+def opened(output: Path, wanted: Wanted = MIRROR) -> StackFolder:
+    """Return the folder as a new run finds it."""
+    return StackFolder(output, wanted)
+
+
+def test_nothing_is_made_before_there_is_something(output: Path) -> None:
+    """A mirror that gives nothing leaves nothing."""
+    opened(output)
+
+    assert not output.exists()
+
+
+def test_what_was_fetched_is_known(output: Path) -> None:
+    """A later run knows a file, as long as it has the same bytes and comes from the same place."""
+    opened(output).write("x/index.json", b"data", f"{URL}/x", TAGS)
+
+    known = opened(output).unchanged("x/index.json", f"{URL}/x")
+    assert known is not None
+    assert (known.size, known.tags) == (4, TAGS)
+    assert opened(output).unchanged("x/index.json", f"{URL}/y") is None
+    assert opened(output).unchanged("y", f"{URL}/x") is None
+    (output / "v1/root/x/index.json").write_bytes(b"dato")
+    assert opened(output).unchanged("x/index.json", f"{URL}/x") is None
+
+
+def test_the_address_is_there_before_the_index(output: Path) -> None:
+    """Whatever has a name lies beside the address of its mirror."""
+    opened(output).write("index.json", b"data", URL, TAGS)
+
+    assert json.loads((output / "v1/root" / ADDRESS_FILE).read_bytes()) == {"url": URL}
+
+
+def test_a_part_is_known_until_it_is_dropped(output: Path) -> None:
+    """A part is an empty file and what is known of it."""
+    part = Part(f"{URL}/x", TAGS, "gzip")
+    opened(output).start("x", part)
+
+    folder = opened(output)
+    assert (folder.started("x", f"{URL}/x"), folder.part("x").read_bytes()) == (part, b"")
+    assert folder.started("x", f"{URL}/y") is None
+    folder.drop("x")
+    assert (folder.started("x", f"{URL}/x"), litter(output)) == (None, [])
+
+
+def test_a_new_part_never_has_old_bytes(output: Path) -> None:
+    """A part that begins anew is empty before anything is known of it."""
+    opened(output).start("x", Part(URL, TAGS))
+    opened(output).part("x").write_bytes(b"old")
+
+    opened(output).start("x", Part(URL, Tags('"2"')))
+
+    assert opened(output).part("x").read_bytes() == b""
+
+
+def test_only_what_was_fetched_is_removed(output: Path) -> None:
+    """What somebody laid beside it stays; parts and what the mirror has no longer go."""
+    opened(output).write("old/deep/file", b"old", URL, TAGS)
+    (output / "v1/root/notes").write_bytes(b"mine")
+    folder = opened(output)
+    folder.start("x", Part(URL, TAGS))
+    folder.write("new", b"new", URL, TAGS)
+
+    folder.finish()
+
+    assert files_in(output / "v1/root").keys() == {ADDRESS_FILE, "notes", "new"}
+    assert litter(output) == []
+    assert not (output / "v1/root/old").exists()
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"files": 1}', b"\xff"])
+def test_what_is_known_may_be_lost(output: Path, text: bytes) -> None:
+    """A broken file of what is known means that all is fetched anew."""
+    opened(output).write("x", b"data", URL, TAGS)
+    (output / "v1/root" / STATE_FILE).write_bytes(text)
+
+    assert opened(output).unchanged("x", URL) is None
+
+
+def test_another_address(output: Path) -> None:
+    """A folder of another mirror, or with a broken address, is left alone."""
+    opened(output).write("x", b"data", URL, TAGS)
+
+    with pytest.raises(FetchFault, match="has the index of https://host/a: name another with"):
+        opened(output, Wanted("https://host/b", "v1", "root"))
+    (output / "v1/root" / ADDRESS_FILE).write_bytes(b"{}")
+    with pytest.raises(FetchFault, match="broken address of a mirror"):
+        opened(output)
+
+
+def test_stacks_of_a_manifest(output: Path) -> None:
+    """The stacks that a manifest named are told from all others, sorted."""
+    for release, manifest in (
+        ("b", "https://m"),
+        ("a", "https://m"),
+        ("c", "https://n"),
+        ("d", None),
+    ):
+        folder = opened(output, Wanted(URL, release, "root", manifest=manifest))
+        folder.write("x", b"data", URL, TAGS)
+
+    assert [*stacks_of(output, "https://m")] == [output / "a/root", output / "b/root"]

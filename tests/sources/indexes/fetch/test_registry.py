@@ -1,0 +1,282 @@
+"""Indexes in OCI registries: Debian's docker-registry, and one that behaves badly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.sources.indexes.address import read_address
+from spack_cache_db.sources.indexes.fetch.faults import FetchFault
+from spack_cache_db.sources.indexes.fetch.registry import Reference, is_loopback, read_reference
+from spack_cache_db.sources.indexes.fetch.steps import Options, Report, fetch
+from tests.sources.indexes.fetch.mirrors import QUICK, files_in, index, litter, sha256
+from tests.sources.indexes.fetch.registries import Tokens, push, registry
+from tests.sources.indexes.fetch.server import Answer, Handler, Site, cut, instead, serve, status
+
+OLD, NEW = index("zlib"), index("zlib", "hdf5", size=200_000)
+IMAGE = "/v2/caches/mine"
+MANIFEST, BLOB = f"{IMAGE}/manifests/index.spack", f"{IMAGE}/blobs/sha256:{sha256(NEW)}"
+
+
+def bring(host: str, output: Path, *, name: str = "caches/mine", plain_http: bool = True) -> Report:
+    """Fetch the index of an image."""
+    options = Options(plain_http=plain_http)
+    return fetch([f"oci://{host}/{name}"], output, options, QUICK)
+
+
+def says(report: Report) -> str:
+    """Return the only fault, without where it is."""
+    (fault,) = report.faults
+    return fault.message
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The host of a registry that anybody may read and write."""
+    with registry(tmp_path_factory.mktemp("registry")) as running:
+        yield running
+
+
+@pytest.mark.slow
+def test_an_index(host: str, output: Path) -> None:
+    """The layer comes, whole and verified; the second time nothing but the manifest does."""
+    push(host, "caches/mine", [NEW])
+
+    first = bring(host, output)
+    second = bring(host, output)
+
+    fetched = files_in(output / "mine" / "root")
+    assert read_address(fetched.pop("mirror.json")) == f"oci://{host}/caches/mine"
+    assert (first.faults, first.changed, fetched) == ((), 1, {"index.json": NEW})
+    assert (second.faults, second.changed, second.size < 1000) == ((), 0, True)
+
+
+@pytest.mark.slow
+def test_a_new_index(host: str, output: Path) -> None:
+    """An image that was pushed again replaces what was fetched of the old one."""
+    for data in (OLD, NEW):
+        push(host, "caches/again", [data])
+        assert bring(host, output, name="caches/again").faults == ()
+
+        assert files_in(output / "again" / "root")["index.json"] == data
+
+
+@pytest.mark.slow
+def test_another_tag(host: str, output: Path) -> None:
+    """The tag stands in the URL; the release's name has none of it."""
+    push(host, "caches/tagged", [NEW], tag="v1")
+
+    assert bring(host, output, name="caches/tagged:v1").faults == ()
+
+    assert files_in(output / "tagged" / "root")["index.json"] == NEW
+
+
+@pytest.mark.slow
+def test_a_tag_that_is_missing(host: str, output: Path) -> None:
+    """An image without an index is told from one that is none."""
+    push(host, "caches/none", [NEW], tag="other")
+
+    message = says(bring(host, output, name="caches/none"))
+
+    assert message == "has no tag index.spack: answers 404, expected an index there"
+
+
+@pytest.mark.slow
+def test_an_image_that_is_no_index(host: str, output: Path) -> None:
+    """An image of several layers is none that Spack pushed as an index."""
+    push(host, "caches/two", [NEW, OLD])
+
+    assert says(bring(host, output, name="caches/two")) == ("has 2 layers, expected one, the index")
+
+
+@pytest.mark.slow
+def test_tokens(tmp_path: Path, site: Site, output: Path) -> None:
+    """A registry that wants a token is given one that anybody can have, for reading."""
+    tokens = Tokens(tmp_path)
+    site.always["/token"] = tokens.answer()
+    with registry(tmp_path / "registry") as running:
+        push(running, "caches/mine", [NEW])
+    with registry(tmp_path / "registry", tokens.auth(f"{site.url}/token")) as running:
+        report = bring(running, output)
+
+    assert (report.faults, files_in(output / "mine" / "root")["index.json"]) == ((), NEW)
+    assert site.paths() == ["/token?service=here&scope=repository%3Acaches%2Fmine%3Apull"]
+
+
+def image(data: bytes, **changes: object) -> bytes:
+    """Return the manifest of an image whose one layer is `data`."""
+    layer = {"digest": f"sha256:{sha256(data)}", "size": len(data)} | changes
+    return json.dumps({"schemaVersion": 2, "layers": [layer]}).encode()
+
+
+def serve_image(site: Site) -> str:
+    """Let the site be a registry with an image; return its host."""
+    site.files = {MANIFEST: image(NEW), BLOB: NEW}
+    return site.url.removeprefix("http://")
+
+
+def test_a_layer_that_is_cut(site: Site, output: Path) -> None:
+    """Layers are resumed as any file is."""
+    host = serve_image(site)
+    site.answers[BLOB] = [cut(1000)]
+
+    assert bring(host, output).faults == ()
+
+    assert files_in(output / "mine" / "root")["index.json"] == NEW
+    assert [each.headers.get("range") for each in site.asked if each.path == BLOB] == [
+        None,
+        "bytes=1000-",
+    ]
+
+
+def test_a_layer_with_another_sum(site: Site, output: Path) -> None:
+    """A layer that is not what its digest says is refused."""
+    host = serve_image(site)
+    site.always[BLOB] = instead(OLD)
+
+    assert says(bring(host, output)).startswith(f"has the checksum {sha256(OLD)}, expected")
+    assert (files_in(output), litter(output)) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        (b"<html>", "is no image: "),
+        (b'{"manifests": []}', "is no image: "),
+        (image(NEW, digest="sha256:../../x"), "has a layer without a sha256, expected one"),
+        (image(NEW, digest="md5:abc"), "has a layer without a sha256, expected one"),
+        (image(NEW, size=2**40), "has more than 1,073,741,824 bytes, expected less (--max-size)"),
+    ],
+)
+def test_a_broken_manifest(site: Site, output: Path, manifest: bytes, message: str) -> None:
+    """A manifest that names no layer to fetch is refused by what is wrong with it."""
+    host = serve_image(site)
+    site.files[MANIFEST] = manifest
+
+    assert says(bring(host, output)).startswith(message)
+
+
+def needs_token(challenge: str, token: str) -> Answer:
+    """Return the answer of a registry that wants this token."""
+
+    def answer(handler: Handler, data: bytes) -> None:
+        if handler.headers.get("Authorization") == f"Bearer {token}":
+            handler.send(200, data)
+        else:
+            handler.send(401, b"", www_authenticate=challenge)
+
+    return answer
+
+
+@pytest.mark.parametrize("key", ["token", "access_token"])
+def test_a_token_goes_to_the_registry_alone(site: Site, output: Path, key: str) -> None:
+    """Registries send whoever asks for a layer to a store elsewhere, which gets no token."""
+    with serve({"layer": NEW}) as store:
+        host = serve_image(site)
+        challenge = f'Bearer realm="{site.url}/token",service="a,b",scope="repository:x:pull"'
+        site.always[MANIFEST] = needs_token(challenge, "abc")
+        site.always[BLOB] = status(307, location=f"{store.url}/layer?signed=1")
+        site.files["/token"] = json.dumps({key: "abc"}).encode()
+
+        assert bring(host, output).faults == ()
+
+        assert files_in(output / "mine" / "root")["index.json"] == NEW
+        assert [each.headers.get("authorization") for each in store.asked] == [None]
+        assert site.paths()[1] == "/token?service=a%2Cb&scope=repository%3Ax%3Apull"
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    [
+        'Basic realm="x"',
+        "",
+        "Bearer",
+        'Bearer realm="nothing"',
+        'Bearer realm="http://example.org/token"',
+        'Bearer realm="file:///etc/passwd"',
+    ],
+)
+def test_a_login(site: Site, output: Path, challenge: str) -> None:
+    """A registry that wants a password, or a token from where anybody can listen, is refused."""
+    host = serve_image(site)
+    site.always[MANIFEST] = status(401, www_authenticate=challenge)
+
+    assert says(bring(host, output)) == (
+        "is in a registry that asks for a login, "
+        "expected one that gives tokens to anybody, over https"
+    )
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"token": "a\\nb"}'])
+def test_no_token(site: Site, output: Path, body: bytes) -> None:
+    """Who gives tokens to anybody may not."""
+    host = serve_image(site)
+    site.always[MANIFEST] = status(401, www_authenticate=f'Bearer realm="{site.url}/token?a=b"')
+    site.files["/token"] = body
+
+    assert says(bring(host, output)).startswith("gives no token")
+
+
+def test_a_token_that_is_refused(site: Site, output: Path) -> None:
+    """A registry that wants more than its own token is asked once."""
+    host = serve_image(site)
+    site.always[MANIFEST] = status(401, www_authenticate=f'Bearer realm="{site.url}/token"')
+    site.files["/token"] = b'{"token": "abc"}'
+
+    assert says(bring(host, output)) == "asks for a login, expected what anybody may read"
+    assert len(site.paths(MANIFEST)) == 2
+
+
+def test_https_unless_told(site: Site, output: Path) -> None:
+    """Without the option, a registry on this machine is asked over TLS as any other."""
+    host = serve_image(site)
+
+    message = says(bring(host, output, plain_http=False))
+
+    assert message.startswith("cannot be read: ")
+    assert site.asked == []
+
+
+def test_only_this_machine_is_asked_by_http() -> None:
+    """The option means registries on this machine."""
+    assert Reference("localhost:5000", "a", "t").place(True) == "http://localhost:5000/v2/a"
+    assert Reference("[::1]:5000", "a", "t").place(True) == "http://[::1]:5000/v2/a"
+    assert Reference("ghcr.io", "a", "t").place(True) == "https://ghcr.io/v2/a"
+    assert Reference("localhost", "a", "t").place(False) == "https://localhost/v2/a"
+    assert not is_loopback("http://localhost.example.org")
+
+
+@pytest.mark.parametrize(
+    ("url", "reference"),
+    [
+        ("oci://ghcr.io/a/b", ("ghcr.io", "a/b", "index.spack")),
+        ("oci://ghcr.io/a/b:x_1.2", ("ghcr.io", "a/b", "x_1.2")),
+        ("oci://localhost:5000/a__b.c-d", ("localhost:5000", "a__b.c-d", "index.spack")),
+        ("oci://[::1]:5000/a", ("[::1]:5000", "a", "index.spack")),
+    ],
+)
+def test_references(url: str, reference: tuple[str, str, str]) -> None:
+    """A URL names host, name and tag; the tag is Spack's own unless given."""
+    assert read_reference(url) == reference
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "oci://ghcr.io",
+        "oci://ghcr.io/",
+        "oci://ghcr.io/A",
+        "oci://ghcr.io/../x",
+        "oci://ghcr.io/a//b",
+        "oci://ghcr.io/a:",
+        "oci://ghcr.io/a@sha256:00",
+        "oci://user:secret@ghcr.io/a",
+    ],
+)
+def test_no_references(url: str) -> None:
+    """What names no image is refused, a password above all."""
+    with pytest.raises(FetchFault, match=r"^names no image, expected oci://host/name"):
+        read_reference(url)

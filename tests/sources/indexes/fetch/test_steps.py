@@ -1,0 +1,318 @@
+"""A whole run: many URLs, what is told at the end, what vanished, who else writes."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.errors import OutputError
+from spack_cache_db.sources.indexes.address import read_address
+from spack_cache_db.sources.indexes.fetch.steps import Options, Report, fetch
+from spack_cache_db.sources.indexes.fetch.wanted import Map
+from spack_cache_db.sources.indexes.fetch.web import Limits
+from tests.sources.indexes.fetch.mirrors import (
+    LAYOUT_2,
+    QUICK,
+    below,
+    blob_path,
+    files_in,
+    index,
+    layout_2,
+    layout_3,
+    litter,
+)
+from tests.sources.indexes.fetch.server import Handler, Site, missing, status, tag
+
+ONE, TWO = index("zlib"), index("hdf5")
+
+
+def faults(report: Report, site: Site) -> list[str]:
+    """Return what a report says is wrong, without the server's port."""
+    return [str(fault).replace(site.url, "") for fault in report.faults]
+
+
+def named(site: Site, **releases: dict[str, str]) -> None:
+    """Serve a manifest of releases and stacks, whose mirrors lie at these paths."""
+    manifest = {
+        release: [{"label": stack, "url": f"s3://bucket/{path}"} for stack, path in stacks.items()]
+        for release, stacks in releases.items()
+    }
+    site.files["/list.json"] = json.dumps(manifest).encode()
+
+
+def bring_named(site: Site, output: Path, *, prune: bool = False) -> Report:
+    """Fetch what the manifest names."""
+    options = Options(maps=(Map("s3://bucket", site.url),), prune=prune)
+    return fetch([f"{site.url}/list.json"], output, options, QUICK)
+
+
+def folders(output: Path) -> list[str]:
+    """Return the folders of stacks, hidden ones included."""
+    return sorted(path.relative_to(output).as_posix() for path in output.glob("*/*"))
+
+
+def test_names_come_from_the_url(site: Site, output: Path) -> None:
+    """The last part of the path is the release, the stack is the root."""
+    site.serve(below("caches/v1", layout_3(ONE)))
+
+    assert fetch([f"{site.url}/caches/v1/"], output, limits=QUICK).faults == ()
+
+    assert folders(output) == ["v1/root"]
+    assert read_address((output / "v1/root/mirror.json").read_bytes()) == f"{site.url}/caches/v1"
+
+
+def test_good_ones_are_kept(site: Site, output: Path) -> None:
+    """Every fault of every mirror is told, sorted; what is good is there."""
+    site.serve(below("b", layout_3(ONE)) | below("d", layout_2(TWO)) | below("c", layout_2(TWO)))
+    site.always["/c/build_cache/index.json.hash"] = status(418)
+    urls = [f"{site.url}/{name}" for name in "dcba"]
+
+    report = fetch([*urls, "ftp://host/x", urls[0]], output, limits=QUICK)
+
+    assert [line.partition(": ")[0] for line in faults(report, site)] == [
+        "ftp://host",
+        "/a",
+        "/c/build_cache/index.json.hash",
+    ]
+    assert (report.mirrors, report.changed) == (4, 2)
+    assert files_in(output).keys() == {
+        f"{place}/{name}"
+        for place, files in (("b/root", layout_3(ONE)), ("d/root", layout_2(TWO)))
+        for name in [*files, "mirror.json"]
+    }
+
+
+def test_two_mirrors_for_one_folder(site: Site, output: Path) -> None:
+    """The second of them is refused with the name of the first."""
+    site.serve(below("x/v1", layout_3(ONE)) | below("y/v1", layout_3(TWO)))
+
+    report = fetch([f"{site.url}/{name}/v1" for name in "xy"], output, limits=Limits(jobs=1))
+
+    assert faults(report, site) == [
+        "/y/v1: goes to v1/root as /x/v1 does; fetch it with another --release"
+    ]
+    assert blob_path(ONE) in files_in(output / "v1" / "root")
+
+
+def test_another_mirror_in_the_folder(site: Site, output: Path) -> None:
+    """What was fetched from elsewhere is not written over."""
+    site.serve(below("x/v1", layout_3(ONE)) | below("y/v1", layout_3(TWO)))
+    fetch([f"{site.url}/x/v1"], output, limits=QUICK)
+    before = files_in(output, hidden=True)
+
+    report = fetch([f"{site.url}/y/v1"], output, limits=QUICK)
+
+    assert faults(report, site) == [
+        f"/y/v1: {output}/v1/root has the index of /x/v1: "
+        "name another with --release or --stack, or remove it"
+    ]
+    assert files_in(output, hidden=True) == before
+
+
+def test_a_manifest_of_releases(site: Site, output: Path) -> None:
+    """It is known by its content; its stacks lie by their names."""
+    site.serve(below("v1", layout_3(ONE)) | below("v1/e4s", layout_2(TWO)))
+    named(
+        site,
+        develop={"root": f"v1/{blob_path(ONE)}", "e4s": f"v1/e4s/{LAYOUT_2}"},
+    )
+
+    report = bring_named(site, output)
+
+    assert (report.faults, report.mirrors, report.changed) == ((), 2, 2)
+    assert folders(output) == ["develop/e4s", "develop/root"]
+    address = read_address((output / "develop/e4s/mirror.json").read_bytes())
+    assert address == f"{site.url}/v1/e4s"
+
+
+def test_a_stack_that_vanished(site: Site, output: Path) -> None:
+    """A stack that its manifest names no longer is told, and stays until it is pruned."""
+    site.serve(below("a", layout_3(ONE)) | below("b", layout_3(TWO)))
+    named(site, develop={"root": "a"}, old={"root": "b"})
+    fetch([f"{site.url}/b"], output, Options(release="mine"), QUICK)
+    bring_named(site, output)
+    named(site, develop={"root": "a"})
+
+    report = bring_named(site, output)
+
+    assert (report.faults, report.vanished) == ((), (output / "old" / "root",))
+    assert folders(output) == ["develop/root", "mine/root", "old/root"]
+
+    report = bring_named(site, output, prune=True)
+
+    assert (report.faults, report.vanished) == ((), (output / "old" / "root",))
+    assert folders(output) == ["develop/root", "mine/root"]
+    assert sorted(path.name for path in output.iterdir()) == ["develop", "mine"]
+
+
+def test_nothing_vanishes_with_a_broken_manifest(site: Site, output: Path) -> None:
+    """A manifest that is empty, broken or gone removes nothing."""
+    site.serve(below("a", layout_3(ONE)))
+    named(site, develop={"root": "a"})
+    bring_named(site, output)
+    for text in (b"{}", b"{", b'{"develop": []}'):
+        site.files["/list.json"] = text
+        report = bring_named(site, output, prune=True)
+        assert (len(report.faults), report.vanished) == (1, ())
+    site.always["/list.json"] = missing
+
+    assert len(bring_named(site, output, prune=True).faults) == 1
+
+    assert folders(output) == ["develop/root"]
+
+
+def test_a_mirror_that_its_manifest_moved(site: Site, output: Path) -> None:
+    """A stack whose manifest names another address for it today is fetched from there."""
+    site.serve(below("a", layout_3(ONE)) | below("b", layout_3(TWO)))
+    named(site, develop={"root": "a"})
+    bring_named(site, output)
+    named(site, develop={"root": "b"})
+
+    assert bring_named(site, output).faults == ()
+
+    fetched = files_in(output / "develop" / "root")
+    assert read_address(fetched.pop("mirror.json")) == f"{site.url}/b"
+    assert fetched == layout_3(TWO)
+
+
+def test_views_are_of_mirrors(site: Site, output: Path) -> None:
+    """A manifest of releases, and an image, have no views."""
+    site.serve(below("a", layout_3(ONE)))
+    named(site, develop={"root": "a"})
+    urls = [f"{site.url}/list.json", "oci://host/name"]
+
+    report = fetch(urls, output, Options(views=("x",)), QUICK)
+
+    assert faults(report, site) == [
+        "/list.json: is a manifest of releases, which has no views: no --view",
+        "oci://host/name: is an image, which has no views: no --view",
+    ]
+
+
+def test_so_many_at_once(site: Site, output: Path) -> None:
+    """No more requests are under way than `jobs` says, and no fewer."""
+    names = "abcdefgh"
+    guard, under_way, most = threading.Lock(), [0], [0]
+
+    def counted(handler: Handler, data: bytes) -> None:
+        with guard:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+        threading.Event().wait(0.05)
+        with guard:
+            under_way[0] -= 1
+        handler.send(200, data, etag=tag(data))
+
+    for name in names:
+        site.files |= {f"/{path}": data for path, data in below(name, layout_3(ONE)).items()}
+        site.always[f"/{name}/{blob_path(ONE)}"] = counted
+
+    report = fetch([f"{site.url}/{name}" for name in names], output, limits=Limits(jobs=3))
+
+    assert (report.faults, report.mirrors, most) == ((), 8, [3])
+
+
+def test_no_password_is_written_or_told(site: Site, output: Path) -> None:
+    """A user and a password of a URL are sent, and stand nowhere else."""
+    site.serve(below("a", layout_3(ONE)))
+    url = site.url.replace("://", "://me:secret@")
+
+    report = fetch([f"{url}/a", f"{url}/none", f"{url}/b c"], output, limits=QUICK)
+
+    assert "secret" not in " ".join(faults(report, site))
+    assert all(b"secret" not in data for data in files_in(output, hidden=True).values())
+    assert all(each.headers["authorization"] for each in site.asked)
+
+
+def test_a_folder_that_cannot_be_written(site: Site, output: Path) -> None:
+    """What the disk refuses is a fault of one mirror."""
+    site.serve(below("a", layout_3(ONE)) | below("b", layout_3(ONE)))
+    output.mkdir()
+    (output / "a").write_bytes(b"a file")
+
+    report = fetch([f"{site.url}/a", f"{site.url}/b"], output, limits=QUICK)
+
+    assert faults(report, site) == [f"{output}/a/root: cannot be written: Not a directory"]
+    assert folders(output) == ["b/root"]
+
+
+def test_an_output_that_is_a_file(tmp_path: Path) -> None:
+    """Nothing is fetched without a folder to write into."""
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(OutputError, match="expected a folder to write into"):
+        fetch(["https://host/a"], tmp_path / "file")
+
+
+def test_two_runs_at_once(output: Path) -> None:
+    """A second run into the same folder is refused, and leaves the first alone."""
+    output.mkdir()
+    descriptor = os.open(output, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(OutputError, match="another fetch writes into it"):
+            fetch(["https://host/a"], output)
+    finally:
+        os.close(descriptor)
+
+
+def test_removals_that_were_cut_short_are_ended(output: Path) -> None:
+    """A hidden folder that is on its way out goes with the next run."""
+    (output / "old" / ".root.removed" / "v3").mkdir(parents=True)
+
+    fetch([], output)
+
+    assert files_in(output, hidden=True) == {}
+    assert [*output.glob("*/.*")] == []
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed(site: Site, output: Path) -> None:
+    """It leaves the old index whole and a part beside it; the next run ends what it began."""
+    new = index("zlib", size=400_000)
+    site.serve(below("a", layout_3(ONE)))
+    assert fetch([f"{site.url}/a"], output, limits=QUICK).faults == ()
+    before = files_in(output)
+    site.serve(below("a", layout_3(new)))
+    halfway, gone = threading.Event(), threading.Event()
+
+    def half(handler: Handler, data: bytes) -> None:
+        handler.send(200, data[:200_000], content_length=len(data), etag=tag(data))
+        handler.wfile.flush()
+        halfway.set()
+        gone.wait(60)
+        handler.cut_off()
+
+    site.answers[f"/a/{blob_path(new)}"] = [half]
+    code = (
+        "import sys, pathlib; from spack_cache_db.sources.indexes.fetch.steps import fetch; "
+        "fetch([sys.argv[1]], pathlib.Path(sys.argv[2]))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, f"{site.url}/a", str(output)])
+    assert halfway.wait(60)
+    part = (
+        output / "a" / "root" / Path(blob_path(new)).with_name(f".{Path(blob_path(new)).name}.part")
+    )
+    while not part.is_file() or not part.stat().st_size:
+        assert process.poll() is None
+        threading.Event().wait(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    gone.set()
+
+    assert files_in(output) == before
+    assert litter(output) == [part.relative_to(output).as_posix()]
+
+    assert fetch([f"{site.url}/a"], output, limits=QUICK).faults == ()
+
+    assert files_in(output / "a" / "root").keys() == {"mirror.json", *layout_3(new)}
+    assert litter(output) == []
+    assert site.asked[-1].headers["range"].startswith("bytes=")

@@ -1,0 +1,169 @@
+"""What was asked for: URLs, their releases and stacks, addresses that are others here."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.sources.indexes.fetch.faults import FetchFault
+from spack_cache_db.sources.indexes.fetch.wanted import (
+    Map,
+    mirror_url,
+    parse_map,
+    require_name,
+    wanted,
+)
+
+SUM = "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "",
+        "/",
+        "//",
+        "/build_cache",
+        "/build_cache/",
+        "/build_cache/index.json",
+        "/v3/manifests/index/index.manifest.json",
+        "/v3/manifests/index/e4s/index.manifest.json",
+        f"/blobs/sha256/01/{SUM}",
+    ],
+)
+def test_a_mirror_is_known_by_its_index(ending: str) -> None:
+    """The URL of an index is as good as that of its mirror."""
+    assert mirror_url(f"https://host/a/b{ending}") == "https://host/a/b"
+
+
+@pytest.mark.parametrize(
+    "url", ["https://host", "https://host:8/a/blobs", "http://[::1]:8/a", "oci://host/a/b:tag"]
+)
+def test_other_urls_stay(url: str) -> None:
+    """What leads to no index stays as it is."""
+    assert mirror_url(url) == url
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("", "is no URL, expected one such as https://host/mirror"),
+        ("host/mirror", "is no URL, "),
+        ("https://", "is no URL, "),
+        ("https:///path", "is no URL, "),
+        ("https://[", "is no URL, "),
+        ("https://host:port/a", "is no URL, "),
+        ("https://host/a b", "is no URL, "),
+        ("https://host/a\nb", "is no URL, "),
+        ("ftp://host/a", "cannot be asked, expected https://, http://, oci://; --map ftp://host="),
+        (
+            "s3://bucket/a",
+            "cannot be asked, expected https://, http://, oci://; --map s3://bucket=",
+        ),
+        (
+            "https://host/a?token=1",
+            "has a query or a fragment, expected a mirror's address without",
+        ),
+        ("https://host/a#b", "has a query or a fragment, expected a mirror's address without"),
+    ],
+)
+def test_what_cannot_be_fetched(url: str, message: str) -> None:
+    """What is no URL of a mirror is refused by what is wrong with it."""
+    with pytest.raises(FetchFault) as caught:
+        mirror_url(url)
+
+    assert str(caught.value).startswith(message)
+
+
+def test_no_password_is_told() -> None:
+    """Users, passwords and queries of URLs stay out of messages."""
+    for url in ("https://me:secret@host/a b", "https://host/a?secret", "s3://me:secret@bucket/a"):
+        with pytest.raises(FetchFault) as caught:
+            mirror_url(url)
+        assert "secret" not in str(caught.value.fault())
+
+
+@pytest.mark.parametrize(
+    ("url", "release"),
+    [
+        ("https://host/a/b", "b"),
+        ("https://host", "host"),
+        ("https://me:secret@host:8", "host"),
+        ("https://host/a%20b", "a b"),
+        ("oci://host:5000/a/b", "b"),
+        ("oci://host:5000/a/b:tag", "b"),
+    ],
+)
+def test_names_from_a_url(url: str, release: str) -> None:
+    """The release is the last part of the path, or the host; the stack is the root."""
+    asked = wanted(url, None, None)
+
+    assert (asked.release, asked.stack) == (release, "root")
+
+
+def test_names_that_are_given() -> None:
+    """Names that are given count."""
+    asked = wanted("https://host/a", "v1.0", "e4s", ("x",))
+
+    assert (asked.release, asked.stack, asked.views) == ("v1.0", "e4s", ("x",))
+
+
+BAD_NAMES = ["", ".", "..", ".hidden", "a/b", "/", "../../x", "a\0b", "a\nb", "a\\b", "x" * 201]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_names_that_lead_elsewhere(name: str) -> None:
+    """No name leads out of its folder, hides a folder, or is none; the message names it."""
+    for asked in ((name, None, ()), (None, name, ()), (None, None, (name,))):
+        with pytest.raises(FetchFault, match=r"is no name of a (release|stack|view), expected one"):
+            wanted("https://host/a", *asked)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://host/%2e%2e", "https://host/a%2f..%2fb", "https://host/.."]
+)
+def test_names_from_a_url_that_lead_elsewhere(url: str) -> None:
+    """A name that is hidden by the URL's own spelling is found out."""
+    with pytest.raises(FetchFault, match="is no name of a release"):
+        wanted(url, None, None)
+
+
+@given(st.text(max_size=300))
+def test_every_name_is_a_folder_or_refused(name: str) -> None:
+    """Whatever the network says, a name is one part of a path or a fault."""
+    try:
+        require_name("https://host", "stack", name)
+    except FetchFault as fault:
+        assert str(fault.fault()).isprintable()
+    else:
+        assert name not in ("", ".", "..")
+        assert not {"/", "\0", "\\"} & set(name)
+        assert len(name.encode()) < 256
+
+
+def test_maps() -> None:
+    """The longest address that fits counts, and only whole parts of a path fit."""
+    maps = [
+        Map("s3://bucket", "https://host"),
+        Map("s3://bucket/a", "https://other/x"),
+        Map("https://old", "http://new"),
+    ]
+
+    assert mirror_url("s3://bucket", maps) == "https://host"
+    assert mirror_url("s3://bucket/ab/c", maps) == "https://host/ab/c"
+    assert mirror_url("s3://bucket/a/c/build_cache/index.json", maps) == "https://other/x/c"
+    assert mirror_url("https://old/a", maps) == "http://new/a"
+    assert mirror_url("https://older/a", maps) == "https://older/a"
+
+
+def test_the_text_of_a_map() -> None:
+    """A map is two addresses with an equals sign between."""
+    assert parse_map("s3://b/p/=https://host/x/") == Map("s3://b/p", "https://host/x")
+
+
+@pytest.mark.parametrize("text", ["", "s3://b", "s3://b=", "s3://b=s3://c", "b=https://c", "=x"])
+def test_the_text_of_no_map(text: str) -> None:
+    """What maps nothing is refused."""
+    with pytest.raises(ValueError, match=r"maps nothing, expected s3://bucket=https://host"):
+        parse_map(text)
