@@ -7,32 +7,21 @@ from tests.paths import ROOT
 PACKAGE = ROOT / "builder" / "spack_cache_db"
 
 _SPEC = "one language in several modules, tested whole in tests/spack/test_query.py"
-_BUILD = "what it stores is tested in the file that comes out, in tests/build/test_steps.py"
 _INDEXES = "seen in the file that comes out: tests/sources/indexes/test_files.py"
 _REPORTS = "prints what other modules made: tests/cli/test_reports.py"
 
 WITHOUT = {
-    "build/contradictions.py": "told by what is merged: tests/build/test_merge.py",
-    "build/counting.py": _BUILD,
-    "build/facet_counts.py": _BUILD,
-    "build/fold.py": "one step of merging: tests/build/test_merge.py",
     "build/graph.py": _INDEXES,
     "build/graph_rows.py": _INDEXES,
-    "build/ids.py": _BUILD,
-    "build/listings.py": "arrays that merging and numbering share: tests/build/test_merge.py",
-    "build/page_rules.py": "one step of merging: tests/build/test_merge.py",
-    "build/problems.py": _BUILD,
-    "build/rows.py": _BUILD,
-    "cli/check.py": _REPORTS,
+    "cli/listener.py": "tests/cli/test_serve.py asks for taken ports and odd hosts",
     "cli/info.py": _REPORTS,
-    "cli/input.py": "options that build and check share: tests/cli/test_build.py",
-    "errors.py": "classes without behaviour but their text, which each refusal's test compares",
-    "records.py": "records without behaviour",
+    "site/process.py": "tests/cli/test_serve.py ends the process in every way",
     "site/datasette065/language.py": "tests/site/test_browser.py looks for the language",
     "sources/graph.py": _INDEXES,
-    "sources/indexes/address.py": _INDEXES,
     "sources/indexes/compression.py": _INDEXES,
     "sources/indexes/faults.py": "words of faults, compared in tests/sources/indexes/test_files.py",
+    "sources/indexes/fetch/faults.py": "words of faults, compared in tests/sources/indexes/fetch",
+    "sources/indexes/fetch/records.py": "records without behaviour",
     "sources/indexes/manifests.py": _INDEXES,
     "sources/indexes/mirrors.py": _INDEXES,
     "sources/indexes/nodes.py": "tests/sources/indexes/test_database.py reads each version",
@@ -40,8 +29,6 @@ WITHOUT = {
     "sources/indexes/records.py": "records without behaviour",
     "sources/indexes/spec_files.py": _INDEXES,
     "sources/places.py": _INDEXES,
-    "sources/pages/records.py": "records without behaviour",
-    "sources/tar_streams.py": "tests/sources/test_files.py reads archives of each kind",
     "spack/constraints.py": _SPEC,
     "spack/lexer.py": _SPEC,
     "spack/match.py": "tests/query/test_find.py compares its answers",
