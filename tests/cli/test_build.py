@@ -32,7 +32,9 @@ FAULTS = {
         "5: 2022 page: its meta has no stacks and no num_specs, its specs lie in spec-N.json "
         "files; expected a page of 2023 or later"
     ),
-    "era_d_spec.json": "1: 2022 spec file: it holds one spec's graph, expected a page",
+    "era_d_spec.json": (
+        " broken spec file: Object missing required field `arch`, expected one of Spack's"
+    ),
     "era_e.md": (
         "1: 2021 page: it lists spec files, no spec details; expected a page of 2023 or later, "
         "with meta and spec_details"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spack_cache_db.build.arrays import rows_of
+from spack_cache_db.build.arrays import numbers, rows_of
 from spack_cache_db.build.graph import Records
 from spack_cache_db.build.ids import Numbered
 
@@ -17,9 +17,10 @@ Rows = Iterable[tuple[Any, ...]]
 def graph_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
     """Yield (table name, rows) of everything that is known from indexes alone."""
     graph = numbered.graph
-    first = page_count(numbered)
-    records = graph.records._replace(document=graph.records.document - first + 1)
-    yield "mirrors", _mirror_rows(numbered, first)
+    ids = mirror_ids(numbered)
+    places = numbers(ids.get(at, 0) for at in range(len(numbered.documents)))
+    records = graph.records._replace(document=places[graph.records.document])
+    yield "mirrors", _mirror_rows(numbered, ids)
     descriptions = {text: at for at, text in enumerate(_distinct(n.target for n in graph.nodes), 1)}
     yield "target_descriptions", [(at, text) for text, at in descriptions.items()]
     yield (
@@ -33,21 +34,23 @@ def graph_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
     yield from _dependency_rows(numbered)
 
 
-def page_count(numbered: Numbered) -> int:
-    """Return how many documents are pages; they stand first."""
-    return sum(document.page is not None for document in numbered.documents)
+def mirror_ids(numbered: Numbered) -> dict[int, int]:
+    """Return the id of each document that is an index, by its place."""
+    indexes = (at for at, document in enumerate(numbered.documents) if document.index_facts)
+    return {at: mirror for mirror, at in enumerate(indexes, start=1)}
 
 
-def _mirror_rows(numbered: Numbered, first: int) -> Rows:
+def _mirror_rows(numbered: Numbered, ids: dict[int, int]) -> Rows:
     names, size = numbered.names, len(numbered.documents)
     recorded = np.bincount(numbered.graph.records.document, minlength=size).tolist()
     is_binary = numbered.graph.records.in_buildcache == 2
     listed = np.bincount(numbered.graph.records.document[is_binary], minlength=size).tolist()
-    for at, document in enumerate(numbered.documents[first:], start=first):
+    for at, mirror in ids.items():
+        document = numbered.documents[at]
         facts = document.index_facts
         if facts is not None:
             yield (
-                at - first + 1,
+                mirror,
                 names.releases[document.release],
                 names.stacks[facts.stack],
                 document.path,

@@ -14,7 +14,7 @@ import numpy as np
 
 from spack_cache_db.build.arrays import rows_of
 from spack_cache_db.build.counting import Statistics
-from spack_cache_db.build.graph_rows import graph_rows, page_count
+from spack_cache_db.build.graph_rows import graph_rows, mirror_ids
 from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.problems import problems
 from spack_cache_db.records import Problem
@@ -177,12 +177,14 @@ def _page_rows(numbered: Numbered) -> Rows:
 
 
 def _problem_rows(numbered: Numbered, refused: Iterable[str]) -> Rows:
-    """Yield what does not add up, each with its page or its mirror."""
-    pages = page_count(numbered)
-    found: list[tuple[int | None, int | None, Problem]] = [
-        (document + 1, None, problem) if document < pages else (None, document - pages + 1, problem)
-        for document, problem in problems(numbered)
-    ]
+    """Yield what does not add up, each with its page or its mirror; others name the document."""
+    mirrors = mirror_ids(numbered)
+    found: list[tuple[int | None, int | None, Problem]] = []
+    for document, problem in problems(numbered):
+        each = numbered.documents[document]
+        if not each.page and document not in mirrors:
+            problem = problem._replace(message=f"{each.path}: {problem.message}")
+        found.append((document + 1 if each.page else None, mirrors.get(document), problem))
     found += [(None, None, Problem("refused", message)) for message in refused]
     for at, (page, mirror, problem) in enumerate(found, start=1):
         yield at, page, mirror, *problem

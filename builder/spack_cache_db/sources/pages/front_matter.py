@@ -90,8 +90,6 @@ def _require_text(data: bytes) -> None:
 def _between_fences(data: bytes) -> bytes:
     opened = _CLOSED.match(data)
     if not opened:
-        if data.lstrip().startswith(b'{"spec"'):
-            raise PageFault(1, "2022 spec file: it holds one spec's graph, expected a page")
         raise PageFault(1, "no front matter, expected --- on the first line")
     start = opened.end() + 1
     # Searched from behind: the big keys lie before it, and nothing follows it in a sound page.
