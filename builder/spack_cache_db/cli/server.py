@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,16 +90,24 @@ def datasette(file: Served, *, sql: bool, cors: bool) -> Any:
     """
     here = site_folder()
     described = yaml.safe_load((here / "metadata.yml").read_text(encoding="utf-8"))
-    # Datasette 1.0 reads half of what describes a site as its configuration.
-    knows_config = "config" in inspect.signature(Datasette).parameters
     return Datasette(
         immutables=[str(file.path)],
         inspect_data=file.inspected,
         metadata=described,
-        **({"config": described} if knows_config else {}),
+        **_for_version_1(file, described),
         template_dir=str(here / "templates"),
         plugins_dir=str(here / "plugins"),
         static_mounts=[("static", str(here / "static"))],
         settings={**site_settings(), "default_allow_sql": sql},
         cors=cors,
     )
+
+
+def _for_version_1(file: Served, described: dict[str, Any]) -> dict[str, Any]:
+    """Return what only Datasette 1.0 is told: it reads half of what describes a site as `config`.
+
+    Its own bookkeeping is a file, one for each process, which else a killed server leaves behind.
+    """
+    if "internal" not in inspect.signature(Datasette).parameters:
+        return {}
+    return {"config": described, "internal": str(file.path.with_name(f"internal-{os.getpid()}.db"))}
