@@ -12,22 +12,21 @@ from statistics import median
 
 import click
 
-from benchmarks import corpus
 from benchmarks.build import Build, build
-from benchmarks.measure import CommandFailedError, Run, run_module
+from benchmarks.measure import FOLDER, CommandFailedError, Run, run_module
 from benchmarks.report import PERFORMANCE, Measure, goals_table, table, write_section
+from tests.corpus import site as corpus
 
 SCRIPT_SHARE = 0.05
+SCALE = click.FloatRange(*corpus.SCALE)
 
 
 @click.command()
-@click.option("--scale", type=corpus.SCALE, default=1.0, show_default=True)
-@click.option("--large", type=corpus.SCALE, help="Also build a corpus of this scale, once.")
+@click.option("--scale", type=SCALE, default=1.0, show_default=True)
+@click.option("--large", type=SCALE, help="Also build a corpus of this scale, once.")
 @click.option("--runs", default=3, show_default=True, help="How many runs the medians are of.")
 @click.option("--jobs", type=int, help="Worker processes of the build.  [default: its own]")
-@click.option(
-    "--dir", "folder", type=click.Path(path_type=Path), default=corpus.FOLDER, show_default=True
-)
+@click.option("--dir", "folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True)
 @click.option("--write", is_flag=True, help="Put the table into docs/performance.md.")
 def main(
     scale: float, large: float | None, runs: int, jobs: int | None, folder: Path, write: bool
@@ -86,7 +85,7 @@ def _corpus(folder: Path, scale: float) -> tuple[Path, corpus.Totals]:
 
 
 def _script(folder: Path, scale: float, whole: corpus.Totals, ours: Build) -> list[Measure]:
-    pages, part = _corpus(folder, max(scale * SCRIPT_SHARE, corpus.SCALE.min or 0))
+    pages, part = _corpus(folder, max(scale * SCRIPT_SHARE, corpus.SCALE[0]))
     file = folder / "script.db"
     file.unlink(missing_ok=True)
     seconds = run_module("benchmarks.script", [str(pages), str(file)]).seconds

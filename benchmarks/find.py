@@ -10,7 +10,7 @@ from statistics import median
 
 import click
 
-from benchmarks.corpus import FOLDER
+from benchmarks.measure import FOLDER
 from spack_cache_db import BuilderError, find
 from spack_cache_db.query.open import open_database
 from spack_cache_db.spack.variants import parse_variant

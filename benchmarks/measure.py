@@ -5,14 +5,19 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
 SAMPLE_EVERY = 0.05
+
+FOLDER = Path(tempfile.gettempdir()) / "spack-cache-db-bench"
+"""Where the benchmarks keep their corpora and databases, unless told otherwise."""
 
 
 class CommandFailedError(Exception):

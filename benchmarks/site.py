@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from benchmarks.client import load
-from benchmarks.corpus import FOLDER
+from benchmarks.measure import FOLDER
 from benchmarks.report import PERFORMANCE, Measure, goals_table, table, write_section
 from benchmarks.server import Server, ServerError, serving
 from benchmarks.targets import PageKind, page_kinds

@@ -7,11 +7,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from spack_cache_db.build import build
 from tests.builds import many_pages
 from tests.commands import OLD
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
+
+# A deadline would be a timing, and fail where the machine has other things to do.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 Build = Callable[..., sqlite3.Connection]
 

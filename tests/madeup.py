@@ -16,6 +16,7 @@ from spack_cache_db.sources.columns import Document, Writer
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.readers import Kind
 from spack_cache_db.sources.tarballs import Tarball
+from tests.configurations import configuration
 from tests.pagetexts import spec_hash
 
 
@@ -23,24 +24,31 @@ def known(number: int, package: str, **changes: Any) -> dict[str, Any]:
     """Return a spec as such a document tells of it: with the configuration of `pagetexts.spec`."""
     return {
         "hash": spec_hash(number),
-        "configuration": [
-            package, "1.0", "gcc@13.2.0", "ubuntu24.04", "linux", "x86_64_v3",
-            ["build_system=cmake", "~cuda"],
-        ],
+        "configuration": {
+            "package": package,
+            "target": "x86_64_v3",
+            "variants": ["build_system=cmake", "~cuda"],
+        },
         "listed": True,
-    } | changes  # fmt: skip
+    } | changes
 
 
 def of_target(number: int, package: str, target: str, **changes: Any) -> dict[str, Any]:
     """Return such a spec for another target."""
     spec = known(number, package, **changes)
-    spec["configuration"][5] = target
+    spec["configuration"]["target"] = target
     return spec
 
 
 def document(release: str, stack: str, specs: Iterable[dict[str, Any]]) -> bytes:
     """Return a file: what one stack of a release has."""
     return json.dumps({"made up": release, "stack": stack, "specs": [*specs]}).encode()
+
+
+def configuration_of(spec: dict[str, Any]) -> Configuration:
+    """Return the configuration that such a document gives to a spec."""
+    said = spec["configuration"]
+    return configuration(**said | {"variants": tuple(said["variants"])})
 
 
 class MadeUpReader:
@@ -76,8 +84,7 @@ class MadeUpReader:
         )
 
     def _configuration(self, spec: dict[str, Any]) -> int:
-        *names, variants = spec["configuration"]
-        return self._writer.texts.configurations[Configuration._make((*names, tuple(variants)))]
+        return self._writer.texts.configurations[configuration_of(spec)]
 
 
 MADE_UP = Kind(lambda data: data.startswith(b'{"made up"'), MadeUpReader)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from typing import Any
 
@@ -48,6 +49,12 @@ PUBLIC = {
     "spec_variants": {"hash", "name", "value"},
     "spec_stacks": {"release", "hash", "stack"},
 }  # fmt: skip
+
+DIGESTS = {
+    1: "f2e6e7c686ca24dfb97f43adf84022e23118f49bf9a66a828f2c3dc201cdac0b",
+    2: "f2e6e7c686ca24dfb97f43adf84022e23118f49bf9a66a828f2c3dc201cdac0b",
+}
+"""Of the columns of each schema version."""
 
 
 def pragma(connection: sqlite3.Connection, name: str, *table: str) -> list[dict[str, Any]]:
@@ -138,6 +145,17 @@ def test_the_file_says_what_it_is(samples: sqlite3.Connection) -> None:
     assert schema.APPLICATION_ID.to_bytes(4, "big") == b"SPDB"
 
 
+def test_other_columns_are_another_version(samples: sqlite3.Connection) -> None:
+    """Whoever changes a public column raises `SCHEMA_VERSION`, and writes down its digest here."""
+    relations = [*(table.name for table in schema.TABLES), *schema.VIEWS]
+    columns = [
+        (relation, column["name"], column["type"])
+        for relation in relations
+        for column in pragma(samples, "table_info", relation)
+    ]
+    assert hashlib.sha256(repr(columns).encode()).hexdigest() == DIGESTS[schema.SCHEMA_VERSION]
+
+
 def test_no_index_is_listed_twice() -> None:
     """Each index would cost its size for nothing."""
     for table in schema.TABLES:
@@ -153,6 +171,6 @@ def test_every_view_runs_and_has_rows(all_samples: sqlite3.Connection) -> None:
 
 def test_a_table_is_found_by_its_name() -> None:
     """An unknown name is a `KeyError`."""
-    assert schema.table("specs").column_names[:2] == ("id", "hash")
+    assert [each.name for each in schema.table("specs").columns][:2] == ["id", "hash"]
     with pytest.raises(KeyError):
         schema.table("nothing")

@@ -21,7 +21,7 @@ from spack_cache_db.build import build, check
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources import readers, units
 from spack_cache_db.sources.tarballs import tarball_suffix
-from tests.madeup import MADE_UP, document, known, of_target
+from tests.madeup import MADE_UP, configuration_of, document, known, of_target
 from tests.pagetexts import page, spec, spec_hash
 
 RELEASES = ["develop", "v0.20", "develop-2025-01-01", "develop-2025-02-02"]
@@ -328,7 +328,7 @@ def test_a_spec_that_no_release_lists_is_known(tmp_path: Path) -> None:
 
 def test_size_and_tarball_are_those_of_whoever_knows_them(tmp_path: Path) -> None:
     """The first document by its path of those that know."""
-    zlib = Configuration(*known(1, "zlib")["configuration"])
+    zlib = configuration_of(known(1, "zlib"))
     connection = connected(
         tmp_path,
         document("develop", "a", [known(1, "zlib")]),
@@ -343,6 +343,11 @@ def test_size_and_tarball_are_those_of_whoever_knows_them(tmp_path: Path) -> Non
     connection.close()
 
 
+def as_values(configuration: Configuration) -> Any:
+    """Return a configuration as JSON gives it back."""
+    return json.loads(json.dumps(configuration._asdict()))
+
+
 def test_what_contradicts_is_kept_as_a_problem(tmp_path: Path) -> None:
     """The first document is right; what the other says instead is in `declared`."""
     one = of_target(1, "zlib", "zen3", size="1 kB", tarball=("https://m", False))
@@ -355,16 +360,16 @@ def test_what_contradicts_is_kept_as_a_problem(tmp_path: Path) -> None:
         ("zen3", "1 kB")
     ]
     said = f"the spec {spec_hash(1)} has another"
-    url = tarball_suffix(Configuration(*two["configuration"]))
+    url = tarball_suffix(configuration_of(two))
     rows = connection.execute("SELECT page, code, message, declared FROM problems").fetchall()
     assert [(*row[:3], json.loads(row[3])) for row in rows] == [
         (None, "two_configurations", f"1: {said} configuration here than in 0",
-         Configuration(*two["configuration"])._asdict()),
+         as_values(configuration_of(two))),
         (None, "two_sizes", f"1: {said} size here than in 0", "2 kB"),
         (None, "two_tarballs", f"1: {said} tarball here than in 0",
          f"https://m{url}{spec_hash(1)}.spack"),
         (None, "two_configurations", f"2: {said} configuration here than in 0",
-         Configuration(*three["configuration"])._asdict()),
+         as_values(configuration_of(three))),
     ]  # fmt: skip
     connection.close()
 

@@ -2,7 +2,7 @@
 
 Every table, column, index and view stands here and nowhere else: `database.py` creates what it
 reads here, the documentation and the tests of `metadata.yml` are checked against it. This module
-knows neither SQLite nor where rows come from.
+runs no SQL, and does not know where rows come from.
 """
 
 from __future__ import annotations
@@ -47,11 +47,6 @@ class Table:
     def without_rowid(self) -> bool:
         """Whether the rows are stored in the order of a key of their own."""
         return self.primary_key != ("id",)
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        """The column names, in the order in which rows are inserted."""
-        return tuple(column.name for column in self.columns)
 
 
 def _id() -> Column:
@@ -272,9 +267,6 @@ TABLES: tuple[Table, ...] = (
         indexes=(("page",), ("code",)),
     ),
 )
-
-FACETS = ("versions", "compilers", "oss", "platforms", "targets", "stacks")
-"""The page facets of the source, which `facet_counts` counts anew."""
 
 TOKENIZER = "unicode61 tokenchars '!#$%&()*+,-./:;<=>?@[\\]^_`{|}~'"
 """A word is what stands between blanks, as in Spack: `+cuda`, `%gcc@13`, `libs=shared,static`.

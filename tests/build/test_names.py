@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.build.names import Names, number_names
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources.tarballs import Tarball
+from tests.configurations import configuration
 
 RELEASES = ("develop", "v0.23.1", "v0.9", "develop-2025-02-02", "develop-2025-01-01")
 
 
-def configuration(package: str, version: str, compiler: str, *variants: str) -> Configuration:
+def named(package: str, version: str, compiler: str, *variants: str) -> Configuration:
     """Return a configuration on a usual machine."""
-    return Configuration(package, version, compiler, "ubuntu24.04", "linux", "zen3", variants)
+    return configuration(package=package, version=version, compiler=compiler, variants=variants)
+
+
+@pytest.mark.parametrize("field", Configuration._fields)
+def test_every_field_of_a_configuration_is_in_its_row(field: str) -> None:
+    """The row is also the place in the order: two that differ in one field have two."""
+    one = named("zlib", "1.3", "gcc@13", "+x")
+    changes: dict[str, Any] = {field: ("~x",) if field == "variants" else "other"}
+    other = one._replace(**changes)
+    names = number_names([], [], [one, other], [], [])
+    assert names.configuration_row(one) != names.configuration_row(other)
 
 
 @given(
     st.permutations(["a", "b", "c"]),
     st.permutations(
         [
-            configuration("a", "1.10", "gcc@9"),
-            configuration("a", "1.9", "gcc@13"),
-            configuration("b", "1.9", "clang@3", "+x", "~y"),
-            configuration("b", "1.9", "none", "~y"),
+            named("a", "1.10", "gcc@9"),
+            named("a", "1.9", "gcc@13"),
+            named("b", "1.9", "clang@3", "+x", "~y"),
+            named("b", "1.9", "none", "~y"),
         ]
     ),
     st.permutations([("e4s", "root"), ("root",), ()]),
@@ -49,4 +63,5 @@ def test_the_order_of_what_is_named_does_not_matter(
         variant_sets={(): 1, ("+x", "~y"): 2, ("~y",): 3},
         tarballs={Tarball("x", True): 1, Tarball("y", True): 2},
     )
-    assert found.configuration_key(configuration("b", "1.9", "none", "~y")) == (2, 3, 4, 1, 1, 1, 3)
+    row = found.configuration_row(named("b", "1.9", "none", "~y"))
+    assert row[:7] == (2, 3, 4, 1, 1, 1, 3)

@@ -14,9 +14,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import sqlite_utils
 import zstandard
 
-from spack_cache_db.build import build, check, rows
+from spack_cache_db.build import build, check, database
 from spack_cache_db.errors import InputError, OutputError
 from spack_cache_db.sources import units
 from tests.builds import built, digest, digest_of, many_pages
@@ -168,12 +169,18 @@ def test_a_refused_build_raises_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_damaged_result_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broken foreign key keeps the old file in its place."""
-    monkeypatch.setattr(rows, "_page_rows", lambda *_: [(1, 99, 99, "x", "x", "A", 1)])
+    """A row that is lost after all were written keeps the old file in its place."""
+    finish = database.finish
+
+    def finish_and_lose(db: sqlite_utils.Database) -> None:
+        finish(db)
+        db.execute("DELETE FROM configurations WHERE id = 1")
+
+    monkeypatch.setattr(database, "finish", finish_and_lose)
     output = tmp_path / "x.db"
     output.write_bytes(b"old")
     with pytest.raises(OutputError, match="damaged, nothing was replaced"):
-        build([str(SAMPLES)], output)
+        build(SAMPLES, output)
     assert output.read_bytes() == b"old"
     assert [*tmp_path.iterdir()] == [output]
 

@@ -170,26 +170,6 @@ def test_an_option_raises_the_limit(tmp_path: Path, output: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("size", "accepted"), [("4000", True), ("4K", True), ("200", False), ("1G", True)]
-)
-def test_the_limit_is_given_in_bytes_or_with_a_unit(
-    size: str, accepted: bool, tmp_path: Path
-) -> None:
-    """K, M and G are powers of 1024."""
-    folder = write(tmp_path / "pages", a=page())
-    result = run("build", folder, "-o", tmp_path / "x.db", "--max-page-size", size)
-    assert (result.exit_code == 0) is accepted, result.output
-
-
-@pytest.mark.parametrize("size", ["0", "-1", "K", "ten", "1T", ""])
-def test_a_limit_that_is_no_size_is_a_usage_error(size: str, tmp_path: Path) -> None:
-    """Exit status 2 and a message that says what a size looks like."""
-    result = run("build", SAMPLES, "-o", tmp_path / "x.db", "--max-page-size", size)
-    assert result.exit_code == 2
-    assert "is no size, expected bytes such as 500000, 64M or 1G" in result.output
-
-
 def test_the_same_page_twice_is_one_page(tmp_path: Path) -> None:
     """Equal bytes in two places are one page."""
     folder = write(tmp_path / "pages", a=page(), b=page())
@@ -267,13 +247,3 @@ def test_keep_going_builds_the_good_pages(tmp_path: Path) -> None:
 def test_keep_going_needs_a_good_page(output: Path) -> None:
     """With faults only, nothing is built."""
     assert len(refusal(output, BAD_PAGES, "--keep-going")) == len(FAULTS)
-
-
-def test_check_reports_for_machines() -> None:
-    """`--json` gives both lists."""
-    result = run("check", BAD_PAGES / "empty.md", SAMPLES, "--json")
-    assert result.exit_code == 1, result.output
-    assert json.loads(result.stdout) == {
-        "faults": [f"{BAD_PAGES}/empty.md:{FAULTS['empty.md']}"],
-        "problems": [],
-    }

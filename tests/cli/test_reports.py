@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import OLD, process, run, untouched
-from tests.pagetexts import SAMPLES, page, write
+from tests.pagetexts import SAMPLES
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
@@ -110,24 +110,6 @@ def test_build_reports_for_machines(tmp_path: Path) -> None:
     assert report["file_size"] == output.stat().st_size
 
 
-def test_check_of_good_pages_says_so() -> None:
-    """No fault, no problem, exit status 0."""
-    result = run("check", SAMPLES)
-    assert result.exit_code == 0, result.output
-    assert result.stdout == "0 faults, 0 problems\n"
-
-
-def test_check_tells_problems_without_failing(tmp_path: Path) -> None:
-    """What does not add up is told; it is kept, so it is no fault."""
-    folder = write(tmp_path, a=page(meta={"num_specs": 7}))
-    result = run("check", folder)
-    assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines() == [
-        f"{folder}/a.md: meta declares num_specs 7, the page lists 1",
-        "0 faults, 1 problem",
-    ]
-
-
 def test_info_tells_what_is_in_a_file(samples_file: Path) -> None:
     """Counts and the schema version."""
     result = run("info", samples_file, "--json")
@@ -168,15 +150,3 @@ def test_info_refuses_another_schema_version(samples_file: Path, tmp_path: Path)
     assert result.stderr == (
         f"Error: {path}: has schema version {version + 1}, expected {version}; build it anew\n"
     )
-
-
-@pytest.mark.slow
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    """`check … | head` ends without a traceback."""
-    folder = write(tmp_path, **{f"p{n}": page(f"p{n}", meta={"num_specs": 7}) for n in range(20)})
-    command = [sys.executable, "-m", "spack_cache_db", "check", str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        running.stdout.close()
-        assert b"Traceback" not in running.stderr.read()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.pagetexts import page
 
 HOSTILE = "<script>document.title='owned'</script>"
 
@@ -90,40 +91,5 @@ def write_pages(folder: Path) -> Path:
     for (release, package), specs in pages.items():
         path = folder / release / package / "specs.md"
         path.parent.mkdir(parents=True)
-        path.write_text(_page(release, package, specs), encoding="utf-8")
+        path.write_bytes(page(package, release, sorted(specs, key=lambda each: str(each["hash"]))))
     return folder
-
-
-def _page(release: str, package: str, specs: list[Spec]) -> str:
-    ordered = sorted(specs, key=lambda each: str(each["hash"]))
-    lines = [
-        "---",
-        f'title: "{package}"',
-        "layout: cache",
-        f"categories: [package, {release}]",
-        f"meta: {json.dumps(_meta(ordered), sort_keys=True)}",
-        f"spec_details: {json.dumps(ordered, sort_keys=True)}",
-        "---",
-    ]
-    return "\n".join(lines)
-
-
-def _meta(specs: list[Spec]) -> dict[str, object]:
-    def values(key: str) -> list[str]:
-        return sorted({str(each[key]) for each in specs})
-
-    stacks = [name for each in specs for name in _texts(each["stacks"])]
-    return {
-        "compilers": values("compiler"),
-        "num_specs": len(specs),
-        "num_specs_by_stack": {name: stacks.count(name) for name in sorted(set(stacks))},
-        "oss": values("os"),
-        "platforms": values("platform"),
-        "stacks": sorted(set(stacks)),
-        "targets": values("target"),
-        "versions": sorted({_texts(each["versions"])[0] for each in specs}),
-    }
-
-
-def _texts(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list) else []

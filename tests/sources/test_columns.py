@@ -8,10 +8,10 @@ from dataclasses import astuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.records import Configuration
 from spack_cache_db.sources.columns import Columns, Document, Interned, Writer
+from tests.configurations import configuration
 
-ZLIB = Configuration("zlib", "1.3", "gcc@13.2.0", "ubuntu24.04", "linux", "zen3", ())
+ZLIB = configuration(version="1.3")
 
 
 @given(st.lists(st.text(max_size=2)))

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.records import Configuration
 from spack_cache_db.sources.tarballs import Tarball, TarballParts, tarball_suffix, tarball_url
+from tests.configurations import configuration
 from tests.pagetexts import MORE_SAMPLES, front_matter, spec_hash
 
 SPECS = (
-    Configuration("zlib", "1.3", "gcc@13.2.0", "ubuntu24.04", "linux", "zen3", ()),
-    Configuration("aida", "3", "none", "rhel8", "linux", "x86_64_v3", ("+x",)),
+    configuration(version="1.3"),
+    configuration(package="aida", version="3", compiler="none", variants=("+x",)),
 )
 MIRROR = "https://example.org/v1"
 
@@ -26,8 +26,9 @@ def test_the_layout_is_that_of_spack() -> None:
     """As a page of 2023 prints it."""
     (first, *_) = front_matter((MORE_SAMPLES / "v0.18/axl/specs.md").read_bytes())["spec_details"]
     compiler = first["compiler"].replace("@=", "@")
-    machine = (first["os"], first["platform"], first["target"])
-    axl = Configuration("axl", first["versions"][0], compiler, *machine, ())
+    names = {name: first[name] for name in ("os", "platform", "target")}
+    (version,) = first["versions"]
+    axl = configuration(package="axl", version=version, compiler=compiler, **names)
     tarball = Tarball("https://binaries.spack.io/releases/v0.18", is_whole=False)
     assert tarball_url(tarball, axl, first["hash"]) == first["tarball"]
 

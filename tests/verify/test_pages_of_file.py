@@ -12,12 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
+from spack_cache_db.errors import InputError
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.parse import parse_page
+from spack_cache_db.sources.pages.records import SpecDetail
+from spack_cache_db.sources.pages.shapes import TEXT, Shape
 from spack_cache_db.verify.pages_of_file import PagesOfFile
 from spack_cache_db.verify.pages_of_source import said_by_source
 from tests.conftest import Build
-from tests.pagetexts import MORE_SAMPLES, SAMPLES, front_matter, meta_of, page, spec, write
+from tests.pagetexts import (
+    MORE_SAMPLES,
+    SAMPLES,
+    front_matter,
+    meta_of,
+    page,
+    spec,
+    spec_hash,
+    write,
+)
 
 SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
 
@@ -140,6 +152,29 @@ def test_any_page_is_read_back(pages: dict[str, tuple[list[dict[str, Any]], Any]
         found = read_back(connection)
         connection.close()
     assert found == {f"{name}.md": parsed(name, data) for name, data in texts.items()}
+
+
+@pytest.mark.parametrize(
+    "field", [name for name, kind in Shape(SpecDetail).kinds.items() if kind == TEXT]
+)
+def test_an_empty_text_is_no_missing_text(field: str, built: Build) -> None:
+    """A key with an empty text is read back with it; where a text is needed, it is a fault."""
+    data = page(specs=[spec(1, **{field: ""}), spec(2)])
+    try:
+        said = parsed("a.md", data)
+    except InputError:
+        assert field in ("hash", "compiler")
+    else:
+        assert read_back(built(a=data)) == {"a.md": said}
+
+
+@pytest.mark.parametrize("field", SpecDetail.__struct_fields__)
+def test_every_field_of_a_detail_is_read_back(field: str, built: Build) -> None:
+    """Whatever a page says of a spec in this field, beside another spec that says otherwise."""
+    two = spec(2, tarball="x", size="7")
+    texts = {"hash": spec_hash(3), "versions": ["2.0"], "stacks": ["s"], "variants": ["+x"]}
+    data = page(specs=[two, two | {"hash": spec_hash(1), field: texts.get(field, "other")}])
+    assert read_back(built(a=data)) == {"a.md": parsed("a.md", data)}
 
 
 def test_a_hash_with_two_configurations_keeps_both(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def unpacked(keys: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def pairs(first: Numbers, second: Numbers, weights: Numbers | None = None) -> Pairs:
-    """Count pairs of numbers; a pair counts as its weight, or as one."""
+    """Return the distinct pairs of numbers, counted; a pair counts as its weight, or as one."""
     counts: Numbers
     if weights is None:
         keys, counts = np.unique(packed(first, second), return_counts=True)

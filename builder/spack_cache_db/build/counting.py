@@ -47,7 +47,7 @@ class Statistics:
 
 
 def count(numbered: Numbered) -> Statistics:
-    """Count binaries: specs that no release lists are counted nowhere."""
+    """Return all counts of binaries: specs that no release lists are counted nowhere."""
     names, listings = numbered.names, numbered.listings
     packages, configurations = len(names.packages), len(numbered.configurations)
     spec_configuration = numbered.spec_configuration[numbered.is_binary]
@@ -91,7 +91,7 @@ def _package_releases(numbered: Numbered, in_releases: Pairs) -> Pairs:
 
 
 def _in_stacks(numbered: Numbered) -> Pairs:
-    """Count the specs of each (configuration, stack)."""
+    """Return the number of specs of each (configuration, stack)."""
     specs = pairs(numbered.spec_configuration, numbered.spec_stacks)
     at, stack = numbered.stacks.of(specs.second)
     return pairs(specs.first[at], stack, specs.counts[at])
@@ -114,7 +114,7 @@ class _Dates:
         self._number = found.astype(np.int32)
 
     def seen(self, ids: Numbers, releases: Numbers, size: int) -> Seen:
-        """Look where each id from 1 to `size` is, given distinct (id, release)."""
+        """Return where each id from 1 to `size` is, given distinct (id, release)."""
         number = self._number[releases]
         dated = number >= 0
         none = len(self._dates) - 1

@@ -107,7 +107,7 @@ def require_intact(path: Path) -> None:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Give the path of a temporary file that takes the target's place if all goes well.
+    """Yield the path of a temporary file that takes the target's place if all goes well.
 
     Files that an earlier, killed build left are removed.
 

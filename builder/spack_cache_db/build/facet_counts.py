@@ -28,7 +28,7 @@ class Cells(NamedTuple):
 
 
 def facet_counts(numbered: Numbered, in_releases: Pairs) -> list[FacetCount]:
-    """Count specs and packages by release, facet and value.
+    """Return the numbers of specs and packages by release, facet and value.
 
     Args:
         in_releases: the listings of each (configuration, release).

@@ -104,7 +104,7 @@ class _Ids(NamedTuple):
 
 
 def number(merged: Merged) -> Numbered:
-    """Give final ids to all that is in use; what only refused documents say is left out."""
+    """Return all that is in use, with final ids; what only refused documents say is left out."""
     specs = _specs(merged)
     names = _names(merged, specs)
     order = _configuration_order(merged, specs, names)
@@ -147,7 +147,7 @@ def number(merged: Merged) -> Numbered:
 
 
 def _specs(merged: Merged) -> _Specs:
-    """Find, for each spec, who says its configuration, and the stacks of all releases."""
+    """Return, for each spec, who says its configuration, and the stacks of all releases."""
     listings, unlisted = merged.listings, merged.unlisted
     no_stacks = np.full(len(unlisted.spec), merged.texts.stack_sets[()])
     spec = np.concatenate([listings.spec, unlisted.spec])
@@ -192,7 +192,9 @@ def _names(merged: Merged, specs: _Specs) -> Names:
 def _configuration_order(merged: Merged, specs: _Specs, names: Names) -> list[int]:
     things = merged.texts.configurations.things
     used = _used_configurations(merged, specs)
-    keys = {at: names.configuration_key(things[at]) for at in used}
+    rows = {at: names.configuration_row(things[at]) for at in used}
+    # What a configuration need not have comes first where it is NULL.
+    keys = {at: [(each is not None, each) for each in row] for at, row in rows.items()}
     return sorted(keys, key=keys.__getitem__)
 
 
@@ -201,7 +203,7 @@ def _used_configurations(merged: Merged, specs: _Specs) -> list[int]:
 
 
 def _numbered_listings(merged: Merged, ids: _Ids) -> NumberedListings:
-    """Give listings their final ids, and put them in order."""
+    """Return the listings with their final ids, in the order of these."""
     listings = merged.listings
     release = merged.document_release[listings.document] + 1
     spec = ids.spec[listings.spec]

@@ -1,8 +1,8 @@
 """The inspect file beside a database: counts and hash that Datasette would else find out itself.
 
 Datasette believes an inspect file without looking (docs: "performance", `datasette inspect`), so
-it is written from the very file it describes and replaced just before the database is: a reader
-that meets one new and one old file can tell, because both name the hash.
+it is written from the very file it describes and replaced just after the database is. Whoever
+meets a new one beside an old one can tell by the hash (`current_inspection`).
 """
 
 from __future__ import annotations

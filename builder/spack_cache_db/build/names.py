@@ -33,8 +33,8 @@ class Names:
     variant_sets: dict[tuple[str, ...], int]
     tarballs: dict[Tarball, int]
 
-    def configuration_key(self, each: Configuration) -> tuple[int, ...]:
-        """Return the ids of a configuration's parts: its row, and its place in the order."""
+    def configuration_row(self, each: Configuration) -> tuple[int | str | None, ...]:
+        """Return a configuration as its row says it, which is also its place in the order."""
         return (
             self.packages[each.package],
             self.versions[each.package, each.version],

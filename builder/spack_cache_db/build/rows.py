@@ -138,7 +138,7 @@ def _variant_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
 def _configuration_rows(numbered: Numbered, statistics: Statistics) -> Rows:
     counts = zip(statistics.configuration_specs, *statistics.configuration_seen, strict=True)
     for at, (each, count) in enumerate(zip(numbered.configurations, counts, strict=True), start=1):
-        yield at, *numbered.names.configuration_key(each), *count
+        yield at, *numbered.names.configuration_row(each), *count
 
 
 def _spec_rows(numbered: Numbered, statistics: Statistics) -> Rows:

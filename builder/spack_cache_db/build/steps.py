@@ -80,7 +80,7 @@ def check(
 def read(
     paths: Sequence[str], *, jobs: int, max_page_size: int, progress: Progress | None
 ) -> Merged:
-    """Read the whole input and merge it; `InputError` if there is no input."""
+    """Return the whole input, merged; raise `InputError` if there is none."""
     merge = Merge()
     units = plan(paths)
     for done, columns in enumerate(read_units(units, jobs, max_page_size), start=1):

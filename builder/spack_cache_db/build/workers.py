@@ -58,7 +58,7 @@ def work_through(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) ->
 
 
 def read_unit(unit: Unit, max_page_size: int) -> Columns:
-    """Read one unit in this process."""
+    """Return what one unit says, read in this process."""
     return read_files(read(unit, max_page_size))
 
 

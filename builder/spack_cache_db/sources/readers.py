@@ -35,7 +35,7 @@ a file that is none."""
 
 
 def read_files(files: Iterable[RawFile | Fault]) -> Columns:
-    """Read the files of a unit; one that cannot be kept becomes faults."""
+    """Return what the files of a unit say; one that cannot be kept becomes faults."""
     writer = Writer()
     columns = writer.columns
     readers = [(kind.knows, kind.reader(writer)) for kind in KINDS]

@@ -51,7 +51,7 @@ _DECLARED = "SELECT code, declared FROM problems WHERE page = ? AND declared IS 
 
 
 class PagesOfFile:
-    """Gives the pages of a database back."""
+    """The pages of a database, as it gives them back itself."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

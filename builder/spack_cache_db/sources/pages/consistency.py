@@ -118,13 +118,13 @@ def _adds_up(meta: Meta, distinct: Collection[Configuration], stack_sets: StackS
     """Whether there is nothing to tell: nearly always, and cheaper to see than what there is."""
     if not distinct:
         return False
-    _, versions, compilers, oss, platforms, targets, _ = zip(*distinct, strict=True)
+    listed: Any = Configuration._make(zip(*distinct, strict=True))
     return (
-        _same(meta.versions, versions)
-        and set(map(_compiler, meta.compilers)) == set(compilers)
-        and _same(meta.oss, oss)
-        and _same(meta.platforms, platforms)
-        and _same(meta.targets, targets)
+        _same(meta.versions, listed.version)
+        and set(map(_compiler, meta.compilers)) == set(listed.compiler)
+        and _same(meta.oss, listed.os)
+        and _same(meta.platforms, listed.platform)
+        and _same(meta.targets, listed.target)
         and meta.num_specs == sum([count for _, count in stack_sets])
         and meta.num_specs_by_stack == (stacks := _count_stacks(stack_sets))
         and _same(meta.stacks, stacks)

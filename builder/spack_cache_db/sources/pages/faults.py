@@ -23,7 +23,7 @@ _HASH = re.compile(r"[a-z2-7]{32}")
 
 
 def key_faults(front: FrontMatter) -> list[PageFault]:
-    """Say what is wrong with the keys of a page; pages of 2021 are refused by name."""
+    """Return what is wrong with the keys of a page; pages of 2021 are refused by name."""
     if front.keys & {"spec_files", "spec_names", "category"}:
         message = (
             "2021 page: it lists spec files, no spec details; expected a page of 2023 or later, "
@@ -71,7 +71,7 @@ class Pairs(list[tuple[str, Any]]):
 
 
 def meta_faults(value: Any, line: int) -> list[PageFault]:
-    """Say what is wrong with a decoded `meta`."""
+    """Return what is wrong with a decoded `meta`."""
     if isinstance(value, Pairs):
         keys = {key for key, _ in value}
         if not keys & {"stacks", "num_specs", "num_specs_by_stack"} and "versions" in keys:
@@ -84,7 +84,7 @@ def meta_faults(value: Any, line: int) -> list[PageFault]:
 
 
 def detail_faults(value: Any, line: int) -> list[PageFault]:
-    """Say what is wrong with a decoded `spec_details`."""
+    """Return what is wrong with a decoded `spec_details`."""
     if isinstance(value, Pairs) or not isinstance(value, list):
         return [PageFault(line, "spec_details has a wrong type, expected a list of objects")]
     faults: list[PageFault] = []
@@ -93,9 +93,9 @@ def detail_faults(value: Any, line: int) -> list[PageFault]:
             return faults
         where = f"spec_details[{index}]"
         faults += _object_faults(item, DETAIL, where, line)
-        spec_hash = dict(item).get("hash") if isinstance(item, Pairs) else None
-        if isinstance(spec_hash, str) and not _HASH.fullmatch(spec_hash):
-            said = f"{where}.hash is {quoted(spec_hash)}, expected 32 characters of a-z and 2-7"
+        dag_hash = dict(item).get("hash") if isinstance(item, Pairs) else None
+        if isinstance(dag_hash, str) and not _HASH.fullmatch(dag_hash):
+            said = f"{where}.hash is {quoted(dag_hash)}, expected 32 characters of a-z and 2-7"
             faults.append(PageFault(line, said))
     hashes = Counter(
         text

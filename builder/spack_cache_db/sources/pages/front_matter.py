@@ -67,7 +67,7 @@ class FrontMatter(NamedTuple):
 
 
 def read_front_matter(data: bytes) -> FrontMatter:
-    """Split a page into its top-level entries.
+    """Return the top-level entries of a page.
 
     Raises:
         PageFault: the bytes are not one closed front matter of distinct keys and nothing else.

@@ -40,7 +40,7 @@ _NAMES_HOLD = "at most 100 printable characters with no blank at either end"
 
 
 def parse_page(raw: RawFile) -> Page:
-    """Read one page.
+    """Return the record of one page.
 
     Raises:
         InputError: with every fault of this page.
@@ -140,7 +140,7 @@ def _decode_meta(front: FrontMatter) -> Meta:
 
 
 def _meta(text: bytes) -> tuple[Meta, bool]:
-    """Decode `meta`, and say whether it needs no closer look."""
+    """Return `meta`, and whether it needs no closer look."""
     meta = _META_DECODER.decode(text)
     return meta, _holds(text, META.texts([meta]))
 
@@ -185,7 +185,7 @@ def _refuse_if_faulty(front: FrontMatter, key: str) -> None:
 
 
 def _explain(front: FrontMatter, key: str, *, certain: bool = True) -> list[PageFault]:
-    """Find out what is wrong with a big key; `certain`: the decoder refused it."""
+    """Return what is wrong with a big key; `certain`: the decoder refused it."""
     value, faults = json_faults(front.json[key], key)
     if not faults:
         faults = (meta_faults if key == "meta" else detail_faults)(value, front.lines[key])

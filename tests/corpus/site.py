@@ -1,4 +1,4 @@
-"""Write a corpus of pages at the size of the site: `python -m benchmarks.corpus OUT --scale 0.05`.
+"""An invented site as pages, in a folder or an archive.
 
 The same scale gives the same bytes on every machine. Pages are made and written one at a time, in
 the order of their paths.
@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import io
 import tarfile
-import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-import click
 import zstandard
 
-from benchmarks import history, spelling
+from tests.corpus import history, spelling
 
-FOLDER = Path(tempfile.gettempdir()) / "spack-cache-db-bench"
-"""Where the benchmarks keep their corpora and databases, unless told otherwise."""
-
-SCALE = click.FloatRange(0.01, 10.0)
+SCALE = (0.01, 10.0)
+"""The least and the greatest scale."""
 
 
 @dataclass(slots=True)
@@ -90,23 +85,3 @@ def _to_archive(found: Iterator[Page], out: Path) -> Iterator[Page]:
             entry.size = len(page.data)
             archive.addfile(entry, io.BytesIO(page.data))
             yield page
-
-
-@click.command()
-@click.argument("out", type=click.Path(path_type=Path))
-@click.option("--scale", type=SCALE, default=1.0, show_default=True)
-@click.option("--tar", is_flag=True, help="Write OUT as an archive: .tar, .tar.gz or .tar.zst.")
-def main(out: Path, scale: float, tar: bool) -> None:
-    """Write an invented build cache, SCALE times the size of the real one, to OUT."""
-    if out.exists():
-        raise click.ClickException(f"{out} exists: name a new folder or file, or remove it")
-    started = time.perf_counter()
-    totals = write(out, scale, tar=tar)
-    click.echo(
-        f"{totals.pages:,} pages, {totals.page_bytes / 1e6:,.1f} MB, {totals.listings:,} listings,"
-        f" {totals.specs:,} specs in {time.perf_counter() - started:.1f} s"
-    )
-
-
-if __name__ == "__main__":
-    main()

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import zstandard
 
-from benchmarks import corpus, history
+from tests.corpus import history
+from tests.corpus import site as corpus
 
 SCALE = 0.01
 

@@ -16,9 +16,9 @@ from hashlib import blake2b
 from math import log
 from random import Random
 
-from benchmarks import vocabulary
-from benchmarks.releases import Release, first_week_of_era_a, releases
-from benchmarks.vocabulary import Environment
+from tests.corpus import vocabulary
+from tests.corpus.releases import Release, first_week_of_era_a, releases
+from tests.corpus.vocabulary import Environment
 
 PACKAGES = 1_275
 SNAPSHOTS = 80

@@ -9,16 +9,16 @@ from sqlite3 import Connection
 
 import pytest
 
-from benchmarks import corpus
 from spack_cache_db.build import build
 from spack_cache_db.verify import verify
+from tests.corpus.site import write
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a twentieth of the corpus: some 5,500 pages of every era."""
     folder = tmp_path_factory.mktemp("scale") / "pages"
-    corpus.write(folder, 0.05)
+    write(folder, 0.05)
     return folder
 
 

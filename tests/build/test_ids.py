@@ -1,0 +1,91 @@
+"""build.ids: ids depend on what the input says, and on nothing else."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from spack_cache_db.build import build
+from tests.conftest import Build
+from tests.pagetexts import page, spec, spec_hash, write
+
+
+def test_a_refused_page_leaves_no_trace(tmp_path: Path) -> None:
+    """No package, version, stack or spec of it is in the file."""
+    pages = {
+        "a": page(specs=[spec(1)]),
+        "b": page(specs=[spec(2, versions=["9.9"], stacks=["gone"], target="gone", os="gone")]),
+    }
+    output = tmp_path / "x.db"
+    build([str(write(tmp_path / "pages", **pages))], output, keep_going=True)
+    connection = sqlite3.connect(output)
+    assert connection.execute("SELECT hash, version FROM builds").fetchall() == [
+        (spec_hash(1), "1.0")
+    ]
+    for table in ("versions", "stacks", "targets", "operating_systems"):
+        names = {name for (name,) in connection.execute(f"SELECT name FROM {table}")}
+        assert not names & {"9.9", "gone"}
+    connection.close()
+
+
+def test_releases_are_numbered_in_their_order(built: Build) -> None:
+    """Branch, releases from new to old, snapshots from new to old."""
+    names = ["develop", "v0.23.1", "v0.9", "develop-2025-02-02", "develop-2025-01-01", "pr-1"]
+    pages = {name: page(release=name, specs=[spec(1)]) for name in sorted(names)}
+    rows = built(**pages).execute("SELECT name, position, kind FROM releases ORDER BY position")
+    kinds = ["branch", "release", "release", "snapshot", "snapshot", "other"]
+    assert rows.fetchall() == [(*each,) for each in zip(names, range(1, 7), kinds, strict=True)]
+
+
+def test_versions_are_numbered_in_spacks_order(built: Build) -> None:
+    """1.10 is newer than 1.9, and develop is newer than any number."""
+    ordered = ["1.0", "1.9", "1.10", "1.10.1", "2023.08.25", "develop"]
+    specs = [spec(number, versions=[name]) for number, name in enumerate(sorted(ordered))]
+    connection = built(a=page(specs=specs))
+    rows = connection.execute("SELECT name FROM versions ORDER BY position")
+    assert [name for (name,) in rows] == ordered
+    assert connection.execute("SELECT newest_version FROM packages").fetchone() == ("develop",)
+
+
+def test_a_hash_in_another_release_is_one_spec(built: Build) -> None:
+    """Its stacks are the union, its dates those of the snapshots."""
+    connection = built(
+        a=page(release="develop", specs=[spec(1, stacks=["a"])]),
+        b=page(release="develop-2025-01-01", specs=[spec(1, stacks=["b", "root"])]),
+        c=page(release="develop-2025-02-02", specs=[spec(1, stacks=["b"])]),
+    )
+    assert connection.execute(
+        "SELECT stacks, releases, first_seen, last_seen FROM builds"
+    ).fetchall() == [('["a","b"]', 3, "2025-01-01", "2025-02-02")]
+
+
+def test_specs_are_numbered_by_configuration_then_hash(built: Build) -> None:
+    """What is asked for together lies together in the file."""
+    specs = [spec(9, target="zen2"), spec(3, target="zen3"), spec(5, target="zen2"), spec(4)]
+    rows = built(a=page(specs=specs)).execute("SELECT hash FROM specs ORDER BY id").fetchall()
+    assert [dag_hash for (dag_hash,) in rows] == [spec_hash(number) for number in (4, 5, 9, 3)]
+
+
+def test_pages_are_numbered_by_release_then_package(built: Build) -> None:
+    """The foremost release first."""
+    connection = built(
+        a=page("zstd", "v0.20"), b=page("zlib", "v0.20", [spec(2)]), c=page("zstd", "develop")
+    )
+    rows = connection.execute("SELECT path FROM pages ORDER BY id").fetchall()
+    assert [path for (path,) in rows] == ["c.md", "b.md", "a.md"]
+
+
+def test_where_releases_disagree_the_foremost_is_right(built: Build) -> None:
+    """The other keeps its word in `listing_configurations`."""
+    connection = built(
+        a=page(release="develop-2025-01-01", specs=[spec(1, target="zen2")]),
+        b=page(release="v0.20", specs=[spec(1, target="zen3")]),
+        c=page(release="v0.19", specs=[spec(1, target="zen3")]),
+    )
+    assert connection.execute("SELECT target FROM builds").fetchall() == [("zen3",)]
+    assert connection.execute(
+        "SELECT releases.name, targets.name FROM listing_configurations AS odd "
+        "JOIN releases ON releases.id = odd.release "
+        "JOIN configurations ON configurations.id = odd.configuration "
+        "JOIN targets ON targets.id = configurations.target"
+    ).fetchall() == [("develop-2025-01-01", "zen2")]

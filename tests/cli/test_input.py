@@ -1,0 +1,53 @@
+"""cli.input: what the commands that read an input share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.cli.input import counted
+from tests.commands import run
+from tests.pagetexts import SAMPLES, page, write
+
+
+@pytest.mark.parametrize(
+    ("size", "accepted"), [("4000", True), ("4K", True), ("200", False), ("1G", True)]
+)
+def test_the_limit_is_given_in_bytes_or_with_a_unit(
+    size: str, accepted: bool, tmp_path: Path
+) -> None:
+    """K, M and G are powers of 1024."""
+    folder = write(tmp_path / "pages", a=page())
+    result = run("build", folder, "-o", tmp_path / "x.db", "--max-page-size", size)
+    assert (result.exit_code == 0) is accepted, result.output
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "K", "ten", "1T", ""])
+def test_a_limit_that_is_no_size_is_a_usage_error(size: str, tmp_path: Path) -> None:
+    """Exit status 2 and a message that says what a size looks like."""
+    result = run("build", SAMPLES, "-o", tmp_path / "x.db", "--max-page-size", size)
+    assert result.exit_code == 2
+    assert "is no size, expected bytes such as 500000, 64M or 1G" in result.output
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 pages"), (1, "1 page"), (2, "2 pages"), (110306, "110,306 pages")]
+)
+def test_numbers_have_their_word(number: int, text: str) -> None:
+    """In the singular for one, with commas for thousands."""
+    assert counted(number, "page") == text
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "many"])
+def test_jobs_are_a_number_from_one(jobs: str) -> None:
+    """Anything else is a usage error."""
+    result = run("check", SAMPLES, "--jobs", jobs)
+    assert result.exit_code == 2
+    assert "Invalid value for '--jobs'" in result.stderr
+
+
+def test_a_pipe_has_no_progress_bar() -> None:
+    """Nothing but errors goes to standard error there."""
+    result = run("check", SAMPLES)
+    assert (result.exit_code, result.stderr) == (0, "")

@@ -1,0 +1,23 @@
+"""Configurations for tests: whoever does not say a part gets a usual one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spack_cache_db.records import Configuration
+
+USUAL = {
+    "package": "zlib",
+    "version": "1.0",
+    "compiler": "gcc@13.2.0",
+    "os": "ubuntu24.04",
+    "platform": "linux",
+    "target": "zen3",
+    "variants": (),
+}
+
+
+def configuration(**parts: Any) -> Configuration:
+    """Return a configuration; a part that is not usual is None."""
+    given = {**dict.fromkeys(Configuration._fields), **USUAL, **parts}
+    return Configuration._make(given.values())

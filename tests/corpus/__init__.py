@@ -1,0 +1,1 @@
+"""The invented site on which tests and benchmarks build: as large as the real one, or smaller."""
