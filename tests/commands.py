@@ -28,6 +28,27 @@ def process(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+def peak_memory(*arguments: object) -> tuple[int, int, str]:
+    """Run the command; return its status, the most memory it had in megabytes, and its output.
+
+    It is measured by a process that has little memory itself: Linux counts what one is forked from.
+    """
+    program = (
+        "import resource, subprocess, sys\n"
+        "run = subprocess.run([sys.executable, '-m', 'spack_cache_db', *sys.argv[1:]],\n"
+        "    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)\n"
+        "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024\n"
+        "print(run.returncode, peak, flush=True)\n"
+        "sys.stdout.buffer.write(run.stdout)\n"
+    )
+    # The shell is small: what it becomes was never this process.
+    command = ["/bin/sh", "-c", '"$@"', "sh", sys.executable, "-c", program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    first, _, output = done.stdout.partition("\n")
+    status, megabytes = map(int, first.split())
+    return status, megabytes, output
+
+
 def closing(count: int) -> str:
     """Return the last line of a refusal."""
     return (

@@ -224,3 +224,13 @@ def test_every_configuration_and_package_of_the_samples_is_indexed(
             [quoted(" ".join(texts))],
         )
         assert (number,) in matches.fetchall()
+
+
+def test_a_long_version_does_not_grow_as_its_square() -> None:
+    """Of a version with many dots the first parts are searched for one by one, and the whole."""
+    version = ".".join("1" * 100)
+    words = configuration_tokens(
+        Configuration("zlib", version, f"gcc@{version}", "os", "linux", "zen3", ())
+    )
+    assert {f"zlib@{version}", "zlib@1.1.1", f"%gcc@{version}", "%gcc@1.1.1"} <= set(words.split())
+    assert len(words) < 12 * len(version)

@@ -14,6 +14,10 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.spack.targets import family
 from spack_cache_db.spack.variants import parse_variant, split_compiler
 
+_MOST_PARTS = 8
+"""Parts of a version, divided by dots, that are searched for one by one: all of them together grow
+as the square of their number."""
+
 
 def configuration_tokens(each: Configuration) -> str:
     """Return the words of a configuration, separated by blanks, each once."""
@@ -85,7 +89,7 @@ def _variant(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def _prefixes(version: str) -> tuple[str, ...]:
-    """Return `1`, `1.14` and `1.14.3` for `1.14.3`."""
+    """Return `1`, `1.14` and `1.14.3` for `1.14.3`; no more than a person would type."""
     parts = version.split(".")
-    prefixes = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
-    return tuple(prefix for prefix in prefixes if prefix)
+    prefixes = (".".join(parts[:end]) for end in range(1, min(len(parts), _MOST_PARTS)))
+    return (*filter(None, prefixes), version) if version else ()

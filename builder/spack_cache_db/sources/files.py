@@ -15,14 +15,14 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from mmap import PROT_READ, mmap
-from pathlib import PurePosixPath
 from typing import IO, cast
 
 import zstandard
 
 from spack_cache_db.errors import Fault, reason
-from spack_cache_db.sources.tar_streams import Watched, decompressed
+from spack_cache_db.sources.tar_streams import MAX_HEADERS, Watched, decompressed, unpacked_limit
 from spack_cache_db.sources.units import File, Mirror, Unit, files_of, is_archive
 
 SMALL = 2**20
@@ -40,6 +40,12 @@ _BROKEN_ARCHIVE = (
     lzma.LZMAError,
     UnicodeDecodeError,
 )
+
+
+MAX_PATH = 4096
+"""Characters of a file's name with its folders; Linux takes as many bytes (limits.h, PATH_MAX)."""
+
+_CHUNK = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,13 @@ def read(unit: Unit, max_page_size: int) -> Iterator[RawFile | Mirror | Fault]:
 
 def _checked(pages: Iterable[RawFile | Fault]) -> Iterator[RawFile | Fault]:
     for page in pages:
-        yield page if isinstance(page, Fault) or _is_text(page.path) else _no_text(page.location)
+        if isinstance(page, Fault):
+            yield page
+        elif len(page.path) > MAX_PATH:
+            said = f"the name has {len(page.path):,} characters, expected at most {MAX_PATH:,}"
+            yield Fault(page.location, 0, said)
+        else:
+            yield page if _is_text(page.path) else _no_text(page.location)
 
 
 def _read_archive(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
@@ -93,7 +105,13 @@ def _read_file(file: File, max_page_size: int) -> RawFile | Fault:
                 return RawFile(file.location, file.path, mmap(stream.fileno(), 0, prot=PROT_READ))
             if size > max_page_size:
                 return _too_large(file.location, size, max_page_size)
-            return RawFile(file.location, file.path, stream.readall())
+            data = stream.read(size + 1)
+            # A file may grow while it is read, and some of the system's have no size.
+            while len(data) <= max_page_size and (more := stream.read(2**20)):
+                data += more
+            if len(data) > max_page_size:
+                return _too_large(file.location, len(data), max_page_size)
+            return RawFile(file.location, file.path, data)
     except OSError as error:
         return Fault(file.location, 0, f"cannot be read: {reason(error)}")
 
@@ -104,10 +122,10 @@ def _open(path: str, flags: int) -> int:
 
 def _read_tar(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
     with open(location, "rb") as raw, decompressed(location, raw) as stream:  # noqa: PTH123
-        watched = Watched(stream)
-        with tarfile.open(fileobj=cast(IO[bytes], watched), mode="r|") as tar:
-            for member in tar:
-                name = f"{location}/{member.name}"
+        watched = Watched(stream, os.fstat(raw.fileno()).st_size)
+        with tarfile.open(fileobj=cast(IO[bytes], watched), mode="r:") as tar:
+            for member in _members(tar, watched):
+                name = _within(location, member.name)
                 if member.isdir() or _hidden(member.name):
                     continue
                 if not member.isreg():
@@ -115,14 +133,27 @@ def _read_tar(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
                 elif member.size > max_page_size:
                     yield _too_large(name, member.size, max_page_size)
                 elif (content := tar.extractfile(member)) is not None:
+                    watched.expect(member.size)
                     yield RawFile(name, member.name, content.read())
         watched.require_end(tar.offset)
 
 
+def _members(tar: tarfile.TarFile, watched: Watched) -> Iterator[tarfile.TarInfo]:
+    """Yield the members one by one; `tarfile` itself would remember all of them."""
+    while True:
+        watched.expect(MAX_HEADERS)
+        member = tar.next()
+        if member is None:
+            return
+        tar.members.clear()  # type: ignore[attr-defined]
+        yield member
+
+
 def _read_zip(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
+    left = unpacked_limit(os.stat(location).st_size)  # noqa: PTH116
     with zipfile.ZipFile(location) as archive:
         for member in archive.infolist():
-            name = f"{location}/{member.filename}"
+            name = _within(location, member.filename)
             if member.is_dir() or _hidden(member.filename):
                 continue
             if stat.S_ISLNK(member.external_attr >> 16):
@@ -130,13 +161,31 @@ def _read_zip(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
             elif member.file_size > max_page_size:
                 yield _too_large(name, member.file_size, max_page_size)
             else:
-                yield RawFile(name, member.filename, archive.read(member))
+                left -= member.file_size
+                if left < 0:
+                    raise zipfile.BadZipFile("it unpacks to more than a thousand times its size")
+                yield RawFile(name, member.filename, _unzipped(archive, member))
+
+
+def _unzipped(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Return the bytes of a member, as many as it claims to have; `BadZipFile` if it has others.
+
+    Read at once, it would be unpacked as far as it goes before its size is looked at. So it is by
+    bzip2 and LZMA, of which `zipfile` unpacks each piece whole: 4 kB may hold a gigabyte.
+    """
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise zipfile.BadZipFile(f"{member.filename} is not compressed by deflate")
+    with archive.open(member) as stream:
+        return b"".join(iter(partial(stream.read, _CHUNK), b""))
+
+
+def _within(location: str, name: str) -> str:
+    """Return where a member lies, for messages: a name may have a million characters."""
+    return f"{location}/{name if len(name) <= MAX_PATH else name[:100] + '...'}"
 
 
 def _hidden(name: str) -> bool:
-    return any(
-        part.startswith(".") and part not in (".", "..") for part in PurePosixPath(name).parts
-    )
+    return any(part.startswith(".") and part not in (".", "..") for part in name.split("/"))
 
 
 def _too_large(location: str, size: int, limit: int) -> Fault:

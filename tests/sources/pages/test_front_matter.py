@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spack_cache_db.sources.pages.front_matter import Json, PageFault, read_front_matter
@@ -139,6 +139,7 @@ PAGES = st.one_of(
 
 
 @given(data=PAGES)
+@example(data=b"\r.")
 def test_any_bytes_give_entries_or_a_fault(data: bytes) -> None:
     """Nothing else is ever raised, and a fault names a line that the file has."""
     for text in (data, b"---\n" + data + b"\n---", b"---\ntitle: " + data + b"\n---"):

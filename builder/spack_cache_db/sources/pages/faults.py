@@ -14,6 +14,9 @@ from spack_cache_db.sources.pages.shapes import NUMBER, TEXT, TEXTS, Shape
 JSON_KEYS = {"meta", "spec_details"}
 KEYS = {"title", "layout", "categories"} | JSON_KEYS
 
+MAX_FAULTS = 100
+"""So many faults of one page are told; no more are looked for."""
+
 META = Shape(Meta)
 DETAIL = Shape(SpecDetail)
 _HASH = re.compile(r"[a-z2-7]{32}")
@@ -84,8 +87,10 @@ def detail_faults(value: Any, line: int) -> list[PageFault]:
     """Return what is wrong with a decoded `spec_details`."""
     if isinstance(value, Pairs) or not isinstance(value, list):
         return [PageFault(line, "spec_details has a wrong type, expected a list of objects")]
-    faults = []
+    faults: list[PageFault] = []
     for index, item in enumerate(value):
+        if len(faults) > MAX_FAULTS:
+            return faults
         where = f"spec_details[{index}]"
         faults += _object_faults(item, DETAIL, where, line)
         dag_hash = dict(item).get("hash") if isinstance(item, Pairs) else None

@@ -8,6 +8,7 @@ repeat the same few hundred lines (`layout: cache`, one title per package, one l
 from __future__ import annotations
 
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,6 +18,20 @@ import yaml
 _JSON_KEYS = {f"{name}:".encode(): name for name in ("meta", "spec_details")}
 _Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _MAX_DEPTH = 32
+_MAX_EVENTS = 20_000
+_LONGEST_KEPT = 256
+"""Bytes of an entry that is remembered: `layout: cache`, and most titles and categories."""
+
+_CHUNK = 2**20
+
+MAX_JSON = 2**24
+"""Bytes of one big key; the largest pages known have a few hundred thousand in all."""
+
+MAX_YAML = 2**20
+"""Bytes of one small key."""
+
+MAX_KEYS = 100
+
 _CONTINUES = frozenset([b" ", b"\t", b"#", b"-", b"]", b"}", b"\r", b"\n"])
 _CLOSED = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
 
@@ -58,12 +73,13 @@ def read_front_matter(data: bytes) -> FrontMatter:
         PageFault: the bytes are not one closed front matter of distinct keys and nothing else.
     """
     _require_text(data)
-    body = _between_fences(data)
     values: dict[str, Any] = {}
     json: dict[str, Json] = {}
     lines: dict[str, int] = {}
-    for start, entry in _entries(body):
+    for start, entry in _entries(data, *_between_fences(data)):
         for key, line, value in _read_entry(entry, start):
+            if len(lines) == MAX_KEYS:
+                raise PageFault(line, f"the front matter has more than {MAX_KEYS} keys")
             if key in lines:
                 first = lines[key]
                 raise PageFault(line, f"the key {key} stands twice, first on line {first}")
@@ -79,15 +95,21 @@ def _require_text(data: bytes) -> None:
     if nul >= 0:
         raise PageFault(data.count(b"\n", 0, nul) + 1, "a NUL byte, expected UTF-8 text")
     if not data.isascii():
+        at = 0
+        decoder = getincrementaldecoder("utf-8")()
         try:
-            data.decode()
+            # In parts: as text, all of it may take four times as much.
+            for at in range(0, len(data), _CHUNK):
+                decoder.decode(data[at : at + _CHUNK], at + _CHUNK >= len(data))
         except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            byte = data[error.start]
-            raise PageFault(line, f"not UTF-8: byte 0x{byte:02x}, expected UTF-8 text") from None
+            wrong = at - len(decoder.getstate()[0]) + error.start
+            line = data.count(b"\n", 0, wrong) + 1
+            said = f"not UTF-8: byte 0x{data[wrong]:02x}, expected UTF-8 text"
+            raise PageFault(line, said) from None
 
 
-def _between_fences(data: bytes) -> bytes:
+def _between_fences(data: bytes) -> tuple[int, int]:
+    """Return where the front matter begins and where it ends, after its last line break."""
     opened = _CLOSED.match(data)
     if not opened:
         raise PageFault(1, "no front matter, expected --- on the first line")
@@ -102,22 +124,32 @@ def _between_fences(data: bytes) -> bytes:
     if rest >= 0 and data[rest:].strip():
         line = data.count(b"\n", 0, rest) + 2
         raise PageFault(line, "text after the front matter, expected none: it would be lost")
-    return data[start : end + 1]
+    return start, end + 1
 
 
-def _entries(body: bytes) -> Iterator[tuple[int, bytes]]:
-    """Cut the body before each line that starts an entry; other lines belong to the one above.
+def _entries(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
+    """Cut the front matter before each line that starts an entry; others belong to the one above.
 
     Yields the line of the page on which an entry starts, and its bytes.
     """
     line, lines = 2, 0
-    start = end = 0
-    while end < len(body):
-        end = body.find(b"\n", end) + 1 or len(body)
+    end = start
+    while end < stop:
+        end = data.find(b"\n", end, stop) + 1 or stop
         lines += 1
-        if body[end : end + 1] not in _CONTINUES:
-            yield line, body[start:end]
+        if end - start > MAX_YAML:
+            _require_json(data, start, end, line)
+        if end == stop or data[end : end + 1] not in _CONTINUES:
+            yield line, data[start:end]
             line, lines, start = line + lines, 0, end
+
+
+def _require_json(data: bytes, start: int, end: int, line: int) -> None:
+    """Refuse an entry that is longer than any page needs; only the big keys may be long."""
+    key = next((name for key, name in _JSON_KEYS.items() if data.startswith(key, start)), None)
+    if key is None or end - start > MAX_JSON:
+        limit = MAX_JSON if key else MAX_YAML
+        raise PageFault(line, f"{key or 'this entry'} has more than {limit:,} bytes")
 
 
 def _read_entry(entry: bytes, line: int) -> Iterator[tuple[str, int, Any]]:
@@ -127,8 +159,9 @@ def _read_entry(entry: bytes, line: int) -> Iterator[tuple[str, int, Any]]:
             text = entry[len(key) :].lstrip(b" ")
             yield name, line, Json(text.rstrip(), line, len(entry) - len(text) + 1)
             return
+    read = _read_yaml if len(entry) <= _LONGEST_KEPT else _read_yaml.__wrapped__
     try:
-        found = _read_yaml(entry)
+        found = read(entry)
     except yaml.MarkedYAMLError as error:
         at = line + (_lines_before(entry, error.problem_mark) if error.problem_mark else 0)
         said = " ".join(str(error.problem or error.context).split())
@@ -149,10 +182,15 @@ def _lines_before(entry: bytes, mark: yaml.Mark) -> int:
     return entry.decode("utf-8-sig")[: mark.index].count("\n")
 
 
-def _require_shallow(entry: bytes) -> None:
-    """Refuse deep nesting, one event at a time: libyaml's loader would end the process."""
+def _require_small(entry: bytes) -> None:
+    """Refuse deep nesting and endless lists, one event at a time.
+
+    libyaml's loader would end the process, and each item takes a thousand bytes as a node.
+    """
     depth = 0
-    for event in yaml.parse(entry, Loader=_Loader):
+    for number, event in enumerate(yaml.parse(entry, Loader=_Loader)):
+        if number > _MAX_EVENTS:
+            raise ValueError(f"it has more than {_MAX_EVENTS:,} parts")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _MAX_DEPTH:
@@ -168,7 +206,7 @@ def _read_yaml(entry: bytes) -> tuple[tuple[str, int, Any], ...]:
     Nearly every entry has one key, but YAML can write several as one: `{title: a, title: b}`. Every
     scalar stays text, so that `v0.20` and `2025-04-20` mean themselves.
     """
-    _require_shallow(entry)
+    _require_small(entry)
     loader = _Loader(entry)
     try:
         node = loader.get_single_node()

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 import msgspec
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.pages.bounds import require_bounded_meta, require_countable
 from spack_cache_db.sources.pages.faults import (
     DETAIL,
     JSON_KEYS,
     KEYS,
+    MAX_FAULTS,
     META,
     detail_faults,
     json_faults,
@@ -53,7 +56,7 @@ def parse_page(raw: RawFile) -> Page:
         raise InputError([Fault(raw.location, fault.line, fault.message)]) from None
     except _Refused as refused:
         raise InputError(
-            Fault(raw.location, each.line, each.message) for each in refused.faults
+            Fault(raw.location, each.line, each.message) for each in _few(refused.faults)
         ) from None
     sha256 = hashlib.sha256(raw.data).hexdigest()
     return Page(
@@ -67,6 +70,13 @@ def parse_page(raw: RawFile) -> Page:
         meta=meta,
         details=details,
     )
+
+
+def _few(faults: list[PageFault]) -> Iterator[PageFault]:
+    """Yield the first faults of a page; a wrong file may have one for every byte."""
+    yield from faults[:MAX_FAULTS]
+    if len(faults) > MAX_FAULTS:
+        yield PageFault(0, f"has more faults than the {MAX_FAULTS} that are told")
 
 
 class _Refused(Exception):
@@ -114,24 +124,37 @@ def _names_release(categories: object) -> bool:
 
 
 def _decode_meta(front: FrontMatter) -> Meta:
+    text = front.json["meta"].text
+    require_countable(front.json["meta"], "meta")
     try:
-        meta, is_plain = _read_meta(front.json["meta"].text)
+        meta, is_plain = (_read_meta if len(text) <= _LONGEST_KEPT else _meta)(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise _Refused(_explain(front, "meta")) from None
     if not is_plain:
         _refuse_if_faulty(front, "meta")
+    try:
+        require_bounded_meta(meta)
+    except ValueError as error:
+        raise PageFault(front.lines["meta"], str(error)) from None
     return meta
 
 
-@lru_cache(maxsize=256)
-def _read_meta(text: bytes) -> tuple[Meta, bool]:
-    """Return `meta`, and whether it needs no closer look; many releases have the same."""
+def _meta(text: bytes) -> tuple[Meta, bool]:
+    """Return `meta`, and whether it needs no closer look."""
     meta = _META_DECODER.decode(text)
     return meta, _holds(text, META.texts([meta]))
 
 
+_read_meta = lru_cache(maxsize=256)(_meta)
+"""Many releases have the same."""
+
+_LONGEST_KEPT = 2**16
+"""Bytes: what is kept for the next page may not fill the memory."""
+
+
 def _decode_details(front: FrontMatter) -> tuple[SpecDetail, ...]:
     text = front.json["spec_details"].text
+    require_countable(front.json["spec_details"], "spec_details")
     try:
         details = _DETAILS_DECODER.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):

@@ -8,6 +8,11 @@ from operator import attrgetter
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.columns import Document, PageFacts, Writer
 from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.pages.bounds import (
+    require_bounded,
+    require_bounded_stacks,
+    require_short_text,
+)
 from spack_cache_db.sources.pages.consistency import Consistency
 from spack_cache_db.sources.pages.normal import as_set, normal_configuration
 from spack_cache_db.sources.pages.parse import parse_page
@@ -61,8 +66,9 @@ class PageReader:
             stacks.append(self._stack_set(page, detail) if stack_set is None else stack_set)
             spec.append(hashes[detail.hash])
             known = sizes.get(detail.size)
-            size.append(self._size(detail) if known is None else known)
-            tarball.append(self._tarball(detail, at) if isinstance(detail.tarball, str) else 0)
+            size.append(self._size(page, detail) if known is None else known)
+            url = detail.tarball
+            tarball.append(self._tarball(page, detail, url, at) if isinstance(url, str) else 0)
         problems = self._consistency.problems(page.meta, configuration, stacks)
         facts = PageFacts(page.package, page.format)
         self._writer.add(
@@ -76,25 +82,36 @@ class PageReader:
 
     def _configuration(self, page: Page, detail: SpecDetail) -> int:
         try:
+            require_bounded(detail)
             return self._texts.configurations[normal_configuration(page.package, detail)]
         except ValueError as error:
             raise detail_fault(page, detail, error) from None
 
     def _stack_set(self, page: Page, detail: SpecDetail) -> int:
         try:
+            require_bounded_stacks(detail.stacks)
             at = self._texts.stack_sets[as_set("stack", detail.stacks)]
         except ValueError as error:
             raise detail_fault(page, detail, error) from None
         self._stack_spellings[detail.stacks] = at
         return at
 
-    def _size(self, detail: SpecDetail) -> int:
+    def _size(self, page: Page, detail: SpecDetail) -> int:
+        _require_short(page, detail, "size", detail.size)
         at = self._sizes[detail.size] = self._texts.sizes[detail.size] + 1
         return at
 
-    def _tarball(self, detail: SpecDetail, configuration: int) -> int:
-        parts = self._tarballs.split(str(detail.tarball), configuration, detail.hash)
+    def _tarball(self, page: Page, detail: SpecDetail, url: str, configuration: int) -> int:
+        _require_short(page, detail, "tarball", url)
+        parts = self._tarballs.split(url, configuration, detail.hash)
         return self._texts.tarballs[parts] + 1
+
+
+def _require_short(page: Page, detail: SpecDetail, word: str, text: str) -> None:
+    try:
+        require_short_text(word, text)
+    except ValueError as error:
+        raise detail_fault(page, detail, error) from None
 
 
 def detail_fault(page: Page, detail: SpecDetail, error: ValueError) -> InputError:

@@ -1,0 +1,158 @@
+"""sources.pages.bounds: what no real page says is refused by name; real pages are far from it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from spack_cache_db.errors import InputError
+from spack_cache_db.sources.columns import Writer
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.pages import bounds, front_matter
+from spack_cache_db.sources.pages.reader import PageReader
+from tests.pagetexts import MORE_SAMPLES, SAMPLES, meta_of, page, page_of, spec, spec_hash
+
+SPEC = spec_hash(1)
+META = json.dumps(meta_of([spec()]))
+
+
+def read(data: bytes) -> None:
+    """Read a page into columns."""
+    PageReader(Writer()).add(RawFile("in/a.md", "a.md", data))
+
+
+def fault(data: bytes) -> str:
+    """Return the one thing that is wrong with a page."""
+    with pytest.raises(InputError) as caught:
+        read(data)
+    (found,) = caught.value.faults
+    return str(found).removeprefix("in/a.md:")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"versions": ["1." * 101]}, "has a version of 202 characters, expected at most 200"),
+        (
+            {"compiler": "gcc@" + "1" * 197},
+            "has a compiler of 201 characters, expected at most 200",
+        ),
+        ({"os": "o" * 201}, "has a os of 201 characters, expected at most 200"),
+        ({"platform": "p" * 201}, "has a platform of 201 characters, expected at most 200"),
+        ({"target": "t" * 201}, "has a target of 201 characters, expected at most 200"),
+        ({"variants": ["k" * 201]}, "has a variant name of 201 characters, expected at most 200"),
+        (
+            {"variants": ["k=" + "v" * 4095]},
+            "has a variant of 4,097 characters, expected at most 4,096",
+        ),
+        (
+            {"variants": [f"k{number}=v" for number in range(1001)]},
+            "has 1,001 variants, expected at most 1,000",
+        ),
+        ({"stacks": ["s" * 201]}, "has a stack of 201 characters, expected at most 200"),
+        (
+            {"stacks": [f"s{number}" for number in range(1001)]},
+            "has 1,001 stacks, expected at most 1,000",
+        ),
+        ({"size": "1" * 4097}, "has a size of 4,097 characters, expected at most 4,096"),
+        ({"tarball": "u" * 4097}, "has a tarball of 4,097 characters, expected at most 4,096"),
+    ],
+)
+def test_a_spec_that_says_too_much_is_refused(changes: dict[str, Any], said: str) -> None:
+    """Each text and each list of a spec has a bound, which is named."""
+    data = page_of("zlib", "develop", META, json.dumps([spec(**changes)]))
+    assert fault(data) == f"6: the spec {SPEC} {said}"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"versions": ["1" * 200], "compiler": "g" * 200, "os": "o" * 200, "size": "1" * 4096},
+        {"variants": ["k" * 200 + "=" + "v" * 3895, *(f"k{number}=v" for number in range(999))]},
+        {"stacks": ["s" * 200, *(f"s{number}" for number in range(999))], "tarball": "u" * 4096},
+    ],
+)
+def test_a_spec_at_the_bounds_is_read(changes: dict[str, Any]) -> None:
+    """The bounds themselves are allowed."""
+    read(page(specs=[spec(**changes)]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"versions": ["1" * 201]}, "meta.versions has a text of 201 characters, expected at most"),
+        ({"oss": ["a"] * 1001}, "meta.oss has 1,001 texts, expected at most 1,000"),
+        ({"num_specs_by_stack": {"s" * 201: 1}}, "meta.num_specs_by_stack has a text of 201 char"),
+    ],
+)
+def test_a_summary_that_says_too_much_is_refused(changes: dict[str, Any], said: str) -> None:
+    """So with `meta`, whose texts go into messages."""
+    assert fault(page(meta=changes)).startswith(f"5: {said}")
+
+
+@pytest.mark.parametrize(
+    ("meta", "details", "said"),
+    [
+        (META, "[" + "[]," * 250_000 + "[]]", "6: spec_details has about 500,002 values"),
+        (META, '[{"a":' + "0," * 500_000 + "0}]", "6: spec_details has about 500,002 values"),
+        (META, '[{"a":{' + '"":0,' * 500_000 + "}}]", "6: spec_details has about 500,003 values"),
+        ('{"oss":["' + "a" * 2_000_000 + "," * 500_001, "[]", "5: meta has about 500,003 values"),
+        (META, '["' + "a" * 2**24 + '"]', "6: spec_details has more than 16,777,216 bytes"),
+        ('{"' + "a" * 2**24 + '":1}', "[]", "5: meta has more than 16,777,216 bytes"),
+    ],
+)
+def test_json_that_would_fill_the_memory_is_not_decoded(meta: str, details: str, said: str) -> None:
+    """Values are counted before they are made, bytes before they are copied."""
+    assert fault(page_of("zlib", "develop", meta, details)).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        (b"title: [" + b"a," * 30_000 + b"a]", "2: broken YAML: it has more than 20,000 parts"),
+        (b"title:\n" + b"- a\n" * 30_000, "2: broken YAML: it has more than 20,000 parts"),
+        (b"title: '" + b"a" * 2**20 + b"'", "2: this entry has more than 1,048,576 bytes"),
+        (b"title:\n" + b"\n" * 2**20, "2: this entry has more than 1,048,576 bytes"),
+        (b"\n".join(b"k%d:" % n for n in range(101)), "102: the front matter has more than 100"),
+    ],
+)
+def test_yaml_that_would_fill_the_memory_is_not_decoded(entries: bytes, said: str) -> None:
+    """Each small key has a bound, and so has their number."""
+    assert fault(b"---\n" + entries + b"\n---").startswith(said)
+
+
+def test_a_wrong_byte_is_found_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text is decoded in parts, and a character may lie in two of them."""
+    monkeypatch.setattr(front_matter, "_CHUNK", 3)
+    good = "---\ntitle: é😀éé😀\n".encode()
+    read_front_matter = front_matter.read_front_matter
+    assert read_front_matter(good + b"---").values == {"title": "é😀éé😀"}
+    for wrong in (b"\xff", b"\xf0\x9f", b"\xe9"):
+        with pytest.raises(front_matter.PageFault, match=f"byte 0x{wrong[0]:02x}") as caught:
+            read_front_matter(good + b"a" + wrong)
+        assert caught.value.line == 3
+
+
+def test_a_wrong_file_is_told_in_a_hundred_lines() -> None:
+    """Where every spec of a page is wrong, the first faults and their number say enough."""
+    with pytest.raises(InputError) as caught:
+        read(page_of("zlib", "develop", META, json.dumps([{}] * 1000)))
+    messages = [each.message for each in caught.value.faults]
+    assert len(messages) == 101
+    assert "has more faults than the 100 that are told" in messages
+
+
+def test_the_pages_of_the_site_are_far_from_the_bounds() -> None:
+    """No sample comes near a tenth of any bound but that of a name, which is a third."""
+    for path in [*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")]:
+        front = front_matter.read_front_matter(path.read_bytes())
+        for key, source in front.json.items():
+            assert len(source.text) * 10 < front_matter.MAX_JSON
+            assert source.text.count(b",") * 10 < bounds.MAX_ITEMS
+            texts = json.loads(source.text)
+            for each in texts if key == "spec_details" else []:
+                assert max(map(len, each["variants"]), default=0) * 10 < bounds.MAX_TEXT
+                assert len(each["variants"]) * 10 < bounds.MAX_TEXTS
+                assert max(map(len, [each["compiler"], *each["versions"]])) * 3 < bounds.MAX_NAME
