@@ -37,6 +37,8 @@ class Budget:
     seconds: float
 
 
+_NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
+
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
@@ -116,7 +118,7 @@ def results_of(statement: Statement, answer: Answer) -> Any:
     if isinstance(answer, Rows):
         cursor = _cursor(answer.columns)
         rows = [sqlite3.Row(cursor, row) for row in answer.rows]
-        return Results(rows, answer.is_cut, cursor.description if cursor else ())
+        return Results(rows, answer.is_cut, cursor.description)
     if answer.message == "interrupted":
         raise _interrupted(statement)
     if answer.kind == "MemoryError":
@@ -134,5 +136,6 @@ def _cursor(columns: list[str]) -> sqlite3.Cursor:
     """Return a cursor with these columns: rows of `sqlite3` take their names from one."""
     names = (column.replace('"', '""') for column in columns)
     # The names are quoted; the connection has no data.
-    sql = "SELECT " + ", ".join(f'NULL AS "{name}"' for name in names)
-    return sqlite3.connect(":memory:").execute(sql)
+    cursor = _NO_DATA.execute("SELECT " + ", ".join(f'NULL AS "{name}"' for name in names))
+    cursor.fetchall()
+    return cursor

@@ -7,6 +7,7 @@ Python: it rings also while SQLite is in the middle of a step.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -46,13 +47,20 @@ def connect(uri: str) -> sqlite3.Connection:
     return conn
 
 
+def bound_itself() -> None:
+    """Have the kernel hold this process to its bounds, where whoever started it allows that."""
+    for kind, most in BOUNDS.items():
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(kind, (most, most))
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
+
+
 def main(uri: str) -> None:
     """Answer statements until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    for kind, most in BOUNDS.items():
-        resource.setrlimit(kind, (most, most))
-    os.nice(NICENESS)
+    bound_itself()
     conn = connect(uri)
     send(sys.stdout.buffer, READY)
     # From here on a visitor decides what would be written there.
