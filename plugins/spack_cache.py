@@ -25,12 +25,14 @@ from spack_cache_db.site import (
     canned_queries,
     cors,
     errors,
-    limits,
     routes,
     spec_functions,
     wrapper,
 )
 from spack_cache_db.site.hooks import hook
+from spack_cache_db.site.sql.authorizer import authorize
+from spack_cache_db.site.sql.database import use_workers
+from spack_cache_db.site.sql.limits import restrict
 from spack_cache_db.site.sql_threads import note_connection
 
 _SITE = Path(__file__).resolve().parent.parent
@@ -59,7 +61,8 @@ if hasattr(Datasette, "metadata"):
 
 @hook
 def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
-    """Add the canned queries where Datasette does not read them from the metadata."""
+    """Give visitors' SQL its own processes; add the canned queries where Datasette does not."""
+    use_workers(datasette)
     if not hasattr(datasette, "add_query"):
         return None
     return partial(canned_queries.add_queries, datasette, _SITE / "metadata.yml")
@@ -92,16 +95,19 @@ def render_cell(value: object, column: str, table: str | None, datasette: Any) -
 
 @hook
 def prepare_connection(conn: sqlite3.Connection, database: str) -> None:
-    """Add our functions and bound every statement; Datasette's own bookkeeping stays as it is.
+    """Add our functions, bound every statement and say what it may use.
+
+    Datasette's own bookkeeping stays as it is.
 
     A connection and the functions that know it keep each other for ever (Python cannot see the
     cycle through SQLite), and Datasette opens one to memory whenever it is asked for its versions.
     """
     note_connection(conn)
+    if not database.startswith("_internal"):
+        restrict(conn)
     if not database.startswith("_"):
         spec_functions.register(conn)
-    if not database.startswith("_internal"):
-        limits.restrict(conn)
+        authorize(conn)
 
 
 @hook

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,13 +92,11 @@ def datasette(database: Path) -> Any:
 
 
 class Server:
-    """A real server process, and what it has taken of the machine."""
+    """A real server with the processes that it starts, and what they take of the machine."""
 
     def __init__(self, address: str, process: subprocess.Popen[bytes]) -> None:
         self.address = address
         self._process = process
-        self._status = Path(f"/proc/{process.pid}/status")
-        self._stat = Path(f"/proc/{process.pid}/stat")
 
     def end(self, number: signal.Signals) -> int:
         """Send a signal, and return the status with which the process ends."""
@@ -105,15 +104,32 @@ class Server:
         return self._process.wait(timeout=30)
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that the process has used."""
-        after_name = self._stat.read_text(encoding="ascii").rpartition(")")[2].split()
-        return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+        """Return the processor time that all of them have used, ended ones too."""
+        ticks = 0
+        for folder in self._folders():
+            with suppress(OSError):
+                after_name = (folder / "stat").read_text(encoding="ascii").rpartition(")")[2]
+                # utime and stime, and those of children that have ended.
+                ticks += sum(map(int, after_name.split()[11:15]))
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def peak_megabytes(self) -> float:
-        """Return the most memory that the process has held."""
-        lines = self._status.read_text(encoding="ascii").splitlines()
-        peak = next(line for line in lines if line.startswith("VmHWM:"))
-        return int(peak.split()[1]) / 1024
+        """Return the most memory that one of them has held."""
+        peaks: list[str] = []
+        for folder in self._folders():
+            with suppress(OSError):
+                status = (folder / "status").read_text(encoding="ascii")
+                peaks += re.findall(r"^VmHWM:\s*(\d+)", status, re.MULTILINE)
+        return max(map(int, peaks)) / 1024
+
+    def _folders(self) -> list[Path]:
+        folders = [Path(f"/proc/{self._process.pid}")]
+        for folder in folders:
+            for children in folder.glob("task/*/children"):
+                with suppress(OSError):
+                    numbers = children.read_text(encoding="ascii").split()
+                    folders += [Path(f"/proc/{each}") for each in numbers]
+        return folders
 
 
 def free_port() -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.site.errors import NO_PAGE, UNKNOWN, failure_of
-from spack_cache_db.site.limits import NO_MEMORY
+from spack_cache_db.site.sql.limits import NO_MEMORY
 from tests.site.addresses import get
 from tests.site.conftest import SQL
 

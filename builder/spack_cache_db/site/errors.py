@@ -15,7 +15,7 @@ from typing import Any
 from datasette.utils import add_cors_headers
 from datasette.utils.asgi import Response
 
-from spack_cache_db.site.limits import NO_MEMORY
+from spack_cache_db.site.sql.limits import NO_MEMORY
 from spack_cache_db.site.wrapper import OWN_PAGE
 
 UNKNOWN = "Something went wrong here; the server's log says what."
@@ -56,7 +56,7 @@ def failure_of(exception: Exception, time_limit_ms: int) -> Failure:
 async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
     """Return the answer to a request that failed."""
     failure = failure_of(exception, datasette.setting("sql_time_limit_ms"))
-    if failure.status >= 500:
+    if failure.status == 500:
         traceback.print_exception(exception, file=sys.stderr)
     headers = dict(OWN_PAGE)
     if datasette.cors:

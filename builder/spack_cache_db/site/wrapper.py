@@ -10,6 +10,9 @@ import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from spack_cache_db.site.query_fields import TooManyError, each_once
+from spack_cache_db.site.sql.database import budget_of
+
 Scope = dict[str, Any]
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -61,10 +64,16 @@ def wrap(app: App, ttl: int, base_url: str = "/") -> App:
             return
         answer = Answer(scope, send, ttl)
         refused = refusal(scope, base_url)
-        if refused is None:
-            await app(scope, receive, answer.send)
-        else:
+        if refused is not None:
             await _refuse(answer.send, *refused)
+            return
+        try:
+            query = each_once(scope.get("query_string", b""))
+        except TooManyError as error:
+            await _refuse(answer.send, 400, str(error))
+            return
+        with budget_of(query):
+            await app({**scope, "query_string": query}, receive, answer.send)
 
     return wrapped
 

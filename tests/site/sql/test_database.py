@@ -1,0 +1,112 @@
+"""Datasette's statements, run by workers: the same results as before, within one budget."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasette.database import QueryInterrupted
+
+from spack_cache_db.site.sql.database import budget_of, plain_params
+from spack_cache_db.site.sql.statement import Statement
+from spack_cache_db.site.sql.workers import Workers
+from tests.site.conftest import site
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("sql", "params", "options"),
+    [
+        ("SELECT * FROM specs ORDER BY id LIMIT 3", None, {}),
+        ("SELECT id, hash FROM specs WHERE id = :id", {"id": 7}, {}),
+        ('SELECT id AS [a "b], id AS [a "b] FROM specs WHERE id = ?', [7], {"truncate": True}),
+        ("SELECT 1 WHERE 0", {}, {}),
+        ("SELECT x'00ff', 1.5, NULL, 'é'", {}, {}),
+        ("SELECT id FROM listings JOIN specs", {}, {"truncate": True, "page_size": 1000}),
+        ("SELECT id FROM listings JOIN specs", {}, {"truncate": True}),
+    ],
+)
+async def test_results_are_datasettes(
+    datasette: Any, sql: str, params: Any, options: dict[str, Any]
+) -> None:
+    """Rows, their names and whether there were more are what Datasette itself finds."""
+    await datasette.client.get("/")
+    database = datasette.get_database("spack-cache")
+    theirs = await database.execute(sql, params, **options)
+    with budget_of(b"x=1"):
+        ours = await database.execute(sql, params, **options)
+
+    assert [tuple(row) for row in ours.rows] == [tuple(row) for row in theirs.rows]
+    assert [row.keys() for row in ours.rows[:1]] == [row.keys() for row in theirs.rows[:1]]
+    assert (ours.columns, ours.truncated) == (theirs.columns, theirs.truncated)
+    assert not ours.rows or ours.rows[0][ours.columns[0]] == theirs.rows[0][0]
+
+
+@pytest.mark.asyncio
+async def test_errors_are_datasettes(datasette: Any) -> None:
+    """What SQLite refuses and what takes too long is raised as Datasette expects it."""
+    await datasette.client.get("/")
+    database = datasette.get_database("spack-cache")
+    with budget_of(b"x=1"):
+        with pytest.raises(sqlite3.OperationalError, match="no such column: no_such"):
+            await database.execute("SELECT no_such")
+        with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
+            await database.execute("SELECT load_extension('x')")
+        with pytest.raises(QueryInterrupted):
+            await database.execute(ENDLESS, custom_time_limit=20)
+
+
+@pytest.mark.asyncio
+async def test_all_statements_of_a_request_share_its_time(datasette: Any) -> None:
+    """When the time of a request is used up, its next statement does not begin."""
+    await datasette.client.get("/")
+    database = datasette.get_database("spack-cache")
+    with budget_of(b"x=1"):
+        for _ in range(2):
+            with pytest.raises(QueryInterrupted):
+                await database.execute(ENDLESS)
+        with pytest.raises(QueryInterrupted):
+            await database.execute("SELECT 1")
+    with budget_of(b"x=1"):
+        assert (await database.execute("SELECT 1")).single_value() == 1
+
+
+class Magic(dict[str, Any]):
+    """Parameters of which one is made when it is asked for, as Datasette has them."""
+
+    def __getitem__(self, key: str) -> Any:
+        return 42 if key == "_now_epoch" else super().__getitem__(key)
+
+
+def test_parameters_that_are_made_when_asked_for() -> None:
+    """They are asked for before a statement leaves; a colon in a cast or time is none."""
+    sql = "SELECT :_now_epoch, :name, '::_x', CAST(1 AS TEXT)"
+
+    assert plain_params(sql, Magic(name="a")) == {"name": "a", "_now_epoch": 42}
+    assert plain_params("SELECT 1", None) == {}
+    assert plain_params("SELECT ?", (1, 2)) == [1, 2]
+
+
+@pytest.mark.asyncio
+async def test_pages_without_a_query_string_need_no_worker(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Datasette asks by itself stays in its threads; a visitor's words go to a process."""
+    asked: list[str] = []
+    answer = Workers.answer
+
+    async def listened(self: Workers, statement: Statement) -> Any:
+        asked.append(statement.sql)
+        return await answer(self, statement)
+
+    monkeypatch.setattr(Workers, "answer", listened)
+    served = site(database)
+    for path in ("/", "/package/hdf5?target=zen3", "/spack-cache", "/spack-cache/specs/1"):
+        assert (await served.client.get(path)).status_code == 200
+    assert asked == []
+    assert (await served.client.get("/spack-cache/specs?_search=x")).status_code == 200
+    assert asked
