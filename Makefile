@@ -7,8 +7,11 @@ PYTEST := python -m pytest -n auto --dist worksteal
 DATABASE := dist/spack-cache.db
 PORT ?= 8001
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo -n)
-INSTALL_CHROMIUM := { $(SUDO) apt-get update -qq && \
-	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; }
+# What the tests run beside Python, and the packages of Debian's that bring it.
+PROGRAMS := chromium nginx systemd-analyze docker-registry openssl curl git zstd
+PACKAGES := chromium nginx-light systemd docker-registry openssl curl git zstd
+INSTALL_PROGRAMS := { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive \
+	apt-get install -y -qq --no-install-recommends $(PACKAGES); }
 
 .PHONY: run venv test test-datasette1 loop check bench bench-site lock dist clean
 .DELETE_ON_ERROR:
@@ -19,10 +22,12 @@ run: $(DATABASE)
 $(DATABASE): $(VENV)/run.done $(wildcard pages/*) $(shell find builder -name '*.py')
 	$(BIN)/spack-cache-db build pages -o $@
 
-# All tests. Those of the site drive a browser: where there is none and the machine lets us, Debian's
-# Chromium is installed; where it does not, they are left out, and the last line says so.
+# All tests. Some drive a browser, a proxy, a registry: what is missing is installed where the machine
+# lets us; where it does not, these tests are left out, and the last lines say so.
 test: $(VENV)/test.done
-	@$(BIN)/python -m benchmarks.chromium || $(INSTALL_CHROMIUM) || true
+	@PATH="$$PATH:/usr/sbin"; for program in $(PROGRAMS); do \
+		command -v $$program > /dev/null || { $(INSTALL_PROGRAMS) || true; break; }; \
+	done
 	$(BIN)/$(PYTEST)
 	$(MAKE) test-datasette1
 
