@@ -139,17 +139,14 @@ def number(merged: Merged) -> Numbered:
         disagreements=listings.where(
             listings.configuration != spec_configuration[listings.spec - 1]
         ),
-        contradictions=[
-            (each.said.document, contradiction(merged, each))
-            for each in (*merged.differences, *_unlisted_differences(merged, specs))
-        ],
+        contradictions=_contradictions(merged, specs),
     )
 
 
 def _specs(merged: Merged) -> _Specs:
     """Return, for each spec, who says its configuration, and the stacks of all releases."""
     listings, unlisted = merged.listings, merged.unlisted
-    no_stacks = np.full(len(unlisted.spec), merged.texts.stack_sets[()])
+    no_stacks = np.full_like(unlisted.spec, merged.texts.stack_sets[()])
     spec = np.concatenate([listings.spec, unlisted.spec])
     configuration = np.concatenate([listings.configuration, unlisted.configuration])
     found, sets, _ = pairs(spec, np.concatenate([listings.stacks, no_stacks]))
@@ -157,6 +154,12 @@ def _specs(merged: Merged) -> _Specs:
     foremost = first_places(spec, len(merged.texts.hashes))[found[starts]]
     stacks = unions(merged.texts.stack_sets, sets, starts)
     return _Specs(found[starts], foremost, configuration[foremost], stacks)
+
+
+def _contradictions(merged: Merged, specs: _Specs) -> list[tuple[int, Problem]]:
+    """Return what is not stored, each with the document that says so."""
+    differences = (*merged.differences, *_unlisted_differences(merged, specs))
+    return [(each.said.document, contradiction(merged, each)) for each in differences]
 
 
 def _unlisted_differences(merged: Merged, specs: _Specs) -> list[Difference]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from operator import attrgetter
+
+from msgspec import UNSET
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.columns import Document, PageFacts, Writer
@@ -12,6 +13,7 @@ from spack_cache_db.sources.pages.consistency import Consistency
 from spack_cache_db.sources.pages.normal import as_set, normal_configuration
 from spack_cache_db.sources.pages.parse import parse_page
 from spack_cache_db.sources.pages.records import Page, SpecDetail
+from spack_cache_db.sources.pages.shapes import values_of
 from spack_cache_db.sources.tarballs import TarballParts
 
 UNKNOWN_SIZE = "-"
@@ -23,7 +25,7 @@ OF_A_LISTING = frozenset({"hash", "stacks", "size", "tarball"})
 SPELLING = tuple(name for name in SpecDetail.__struct_fields__ if name not in OF_A_LISTING)
 """All other fields: two details that differ in one of them may have different configurations."""
 
-_spelling = attrgetter(*SPELLING)
+_spelling = values_of(SPELLING)
 
 
 class PageReader:
@@ -62,7 +64,8 @@ class PageReader:
             spec.append(hashes[detail.hash])
             known = sizes.get(detail.size)
             size.append(self._size(detail) if known is None else known)
-            tarball.append(self._tarball(detail, at) if isinstance(detail.tarball, str) else 0)
+            url = detail.tarball
+            tarball.append(0 if url is UNSET else self._tarball(str(url), at, detail.hash))
         problems = self._consistency.problems(page.meta, configuration, stacks)
         facts = PageFacts(page.package, page.format)
         self._writer.add(
@@ -92,9 +95,8 @@ class PageReader:
         at = self._sizes[detail.size] = self._texts.sizes[detail.size] + 1
         return at
 
-    def _tarball(self, detail: SpecDetail, configuration: int) -> int:
-        parts = self._tarballs.split(str(detail.tarball), configuration, detail.hash)
-        return self._texts.tarballs[parts] + 1
+    def _tarball(self, url: str, configuration: int, dag_hash: str) -> int:
+        return self._texts.tarballs[self._tarballs.split(url, configuration, dag_hash)] + 1
 
 
 def detail_fault(page: Page, detail: SpecDetail, error: ValueError) -> InputError:
