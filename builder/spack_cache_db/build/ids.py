@@ -143,11 +143,7 @@ def number(merged: Merged) -> Numbered:
         disagreements=listings.where(
             listings.configuration != spec_configuration[listings.spec - 1]
         ),
-        contradictions=[
-            (each.said.document, contradiction(merged, each))
-            for each in (*merged.differences, *_unlisted_differences(merged, specs))
-        ]
-        + edge_contradictions(merged),
+        contradictions=_contradictions(merged, specs),
         graph=number_graph(merged.texts, merged.records, merged.edges, ids.spec),
     )
 
@@ -155,7 +151,7 @@ def number(merged: Merged) -> Numbered:
 def _specs(merged: Merged) -> _Specs:
     """Return, for each spec, who says its configuration, and the stacks of all releases."""
     listings, unlisted = merged.listings, merged.unlisted
-    no_stacks = np.full(len(unlisted.spec), merged.texts.stack_sets[()])
+    no_stacks = np.full_like(unlisted.spec, merged.texts.stack_sets[()])
     spec = np.concatenate([listings.spec, unlisted.spec])
     configuration = np.concatenate([listings.configuration, unlisted.configuration])
     found, sets, _ = pairs(spec, np.concatenate([listings.stacks, no_stacks]))
@@ -165,6 +161,13 @@ def _specs(merged: Merged) -> _Specs:
     document = np.concatenate([listings.document, unlisted.document])
     release = merged.document_release[document[foremost]]
     return _Specs(found[starts], foremost, release, configuration[foremost], stacks)
+
+
+def _contradictions(merged: Merged, specs: _Specs) -> list[tuple[int, Problem]]:
+    """Return what is not stored, each with the document that says so."""
+    differences = (*merged.differences, *_unlisted_differences(merged, specs))
+    found = [(each.said.document, contradiction(merged, each)) for each in differences]
+    return found + edge_contradictions(merged)
 
 
 def _unlisted_differences(merged: Merged, specs: _Specs) -> list[Difference]:

@@ -92,7 +92,7 @@ class Merge:
         documents = [self._documents[at] for at in kept]
         place = {name: at for at, name in enumerate(releases)}
         document_release = numbers(place[each.release] for each in documents)
-        rank = places(numbers(kept), len(self._documents))
+        rank = places(numbers(kept), len(self._documents)).astype(np.uint32)
         unlisted = _of_kept(unlisted, rank)
         listings, keys = _by_release_and_spec(_of_kept(listings, rank), document_release)
         records, edges = self._graph.merged()
@@ -146,8 +146,9 @@ def _in_order(documents: Sequence[Document], pages: list[int]) -> tuple[list[int
 def _of_kept(columns: C, rank: Numbers) -> C:
     """Return what the documents that are kept say; `rank` has their places from 1, and else 0."""
     columns = columns._replace(document=rank[columns.document])
-    columns = columns.where(np.flatnonzero(columns.document))
-    return columns._replace(document=columns.document - 1)
+    if not columns.document.all():
+        columns = columns.where(np.flatnonzero(columns.document))
+    return columns._replace(document=columns.document - np.uint32(1))
 
 
 def _by_release_and_spec(listings: Listings, release: Numbers) -> tuple[Listings, Numbers]:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import Progress, Report, database, full_text
+from spack_cache_db.build import Progress, Report, database
 from spack_cache_db.build import inspect_file as inspection
 from spack_cache_db.build.counting import count
 from spack_cache_db.build.ids import Numbered, number
@@ -43,17 +43,7 @@ def build(
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     with database.replacing(output) as temporary:
-        db = database.create(temporary)
-        try:
-            _insert(db, numbered, map(str, faults))
-            clock.stage("count and insert")
-            full_text.index_text(db, full_text.words_of(numbered))
-            clock.stage("full text")
-            database.finish(db)
-            clock.stage("index")
-            found = db.execute("SELECT count(*) FROM problems").fetchone()[0]
-        finally:
-            db.close()
+        found = _fill(temporary, numbered, map(str, faults), clock)
         database.require_intact(temporary)
         clock.stage("check")
         sha256 = inspection.prepare(temporary, output)
@@ -94,6 +84,21 @@ def read(
     if not merged.documents and not merged.faults:
         raise InputError(Fault(path, 0, "holds no file, expected pages") for path in paths)
     return merged
+
+
+def _fill(path: Path, numbered: Numbered, refused: Iterable[str], clock: _Clock) -> int:
+    """Write the whole file; return how many problems are in it."""
+    db = database.create(path)
+    try:
+        _insert(db, numbered, refused)
+        clock.stage("count and insert")
+        full_text.index_text(db, full_text.words_of(numbered))
+        clock.stage("full text")
+        database.finish(db)
+        clock.stage("index")
+        return int(db.execute("SELECT count(*) FROM problems").fetchone()[0])
+    finally:
+        db.close()
 
 
 def _insert(db: Any, numbered: Numbered, refused: Iterable[str]) -> None:

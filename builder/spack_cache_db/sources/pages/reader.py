@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from operator import attrgetter
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.columns import Document, PageFacts, Writer
@@ -17,6 +16,7 @@ from spack_cache_db.sources.pages.consistency import Consistency
 from spack_cache_db.sources.pages.normal import as_set, normal_configuration
 from spack_cache_db.sources.pages.parse import parse_page
 from spack_cache_db.sources.pages.records import Page, SpecDetail
+from spack_cache_db.sources.pages.shapes import values_of
 from spack_cache_db.sources.tarballs import TarballParts
 
 UNKNOWN_SIZE = "-"
@@ -28,7 +28,7 @@ OF_A_LISTING = frozenset({"hash", "stacks", "size", "tarball"})
 SPELLING = tuple(name for name in SpecDetail.__struct_fields__ if name not in OF_A_LISTING)
 """All other fields: two details that differ in one of them may have different configurations."""
 
-_spelling = attrgetter(*SPELLING)
+_spelling = values_of(SPELLING)
 
 
 class PageReader:

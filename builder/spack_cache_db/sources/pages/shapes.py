@@ -6,9 +6,7 @@ nothing here knows stops the program when it starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain
-from operator import attrgetter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -46,20 +44,23 @@ class Shape:
             if is_optional:
                 self.optional.add(field.name)
         required = [name for name in self.kinds if name not in self.optional]
-        self._texts = len(required) + sum(self.kinds[name] == TEXT for name in required)
-        self._many = _values([name for name in required if self.kinds[name] in (TEXTS, NUMBERS)])
-        self._optional = _values([*self.optional])
+        texts = len(required) + sum(self.kinds[name] == TEXT for name in required)
+        many = [f"len(each.{name})" for name in required if self.kinds[name] in (TEXTS, NUMBERS)]
+        # The key, and its text.
+        present = [f"2 * (each.{name} is not UNSET)" for name in self.optional]
+        self._count = _compiled(" + ".join([str(texts), *many, *present]))
 
-    def texts(self, records: Sequence[Struct]) -> int:
+    def texts(self, records: Iterable[Struct]) -> int:
         """Return how many strings the JSON of these records has: keys, and those in values."""
-        many = chain.from_iterable(map(self._many, records))
-        optional = [*chain.from_iterable(map(self._optional, records))]
-        present = len(optional) - optional.count(UNSET)
-        return self._texts * len(records) + sum(map(len, many)) + 2 * present
+        return sum(map(self._count, records))
 
 
-def _values(names: Sequence[str]) -> Callable[[Struct], tuple[Any, ...]]:
-    """Return what gives the values of these fields."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda record: tuple(getattr(record, name) for name in names)
+def values_of(names: Iterable[str]) -> Callable[[Struct], tuple[Any, ...]]:
+    """Return the function that gives the values of these fields of a record."""
+    return _compiled(f"({''.join(f'each.{name}, ' for name in names)})")
+
+
+def _compiled(expression: str) -> Callable[[Any], Any]:
+    """Return a function of `each`, compiled once: `attrgetter` takes three times as long."""
+    function: Callable[[Any], Any] = eval(f"lambda each: {expression}", {"UNSET": UNSET})
+    return function
