@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
@@ -48,14 +48,14 @@ class Server:
 
 
 @contextmanager
-def serving(file: Path, port: int | None = None) -> Iterator[Server]:
-    """Serve `file` on loopback while the context lasts.
+def serving(file: Path, port: int | None = None, options: Sequence[str] = ()) -> Iterator[Server]:
+    """Serve `file` on loopback, with more `options` of `serve`, while the context lasts.
 
     Raises:
         ServerError: the server ended, or did not answer in time.
     """
     port = port or free_port()
-    process = start(file, port)
+    process = start(file, port, options)
     try:
         wait_until_up(port, process)
         yield Server(process, port)
@@ -63,10 +63,12 @@ def serving(file: Path, port: int | None = None) -> Iterator[Server]:
         stop(process)
 
 
-def start(file: Path, port: int) -> subprocess.Popen[bytes]:
+def start(file: Path, port: int, options: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     """Start a server without waiting for it; its log, one line a request, is thrown away."""
     command = [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", str(port)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

@@ -23,6 +23,7 @@ import pytest
 from datasette.app import Datasette
 
 from spack_cache_db.build.steps import build
+from tests.commands import run
 from tests.pagetexts import page, spec, write
 from tests.serving import PATIENCE, Served, answers, eventually, serving
 
@@ -201,6 +202,21 @@ def test_a_build_under_its_feet_changes_nothing(server: Served, file: Path, tmp_
         assert again.get("/package/py-mpi4py").status_code == 404
 
 
+def test_a_new_worker_serves_the_same_file(file: Path, tmp_path: Path) -> None:
+    """A worker that is started again after a build shows what the others show."""
+    with serving(file, "--workers", "2") as server:
+        build([str(write(tmp_path / "pages", a=page("new-package", specs=[spec()])))], file)
+        before = set(server.workers())
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        eventually(lambda: len(server.workers()) == 2 and not before & set(server.workers()))
+        eventually(lambda: answers(server.url))
+        assert server.get("/package/py-mpi4py").status_code == 200
+        assert server.get("/package/new-package").status_code == 404
+        assert server.end() == 0
+    assert not litter(file.parent)
+
+
 def run_serve(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run `serve` to its end, which comes at once when it refuses."""
     return subprocess.run(
@@ -309,3 +325,13 @@ def test_sql_can_be_switched_off(file: Path) -> None:
     with serving(file) as on, serving(file, "--no-sql") as off:
         assert on.get(f"{SQL}select+1").json()["rows"] == [[1]]
         assert off.get(f"{SQL}select+1").status_code == 403
+
+
+def test_workers_need_the_extra(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without gunicorn one process serves, and several are refused with what to install."""
+    monkeypatch.setattr("spack_cache_db.cli.serve.find_spec", lambda _: None)
+    result = run("serve", samples_file, "--workers", 2)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "Error: --workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'\n"
+    )

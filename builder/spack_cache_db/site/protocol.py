@@ -40,7 +40,7 @@ class BoundedProtocol(H11Protocol):
         if len(others) >= MOST_CONNECTIONS:
             idle = [each for each in others if each.idle_since is not None]
             longest = min(idle, key=lambda each: each.idle_since or 0, default=self)
-            longest.transport.abort()
+            longest.cut_off()
 
     def data_received(self, data: bytes) -> None:
         """Read on; once a request is whole, it may take its time to be answered."""
@@ -71,10 +71,18 @@ class BoundedProtocol(H11Protocol):
         self._stop_waiting()
         super().connection_lost(exc)
 
+    def cut_off(self) -> None:
+        """Close the connection without waiting for a visitor who does not read."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            # What was sent last may still be on its way, and an abort would call it back.
+            self.transport.close()
+
     def _wait_for_request(self) -> None:
         self._stop_waiting()
         self.idle_since = self.loop.time()
-        self._deadline = self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
+        self._deadline = self.loop.call_later(REQUEST_SECONDS, self.cut_off)
 
     def _stop_waiting(self) -> None:
         self.idle_since = None

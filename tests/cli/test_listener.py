@@ -1,0 +1,38 @@
+"""The socket that `serve` listens on."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+
+import pytest
+
+from spack_cache_db.cli.listener import ListenError, address_of, listen
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "0.0.0.0"])
+def test_it_listens_where_it_says(host: str) -> None:
+    """A visitor reaches the address, and small pieces are sent to it without delay."""
+    with closing(listen(host, 0)) as listener:
+        name, port = listener.getsockname()[:2]
+        assert address_of(listener).endswith(f":{port}/")
+        assert ("[" in address_of(listener)) is (":" in name)
+        with closing(socket.create_connection((name, port))):
+            accepted, _ = listener.accept()
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            accepted.close()
+
+
+def test_a_taken_port_is_told() -> None:
+    """Nobody listens twice on one port."""
+    with closing(listen("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(ListenError, match=rf"^port {port} is taken; choose another"):
+            listen("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.7", "a\0b", "\ud800", "x" * 300])
+def test_an_odd_host_is_told(host: str) -> None:
+    """Whatever stands for a host."""
+    with pytest.raises(ListenError, match="use an address of this machine"):
+        listen(host, 0)
