@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.merge import Merge, Merged
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import counted_rows, plain_rows
+from spack_cache_db.build.target import require_replaceable
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, plan
@@ -32,6 +34,11 @@ def build(
 ) -> Report:
     """Build `output` (see `spack_cache_db.build`)."""
     clock = _Clock()
+    require_replaceable(output, paths)
+    # A folder there costs the inspect file alone, and `publish` says so.
+    inspect_path = inspection.inspect_path(output)
+    if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
+        require_replaceable(inspect_path, paths)
     merged = read(paths, jobs=jobs, max_page_size=max_page_size, progress=progress)
     faults = tuple(sorted(set(merged.faults)))
     if faults and not (keep_going and merged.documents):
