@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from benchmarks.client import Load, load
-from benchmarks.corpus import FOLDER
+from benchmarks.measure import FOLDER
 from benchmarks.report import Measure, goals_table
 from benchmarks.server import Server, ServerError, serving
 

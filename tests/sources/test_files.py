@@ -233,6 +233,19 @@ def test_what_is_no_file_is_told_and_not_waited_for(tmp_path: Path) -> None:
     ]
 
 
+def test_a_link_to_itself_hides_nothing(tmp_path: Path) -> None:
+    """The other files of its folder are read; what cannot be opened is told by name."""
+    write(tmp_path / "in" / "below", a=b"x")
+    (tmp_path / "in" / "below" / "loop.md").symlink_to("loop.md")
+    (tmp_path / "in" / "loop").symlink_to("loop")
+    *faults, page = sorted(read_all([str(tmp_path / "in")]), key=lambda each: type(each).__name__)
+    assert isinstance(page, RawFile)
+    assert sorted(messages(faults, tmp_path)) == [
+        "in/below/loop.md: cannot be read: Too many levels of symbolic links",
+        "in/loop: cannot be read: Too many levels of symbolic links",
+    ]
+
+
 def test_a_name_that_is_no_text_is_told(tmp_path: Path) -> None:
     """File names may be any bytes; a database holds text."""
     with open(os.fsencode(tmp_path) + b"/a\xff.md", "wb") as stream:  # noqa: PTH123 - bytes

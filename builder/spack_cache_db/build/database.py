@@ -21,7 +21,8 @@ from typing import Any
 import sqlite_utils
 
 from spack_cache_db import schema
-from spack_cache_db.errors import OutputError
+from spack_cache_db.build.target import cannot_write
+from spack_cache_db.errors import OutputError, reason
 
 _ROWS_AT_ONCE = 80
 """With eleven columns still below the 999 parameters that any SQLite takes ("Limits", 9)."""
@@ -173,10 +174,5 @@ def _sync(path: Path) -> None:
 
 
 def _cannot_write(target: Path, error: Exception) -> OutputError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    if isinstance(error, FileExistsError):
-        reason = f"{target.parent} is no folder"
-    return OutputError(
-        f"{target}: cannot be written: {reason}; free space or choose another place with -o. "
-        "The old file, if there was one, is untouched."
-    )
+    is_file = isinstance(error, FileExistsError)
+    return cannot_write(target, f"{target.parent} is no folder" if is_file else reason(error))

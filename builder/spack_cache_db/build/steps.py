@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import Progress, Report, database
+from spack_cache_db.build import Progress, Report, database, full_text
 from spack_cache_db.build import inspect_file as inspection
 from spack_cache_db.build.counting import count
 from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.merge import Merge, Merged
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import counted_rows, plain_rows
+from spack_cache_db.build.target import require_replaceable
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.places import ANYWHERE, Place
@@ -34,6 +36,11 @@ def build(
 ) -> Report:
     """Build `output` (see `spack_cache_db.build`)."""
     clock = _Clock()
+    require_replaceable(output, paths)
+    # A folder there costs the inspect file alone, and `publish` says so.
+    inspect_path = inspection.inspect_path(output)
+    if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
+        require_replaceable(inspect_path, paths)
     merged = read(paths, jobs=jobs, max_page_size=max_page_size, place=place, progress=progress)
     faults = tuple(sorted(set(merged.faults)))
     if faults and not (keep_going and merged.documents):

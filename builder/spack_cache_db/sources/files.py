@@ -22,6 +22,7 @@ from typing import IO, cast
 import zstandard
 
 from spack_cache_db.errors import Fault, reason
+from spack_cache_db.sources.own import HEAD, is_own
 from spack_cache_db.sources.tar_streams import MAX_HEADERS, Watched, decompressed, unpacked_limit
 from spack_cache_db.sources.units import File, Mirror, Unit, files_of, is_archive
 
@@ -65,7 +66,7 @@ def read(unit: Unit, max_page_size: int) -> Iterator[RawFile | Mirror | Fault]:
         elif is_archive(file):
             yield from _checked(_read_archive(file.location, max_page_size))
         else:
-            yield from _checked([_read_file(file, max_page_size)])
+            yield from _checked(_read_file(file, max_page_size))
 
 
 def _checked(pages: Iterable[RawFile | Fault]) -> Iterator[RawFile | Fault]:
@@ -92,28 +93,34 @@ def _read_archive(location: str, max_page_size: int) -> Iterator[RawFile | Fault
         yield Fault(location, 0, f"the archive cannot be read to its end: {reason(error)}")
 
 
-def _read_file(file: File, max_page_size: int) -> RawFile | Fault:
+def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
+    """Yield a page, or why it cannot be read; nothing for what this package wrote itself."""
     try:
         # A pipe would block whoever opens it, but for O_NONBLOCK.
         with open(file.location, "rb", buffering=0, opener=_open) as stream:
             status = os.fstat(stream.fileno())
             size = status.st_size
             if not stat.S_ISREG(status.st_mode):
-                return Fault(file.location, 0, "is a pipe or a device, expected a regular file")
-            if size > SMALL and os.pread(stream.fileno(), 1, 0) == b"{":
+                yield Fault(file.location, 0, "is a pipe or a device, expected a regular file")
+                return
+            head = os.pread(stream.fileno(), HEAD, 0)
+            if is_own(head):
+                return
+            if size > SMALL and head.startswith(b"{"):
                 # An index is far larger than a page; its records are decoded one by one.
-                return RawFile(file.location, file.path, mmap(stream.fileno(), 0, prot=PROT_READ))
-            if size > max_page_size:
-                return _too_large(file.location, size, max_page_size)
-            data = stream.read(size + 1)
+                yield RawFile(file.location, file.path, mmap(stream.fileno(), 0, prot=PROT_READ))
+                return
+            data = stream.read(size + 1 if size <= max_page_size else 0)
             # A file may grow while it is read, and some of the system's have no size.
-            while len(data) <= max_page_size and (more := stream.read(2**20)):
+            while size <= max_page_size and (more := stream.read(2**20)):
                 data += more
-            if len(data) > max_page_size:
-                return _too_large(file.location, len(data), max_page_size)
-            return RawFile(file.location, file.path, data)
+                size = len(data)
+            if size > max_page_size:
+                yield _too_large(file.location, size, max_page_size)
+            else:
+                yield RawFile(file.location, file.path, data)
     except OSError as error:
-        return Fault(file.location, 0, f"cannot be read: {reason(error)}")
+        yield Fault(file.location, 0, f"cannot be read: {reason(error)}")
 
 
 def _open(path: str, flags: int) -> int:

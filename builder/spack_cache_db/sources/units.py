@@ -150,9 +150,16 @@ def _listed(folder: Folder) -> tuple[list[File | Mirror], list[Folder]]:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 folders.append(Folder(entry.path, prefix + entry.name))
-            elif not entry.is_dir():
+            elif not _leads_to_folder(entry):
                 files.append(File(entry.path, prefix + entry.name))
     return files, folders
+
+
+def _leads_to_folder(link: os.DirEntry[str]) -> bool:
+    try:
+        return link.is_dir()
+    except OSError:
+        return False  # A link to itself, for example: whoever opens it will say why.
 
 
 def _is_of_a_mirror(entry: os.DirEntry[str]) -> bool:
