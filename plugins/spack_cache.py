@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 from spack_cache_db.site import canned_queries, errors, routes, spec_functions, wrapper
 from spack_cache_db.site.hooks import hook
 from spack_cache_db.site.sql.authorizer import authorize
-from spack_cache_db.site.sql.database import use_workers
+from spack_cache_db.site.sql.database import use_runners
 from spack_cache_db.site.sql.limits import restrict
 
 _SITE = Path(__file__).resolve().parent.parent
@@ -53,7 +53,7 @@ if hasattr(Datasette, "metadata"):
 @hook
 def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
     """Give visitors' SQL its own processes; add the canned queries where Datasette does not."""
-    use_workers(datasette)
+    use_runners(datasette)
     if not hasattr(datasette, "add_query"):
         return None
     return partial(canned_queries.add_queries, datasette, _SITE / "metadata.yml")
