@@ -31,7 +31,7 @@ from spack_cache_db.site import (
 )
 from spack_cache_db.site.hooks import hook
 from spack_cache_db.site.sql.authorizer import authorize
-from spack_cache_db.site.sql.database import use_workers
+from spack_cache_db.site.sql.database import use_runners
 from spack_cache_db.site.sql.limits import restrict
 from spack_cache_db.site.sql_threads import note_connection
 
@@ -62,7 +62,7 @@ if hasattr(Datasette, "metadata"):
 @hook
 def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
     """Give visitors' SQL its own processes; add the canned queries where Datasette does not."""
-    use_workers(datasette)
+    use_runners(datasette)
     if not hasattr(datasette, "add_query"):
         return None
     return partial(canned_queries.add_queries, datasette, _SITE / "metadata.yml")

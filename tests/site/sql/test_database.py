@@ -1,4 +1,4 @@
-"""Datasette's statements, run by workers: the same results as before, within one budget."""
+"""Datasette's statements, run by runners: the same results as before, within one budget."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from datasette.database import QueryInterrupted
 
 from spack_cache_db.site.sql.database import budget_of, plain_params
+from spack_cache_db.site.sql.runners import Runners
 from spack_cache_db.site.sql.statement import Statement
-from spack_cache_db.site.sql.workers import Workers
 from tests.site.conftest import site
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
@@ -92,18 +92,18 @@ def test_parameters_that_are_made_when_asked_for() -> None:
 
 
 @pytest.mark.asyncio
-async def test_pages_without_a_query_string_need_no_worker(
+async def test_pages_without_a_query_string_need_no_runner(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What Datasette asks by itself stays in its threads; a visitor's words go to a process."""
     asked: list[str] = []
-    answer = Workers.answer
+    answer = Runners.answer
 
-    async def listened(self: Workers, statement: Statement) -> Any:
+    async def listened(self: Runners, statement: Statement) -> Any:
         asked.append(statement.sql)
         return await answer(self, statement)
 
-    monkeypatch.setattr(Workers, "answer", listened)
+    monkeypatch.setattr(Runners, "answer", listened)
     served = site(database)
     for path in ("/", "/package/hdf5?target=zen3", "/spack-cache", "/spack-cache/specs/1"):
         assert (await served.client.get(path)).status_code == 200

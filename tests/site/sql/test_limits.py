@@ -116,7 +116,7 @@ def test_a_connection_is_bounded() -> None:
 
 @pytest.fixture(scope="module")
 def own_server(database: Path) -> Iterator[Server]:
-    """A server whose memory no other test has used, with its workers started."""
+    """A server whose memory no other test has used, with its runners started."""
     with serving(database) as running:
         for _ in range(4):
             httpx.get(f"{running.address}{SQL}.json?sql=SELECT+1", timeout=30)

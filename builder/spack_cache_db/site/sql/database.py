@@ -1,7 +1,7 @@
 """Datasette's `Database.execute`, where a request carries a visitor's words.
 
 A request without a query string asks nothing that Datasette did not write: it stays in Datasette's
-threads. All statements of others go to the workers, within a budget for the whole request: a page
+threads. All statements of others go to the runners, within a budget for the whole request: a page
 may count, search and facet, and all of it together takes no longer than one statement may.
 """
 
@@ -18,8 +18,8 @@ from typing import Any
 
 from datasette.database import QueryInterrupted, Results
 
+from spack_cache_db.site.sql.runners import Runners
 from spack_cache_db.site.sql.statement import Answer, Rows, Statement, Value
-from spack_cache_db.site.sql.workers import Workers
 
 PAGE_SECONDS = 1.5
 STREAM_SECONDS = 60.0
@@ -32,7 +32,7 @@ Execute = Callable[..., Awaitable[Any]]
 
 @dataclass
 class Budget:
-    """What a request may still take of the workers."""
+    """What a request may still take of the runners."""
 
     seconds: float
 
@@ -44,7 +44,7 @@ _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def budget_of(query_string: bytes) -> Iterator[None]:
-    """Let the statements of a request with a query string run in workers."""
+    """Let the statements of a request with a query string run in runners."""
     is_stream = b"_stream" in query_string
     budget = Budget(STREAM_SECONDS if is_stream else PAGE_SECONDS) if query_string else None
     token = _budget.set(budget)
@@ -54,17 +54,17 @@ def budget_of(query_string: bytes) -> Iterator[None]:
         _budget.reset(token)
 
 
-def use_workers(datasette: Any) -> None:
-    """Have the statements of visitors' requests run by workers, for each file that is served."""
+def use_runners(datasette: Any) -> None:
+    """Have the statements of visitors' requests run by runners, for each file that is served."""
     for database in datasette.databases.values():
         if database.path:
-            database.execute = executed_by_workers(datasette, database, database.execute)
+            database.execute = executed_by_runners(datasette, database, database.execute)
 
 
-def executed_by_workers(datasette: Any, database: Any, inner: Execute) -> Execute:
+def executed_by_runners(datasette: Any, database: Any, inner: Execute) -> Execute:
     """Return what stands in for `database.execute`, which is `inner`."""
     mode = "mode=ro" if database.is_mutable else "immutable=1"
-    workers = Workers(f"{Path(database.path).resolve().as_uri()}?{mode}")
+    runners = Runners(f"{Path(database.path).resolve().as_uri()}?{mode}")
 
     async def execute(
         sql: str,
@@ -85,7 +85,7 @@ def executed_by_workers(datasette: Any, database: Any, inner: Execute) -> Execut
         statement = Statement(sql, plain_params(sql, params), left, most)
         if left < 1:
             raise _interrupted(statement)
-        answer, seconds = await workers.answer(statement)
+        answer, seconds = await runners.answer(statement)
         budget.seconds -= seconds
         return results_of(statement, answer)
 

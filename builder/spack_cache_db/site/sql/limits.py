@@ -1,7 +1,7 @@
 """How large a statement, its values and its result may be, on every connection.
 
 These bound what one step costs in memory, and what is left for the page that shows the result: its
-cost goes with cells and characters. Time has its bound in `worker`.
+cost goes with cells and characters. Time has its bound in `runner`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A statement with its bounds, and what came of it: what server and workers tell each other.
+"""A statement with its bounds, and what came of it: what server and runners tell each other.
 
-Messages are MessagePack, each after its length: what a worker sends is data and nothing else, even
+Messages are MessagePack, each after its length: what a runner sends is data and nothing else, even
 where a statement got the better of it.
 """
 
@@ -48,7 +48,7 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True, tag="refusal"):
 Answer = Rows | Refusal
 
 READY = Rows([], [], is_cut=False)
-"""The first message of a worker."""
+"""The first message of a runner."""
 INTERRUPTED = Refusal("OperationalError", "interrupted")
 BROKEN = Refusal("OperationalError", "the query made SQLite fail")
 OUT_OF_MEMORY = Refusal("MemoryError", NO_MEMORY)

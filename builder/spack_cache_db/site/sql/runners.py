@@ -43,23 +43,23 @@ class BusyError(Exception):
         super().__init__("Too many queries wait at the moment: try again in a few seconds.")
 
 
-class NoWorkerError(Exception):
+class NoRunnerError(Exception):
     """A process for statements did not start; what it wrote stands in the log."""
 
 
-class Worker:
+class Runner:
     """One process, and the pipes to it.
 
     Raises:
-        NoWorkerError: it did not start.
+        NoRunnerError: it did not start.
     """
 
     def __init__(self, uri: str) -> None:
-        command = [sys.executable, "-m", "spack_cache_db.site.sql.worker", uri]
+        command = [sys.executable, "-m", "spack_cache_db.site.sql.runner", uri]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._end = weakref.finalize(self, _end, self._process)
         if receive(cast("BinaryIO", self._process.stdout)) is None:
-            raise NoWorkerError
+            raise NoRunnerError
 
     @property
     def is_alive(self) -> bool:
@@ -94,7 +94,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-class Workers:
+class Runners:
     """The processes for one file, started when they are first needed."""
 
     def __init__(self, uri: str, count: int = COUNT, most_waiting: int = MOST_WAITING) -> None:
@@ -120,9 +120,9 @@ class Workers:
             self._taken -= 1
 
     def _answer(self, statement: Statement) -> tuple[Answer, float]:
-        worker: Worker | None = getattr(self._own, "worker", None)
-        if worker is None or not worker.is_alive:
-            worker = self._own.worker = Worker(self._uri)
+        runner: Runner | None = getattr(self._own, "runner", None)
+        if runner is None or not runner.is_alive:
+            runner = self._own.runner = Runner(self._uri)
         start = time.monotonic()
-        answer = worker.answer(statement)
+        answer = runner.answer(statement)
         return answer, time.monotonic() - start

@@ -1,6 +1,6 @@
 """A process that answers statements over one file, and ends when one takes too long.
 
-`python -m spack_cache_db.site.sql.worker URI` reads statements from its standard input and writes
+`python -m spack_cache_db.site.sql.runner URI` reads statements from its standard input and writes
 answers to its standard output, until the input ends. An alarm ends the process from outside of
 Python: it rings also while SQLite is in the middle of a step.
 """

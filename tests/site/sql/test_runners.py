@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.site.sql import worker as worker_module
+from spack_cache_db.site.sql import runner as runner_module
+from spack_cache_db.site.sql.runners import BusyError, NoRunnerError, Runner, Runners
 from spack_cache_db.site.sql.statement import BROKEN, INTERRUPTED, Refusal, Rows, Statement
-from spack_cache_db.site.sql.workers import BusyError, NoWorkerError, Worker, Workers
 
 pytestmark = pytest.mark.slow
 
@@ -39,9 +39,9 @@ def uri(database: Path) -> str:
 
 
 @pytest.fixture
-def worker(uri: str) -> Iterator[Worker]:
-    """A worker that has started."""
-    started = Worker(uri)
+def runner(uri: str) -> Iterator[Runner]:
+    """A runner that has started."""
+    started = Runner(uri)
     yield started
     del started
 
@@ -58,13 +58,13 @@ def children() -> list[int]:
     return [int(each) for text in texts for each in text.split()]
 
 
-def test_a_worker_answers(worker: Worker) -> None:
+def test_a_runner_answers(runner: Runner) -> None:
     """Statements are answered one after the other, with the functions of the site."""
     answers = [
-        worker.answer(asked("SELECT count(*) FROM specs")),
-        worker.answer(asked("SELECT no_such")),
-        worker.answer(asked("SELECT spec_error('hdf5 ^mpi') LIKE '%no dependencies%'")),
-        worker.answer(asked("SELECT escape_fts('a b')")),
+        runner.answer(asked("SELECT count(*) FROM specs")),
+        runner.answer(asked("SELECT no_such")),
+        runner.answer(asked("SELECT spec_error('hdf5 ^mpi') LIKE '%no dependencies%'")),
+        runner.answer(asked("SELECT escape_fts('a b')")),
     ]
 
     assert [each.rows for each in answers if isinstance(each, Rows)] == [
@@ -75,49 +75,49 @@ def test_a_worker_answers(worker: Worker) -> None:
     assert [each.kind for each in answers if isinstance(each, Refusal)] == ["OperationalError"]
 
 
-def test_an_endless_statement_does_not_end_the_worker(worker: Worker) -> None:
+def test_an_endless_statement_does_not_end_the_runner(runner: Runner) -> None:
     """A statement that SQLite can interrupt is, and the process goes on."""
-    assert worker.answer(asked(ENDLESS, ms=50)) == INTERRUPTED
-    assert worker.is_alive
-    assert isinstance(worker.answer(asked("SELECT 1")), Rows)
+    assert runner.answer(asked(ENDLESS, ms=50)) == INTERRUPTED
+    assert runner.is_alive
+    assert isinstance(runner.answer(asked("SELECT 1")), Rows)
 
 
-def test_straight_line_code_ends_with_its_process(worker: Worker) -> None:
+def test_straight_line_code_ends_with_its_process(runner: Runner) -> None:
     """What SQLite cannot interrupt is told the same, and its process is gone."""
-    assert worker.answer(asked(STRAIGHT, ms=100)) == INTERRUPTED
-    assert not worker.is_alive
+    assert runner.answer(asked(STRAIGHT, ms=100)) == INTERRUPTED
+    assert not runner.is_alive
 
 
-def test_a_fault_of_sqlite_stays_in_its_process(worker: Worker) -> None:
+def test_a_fault_of_sqlite_stays_in_its_process(runner: Runner) -> None:
     """A process that breaks while it works is a refusal, whatever the signal was."""
-    process = worker._process
+    process = runner._process
     os.kill(process.pid, signal.SIGSEGV)
 
-    assert worker.answer(asked("SELECT 1")) == BROKEN
-    assert not worker.is_alive
+    assert runner.answer(asked("SELECT 1")) == BROKEN
+    assert not runner.is_alive
 
 
-def test_a_worker_has_bounds_of_its_own(worker: Worker) -> None:
+def test_a_runner_has_bounds_of_its_own(runner: Runner) -> None:
     """The kernel holds a process to its memory and temporary files, and lets others go first."""
-    folder = Path(f"/proc/{worker._process.pid}")
+    folder = Path(f"/proc/{runner._process.pid}")
     limits = (folder / "limits").read_text(encoding="ascii")
     bounds = dict(re.findall(r"^Max (address space|file size|core file size) +(\w+)", limits, re.M))
 
     assert bounds == {
-        "address space": str(worker_module.MEMORY_BYTES),
-        "file size": str(worker_module.FILE_BYTES),
+        "address space": str(runner_module.MEMORY_BYTES),
+        "file size": str(runner_module.FILE_BYTES),
         "core file size": "0",
     }
-    assert os.getpriority(os.PRIO_PROCESS, worker._process.pid) > os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, runner._process.pid) > os.getpriority(os.PRIO_PROCESS, 0)
 
 
-def test_a_worker_ends_with_its_server(uri: str) -> None:
+def test_a_runner_ends_with_its_server(uri: str) -> None:
     """Where the other side of its pipes is gone a process ends, without a signal."""
     program = (
         "import sys, os\n"
-        "from spack_cache_db.site.sql.workers import Worker\n"
-        "worker = Worker(sys.argv[1])\n"
-        "print(worker._process.pid, flush=True)\n"
+        "from spack_cache_db.site.sql.runners import Runner\n"
+        "runner = Runner(sys.argv[1])\n"
+        "print(runner._process.pid, flush=True)\n"
         "os._exit(0)\n"
     )
     done = subprocess.run(
@@ -127,22 +127,22 @@ def test_a_worker_ends_with_its_server(uri: str) -> None:
         if not Path(f"/proc/{int(done.stdout)}").exists():
             return
         time.sleep(0.1)
-    pytest.fail("the worker outlived its server")
+    pytest.fail("the runner outlived its server")
 
 
 def test_what_cannot_start_is_told(tmp_path: Path) -> None:
-    """A file that is not there is no worker."""
-    with pytest.raises(NoWorkerError):
-        Worker(f"{(tmp_path / 'missing.db').as_uri()}?mode=ro")
+    """A file that is not there is no runner."""
+    with pytest.raises(NoRunnerError):
+        Runner(f"{(tmp_path / 'missing.db').as_uri()}?mode=ro")
 
 
-def test_a_worker_that_ended_is_replaced(uri: str) -> None:
+def test_a_runner_that_ended_is_replaced(uri: str) -> None:
     """After a statement that took its process with it the next is answered by another."""
-    workers = Workers(uri, count=1)
+    runners = Runners(uri, count=1)
 
     async def ask() -> list[Any]:
         sqls = ("SELECT 1", STRAIGHT, "SELECT 2")
-        return [(await workers.answer(asked(sql, ms=100)))[0] for sql in sqls]
+        return [(await runners.answer(asked(sql, ms=100)))[0] for sql in sqls]
 
     first, second, third = asyncio.run(ask())
 
@@ -152,10 +152,10 @@ def test_a_worker_that_ended_is_replaced(uri: str) -> None:
 
 def test_the_queue_has_an_end(uri: str) -> None:
     """As many statements run as there are processes, some wait, and the rest is refused at once."""
-    workers = Workers(uri, count=2, most_waiting=3)
+    runners = Runners(uri, count=2, most_waiting=3)
 
     async def crowd() -> list[Any]:
-        asks = (workers.answer(asked(ENDLESS, ms=200)) for _ in range(9))
+        asks = (runners.answer(asked(ENDLESS, ms=200)) for _ in range(9))
         return await asyncio.gather(*asks, return_exceptions=True)
 
     before = set(children())
@@ -165,4 +165,4 @@ def test_the_queue_has_an_end(uri: str) -> None:
     assert len(refused) == 4
     assert [each[0] for each in found if isinstance(each, tuple)] == [INTERRUPTED] * 5
     assert len(set(children()) - before) == 2
-    assert isinstance(asyncio.run(workers.answer(asked("SELECT 1")))[0], Rows)
+    assert isinstance(asyncio.run(runners.answer(asked("SELECT 1")))[0], Rows)
