@@ -1,0 +1,165 @@
+"""Every view, as SQL: the tables in words."""
+
+from __future__ import annotations
+
+from string import Formatter
+
+from spack_cache_db.schema.columns import CONFIGURATION
+
+TARBALL_PATH = (
+    "/build_cache/",
+    "{platform}-{os}-{target}/",
+    "{compiler}/",
+    "{package}-{version}/",
+    "{platform}-{os}-{target}-",
+    "{compiler}-",
+    "{package}-{version}-{hash}.spack",
+)
+"""What follows a mirror's prefix in a tarball's URL, in pieces; a compiler has a dash for its `@`.
+
+The layout of Spack's build caches before version 3 (Spack 0.23 `binary_distribution.py`).
+"""
+
+
+def _word(column: str) -> str:
+    """Return where the words of a configuration's column stand, once its table is joined."""
+    return f"{CONFIGURATION[column]}.{'text' if column == 'variants' else 'name'}"
+
+
+_BUILD_COLUMNS = ",\n".join(
+    f"  {_word(column)} AS {column}" for column in CONFIGURATION if column != "package"
+)
+
+# These foreign keys are never NULL, so LEFT JOIN gives what JOIN would. It leaves SQLite's planner
+# fewer orders to weigh: of twelve inner joins it takes one that begins with all pairs of names, and
+# does not come to an end (SQLite docs, "Query Planner", 9). A condition on a name makes it an
+# inner join again.
+_BUILD_JOINS = "\n".join(
+    f"LEFT JOIN {table} ON {table}.id = configurations.{column}"
+    for column, table in CONFIGURATION.items()
+)
+
+_SPEC_COLUMNS = f"""\
+  specs.hash,
+  packages.name AS package,
+{_BUILD_COLUMNS},
+  stack_sets.shown AS stacks,
+  specs.release_count AS releases,
+  specs.first_seen,
+  specs.last_seen"""
+
+_SPEC_JOINS = f"""\
+LEFT JOIN stack_sets ON stack_sets.id = specs.stacks
+{_BUILD_JOINS}"""
+
+
+def _joined(piece: str) -> str:
+    """Return a piece of a tarball's path as an expression in SQL."""
+    words = {column: _word(column) for column in CONFIGURATION}
+    words |= {"compiler": f"replace({_word('compiler')}, '@', '-')", "hash": "specs.hash"}
+    parts = []
+    for text, field, *_ in Formatter().parse(piece):
+        parts += [f"'{text}'"] if text else []
+        parts += [words[field]] if field else []
+    return " || ".join(parts)
+
+
+_TARBALL = f"""\
+CASE
+    WHEN tarball_prefixes.is_whole THEN tarball_prefixes.url
+    ELSE tarball_prefixes.url || {f"{chr(10)}      || ".join(map(_joined, TARBALL_PATH))}
+  END AS tarball"""
+
+_LISTING_COLUMNS = f"""\
+  releases.name AS release,
+  packages.name AS package,
+  specs.hash,
+{_BUILD_COLUMNS},
+  stack_sets.stacks,
+  coalesce(listings.size, '-') AS size,
+  {_TARBALL}"""
+
+_LISTING_JOINS = f"""\
+LEFT JOIN stack_sets ON stack_sets.id = listings.stacks
+LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball
+{_BUILD_JOINS}"""
+
+VIEWS: dict[str, str] = {
+    "builds": f"""\
+SELECT
+{_SPEC_COLUMNS}
+FROM specs
+JOIN configurations ON configurations.id = specs.configuration
+{_SPEC_JOINS}
+WHERE specs.release_count > 0""",
+    "build_listings": f"""\
+SELECT
+{_LISTING_COLUMNS}
+FROM listings
+JOIN releases ON releases.id = listings.release
+JOIN specs ON specs.id = listings.spec
+JOIN configurations ON configurations.id = specs.configuration
+{_LISTING_JOINS}
+WHERE NOT EXISTS (
+  SELECT 1 FROM listing_configurations AS other
+  WHERE other.release = listings.release AND other.spec = listings.spec
+)
+UNION ALL
+SELECT
+{_LISTING_COLUMNS}
+FROM listing_configurations
+JOIN listings
+  ON listings.release = listing_configurations.release
+  AND listings.spec = listing_configurations.spec
+JOIN releases ON releases.id = listings.release
+JOIN specs ON specs.id = listings.spec
+JOIN configurations ON configurations.id = listing_configurations.configuration
+{_LISTING_JOINS}""",
+    "spec_variants": """\
+SELECT specs.hash, variants.name, variant_values.value
+FROM specs
+JOIN configurations ON configurations.id = specs.configuration
+JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
+JOIN variants ON variants.id = variant_set_members.variant
+JOIN variant_values ON variant_values.variant = variants.id
+WHERE specs.release_count > 0""",
+    "spec_stacks": """\
+SELECT releases.name AS release, specs.hash, stacks.name AS stack
+FROM listings
+JOIN releases ON releases.id = listings.release
+JOIN specs ON specs.id = listings.spec
+JOIN stack_set_members ON stack_set_members.stack_set = listings.stacks
+JOIN stacks ON stacks.id = stack_set_members.stack
+WHERE NOT stacks.is_root""",
+    "dependency_edges": """\
+SELECT
+  specs.hash,
+  packages.name AS package,
+  versions.name AS version,
+  needed.hash AS dependency_hash,
+  needed_packages.name AS dependency_package,
+  needed_versions.name AS dependency_version,
+  dependency_types.types,
+  dependency_virtuals.virtuals
+FROM dependencies
+JOIN specs ON specs.id = dependencies.spec
+JOIN specs AS needed ON needed.id = dependencies.dependency
+LEFT JOIN dependency_types ON dependency_types.id = dependencies.types
+LEFT JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.virtuals
+LEFT JOIN configurations ON configurations.id = specs.configuration
+LEFT JOIN packages ON packages.id = configurations.package
+LEFT JOIN versions ON versions.id = configurations.version
+LEFT JOIN configurations AS needed_configurations
+  ON needed_configurations.id = needed.configuration
+LEFT JOIN packages AS needed_packages ON needed_packages.id = needed_configurations.package
+LEFT JOIN versions AS needed_versions ON needed_versions.id = needed_configurations.version""",
+    "host_builds": f"""\
+SELECT
+  target_runs_on.host,
+{_SPEC_COLUMNS}
+FROM target_runs_on
+JOIN configurations ON configurations.target = target_runs_on.target
+JOIN specs ON specs.configuration = configurations.id
+{_SPEC_JOINS}
+WHERE specs.release_count > 0""",
+}
