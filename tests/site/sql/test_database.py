@@ -75,6 +75,26 @@ async def test_all_statements_of_a_request_share_its_time(datasette: Any) -> Non
         assert (await database.execute("SELECT 1")).single_value() == 1
 
 
+@pytest.mark.asyncio
+async def test_the_time_follows_the_setting(database: Path) -> None:
+    """Where statements may take longer, or less, so may the request that runs them."""
+    served = site(database, sql_time_limit_ms=40)
+    await served.client.get("/")
+    file = served.get_database("spack-cache")
+    with budget_of(b"x=1"):
+        with pytest.raises(QueryInterrupted):
+            await file.execute(ENDLESS)
+        with pytest.raises(QueryInterrupted):
+            await file.execute(ENDLESS)
+        with pytest.raises(QueryInterrupted):
+            await file.execute("SELECT 1")
+    with budget_of(b"_stream=on"):
+        for _ in range(9):
+            with pytest.raises(QueryInterrupted):
+                await file.execute(ENDLESS)
+        assert (await file.execute("SELECT 1")).single_value() == 1
+
+
 class Magic(dict[str, Any]):
     """Parameters of which one is made when it is asked for, as Datasette has them."""
 

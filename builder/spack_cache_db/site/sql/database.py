@@ -21,8 +21,9 @@ from datasette.database import QueryInterrupted, Results
 from spack_cache_db.site.sql.runners import Runners
 from spack_cache_db.site.sql.statement import Answer, Rows, Statement, Value
 
-PAGE_SECONDS = 1.5
-STREAM_SECONDS = 60.0
+PAGE_STATEMENTS = 1.5
+"""A page has so many times what one statement may take (`sql_time_limit_ms`) for all of its own."""
+STREAM_STATEMENTS = 60.0
 
 # Parameters that Datasette fills in where a canned query names them, such as :_now_epoch.
 _MAGIC = re.compile(r"(?<!:):(_\w+)")
@@ -32,9 +33,9 @@ Execute = Callable[..., Awaitable[Any]]
 
 @dataclass
 class Budget:
-    """What a request may still take of the runners."""
+    """What a request may still take of the runners, in times that one statement may take."""
 
-    seconds: float
+    statements: float
 
 
 _NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
@@ -46,7 +47,8 @@ _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 def budget_of(query_string: bytes) -> Iterator[None]:
     """Let the statements of a request with a query string run in runners."""
     is_stream = b"_stream" in query_string
-    budget = Budget(STREAM_SECONDS if is_stream else PAGE_SECONDS) if query_string else None
+    statements = STREAM_STATEMENTS if is_stream else PAGE_STATEMENTS
+    budget = Budget(statements) if query_string else None
     token = _budget.set(budget)
     try:
         yield
@@ -58,15 +60,20 @@ def use_runners(datasette: Any) -> None:
     """Have the statements of visitors' requests run by runners, for each file that is served."""
     for database in datasette.databases.values():
         if database.path:
-            database.execute = executed_by_runners(datasette, database, database.execute)
+            database.execute = ByRunners(datasette, database).execute
 
 
-def executed_by_runners(datasette: Any, database: Any, inner: Execute) -> Execute:
-    """Return what stands in for `database.execute`, which is `inner`."""
-    mode = "mode=ro" if database.is_mutable else "immutable=1"
-    runners = Runners(f"{Path(database.path).resolve().as_uri()}?{mode}")
+class ByRunners:
+    """What stands in for the `execute` of one of Datasette's databases."""
+
+    def __init__(self, datasette: Any, database: Any) -> None:
+        mode = "mode=ro" if database.is_mutable else "immutable=1"
+        self._runners = Runners(f"{Path(database.path).resolve().as_uri()}?{mode}")
+        self._datasette = datasette
+        self._inner: Execute = database.execute
 
     async def execute(
+        self,
         sql: str,
         params: Any = None,
         truncate: bool = False,
@@ -75,27 +82,30 @@ def executed_by_runners(datasette: Any, database: Any, inner: Execute) -> Execut
         log_sql_errors: bool = True,
         **more: Any,
     ) -> Any:
+        """Run a statement as `Database.execute` does, where the request says.
+
+        Raises:
+            QueryInterrupted, sqlite3.Error: as Datasette raises them.
+            MemoryError, BusyError: it was refused.
+        """
         budget = _budget.get()
         if budget is None or sql.startswith("PRAGMA "):
             given = (params, truncate, custom_time_limit, page_size, log_sql_errors)
-            return await inner(sql, *given, **more)
-        limit = min(custom_time_limit or datasette.sql_time_limit_ms, datasette.sql_time_limit_ms)
-        most = _most_rows(datasette, page_size) if truncate else None
-        left = min(limit, budget.seconds * 1000)
+            return await self._inner(sql, *given, **more)
+        longest = max(1, self._datasette.sql_time_limit_ms)
+        left = min(custom_time_limit or longest, longest, budget.statements * longest)
+        most = self._most_rows(page_size) if truncate else None
         statement = Statement(sql, plain_params(sql, params), left, most)
         if left < 1:
             raise _interrupted(statement)
-        answer, seconds = await runners.answer(statement)
-        budget.seconds -= seconds
+        answer, seconds = await self._runners.answer(statement)
+        budget.statements -= seconds * 1000 / longest
         return results_of(statement, answer)
 
-    return execute
-
-
-def _most_rows(datasette: Any, page_size: int | None) -> int:
-    # A page of as many rows as there may be asks for one more, to know whether there is a next.
-    most = int(datasette.max_returned_rows)
-    return most + 1 if most == (page_size or datasette.page_size) else most
+    def _most_rows(self, page_size: int | None) -> int:
+        # A page of as many rows as there may be asks for one more, to know whether there is a next.
+        most = int(self._datasette.max_returned_rows)
+        return most + 1 if most == (page_size or self._datasette.page_size) else most
 
 
 def plain_params(sql: str, params: Any) -> dict[str, Value] | list[Value]:
