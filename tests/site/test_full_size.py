@@ -17,7 +17,6 @@ from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.specs import found_specs, specs_in_scope
 from spack_cache_db.site import routes, spec_functions
 from spack_cache_db.site.find import load_find
-from spack_cache_db.site.sql import database as database_module
 from spack_cache_db.site.sql import limits
 from spack_cache_db.spack.query import parse_query
 from tests.pagetexts import spec_hash
@@ -82,7 +81,6 @@ def served(large: Path) -> Iterator[Any]:
     """The site over that file, with time enough on the slowest of machines."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(routes, "TIME_LIMIT_MS", 60_000)
-        patch.setattr(database_module, "PAGE_SECONDS", 60.0)
         yield site(large, immutable=False, sql_time_limit_ms=60_000)
 
 
