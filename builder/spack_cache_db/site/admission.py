@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Any
@@ -95,8 +95,10 @@ def end_with_visitor(app: App) -> App:
             await app(scope, receive, send)
             return
         answer = _Answer(send)
-        answering = asyncio.ensure_future(app(scope, _no_body(), answer.send))
-        leaving = asyncio.ensure_future(_left(receive))
+        # What is not read is not taken in: the server stops reading as well.
+        body: asyncio.Queue[Message] = asyncio.Queue(1)
+        answering = asyncio.ensure_future(app(scope, body.get, answer.send))
+        leaving = asyncio.ensure_future(_left(receive, body))
         try:
             await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
             # To the server, an answer that is complete has been left as well.
@@ -128,22 +130,10 @@ class _Answer:
         await self._send(message)
 
 
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-def _no_body() -> Callable[[], Awaitable[Message]]:
-    """Return a `receive` without a body: nothing here reads one, and `_left` drops what comes."""
-    messages = iter([{"type": "http.request", "body": b"", "more_body": False}])
-
-    async def receive() -> Message:
-        for message in messages:
-            return message
-        await asyncio.Event().wait()
-        raise AssertionError("unreachable")
-
-    return receive
+async def _left(receive: Receive, body: asyncio.Queue[Message]) -> None:
+    """Pass the body of a request on, and return when its visitor has gone."""
+    while (message := await receive())["type"] != "http.disconnect":
+        await body.put(message)
 
 
 async def _cancel(task: asyncio.Future[Any]) -> None:
