@@ -166,3 +166,20 @@ def test_the_queue_has_an_end(uri: str) -> None:
     assert [each[0] for each in found if isinstance(each, tuple)] == [INTERRUPTED] * 5
     assert len(set(children()) - before) == 2
     assert isinstance(asyncio.run(runners.answer(asked("SELECT 1")))[0], Rows)
+
+
+def test_a_statement_that_nobody_waits_for_ends(uri: str) -> None:
+    """When its visitor goes, its process ends, and the next visitor's statement is answered."""
+
+    async def ask() -> Any:
+        runners = Runners(uri, count=1)
+        await runners.answer(asked("SELECT 1"))
+        endless = asyncio.create_task(runners.answer(asked(ENDLESS, ms=600_000)))
+        await asyncio.sleep(0.2)
+        endless.cancel()
+        return await asyncio.wait_for(runners.answer(asked("SELECT 2")), 60)
+
+    answer, _ = asyncio.run(ask())
+
+    assert isinstance(answer, Rows)
+    assert [tuple(row) for row in answer.rows] == [(2,)]

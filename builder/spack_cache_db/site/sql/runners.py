@@ -66,6 +66,10 @@ class Runner:
         """Whether the process still answers."""
         return self._process.poll() is None
 
+    def kill(self) -> None:
+        """End the process at once, whatever it does."""
+        self._process.kill()
+
     def answer(self, statement: Statement) -> Answer:
         """Run a statement; what ends the process is a refusal too."""
         try:
@@ -94,6 +98,33 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+class _Work:
+    """A statement that somebody waits for; when nobody does any more, its process ends."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runner: Runner | None = None
+        self._is_cancelled = False
+
+    def begin(self, runner: Runner) -> bool:
+        """Say who runs the statement; False if nobody waits for it."""
+        with self._lock:
+            self._runner = None if self._is_cancelled else runner
+            return not self._is_cancelled
+
+    def end(self) -> None:
+        """Say that it has been answered: from here on the process works for others."""
+        with self._lock:
+            self._runner = None
+
+    def cancel(self) -> None:
+        """End the process, if it has begun."""
+        with self._lock:
+            self._is_cancelled = True
+            if self._runner is not None:
+                self._runner.kill()
+
+
 class Runners:
     """The processes for one file, started when they are first needed."""
 
@@ -113,16 +144,24 @@ class Runners:
         if self._taken >= self._most:
             raise BusyError
         self._taken += 1
+        work = _Work()
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, self._answer, statement)
+            return await loop.run_in_executor(self._threads, self._answer, statement, work)
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
         finally:
             self._taken -= 1
 
-    def _answer(self, statement: Statement) -> tuple[Answer, float]:
+    def _answer(self, statement: Statement, work: _Work) -> tuple[Answer, float]:
         runner: Runner | None = getattr(self._own, "runner", None)
         if runner is None or not runner.is_alive:
             runner = self._own.runner = Runner(self._uri)
         start = time.monotonic()
-        answer = runner.answer(statement)
-        return answer, time.monotonic() - start
+        if not work.begin(runner):
+            return INTERRUPTED, 0.0
+        try:
+            return runner.answer(statement), time.monotonic() - start
+        finally:
+            work.end()
