@@ -26,6 +26,7 @@ SPEC = "py-mpi4py@4 target=x86_64_v3"
 ARGUMENTS = {
     "build": ("build", SAMPLES, "-o", FILE),
     "check": ("check", SAMPLES, "--json"),
+    "fetch": ("fetch", "--help"),  # It needs a mirror: tests/cli/test_fetch.py has some.
     "find": ("find", SPEC, FILE, "--install"),
     "info": ("info", FILE),
     "site": ("site",),

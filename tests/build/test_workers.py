@@ -40,7 +40,7 @@ def test_processes_give_what_one_gives(jobs: int, monkeypatch: pytest.MonkeyPatc
     )
 
 
-def die(unit: object, max_page_size: int) -> None:
+def die(unit: object, max_page_size: int, place: object) -> None:
     """End this process as the kernel does when memory is short."""
     os._exit(9)
 
