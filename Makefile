@@ -64,7 +64,7 @@ lock: $(VENV)/test.done
 	$(COMPILE) -o requirements/test.lock pyproject.toml --group all --extra workers
 	$(COMPILE) -o requirements/run.lock pyproject.toml --extra workers -c requirements/test.lock
 	$(COMPILE) -o requirements/build.lock --group pyproject.toml:build -c requirements/test.lock
-	$(COMPILE) -o requirements/datasette1.lock pyproject.toml --group test --group bench --group datasette1
+	$(COMPILE) -o requirements/datasette1.lock pyproject.toml --extra workers --group test --group bench --group datasette1
 	for lock in requirements/*.lock; do for python in $(PYTHONS); do for platform in $(PLATFORMS); do \
 		$(BIN)/uv pip install -q --dry-run --target $(VENV)/none --only-binary :all: --require-hashes \
 			--python-version $$python --python-platform $$platform -r $$lock || exit 1; \
