@@ -20,7 +20,7 @@ from spack_cache_db.site.find import load_find
 from spack_cache_db.site.sql import limits
 from spack_cache_db.spack.query import parse_query
 from tests.pagetexts import spec_hash
-from tests.site.conftest import site
+from tests.site.conftest import SQL, site
 
 PACKAGES = 4
 CONFIGURATIONS = 44_000
@@ -144,9 +144,7 @@ async def test_every_page_answers(served: Any, text: str) -> None:
     canned = await served.client.get(
         f"/spack-cache/find_spec.json?_shape=objects&spec={quote(text)}"
     )
-    counted = await served.client.get(
-        f"/spack-cache.json?_shape=array&sql={count}&spec={quote(text)}"
-    )
+    counted = await served.client.get(f"{SQL}.json?_shape=array&sql={count}&spec={quote(text)}")
 
     assert search.status_code == 200
     assert f"{CONFIGURATIONS:,} configurations" in search.text
