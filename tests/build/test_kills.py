@@ -131,10 +131,8 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     program = (
         "import time\n"
         "from spack_cache_db.build import workers\n"
-        "def nap(unit, max_page_size, place): time.sleep(600)\n"
-        "workers.read_unit = nap\n"
         "print('ready', flush=True)\n"
-        "list(workers.read_units([('a',), ('b',)], 2, 1))\n"
+        "list(workers.work_through([600, 600], time.sleep, 2))\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as running:
         assert running.stdout is not None

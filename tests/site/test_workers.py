@@ -60,6 +60,18 @@ class Workers:
                 found.add(int(httpx.get(self.url, timeout=2).text))
         return found
 
+    def both(self) -> set[int]:
+        """Return the two processes, as soon as both answer."""
+        found: set[int] = set()
+
+        def two_answer() -> bool:
+            nonlocal found
+            found = self.pids()
+            return len(found) == 2
+
+        eventually(two_answer)
+        return found
+
 
 @pytest.fixture
 def workers() -> Iterator[Workers]:
@@ -70,7 +82,7 @@ def workers() -> Iterator[Workers]:
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(port)], stderr=subprocess.DEVNULL)
     running = Workers(process, port)
     try:
-        eventually(lambda: len(running.pids()) == 2)
+        running.both()
         yield running
     finally:
         process.terminate()
@@ -88,38 +100,41 @@ def is_gone(pid: int) -> bool:
 
 def test_a_killed_worker_is_replaced(workers: Workers) -> None:
     """SIGKILL for one of two: the other answers, and soon there are two again."""
-    killed, kept = sorted(workers.pids())
+    killed, kept = sorted(workers.both())
     os.kill(killed, signal.SIGKILL)
-    eventually(lambda: len(workers.pids()) == 2 and killed not in workers.pids())
-    assert kept in workers.pids()
+    eventually(lambda: is_gone(killed))
+    after = workers.both()
+    assert kept in after
+    assert killed not in after
 
 
 def test_a_worker_that_hangs_is_replaced(workers: Workers) -> None:
     """One that gives no sign of life is killed and replaced."""
-    before = workers.pids()
+    before = workers.both()
     with pytest.raises(httpx.RemoteProtocolError):
         httpx.get(f"{workers.url}/hang", timeout=PATIENCE)
-    eventually(lambda: len(workers.pids()) == 2)
-    assert len(workers.pids() & before) == 1
+    assert len(workers.both() & before) == 1
 
 
 def test_a_stopped_worker_is_replaced(workers: Workers) -> None:
     """One that is stopped (SIGSTOP) is killed and replaced as well."""
-    stopped = min(workers.pids())
+    stopped = min(workers.both())
     os.kill(stopped, signal.SIGSTOP)
-    eventually(lambda: is_gone(stopped) and len(workers.pids()) == 2)
+    eventually(lambda: is_gone(stopped))
+    assert stopped not in workers.both()
 
 
 def test_a_worker_that_grows_is_replaced(workers: Workers) -> None:
     """One that holds more memory than it may answers what it has begun, and is replaced."""
     grown = int(httpx.get(f"{workers.url}/grow", timeout=PATIENCE).text)
-    eventually(lambda: is_gone(grown) and len(workers.pids()) == 2)
+    eventually(lambda: is_gone(grown))
+    assert grown not in workers.both()
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_they_end_together(workers: Workers, sig: int) -> None:
     """What ends the parent ends its workers, with status 0."""
-    pids = workers.pids()
+    pids = workers.both()
     workers.process.send_signal(sig)
     assert workers.process.wait(PATIENCE) == 0
     assert all(map(is_gone, pids))
@@ -127,7 +142,7 @@ def test_they_end_together(workers: Workers, sig: int) -> None:
 
 def test_no_worker_outlives_its_parent(workers: Workers) -> None:
     """When the parent is killed its workers end by themselves."""
-    pids = workers.pids()
+    pids = workers.both()
     workers.process.kill()
     workers.process.wait()
     eventually(lambda: all(map(is_gone, pids)))
