@@ -97,8 +97,7 @@ def test_from_search_to_a_hash(visit: Visit) -> None:
     expect(page.locator("#configurations tbody tr")).to_have_count(1)
     expect(page.get_by_text("1 configuration, 7 specs")).to_be_visible()
 
-    page.locator("td.hashes summary").click()
-    page.locator("td.hashes a.hash").first.click()
+    page.get_by_role("link", name="Install").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("hdf5@1.14.5")
     expect(page.get_by_text("spack install hdf5/")).to_be_visible()
 
@@ -113,6 +112,49 @@ def test_grid_and_chips(visit: Visit) -> None:
 
     page.get_by_role("link", name="Version: 1.14.5").click()
     expect(page.get_by_text("3 configurations, 11 specs")).to_be_visible()
+
+
+@VISITORS
+def test_the_first_row_is_in_the_first_screen(visit: Visit) -> None:
+    """A package page begins with its rows: the grid and what else there is come after."""
+    for path in ("/package/hdf5", "/package/hdf5?release=develop&host=zen3&variant=%2Bmpi"):
+        visit.page.goto(path)
+        row = visit.page.locator("#configurations tbody tr").first.bounding_box()
+        size = visit.page.viewport_size
+
+        assert row is not None
+        assert size is not None
+        assert row["y"] + 60 < size["height"]
+
+
+@VISITORS
+def test_every_hash_of_a_row(visit: Visit) -> None:
+    """All hashes of a row are one step away, with the filters kept, and closed again by another."""
+    page = visit.page
+    page.goto("/package/hdf5?release=v0.23.1")
+    page.get_by_role("link", name="and 6 more").click()
+    expect(page.locator("#opened a.hash")).to_have_count(7)
+    expect(page.locator("#opened")).to_contain_text("All 7, what is current first")
+    expect(page.get_by_text("1 configuration, 7 specs")).to_be_visible()
+
+    page.get_by_role("link", name="Close").click()
+    expect(page.locator("#configurations a.hash")).to_have_count(1)
+
+
+@VISITORS
+def test_filters_can_be_switched(visit: Visit) -> None:
+    """A chosen filter is changed for another value in one step, even where nothing is left."""
+    page = visit.page
+    page.goto("/package/hdf5?host=neoverse_v2&variant=~mpi")
+    expect(page.get_by_text("0 configurations, 0 specs")).to_be_visible()
+
+    page.get_by_label("Runs on", exact=True).select_option("zen3")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("1 configuration, 3 specs")).to_be_visible()
+
+    page.get_by_label("mpi", exact=True).select_option("+mpi")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("3 configurations, 9 specs")).to_be_visible()
 
 
 @pytest.mark.parametrize("permissions", [["clipboard-read", "clipboard-write"]])
@@ -143,7 +185,7 @@ def test_columns_can_be_left_out(visit: Visit) -> None:
     """A column goes at once with scripts, and stays away in the address after Apply."""
     page = visit.page
     page.goto("/package/hdf5")
-    page.get_by_text("Columns", exact=True).click()
+    page.locator(".more-filters summary").click()
     page.get_by_role("checkbox", name="Stacks").check()
     expect(page.get_by_role("columnheader", name="Stacks")).to_be_hidden()
 
@@ -170,14 +212,14 @@ def test_keyboard_alone_is_enough(visit: Visit) -> None:
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{visit.server.address}/package/hdf5")
 
+    press_until(page, ".more-filters summary")
+    page.keyboard.press("Enter")
     press_until(page, "select[name=target]")
     page.keyboard.type("zen")
     press_until(page, ".narrow button")
     page.keyboard.press("Enter")
     expect(page.get_by_text("1 configuration, 1 spec")).to_be_visible()
 
-    press_until(page, "td.hashes summary")
-    page.keyboard.press("Enter")
     press_until(page, "td.hashes a.hash")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("hdf5@1.14.10")

@@ -25,3 +25,13 @@ def test_a_new_filter_starts_at_the_first_page() -> None:
 
     assert filters.with_value("target", "zen3").page == 1
     assert filters.without("variant", "+mpi") == Filters()
+
+
+def test_opening_a_row_keeps_the_page() -> None:
+    """The hashes of one row are shown where the row stands, and a new filter closes them."""
+    filters = Filters(target="zen3", page=4).opening("abc")
+
+    assert filters.address() == "?target=zen3&page=4&open=abc"
+    assert Filters.parse(filters.pairs()) == filters
+    assert filters.with_value("target", "zen4").opened is None
+    assert filters.at_page(5).opened is None

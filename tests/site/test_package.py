@@ -48,6 +48,10 @@ def test_common_values_can_be_shown(conn: sqlite3.Connection, lookups: Lookups) 
     [
         (Filters(version="1.14.5"), 3, 12),
         (Filters(target="zen3"), 1, 1),
+        (Filters(host="zen3"), 4, 12),
+        (Filters(host="icelake"), 3, 11),
+        (Filters(host="neoverse_v2"), 1, 2),
+        (Filters(host="no such machine"), 0, 0),
         (Filters(compiler="gcc@11.4.0"), 1, 1),
         (Filters(os="rhel8"), 1, 1),
         (Filters(variants=("+mpi",)), 4, 11),
@@ -72,3 +76,12 @@ def test_filters_combine_with_and(
     page = hdf5(conn, lookups, filters)
 
     assert (page.configuration_count, page.spec_count) == (configurations, specs)
+
+
+def test_what_is_current_comes_first(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """What the foremost release has not any more comes last; in a chosen release, the newest."""
+    versions = [row.configuration.version for row in hdf5(conn, lookups, Filters()).rows]
+    snapshot = hdf5(conn, lookups, Filters(release="develop-2025-04-20"))
+
+    assert versions == ["1.14.5", "1.14.5", "1.14.5", "1.9", "1.14.10"]
+    assert [row.configuration.version for row in snapshot.rows] == ["1.14.10", "1.14.5"]
