@@ -67,7 +67,7 @@ def load_home(conn: sqlite3.Connection, lookups: Lookups) -> Home:
             for kind, title in KINDS
             if any(each.kind == kind for each in releases)
         ),
-        install=install_example(newest.name) if newest else None,
+        install=install_example(conn, newest.name) if newest else None,
         over_time=tuple((name, count) for _, name, count in dated),
         families=_families(conn, lookups),
         stacks=tuple((each.name, each.spec_count) for each in stacks[:BARS]),
