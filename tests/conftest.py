@@ -66,6 +66,22 @@ def all_sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Co
     connection.close()
 
 
+@pytest.fixture(scope="session")
+def real_index_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of a real index, which has externals: the stack e4s of develop."""
+    output = tmp_path_factory.mktemp("samples") / "index.db"
+    build([REAL_FILE], output, release="develop", stack="e4s")
+    return output
+
+
+@pytest.fixture(scope="session")
+def real_index(real_index_file: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to the database of a real index."""
+    connection = sqlite3.connect(real_index_file)
+    yield connection
+    connection.close()
+
+
 @pytest.fixture
 def built(tmp_path: Path) -> Iterator[Build]:
     """Build pages, given as keyword=bytes, and connect to the database."""

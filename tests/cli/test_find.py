@@ -15,8 +15,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import spack_cache_db.cli.find as find_command
+from spack_cache_db.build import build
 from spack_cache_db.cli import cli
 from spack_cache_db.cli.here import Machine
+from tests.indexes import REAL_FILE
 
 
 @pytest.fixture(autouse=True)
@@ -161,6 +163,18 @@ def test_install(samples_file: Path) -> None:
     assert mirror == "spack mirror add develop https://binaries.spack.io/develop"
     assert trust == "spack buildcache keys --install --trust"
     assert install.startswith("spack install py-mpi4py/")
+
+
+def test_install_from_a_mirror_without_an_address(tmp_path: Path) -> None:
+    """Where nothing says where the mirror is, a comment before the commands says what to do."""
+    build([REAL_FILE], tmp_path / "x.db")
+    result = run("zlib-ng", tmp_path / "x.db", "--install")
+
+    note, mirror, *_ = result.stdout.splitlines()[-4:]
+    assert (
+        note == "# Nothing here says where the mirror is: put its address for URL-of-your-mirror."
+    )
+    assert mirror == "spack mirror add root URL-of-your-mirror"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ def test_what_is_in_the_samples(samples_file: Path) -> None:
         "size": samples_file.stat().st_size,
         "schema_version": SCHEMA_VERSION,
         "pages": 5,
+        "mirrors": 0,
         "listings": 425,
         "specs": 413,
         "configurations": 24,
@@ -27,3 +28,12 @@ def test_what_is_in_the_samples(samples_file: Path) -> None:
         "first_snapshot": "2025-04-20",
         "last_snapshot": "2025-04-20",
     }
+
+
+def test_what_is_no_binary_is_not_counted(real_index_file: Path) -> None:
+    """Externals, and packages and configurations that only they have, are in no number."""
+    described = describe(real_index_file)
+
+    assert (described["mirrors"], described["pages"]) == (1, 0)
+    assert described["specs"] == described["listings"] == 883
+    assert described["packages"] == 226

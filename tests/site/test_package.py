@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.site.filters import Filters
 from spack_cache_db.site.package import PackagePage, load_package
 
@@ -85,3 +85,23 @@ def test_what_is_current_comes_first(conn: sqlite3.Connection, lookups: Lookups)
 
     assert versions == ["1.14.5", "1.14.5", "1.14.5", "1.9", "1.14.10"]
     assert [row.configuration.version for row in snapshot.rows] == ["1.14.10", "1.14.5"]
+
+
+def test_a_package_that_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> None:
+    """Its page has no configuration, no version and nothing to choose."""
+    lookups = read_lookups(real_index)
+    page = load_package(real_index, lookups, "gcc", Filters.parse([]))
+
+    assert page is not None
+    assert (page.package.release_count, page.package.newest_version) == (0, None)
+    assert (page.rows, page.choices, page.grid.rows, page.spec_count) == ((), (), (), 0)
+
+
+def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connection) -> None:
+    """Rows, grid and filters of a package that also has an external have its binaries only."""
+    lookups = read_lookups(real_index)
+    page = load_package(real_index, lookups, "llvm", Filters.parse([]))
+
+    assert page is not None
+    assert page.spec_count == page.package.spec_count > 0
+    assert "17.0.6" not in str((page.rows, page.grid, page.choices))

@@ -93,7 +93,8 @@ def _print(conn: sqlite3.Connection, found: list[Found], options: dict[str, Any]
         commands = install_found(conn, found[0], options["release"])
         if commands is None:
             _fail("no release lists the first row, so nothing says where to get it")
-        click.echo(f"\n{commands.mirror}\n{commands.trust}\n{commands.install}")
+        note = f"# {commands.note}\n" if commands.note else ""
+        click.echo(f"\n{note}{commands.mirror}\n{commands.trust}\n{commands.install}")
 
 
 def _width() -> int | None:

@@ -10,9 +10,18 @@ from spack_cache_db import schema
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.open import open_database
 
-_COUNTED = (
-    "pages", "listings", "specs", "configurations", "packages", "releases", "stacks", "problems",
-)  # fmt: skip
+# Specs that no release lists are no binaries: neither they nor what only they have is counted.
+_COUNTED = {
+    "pages": "pages",
+    "mirrors": "mirrors",
+    "listings": "listings",
+    "specs": "specs WHERE release_count > 0",
+    "configurations": "configurations WHERE release_count > 0",
+    "packages": "packages WHERE release_count > 0",
+    "releases": "releases",
+    "stacks": "stacks",
+    "problems": "problems",
+}
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -24,8 +33,8 @@ def describe(path: Path) -> dict[str, Any]:
     connection = open_database(path)
     try:
         counts = {
-            table: connection.execute(f"SELECT count(*) FROM [{table}]").fetchone()[0]
-            for table in _COUNTED
+            name: connection.execute(f"SELECT count(*) FROM {counted}").fetchone()[0]
+            for name, counted in _COUNTED.items()
         }
         formats = dict(
             connection.execute("SELECT format, count(*) FROM pages GROUP BY format ORDER BY format")

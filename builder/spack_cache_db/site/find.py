@@ -35,7 +35,7 @@ MOST_PACKAGES = 40
 PACKAGES_LIKE = """
 SELECT packages.name, packages.spec_count
 FROM packages_fts JOIN packages ON packages.id = packages_fts.rowid
-WHERE packages_fts MATCH :match
+WHERE packages_fts MATCH :match AND packages.release_count > 0
 ORDER BY packages.spec_count DESC, packages.name LIMIT :limit
 """
 

@@ -51,7 +51,7 @@ class Package:
     spec_count: int
     configuration_count: int
     release_count: int
-    newest_version: str
+    newest_version: str | None
     first_seen: str | None
     last_seen: str | None
 

@@ -205,4 +205,4 @@ def _install(
 ) -> Install | None:
     if not listings:
         return None
-    return install_spec(conn, package, dag_hash, listings[0].release, listings[0].tarball)
+    return install_spec(conn, package, dag_hash, listings[0].release)
