@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import click
 
-from spack_cache_db.errors import BuilderError, InputError
+from spack_cache_db.errors import BuilderError, InputError, printable
 
 COMMANDS = ("build", "check", "fetch", "find", "info", "serve", "site", "verify")
 """Each is the function of that name in the module of that name."""
@@ -39,7 +39,7 @@ class _Group(click.Group):
                 "Mend the pages, or build the good ones with --keep-going."
             ) from None
         except BuilderError as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(printable(str(error))) from None
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

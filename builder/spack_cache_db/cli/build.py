@@ -10,6 +10,7 @@ import click
 from spack_cache_db.build import Report
 from spack_cache_db.build import build as build_database
 from spack_cache_db.cli.input import Bar, counted, input_options
+from spack_cache_db.cli.terminal import say
 
 
 @click.command()
@@ -57,7 +58,7 @@ def build(
     if as_json:
         click.echo(json.dumps({**report.as_dict(), "output": str(output)}, indent=2))
     else:
-        click.echo(_totals(report, output))
+        say(_totals(report, output))
 
 
 def _totals(report: Report, output: Path) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from spack_cache_db.cli.input import Bar, ByteSize, counted
+from spack_cache_db.cli.terminal import say
 from spack_cache_db.sources.indexes.fetch.steps import Options, Report
 from spack_cache_db.sources.indexes.fetch.steps import fetch as fetch_mirrors
 from spack_cache_db.sources.indexes.fetch.wanted import Map, parse_map
@@ -105,10 +106,10 @@ def fetch(urls: tuple[str, ...], output: Path, **options: Any) -> None:
 def _tell(report: Report, output: Path, *, pruned: bool) -> None:
     advice = "removed" if pruned else "still here; --prune removes it"
     for folder in report.vanished:
-        click.echo(f"Note: {folder}: named by its manifest no longer, {advice}", err=True)
+        say(f"Note: {folder}: named by its manifest no longer, {advice}", err=True)
     for fault in report.faults:
         click.echo(str(fault), err=True)
-    click.echo(
+    say(
         f"{output}: {counted(report.mirrors, 'mirror')}, {report.changed:,} changed, "
         f"{report.size / 1e6:.1f} MB in {report.seconds:.1f} s"
     )

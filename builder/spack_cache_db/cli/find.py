@@ -13,7 +13,8 @@ import click
 
 from spack_cache_db.cli.find_table import as_csv, as_json, as_table
 from spack_cache_db.cli.here import this_machine
-from spack_cache_db.errors import BuilderError
+from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, say
+from spack_cache_db.errors import BuilderError, printable
 from spack_cache_db.query.asked import caveats
 from spack_cache_db.query.conditions import asked_of, package_id
 from spack_cache_db.query.find import Found, close_names, contradicted
@@ -21,7 +22,7 @@ from spack_cache_db.query.find import find as find_configurations
 from spack_cache_db.query.install import install_found
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.open import connected
-from spack_cache_db.spack.query import SpecQuery, parse_query
+from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
 
 
 class _Failure(click.ClickException):
@@ -59,6 +60,9 @@ def find(spec: str, file: Path, **options: Any) -> None:
                 _say(_advice(conn, query, options))
                 sys.exit(1)
             _print(conn, found, options)
+    except QuerySyntaxError as error:
+        # Its second line points at a place in the first.
+        raise _Failure(str(error)) from None
     except BuilderError as error:
         _fail(str(error))
 
@@ -84,22 +88,25 @@ def _found(conn: sqlite3.Connection, spec: str, options: dict[str, Any]) -> list
 
 def _print(conn: sqlite3.Connection, found: list[Found], options: dict[str, Any]) -> None:
     if options["as_json_"]:
-        click.echo(as_json(found, options["hashes"]))
+        click.echo(printable_json(as_json(found, options["hashes"])))
     elif options["as_csv_"]:
-        click.echo(as_csv(found, options["hashes"]), nl=False)
+        rows = printable_values(tuple(found)) if is_terminal() else found
+        # Click would take escape sequences out of what goes into a pipe: here they are data.
+        click.echo(as_csv(rows, options["hashes"]), nl=False, color=True)
     else:
-        click.echo(as_table(found, options["hashes"], _width()))
+        click.echo(as_table(printable_values(tuple(found)), options["hashes"], _width()))
     if options["install"]:
         commands = install_found(conn, found[0], options["release"])
         if commands is None:
             _fail("no release lists the first row, so nothing says where to get it")
-        note = f"# {commands.note}\n" if commands.note else ""
-        click.echo(f"\n{note}{commands.mirror}\n{commands.trust}\n{commands.install}")
+        note = [f"# {commands.note}"] if commands.note else []
+        for line in ("", *note, commands.mirror, commands.trust, commands.install):
+            say(line)
 
 
 def _width() -> int | None:
     """Return the width of the terminal; what goes into a pipe or a file is not shortened."""
-    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+    if not is_terminal() and "COLUMNS" not in os.environ:
         return None
     return shutil.get_terminal_size().columns
 
@@ -125,8 +132,8 @@ def _advice(conn: sqlite3.Connection, query: SpecQuery, options: dict[str, Any])
 
 def _say(notes: list[str] | tuple[str, ...]) -> None:
     for note in notes:
-        click.echo(f"Note: {note}", err=True)
+        say(f"Note: {note}", err=True)
 
 
 def _fail(message: str) -> NoReturn:
-    raise _Failure(message)
+    raise _Failure(printable(message))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from spack_cache_db.cli.terminal import say
 from spack_cache_db.query.info import describe
 
 
@@ -24,4 +25,4 @@ def info(file: Path, as_json: bool) -> None:
         if isinstance(value, dict):
             value = ", ".join(f"{key}: {count:,}" for key, count in value.items())
         text = f"{value:,}" if isinstance(value, int) else ("-" if value is None else value)
-        click.echo(f"{name.replace('_', ' '):<{width}}  {text}")
+        say(f"{name.replace('_', ' '):<{width}}  {text}")

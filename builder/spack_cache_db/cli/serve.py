@@ -11,6 +11,7 @@ import click
 
 from spack_cache_db.cli.listener import address_of, listen
 from spack_cache_db.cli.server import datasette, served, site_folder
+from spack_cache_db.cli.terminal import say
 from spack_cache_db.site.process import run_here
 from spack_cache_db.site.wrapper import App
 
@@ -51,7 +52,7 @@ def serve(file: Path, host: str, port: int, no_sql: bool, cors: bool, workers: i
             app: App = datasette(opened, sql=not no_sql, cors=cors).app()
             return app
 
-        click.echo(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
+        say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
         if workers is None:
             run_here(make_app(), listener)
         else:

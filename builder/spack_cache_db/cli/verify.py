@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from spack_cache_db.cli.input import Bar, counted, input_options
+from spack_cache_db.cli.terminal import say
 from spack_cache_db.verify import verify as verify_file
 
 
@@ -49,5 +50,5 @@ def verify(
         totals.append(counted(len(found.differences), "difference"))
         if found.faults:
             totals.append(counted(len(found.faults), "fault"))
-        click.echo(f"{file}: {', '.join(totals)}")
+        say(f"{file}: {', '.join(totals)}")
     sys.exit(1 if found.faults or found.differences else 0)

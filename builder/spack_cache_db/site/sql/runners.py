@@ -7,6 +7,7 @@ SQLite's, is replaced when it is next needed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import subprocess
 import sys
@@ -90,7 +91,9 @@ class Runner:
 def _end(process: subprocess.Popen[bytes]) -> None:
     for stream in (process.stdin, process.stdout):
         if stream is not None:
-            stream.close()
+            # What was not written any more has nobody to read it.
+            with contextlib.suppress(OSError):
+                stream.close()
     try:
         process.wait(timeout=5)
     except subprocess.TimeoutExpired:
