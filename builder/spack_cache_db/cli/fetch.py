@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from spack_cache_db.cli.input import Bar, ByteSize, counted
+from spack_cache_db.cli.input import Bar, ByteSize, GivenPath, counted
 from spack_cache_db.cli.stopping import when_stopped
 from spack_cache_db.cli.terminal import say
 from spack_cache_db.sources.indexes.fetch.steps import Options, Report
@@ -36,7 +36,7 @@ class _MapType(click.ParamType[Map]):
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=GivenPath(file_okay=False, path_type=Path),
     required=True,
     help="The folder to bring the indexes into.",
 )

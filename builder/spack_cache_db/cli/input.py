@@ -33,10 +33,20 @@ class ByteSize(click.ParamType[int]):
         return int(digits) * (factor or 1)
 
 
+class GivenPath(click.Path):
+    """A path of at least one character: an empty one is a variable of a script that is not set."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the path."""
+        if value == "":
+            self.fail("it is empty, expected a path", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def input_options(command: F) -> F:
     """Add what `build` and `check` share."""
     for option in (
-        click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
+        click.argument("paths", nargs=-1, required=True, type=GivenPath(), metavar="PATH..."),
         click.option(
             "--jobs",
             type=click.IntRange(1),
