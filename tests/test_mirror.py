@@ -37,6 +37,7 @@ WITHOUT = {
     "spack/lexer.py": _SPEC,
     "spack/match.py": "tests/query/test_find.py compares its answers",
     "spack/nodes.py": _SPEC,
+    "start.py": "tests/cli/test_stopping.py sends signals while it is loaded",
     "verify/records.py": _INDEXES,
 }
 """Modules without a test module of their own, and where their tests are."""

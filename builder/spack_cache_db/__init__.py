@@ -1,5 +1,6 @@
 """Spack build-cache pages in, one searchable SQLite file out, served with Datasette."""
 
+from spack_cache_db import start  # noqa: F401 - before all else
 from spack_cache_db.build import Report, build, check
 from spack_cache_db.errors import (
     ArgumentError,

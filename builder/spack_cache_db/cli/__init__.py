@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import click
 
+from spack_cache_db.cli.stopping import end_full, heed_signals
 from spack_cache_db.errors import BuilderError, InputError, printable
 
 COMMANDS = ("build", "check", "fetch", "find", "info", "serve", "site", "verify")
@@ -50,5 +51,10 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command."""
-    cli(prog_name="spack-cache-db")
+    heed_signals()
+    try:
+        cli(prog_name="spack-cache-db")
+    except OSError as error:
+        end_full(error)
+        raise
     raise SystemExit(0)

@@ -9,7 +9,9 @@ import click
 
 from spack_cache_db.build import Report
 from spack_cache_db.build import build as build_database
-from spack_cache_db.cli.input import Bar, counted, input_options
+from spack_cache_db.build.target import discard
+from spack_cache_db.cli.input import Bar, GivenPath, counted, input_options
+from spack_cache_db.cli.stopping import when_stopped
 from spack_cache_db.cli.terminal import say
 
 
@@ -18,7 +20,7 @@ from spack_cache_db.cli.terminal import say
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=GivenPath(dir_okay=False, path_type=Path),
     required=True,
     help="The database to write; replaced only by a whole one.",
 )
@@ -42,7 +44,12 @@ def build(
 
     Example: spack-cache-db build pages/ -o dist/spack-cache.db
     """
-    with Bar() as progress:
+
+    def tidy() -> str:
+        discard(output)
+        return "nothing half-written is left"
+
+    with when_stopped(tidy), Bar() as progress:
         report = build_database(
             paths,
             output,

@@ -13,6 +13,7 @@ import click
 
 from spack_cache_db.cli.find_table import as_csv, as_json, as_table
 from spack_cache_db.cli.here import this_machine
+from spack_cache_db.cli.input import GivenPath
 from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, say
 from spack_cache_db.errors import BuilderError, printable
 from spack_cache_db.query.asked import caveats
@@ -33,7 +34,7 @@ class _Failure(click.ClickException):
 
 @click.command()
 @click.argument("spec")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=GivenPath(path_type=Path))
 @click.option("--hashes", is_flag=True, help="One row per spec, with its hash.")
 @click.option("--release", help="Only what this release lists.")
 @click.option("--stack", help="Only what is in this stack.")

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
+from spack_cache_db.cli.input import GivenPath
 from spack_cache_db.cli.terminal import say
 from spack_cache_db.query.info import describe
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=GivenPath(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def info(file: Path, as_json: bool) -> None:
     """Say what is in FILE, from where, and its schema version."""

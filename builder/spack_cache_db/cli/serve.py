@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from spack_cache_db.cli.input import GivenPath
 from spack_cache_db.cli.listener import address_of, listen
 from spack_cache_db.cli.server import datasette, served, site_folder
 from spack_cache_db.cli.terminal import say
@@ -17,7 +18,7 @@ from spack_cache_db.site.wrapper import App
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=GivenPath(path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",

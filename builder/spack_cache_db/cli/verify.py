@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from spack_cache_db.cli.input import Bar, counted, input_options
+from spack_cache_db.cli.input import Bar, GivenPath, counted, input_options
 from spack_cache_db.cli.terminal import say
 from spack_cache_db.verify import verify as verify_file
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=GivenPath(path_type=Path))
 @input_options
 def verify(
     file: Path,
