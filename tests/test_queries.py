@@ -21,14 +21,26 @@ from tests.pagetexts import page, spec, write
 from tests.paths import ROOT
 from tests.test_metadata import DATABASE, METADATA, sample_specs
 
-QUERIES = {name: each for name, each in DATABASE["queries"].items() if name != "find_spec"}
+EVERY_QUERY = DATABASE["queries"]
+# They need an index: tests/test_dependency_queries.py.
+DEPENDENCY_QUERIES = (
+    "dependencies_of_hash",
+    "dependencies_without_binary",
+    "dependents_of_hash",
+    "differences_of_look_alikes",
+)
+QUERIES = {
+    name: each
+    for name, each in EVERY_QUERY.items()
+    if name not in ("find_spec", *DEPENDENCY_QUERIES)
+}
 MANY = 1_100
 
 
 def run(connection: sqlite3.Connection, query: str, **params: str) -> list[dict[str, Any]]:
     """Run a canned query; parameters that are not given are empty, as in its form."""
-    declared = dict.fromkeys(QUERIES[query]["params"], "")
-    cursor = connection.execute(QUERIES[query]["sql"], declared | params)
+    declared = dict.fromkeys(EVERY_QUERY[query]["params"], "")
+    cursor = connection.execute(EVERY_QUERY[query]["sql"], declared | params)
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor]
 
