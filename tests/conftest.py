@@ -12,7 +12,7 @@ from hypothesis import settings
 from spack_cache_db.build import build
 from tests.builds import many_pages
 from tests.commands import OLD
-from tests.indexes import MIRRORS, REAL_FILE
+from tests.indexes import MIRRORS, REAL_FILE, index, node, record, write_layout3
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 
 pytest_plugins = ["tests.browser"]
@@ -98,6 +98,16 @@ def built(tmp_path: Path) -> Iterator[Build]:
     yield make
     for connection in connections:
         connection.close()
+
+
+@pytest.fixture
+def layout3(tmp_path: Path) -> Path:
+    """A mirror of layout 3: its own index, and two views of it."""
+    views = {None: ("a", "b", "c"), "e4s": ("a", "b"), "hep": ("b", "c")}
+    indexes = {
+        view: index(*(record(node(name)) for name in names)) for view, names in views.items()
+    }
+    return write_layout3(tmp_path / "layout3", indexes)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ _INDEXES = "seen in the file that comes out: tests/sources/indexes/test_files.py
 _REPORTS = "prints what other modules made: tests/cli/test_reports.py"
 
 WITHOUT = {
-    "build/graph.py": _INDEXES,
     "build/graph_rows.py": _INDEXES,
     "cli/info.py": _REPORTS,
     "site/sql/runner.py": "tests/site/sql/test_runners.py starts the processes",

@@ -43,8 +43,6 @@ def mirror_ids(numbered: Numbered) -> dict[int, int]:
 def _mirror_rows(numbered: Numbered, ids: dict[int, int]) -> Rows:
     names, size = numbered.names, len(numbered.documents)
     recorded = np.bincount(numbered.graph.records.document, minlength=size).tolist()
-    is_binary = numbered.graph.records.in_buildcache == 2
-    listed = np.bincount(numbered.graph.records.document[is_binary], minlength=size).tolist()
     for at, mirror in ids.items():
         document = numbered.documents[at]
         facts = document.index_facts
@@ -58,7 +56,7 @@ def _mirror_rows(numbered: Numbered, ids: dict[int, int]) -> Rows:
                 facts.format,
                 facts.url,
                 recorded[at],
-                listed[at],
+                facts.binaries,
             )
 
 

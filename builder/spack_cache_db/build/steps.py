@@ -92,7 +92,9 @@ def read(
             progress(done, len(units))
     merged = merge.merged()
     if not merged.documents and not merged.faults:
-        raise InputError(Fault(path, 0, "holds no file, expected pages") for path in paths)
+        raise InputError(
+            Fault(path, 0, "holds no file, expected pages or indexes") for path in paths
+        )
     return merged
 
 
@@ -148,6 +150,8 @@ def _report(
 ) -> Report:
     return Report(
         pages=len(numbered.page_release),
+        indexes=sum(each.index_facts is not None for each in numbered.documents),
+        records=len(numbered.graph.records.spec),
         listings=len(numbered.listings.spec),
         specs=len(numbered.hashes),
         configurations=len(numbered.configurations),

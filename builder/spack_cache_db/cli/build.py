@@ -10,7 +10,7 @@ import click
 from spack_cache_db.build import Report
 from spack_cache_db.build import build as build_database
 from spack_cache_db.build.target import discard
-from spack_cache_db.cli.input import Bar, GivenPath, counted, input_options
+from spack_cache_db.cli.input import Bar, GivenPath, counted, documents_read, input_options
 from spack_cache_db.cli.stopping import when_stopped
 from spack_cache_db.cli.terminal import say
 
@@ -69,14 +69,12 @@ def build(
 
 
 def _totals(report: Report, output: Path) -> str:
-    totals = ", ".join(
-        counted(number, word)
-        for number, word in (
-            (report.pages, "page"),
-            (report.listings, "listing"),
-            (report.specs, "spec"),
-            (report.configurations, "configuration"),
-            (report.problems, "problem"),
-        )
-    )
-    return f"{output}: {totals}, {report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s"
+    totals = [
+        *documents_read(report.pages, report.indexes, report.records),
+        counted(report.listings, "listing"),
+        counted(report.specs, "spec"),
+        counted(report.configurations, "configuration"),
+        counted(report.problems, "problem"),
+        f"{report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s",
+    ]
+    return f"{output}: {', '.join(totals)}"

@@ -25,5 +25,6 @@ def info(file: Path, as_json: bool) -> None:
     for name, value in described.items():
         if isinstance(value, dict):
             value = ", ".join(f"{key}: {count:,}" for key, count in value.items())
+        value = "-" if value == "" else value
         text = f"{value:,}" if isinstance(value, int) else ("-" if value is None else value)
         say(f"{name.replace('_', ' '):<{width}}  {text}")

@@ -99,6 +99,14 @@ def _show_cursor() -> str:
     return ""
 
 
-def counted(number: int, word: str) -> str:
+def counted(number: int, word: str, words: str | None = None) -> str:
     """Return a number and its word, such as `1 page` and `2,000 pages`."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+    return f"{number:,} {word if number == 1 else words or f'{word}s'}"
+
+
+def documents_read(pages: int, indexes: int, records: int) -> list[str]:
+    """Return what was read, counted: pages, and indexes with their records."""
+    found = [counted(pages, "page")] if pages or not indexes else []
+    if indexes:
+        found += [counted(indexes, "index", "indexes"), counted(records, "record")]
+    return found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from spack_cache_db.cli.input import Bar, GivenPath, counted, input_options
+from spack_cache_db.cli.input import Bar, GivenPath, counted, documents_read, input_options
 from spack_cache_db.cli.terminal import say
 from spack_cache_db.verify import verify as verify_file
 
@@ -46,7 +46,9 @@ def verify(
             click.echo(str(difference))
         for fault in found.faults:
             click.echo(str(fault), err=True)
-        totals = [counted(found.pages, "page"), counted(found.listings, "listing")]
+        totals = documents_read(found.pages, found.indexes, found.records)
+        if found.pages or not found.indexes:
+            totals.append(counted(found.listings, "listing"))
         totals.append(counted(len(found.differences), "difference"))
         if found.faults:
             totals.append(counted(len(found.faults), "fault"))

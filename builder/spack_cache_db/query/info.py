@@ -13,15 +13,18 @@ from spack_cache_db.query.open import open_database
 # Specs that no release lists are no binaries: neither they nor what only they have is counted.
 _COUNTED = {
     "pages": "pages",
-    "mirrors": "mirrors",
+    "indexes": "mirrors",
+    "records": "records",
     "listings": "listings",
     "specs": "specs WHERE release_count > 0",
     "configurations": "configurations WHERE release_count > 0",
+    "dependencies": "dependencies",
     "packages": "packages WHERE release_count > 0",
     "releases": "releases",
     "stacks": "stacks",
     "problems": "problems",
 }
+"""What is counted, and the rows that it is."""
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -36,9 +39,14 @@ def describe(path: Path) -> dict[str, Any]:
             name: connection.execute(f"SELECT count(*) FROM {counted}").fetchone()[0]
             for name, counted in _COUNTED.items()
         }
-        formats = dict(
-            connection.execute("SELECT format, count(*) FROM pages GROUP BY format ORDER BY format")
-        )
+        formats = {
+            f"{name}_by_format": dict(
+                connection.execute(
+                    f"SELECT format, count(*) FROM {_COUNTED[name]} GROUP BY format ORDER BY format"
+                )
+            )
+            for name in ("pages", "indexes")
+        }
         kinds = dict(connection.execute("SELECT kind, count(*) FROM releases GROUP BY kind"))
         first, last = connection.execute("SELECT min(date), max(date) FROM releases").fetchone()
     except sqlite3.DatabaseError as error:
@@ -50,7 +58,7 @@ def describe(path: Path) -> dict[str, Any]:
         "size": path.stat().st_size,
         "schema_version": schema.SCHEMA_VERSION,
         **counts,
-        "pages_by_format": formats,
+        **formats,
         "releases_by_kind": kinds,
         "first_snapshot": first,
         "last_snapshot": last,

@@ -109,7 +109,8 @@ def _index(
 ) -> OpenIndex:
     installs = Installs(data)
     release, stack = place.of(path, view)
-    facts = IndexFacts(stack, installs.database_version, where.url if where else None)
+    url, whole = (where.url, str(where.folder)) if where else (None, location)
+    facts = IndexFacts(stack, installs.database_version, url, whole)
     sha256 = hashlib.sha256(data).hexdigest()
     document = Document(location, path, sha256, release, (), None, facts)
     return OpenIndex(document, installs, _listing_of(where))
@@ -120,7 +121,7 @@ def _spec_file(file: RawFile, data: bytes | mmap, place: Place) -> OpenIndex:
     found = read_spec_file(bytes(data), MAX_INDEX)
     folders = file.path.split("/")[:-1]
     release, stack = place.of("/".join([*folders[-2:-1], "spec.json"]))
-    facts = IndexFacts(stack, f"spec file {found.version}", None)
+    facts = IndexFacts(stack, f"spec file {found.version}", None, None)
     sha256 = hashlib.sha256(data).hexdigest()
     document = Document(file.location, file.path, sha256, release, (), None, facts)
     return OpenIndex(document, _Nodes([found]), _listing_of(None))
@@ -142,7 +143,7 @@ def _spec_files(mirror: Mirror, where: mirrors.Binaries, place: Place) -> OpenIn
     if not found:
         raise IndexFault("the mirror has neither an index nor a spec file, expected one")
     release, stack = place.of(f"{mirror.path}/index.json".lstrip("/"))
-    facts = IndexFacts(stack, f"spec files, layout {listed.layout}", where.url)
+    facts = IndexFacts(stack, f"spec files, layout {listed.layout}", where.url, mirror.location)
     document = Document(
         mirror.location, mirror.path or ".", digest.hexdigest(), release, (), None, facts
     )

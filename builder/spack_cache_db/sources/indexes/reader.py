@@ -121,7 +121,10 @@ class IndexReader:
             raise InputError(faults)
         spec, configuration, size, tarball = _columns(rows.listings, 4)
         number = self._writer.add(
-            document._replace(problems=(*document.problems, *sorted(problems))),
+            document._replace(
+                problems=(*document.problems, *sorted(problems)),
+                index_facts=facts._replace(binaries=len(spec)),
+            ),
             spec=spec,
             configuration=configuration,
             stacks=[self._texts.stack_sets[(facts.stack,)]] * len(spec),

@@ -96,7 +96,7 @@ class NamedNode(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     namespace: str
     parameters: Raw
     hash: str
-    compiler: Compiler
+    compiler: Compiler | UnsetType = UNSET
     patches: tuple[str, ...] | UnsetType = UNSET
     full_hash: str | UnsetType = UNSET
     build_hash: str | UnsetType = UNSET
