@@ -350,6 +350,21 @@ def test_closed_streams_are_no_error(closed: str, database: Path) -> None:
     assert whole(database.parent / "y.db")
 
 
+def test_errors_go_into_no_file(tmp_path: Path) -> None:
+    """Where standard error is closed, the next file that is opened has its number."""
+    program = (
+        "import os, sys\n"
+        "from spack_cache_db.cli.stopping import write_error\n"
+        "with open(sys.argv[1], 'w') as stream:\n"
+        "    print(stream.fileno())\n"
+        "    write_error('what is said')\n"
+    )
+    line = f'"{sys.executable}" -c "$0" \'{tmp_path}/x\' 2>&-'
+    done = subprocess.run(["/bin/sh", "-c", line, program], capture_output=True, check=True)
+    assert done.stdout == b"2\n"
+    assert (tmp_path / "x").read_bytes() == b""
+
+
 def test_a_reader_that_leaves_is_no_error(database: Path) -> None:
     """`find | head -1` ends quietly."""
     line = f'"{sys.executable}" -m spack_cache_db find "*" x.db --csv --hashes | head -1'

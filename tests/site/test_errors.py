@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from spack_cache_db.site.errors import NO_PAGE, UNKNOWN, failure_of
+from spack_cache_db.site.queues import FULL, RETRY_AFTER_SECONDS
 from spack_cache_db.site.sql.limits import NO_MEMORY
+from spack_cache_db.site.sql.runners import COUNT, Runners
 from tests.site.addresses import get
 from tests.site.conftest import SQL
 
@@ -49,6 +51,21 @@ async def test_an_error_comes_in_the_form_asked_for(datasette: Any, end: str) ->
     assert "Table not found" in answer.text
     assert answer.headers["cache-control"] == "no-store"
     assert end != ".json" or answer.json()["status"] == 404
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("end", ["", ".json", ".csv"])
+async def test_who_meets_too_many_queries_is_told_when_to_come_back(
+    datasette: Any, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No process for SQL takes any more: what every queue says that is full."""
+    visitors = datasette.get_database("spack-cache").execute.__self__
+    monkeypatch.setattr(visitors, "_runners", Runners("file:unused", most_waiting=-COUNT))
+    answer = await get(datasette, f"/spack-cache/packages{end}?_where=id")
+
+    assert answer.status_code == 503
+    assert FULL in answer.text
+    assert answer.headers["retry-after"] == str(RETRY_AFTER_SECONDS)
 
 
 @pytest.mark.asyncio

@@ -32,6 +32,9 @@ class _Group(click.Group):
         """Run the command, and say what went wrong."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            # Click quotes what was given as it is: names of files, as a shell lists them.
+            raise click.UsageError(printable(error.format_message()), error.ctx) from None
         except InputError as error:
             click.echo(str(error), err=True)
             count = len(error.faults)

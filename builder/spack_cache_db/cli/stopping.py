@@ -50,8 +50,10 @@ def when_stopped(tidy: Callable[[], str]) -> Iterator[None]:
 
 def write_error(text: str) -> None:
     """Write to standard error past what is being printed, if it takes anything at all."""
-    with suppress(OSError):
-        os.write(2, text.encode())
+    # Where it was closed, its number may be that of a file by now.
+    if sys.stderr is not None:
+        with suppress(OSError):
+            os.write(2, text.encode())
 
 
 def end_full(error: OSError) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from datasette.utils import add_cors_headers
 from datasette.utils.asgi import Response
 
+from spack_cache_db.site.queues import RETRY_AFTER_SECONDS
 from spack_cache_db.site.sql.limits import NO_MEMORY
 from spack_cache_db.site.wrapper import OWN_PAGE
 
@@ -59,6 +60,8 @@ async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
     if failure.status == 500:
         traceback.print_exception(exception, file=sys.stderr)
     headers = dict(OWN_PAGE)
+    if failure.status == 503:
+        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if datasette.cors:
         add_cors_headers(headers)
     if request.path.endswith(".json"):

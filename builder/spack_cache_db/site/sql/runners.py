@@ -19,6 +19,7 @@ from typing import BinaryIO, cast
 
 import msgspec
 
+from spack_cache_db.site.queues import FULL
 from spack_cache_db.site.sql.statement import (
     BROKEN,
     INTERRUPTED,
@@ -41,7 +42,7 @@ class BusyError(Exception):
     title = "Busy"
 
     def __init__(self) -> None:
-        super().__init__("Too many queries wait at the moment: try again in a few seconds.")
+        super().__init__(FULL)
 
 
 class NoRunnerError(Exception):
