@@ -24,6 +24,7 @@ from spack_cache_db.site import (
     admission,
     canned_queries,
     cors,
+    csv_errors,
     errors,
     routes,
     spec_functions,
@@ -116,6 +117,7 @@ def asgi_wrapper(datasette: Any) -> Callable[[wrapper.App], wrapper.App]:
 
     def wrap(app: wrapper.App) -> wrapper.App:
         ttl, base_url = datasette.setting("default_cache_ttl"), datasette.setting("base_url")
+        app = csv_errors.tell(app)
         app = admission.admit(app, datasette, [pattern for pattern, _ in routes.ROUTES])
         app = wrapper.wrap(app, ttl, base_url)
         return admission.end_with_visitor(cors.open_to_others(app, cors=datasette.cors))

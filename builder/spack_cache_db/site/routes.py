@@ -219,13 +219,16 @@ def asset_version(folder: Path) -> str:
     return digest.hexdigest()[:10]
 
 
+NAME = "(?P<name>.*[^/])"
+"""A name may have a `/` in it, written so or as `%2F`."""
+
 ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/$", home),
     (r"^/find$", find_page),
-    (r"^/package/(?P<name>[^/]+)$", package),
+    (rf"^/package/{NAME}$", package),
     (r"^/spec/(?P<hash>[^/]+)$", spec),
-    (r"^/release/(?P<name>[^/]+)$", release),
-    (r"^/stack/(?P<name>[^/]+)$", stack),
+    (rf"^/release/{NAME}$", release),
+    (rf"^/stack/{NAME}$", stack),
     (r"^/robots\.txt$", robots),
     (r"^/(?P<database>[^/]+)\.db$", download),
 )
