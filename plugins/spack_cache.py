@@ -26,6 +26,7 @@ from spack_cache_db.site import (
     cors,
     csv_errors,
     errors,
+    permissions,
     routes,
     spec_functions,
     wrapper,
@@ -72,7 +73,10 @@ def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
 @hook
 def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
     """Add our pages; they come before Datasette's own, so `/` is ours."""
-    return routes.ROUTES
+    return tuple(
+        (pattern, permissions.guard(handler, routes.published))
+        for pattern, handler in routes.ROUTES
+    )
 
 
 @hook

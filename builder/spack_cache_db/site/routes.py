@@ -27,6 +27,7 @@ from spack_cache_db.site.find import load_find
 from spack_cache_db.site.groups import load_release, load_stack
 from spack_cache_db.site.home import load_home
 from spack_cache_db.site.package import load_package
+from spack_cache_db.site.permissions import ensure
 from spack_cache_db.site.spec import (
     MOST_CANDIDATES,
     is_hash_prefix,
@@ -208,6 +209,7 @@ async def download(datasette: Any, request: Any, send: Any) -> None:
         raise NotFound("There is no such file here.")
     if not datasette.setting("allow_download"):
         raise Forbidden("Downloading the file is turned off here.")
+    await ensure(datasette, request.actor, "view-database-download", database.name)
     await send_file(request.scope, send, Path(database.path), f'"{database.hash}"')
 
 
