@@ -24,7 +24,9 @@ from spack_cache_db.site import (
     admission,
     canned_queries,
     cors,
+    csv_errors,
     errors,
+    permissions,
     routes,
     spec_functions,
     wrapper,
@@ -71,7 +73,10 @@ def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
 @hook
 def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
     """Add our pages; they come before Datasette's own, so `/` is ours."""
-    return routes.ROUTES
+    return tuple(
+        (pattern, permissions.guard(handler, routes.published))
+        for pattern, handler in routes.ROUTES
+    )
 
 
 @hook
@@ -116,6 +121,7 @@ def asgi_wrapper(datasette: Any) -> Callable[[wrapper.App], wrapper.App]:
 
     def wrap(app: wrapper.App) -> wrapper.App:
         ttl, base_url = datasette.setting("default_cache_ttl"), datasette.setting("base_url")
+        app = csv_errors.tell(app)
         app = admission.admit(app, datasette, [pattern for pattern, _ in routes.ROUTES])
         app = wrapper.wrap(app, ttl, base_url)
         return admission.end_with_visitor(cors.open_to_others(app, cors=datasette.cors))

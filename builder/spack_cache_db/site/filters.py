@@ -29,6 +29,8 @@ LABELS = {
 HIDEABLE = ("compiler", "os", "platform", "target", "variants", "stacks", "releases", "hashes")
 """Columns of the table of configurations that a reader may leave out."""
 
+LAST_PAGE = 100_000
+
 _MOST = 20
 _LONGEST = 300
 
@@ -135,7 +137,10 @@ class Filters:
 def page_number(pairs: Sequence[tuple[str, str]]) -> int:
     """Return the page asked for; anything that is not a page number is the first."""
     text = next((value for key, value in pairs if key == "page"), "1")
-    return min(max(int(text), 1), 100_000) if text.isascii() and text.isdigit() else 1
+    if not (text.isascii() and text.isdigit()):
+        return 1
+    # Python refuses to read numbers of thousands of digits.
+    return min(max(int(text.lstrip("0")[:9] or "0"), 1), LAST_PAGE)
 
 
 def _repeated(pairs: Sequence[tuple[str, str]], name: str) -> tuple[str, ...]:

@@ -82,6 +82,9 @@ def load_find(conn: sqlite3.Connection, lookups: Lookups, text: str, page: int =
     hashes = hashes_beginning(conn, whole[1], MOST_CANDIDATES) if whole else ()
     if whole and hashes and package_id(conn, whole[1]) is None:
         return FindPage(prefix=whole[1], hashes=hashes)
+    if package_id(conn, text.strip()) is not None:
+        # Its name need not be one that a spec could have: pages decide what packages are called.
+        return FindPage(package=text.strip())
     try:
         query = parse(text)
         asked = asked_of(conn, query)

@@ -27,6 +27,7 @@ from spack_cache_db.site.find import load_find
 from spack_cache_db.site.groups import load_release, load_stack
 from spack_cache_db.site.home import load_home
 from spack_cache_db.site.package import load_package
+from spack_cache_db.site.permissions import ensure
 from spack_cache_db.site.spec import (
     MOST_CANDIDATES,
     is_hash_prefix,
@@ -208,6 +209,7 @@ async def download(datasette: Any, request: Any, send: Any) -> None:
         raise NotFound("There is no such file here.")
     if not datasette.setting("allow_download"):
         raise Forbidden("Downloading the file is turned off here.")
+    await ensure(datasette, request.actor, "view-database-download", database.name)
     await send_file(request.scope, send, Path(database.path), f'"{database.hash}"')
 
 
@@ -219,13 +221,16 @@ def asset_version(folder: Path) -> str:
     return digest.hexdigest()[:10]
 
 
+NAME = "(?P<name>.*[^/])"
+"""A name may have a `/` in it, written so or as `%2F`."""
+
 ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/$", home),
     (r"^/find$", find_page),
-    (r"^/package/(?P<name>[^/]+)$", package),
+    (rf"^/package/{NAME}$", package),
     (r"^/spec/(?P<hash>[^/]+)$", spec),
-    (r"^/release/(?P<name>[^/]+)$", release),
-    (r"^/stack/(?P<name>[^/]+)$", stack),
+    (rf"^/release/{NAME}$", release),
+    (rf"^/stack/{NAME}$", stack),
     (r"^/robots\.txt$", robots),
     (r"^/(?P<database>[^/]+)\.db$", download),
 )

@@ -49,6 +49,7 @@ WHERE specs.configuration = :configuration AND specs.hash != :hash AND specs.rel
 ORDER BY specs.id LIMIT :limit OFFSET :offset
 """
 
+_WEB = re.compile(r"https?://[^/]", re.IGNORECASE)
 _PREFIX = re.compile(r"[a-z2-7]{7,32}")
 
 
@@ -61,6 +62,11 @@ class Listing:
     stacks: tuple[str, ...]
     size: str
     tarball: str | None
+
+    @property
+    def has_link(self) -> bool:
+        """Whether the tarball's address is one of the web, and neither a script nor a file."""
+        return bool(self.tarball and _WEB.match(self.tarball))
 
 
 @dataclass(frozen=True, slots=True)
