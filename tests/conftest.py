@@ -69,7 +69,7 @@ def all_sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Co
 @pytest.fixture(scope="session")
 def real_index_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of a real index, which has externals: the stack e4s of develop."""
-    output = tmp_path_factory.mktemp("samples") / "index.db"
+    output = tmp_path_factory.mktemp("index") / "spack-cache.db"
     build([REAL_FILE], output, release="develop", stack="e4s")
     return output
 

@@ -8,7 +8,6 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,59 +15,13 @@ import pytest
 from datasette.app import Datasette
 
 from spack_cache_db.build.steps import build
-from tests.indexes import edge, hash_of, index, node, real, record
+from tests.graphs import edges, installs, kind, run_time, used
+from tests.indexes import edge, hash_of, index, node, record
 from tests.paths import ROOT
 from tests.test_metadata import METADATA
 from tests.test_queries import DEPENDENCY_QUERIES, EVERY_QUERY, rows, run
 
 MANY = 1_100
-RUN = {"link", "run"}
-
-Edges = dict[str, dict[str, set[str]]]
-"""Of each hash, what it depends on, and how."""
-
-
-@cache
-def installs() -> dict[str, Any]:
-    """Return the records of the real index by hash."""
-    found: dict[str, Any] = json.loads(real())["database"]["installs"]
-    return found
-
-
-@cache
-def edges() -> Edges:
-    """Return the edges of the real index."""
-    found: Edges = {}
-    for dag_hash, each in installs().items():
-        needed = found.setdefault(dag_hash, {})
-        for dependency in each["spec"].get("dependencies", []):
-            how = set(dependency["parameters"]["deptypes"])
-            needed.setdefault(dependency["hash"], set()).update(how)
-    return found
-
-
-@cache
-def run_time(dag_hash: str) -> frozenset[str]:
-    """Return what a spec links to or runs, directly or not, and the spec itself."""
-    found, ahead = {dag_hash}, [dag_hash]
-    while ahead:
-        for dependency, how in edges()[ahead.pop()].items():
-            if how & RUN and dependency not in found:
-                found.add(dependency)
-                ahead.append(dependency)
-    return frozenset(found)
-
-
-def used(dag_hash: str) -> frozenset[str]:
-    """Return the spec, what it needs directly, and what these link to or run."""
-    return frozenset().union(*(run_time(each) for each in (dag_hash, *edges()[dag_hash])))
-
-
-def kind(dag_hash: str) -> str:
-    """Return what there is of a spec."""
-    if installs()[dag_hash]["in_buildcache"]:
-        return "binary"
-    return "external" if installs()[dag_hash]["spec"].get("external") else "not pushed"
 
 
 def named(hashes: Iterable[str]) -> set[tuple[str, str, str, str]]:

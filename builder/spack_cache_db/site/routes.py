@@ -136,7 +136,8 @@ async def spec(datasette: Any, request: Any) -> Any:
         return await missing(datasette, request, "spec", text)
     page = await read(datasette, lambda conn, lookups: load_spec(conn, lookups, text, number))
     if page is not None:
-        links = data_links(published(datasette).name, "build_listings", [("hash", text)])
+        table = "build_listings" if page.listings else "specs"
+        links = data_links(published(datasette).name, table, [("hash", text)])
         return await render(datasette, request, "spec.html", {"page": page, "links": links})
     return await candidates(datasette, request, text)
 
@@ -150,7 +151,8 @@ async def candidates(datasette: Any, request: Any, prefix: str) -> Any:
         return await missing(datasette, request, "spec", prefix)
     if len(hashes) == 1:
         return redirect(datasette, f"/spec/{hashes[0]}")
-    found = await read(datasette, lambda conn, _: load_candidates(conn, hashes[:MOST_CANDIDATES]))
+    shown = hashes[:MOST_CANDIDATES]
+    found = await read(datasette, lambda conn, lookups: load_candidates(conn, lookups, shown))
     context = {"prefix": prefix, "candidates": found, "is_more": len(hashes) > MOST_CANDIDATES}
     return await render(datasette, request, "candidates.html", context)
 
