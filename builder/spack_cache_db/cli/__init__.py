@@ -9,7 +9,7 @@ import click
 
 from spack_cache_db.errors import BuilderError, InputError
 
-COMMANDS = ("build", "check", "fetch", "find", "info", "serve", "site", "verify")
+COMMANDS = ("build", "check", "cover", "fetch", "find", "info", "serve", "site", "verify")
 """Each is the function of that name in the module of that name."""
 
 
