@@ -19,7 +19,7 @@ DEEP = "[" * 5_000 + "]" * 5_000
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("a: [", 2, "broken YAML"),
+        ("a: [", 1, "broken YAML"),
         ("a: 1\n---\nb: 2", 2, "broken YAML"),
         (DEEP, 0, "nested more than 32 levels"),
         ("- a\n" * 60_000, 0, "more than 50,000 parts"),

@@ -77,8 +77,8 @@ def test_specs_one_by_one() -> None:
     assert [(each.text, each.line) for each in user_specs(["hdf5"]).specs] == [("hdf5", 0)]
 
 
-WORDS = """spack: specs: - hdf5 [ ] { } *a &a matrix: $x ' " concrete_specs : packages: require: +mpi
-%gcc@13 --- #"""
+WORDS = """spack: specs: - hdf5 [ ] { } *a &a matrix: $x ' " concrete_specs : packages: require:
++mpi %gcc@13 --- #"""
 PIECES = [*WORDS.split(), "\n", "\n  ", "\t", "- "]
 
 

@@ -10,7 +10,7 @@ import click
 from spack_cache_db.cli.stopping import end_full, heed_signals
 from spack_cache_db.errors import BuilderError, InputError, printable
 
-COMMANDS = ("build", "check", "fetch", "find", "info", "serve", "site", "verify")
+COMMANDS = ("build", "check", "cover", "fetch", "find", "info", "serve", "site", "verify")
 """Each is the function of that name in the module of that name."""
 
 

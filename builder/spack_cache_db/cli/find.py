@@ -12,17 +12,19 @@ from typing import Any, NoReturn
 import click
 
 from spack_cache_db.cli.find_table import as_csv, as_json, as_table
-from spack_cache_db.cli.here import this_machine
 from spack_cache_db.cli.input import GivenPath
+from spack_cache_db.cli.scope import say_notes, scope_names, scope_options
 from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, say
 from spack_cache_db.errors import BuilderError, printable
+from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.asked import caveats
-from spack_cache_db.query.conditions import asked_of, package_id
-from spack_cache_db.query.find import Found, close_names, contradicted
+from spack_cache_db.query.find import Found, scope_of
 from spack_cache_db.query.find import find as find_configurations
 from spack_cache_db.query.install import install_found
 from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.misplaced import corrected
 from spack_cache_db.query.open import connected
+from spack_cache_db.query.why_not import why_not
 from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
 
 
@@ -36,10 +38,8 @@ class _Failure(click.ClickException):
 @click.argument("spec")
 @click.argument("file", type=GivenPath(path_type=Path))
 @click.option("--hashes", is_flag=True, help="One row per spec, with its hash.")
-@click.option("--release", help="Only what this release lists.")
-@click.option("--stack", help="Only what is in this stack.")
+@scope_options
 @click.option("--limit", type=click.IntRange(1), help="At most so many configurations.")
-@click.option("--here", is_flag=True, help="Only what runs on this machine.")
 @click.option("--install", is_flag=True, help="Print the commands that install the first row.")
 @click.option("--json", "as_json_", is_flag=True, help="Print as JSON.")
 @click.option("--csv", "as_csv_", is_flag=True, help="Print as CSV.")
@@ -53,12 +53,13 @@ def find(spec: str, file: Path, **options: Any) -> None:
     if sum(bool(options[name]) for name in ("as_json_", "as_csv_", "install")) > 1:
         _fail("--json, --csv and --install exclude each other: give one of them")
     try:
+        names = scope_names(options)
         with connected(file) as conn:
-            found = _found(conn, spec, options)
             query = parse_query(spec)
-            _say(caveats(query))
+            found = _found(conn, query, options, names)
+            say_notes(caveats(query))
             if not found:
-                _say(_advice(conn, query, options))
+                say_notes(_advice(conn, query, names))
                 sys.exit(1)
             _print(conn, found, options)
     except QuerySyntaxError as error:
@@ -68,23 +69,22 @@ def find(spec: str, file: Path, **options: Any) -> None:
         _fail(str(error))
 
 
-def _found(conn: sqlite3.Connection, spec: str, options: dict[str, Any]) -> list[Found]:
-    machine: dict[str, str | None] = {}
-    if options["here"]:
-        here = this_machine()
-        machine = {"host": here.target, "os": here.os, "platform": here.platform}
-        known = ", ".join(value for value in machine.values() if value)
-        unknown = "".join(f"; {each}: any operating system is shown" for each in here.unknown)
-        _say([f"this machine is {known}{unknown}"])
-    return find_configurations(
-        conn,
-        spec,
-        release=options["release"],
-        stack=options["stack"],
-        limit=options["limit"],
-        with_hashes=options["hashes"] or options["install"],
-        **machine,
-    )
+def _found(
+    conn: sqlite3.Connection, query: SpecQuery, options: dict[str, Any], names: dict[str, Any]
+) -> list[Found]:
+    try:
+        return find_configurations(
+            conn,
+            query.text,
+            limit=options["limit"],
+            with_hashes=options["hashes"] or options["install"],
+            **names,
+        )
+    except UnsupportedQuery as error:
+        better = corrected(conn, query)
+        if better is None:
+            raise
+        raise UnsupportedQuery(f"{error}: {better}") from None
 
 
 def _print(conn: sqlite3.Connection, found: list[Found], options: dict[str, Any]) -> None:
@@ -112,28 +112,13 @@ def _width() -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def _advice(conn: sqlite3.Connection, query: SpecQuery, options: dict[str, Any]) -> list[str]:
-    """Return why there may be no answer, and what to ask instead."""
-    if query.name is not None and package_id(conn, query.name) is None:
-        close = close_names(conn, query.name)
-        hint = f"; close: {', '.join(close)}" if close else ""
-        return [f"no package here is called {query.name!r}{hint}"]
-    here = " on this machine" if options["here"] else ""
-    advice = [f"nothing here satisfies this spec{here}"]
-    narrowed = options["here"] or options["stack"] or options["release"]
-    if not narrowed:
-        advice += contradicted(conn, read_lookups(conn), asked_of(conn, query))
-    if query.target is not None and ":" not in query.target:
-        advice.append(
-            f"target={query.target} is that very target: "
-            f"target=:{query.target.split(',')[0]} is what runs on it"
-        )
-    return advice
-
-
-def _say(notes: list[str] | tuple[str, ...]) -> None:
-    for note in notes:
-        say(f"Note: {note}", err=True)
+def _advice(conn: sqlite3.Connection, query: SpecQuery, names: dict[str, Any]) -> list[str]:
+    """Return why there is no answer, and what to ask instead."""
+    lookups = read_lookups(conn)
+    why = why_not(conn, lookups, query, scope_of(lookups, **names))
+    nothing = [] if why.unknown else ["nothing here satisfies this spec"]
+    instead = [f"perhaps you mean: {why.corrected}"] if why.corrected else []
+    return [*nothing, *why.sentences(), *instead]
 
 
 def _fail(message: str) -> NoReturn:

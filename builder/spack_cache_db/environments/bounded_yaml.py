@@ -36,7 +36,8 @@ def compose(text: str) -> yaml.Node | None:
         _require_small(text)
         node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        # The end of a text lies a line behind its last one.
+        line = min(error.problem_mark.line, text.count("\n")) + 1 if error.problem_mark else 0
         said = " ".join(str(error.problem or error.context).split())
         raise Refused(line, f"broken YAML: {said}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:

@@ -17,18 +17,16 @@ from spack_cache_db.environments.bounded_yaml import (
     items_of,
     line_of,
 )
+from spack_cache_db.environments.expanded import Expanded
 from spack_cache_db.environments.faults import Faults, Refused
-from spack_cache_db.environments.records import UserSpec, UserSpecs
+from spack_cache_db.environments.records import TOP_KEYS, UserSpec, UserSpecs
 from spack_cache_db.environments.requirements import (
     NO_REQUIREMENTS,
     Requirements,
     read_requirements,
 )
-from spack_cache_db.environments.spec_lists import Expanded, SpecLists
+from spack_cache_db.environments.spec_lists import SpecLists
 from spack_cache_db.spack.merge import UnsatisfiableSpec
-
-TOP_KEYS = ("spack", "env")
-"""The key under which all stands; `env` in old files."""
 
 _REFUSED = {
     "include": "names other files, which are not read: write what they say of specs, definitions "

@@ -11,11 +11,16 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from spack_cache_db.environments.expanded import expanded_text
 from spack_cache_db.environments.faults import Faults, Refused
 from spack_cache_db.environments.lock import read_lock
-from spack_cache_db.environments.manifest import TOP_KEYS, read_manifest
-from spack_cache_db.environments.records import Alternative, Environment, UserSpec, UserSpecs
-from spack_cache_db.environments.spec_lists import expanded_text
+from spack_cache_db.environments.records import (
+    TOP_KEYS,
+    Alternative,
+    Environment,
+    UserSpec,
+    UserSpecs,
+)
 
 MAX_BYTES = 2**26
 """Bytes of an environment; a lockfile of a thousand specs has two million."""
@@ -74,14 +79,21 @@ def _read(text: str, path: str, most: int | None) -> Environment:
         data = _json(text)
         if isinstance(data, dict) and (data.keys() & _OF_A_LOCK or not data.keys() & {*TOP_KEYS}):
             return read_lock(data, most or MOST_LOCKED)
-        return read_manifest(text, path, most or MOST_SPECS)
+        return _manifest(text, path, most or MOST_SPECS)
     if _MANIFEST.search(text):
-        return read_manifest(text, path, most or MOST_SPECS)
+        return _manifest(text, path, most or MOST_SPECS)
     specs = tuple(_listed(text))
     if len(specs) > (most or MOST_SPECS):
         said = f"has {len(specs):,} specs, expected at most {most or MOST_SPECS:,}"
         raise Refused(0, said)
     return UserSpecs(specs)
+
+
+def _manifest(text: str, path: str, most: int) -> UserSpecs:
+    # PyYAML takes longer to load than all that a list of specs needs.
+    from spack_cache_db.environments.manifest import read_manifest
+
+    return read_manifest(text, path, most)
 
 
 def _json(text: str) -> Any:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.query import SpecQuery
 
+TOP_KEYS = ("spack", "env")
+"""The key of a `spack.yaml` under which all stands; `env` in old files."""
+
 
 @dataclass(frozen=True, slots=True)
 class Alternative:

@@ -21,9 +21,9 @@ from spack_cache_db.environments.bounded_yaml import (
     line_of,
     text_of,
 )
+from spack_cache_db.environments.expanded import expanded_text
 from spack_cache_db.environments.faults import Refused
 from spack_cache_db.environments.records import Alternative
-from spack_cache_db.environments.spec_lists import expanded_text
 from spack_cache_db.spack.merge import UnsatisfiableSpec, asks_at_least, constrained
 from spack_cache_db.spack.query import SpecQuery
 

@@ -8,15 +8,15 @@ its rows, and `exclude` takes out what asks at least as much as it says.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 
 import yaml
 
 from spack_cache_db.environments.bounded_yaml import entries_of, items_of, line_of, text_of
+from spack_cache_db.environments.expanded import Expanded, expanded_text
 from spack_cache_db.environments.faults import Refused
 from spack_cache_db.spack.merge import UnsatisfiableSpec, asks_at_least, constrained
-from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
+from spack_cache_db.spack.query import SpecQuery
 
 GROUP_KEYS = {"group", "explicit", "needs"}
 """What Spack 1.2 may say of a group of specs beside its specs; it changes none of them."""
@@ -42,35 +42,6 @@ class Matrix:
 
 
 Item = SpecItem | Matrix
-
-
-@dataclass(frozen=True, slots=True)
-class Expanded:
-    """One spec that a list stands for, as it was or would be typed, or why it is none."""
-
-    text: str
-    line: int
-    query: SpecQuery | None
-    error: str | None = None
-
-
-@lru_cache(maxsize=4096)
-def _parsed(text: str) -> SpecQuery:
-    return parse_query(text)
-
-
-def in_one_line(error: QuerySyntaxError) -> str:
-    """Return where a text is no spec, and what was expected there."""
-    found = f"{error.found}: " if error.found else ""
-    return f"is no spec: at column {error.column + 1}, {found}expected {error.expected}"
-
-
-def expanded_text(text: str, line: int) -> Expanded:
-    """Return a spec that stands alone."""
-    try:
-        return Expanded(text, line, _parsed(text))
-    except QuerySyntaxError as error:
-        return Expanded(text, line, None, in_one_line(error))
 
 
 class SpecLists:

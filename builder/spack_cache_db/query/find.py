@@ -15,7 +15,6 @@ from spack_cache_db.query.conditions import (
     Scope,
     asked_of,
     configuration_ids,
-    every_configuration_id,
 )
 from spack_cache_db.query.configurations import (
     Counted,
@@ -23,7 +22,7 @@ from spack_cache_db.query.configurations import (
     presence_of_configurations,
 )
 from spack_cache_db.query.lookups import Lookups, Release, Stack, read_lookups
-from spack_cache_db.query.open import connected, select
+from spack_cache_db.query.open import connected
 from spack_cache_db.query.specs import (
     FoundSpec,
     Presence,
@@ -35,8 +34,6 @@ from spack_cache_db.query.specs import (
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.query import parse_query
 from spack_cache_db.spack.targets import is_known
-
-PACKAGES = "SELECT name FROM packages"
 
 
 class UnknownNameError(BuilderError):
@@ -112,37 +109,31 @@ def find(
     with connected(db) as conn:
         asked = asked_of(conn, parsed)
         lookups = read_lookups(conn)
-        if host is not None and host not in lookups.families and not is_known(host):
-            raise UnknownNameError(f"archspec knows no target {host!r}")
-        scope = Scope(
-            _id("release", release, lookups.releases),
-            _id("stack", stack, lookups.stacks),
-            host,
-            os,
-            platform,
-        )
+        scope = scope_of(lookups, release, stack, host, os, platform)
         return _found(conn, lookups, asked, scope, limit, with_hashes)
 
 
-def close_names(conn: sqlite3.Connection, package: str) -> list[str]:
-    """Return the packages of a file whose names are close to one that it does not have."""
-    names = [row[0] for row in select(conn, PACKAGES)]
-    return difflib.get_close_matches(package, names, cutoff=0.7)
+def scope_of(
+    lookups: Lookups,
+    release: str | None = None,
+    stack: str | None = None,
+    host: str | None = None,
+    os: str | None = None,
+    platform: str | None = None,
+) -> Scope:
+    """Return what narrows an answer, by names.
 
-
-def contradicted(conn: sqlite3.Connection, lookups: Lookups, asked: Conditions) -> tuple[str, ...]:
-    """Return what to say where nothing satisfies a query: a release may show what no spec is.
-
-    Its page shows a hash so, and that of a release before it shows the same hash otherwise. Then
-    `find` finds it only in that release.
+    Raises:
+        UnknownNameError: the file has no such release or stack, archspec no such host.
     """
-    ids = every_configuration_id(conn, lookups, asked)
-    releases = joined(lookups, presence_of_configurations(conn, lookups, ids).values()).releases
-    if not releases:
-        return ()
-    return (
-        f"{releases[0]} shows such a spec, and a release before it shows the same hash otherwise: "
-        f"only an answer about {releases[0]} has it",
+    if host is not None and host not in lookups.families and not is_known(host):
+        raise UnknownNameError(f"archspec knows no target {host!r}")
+    return Scope(
+        _id("release", release, lookups.releases),
+        _id("stack", stack, lookups.stacks),
+        host,
+        os,
+        platform,
     )
 
 

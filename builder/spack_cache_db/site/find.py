@@ -19,10 +19,10 @@ from spack_cache_db.query.conditions import (
     package_id,
 )
 from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.find import contradicted
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
 from spack_cache_db.query.specs import hashes_beginning, specs_in_scope
+from spack_cache_db.query.why_not import contradicted
 from spack_cache_db.site.configurations import Row, table_rows
 from spack_cache_db.site.package import folded
 from spack_cache_db.site.spec import MOST_CANDIDATES, is_hash_prefix
