@@ -25,6 +25,7 @@ from spack_cache_db.site import (
     canned_queries,
     cors,
     csv_errors,
+    data_pages,
     errors,
     permissions,
     routes,
@@ -81,8 +82,8 @@ def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
 
 @hook
 def extra_template_vars() -> dict[str, object]:
-    """Tell the templates which version of the style sheet and script they use."""
-    return {"asset_version": _VERSION}
+    """Tell the templates the version of style sheets and scripts, and the order of tables."""
+    return {"asset_version": _VERSION, "in_order": data_pages.in_order}
 
 
 @hook

@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from benchmarks.chromium import FLAGS
 from tests.site.addresses import DATASETTES
 from tests.site.cache import HOSTILE, MPI, spec_hash
 from tests.site.conftest import Server, serving
+from tests.site.visitors import NARROW, WIDE, Visit
 
 pytestmark = pytest.mark.slow
 
-WIDE, NARROW = {"width": 1400, "height": 1000}, {"width": 390, "height": 844}
 OWN = (
     "/",
     "/package/hdf5",
@@ -29,37 +28,6 @@ OWN = (
     "/find?q=hdf5+%2Bmpi",
     "/package/hostile",
 )
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    """Debian's Chromium."""
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield launched
-        launched.close()
-
-
-class Visit:
-    """One visitor's browser window, and what went wrong in it."""
-
-    def __init__(self, browser: Browser, server: Server, **options: Any) -> None:
-        self.server = server
-        self.faults: list[str] = []
-        self.context: BrowserContext = browser.new_context(base_url=server.address, **options)
-        self.context.set_default_timeout(15_000)
-        self.page: Page = self.context.new_page()
-        self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
-        self.page.on("request", self._request)
-
-    def _console(self, message: Any) -> None:
-        if message.type in ("error", "warning"):
-            self.faults.append(f"{message.type}: {message.text}")
-
-    def _request(self, request: Any) -> None:
-        if not request.url.startswith((self.server.address, "data:")):
-            self.faults.append(f"request to {request.url}")
 
 
 @pytest.fixture
@@ -271,8 +239,8 @@ def test_everyone_can_read_it(visit: Visit) -> None:
     "visit", [{"viewport": WIDE}, {"viewport": NARROW}], ids=["wide", "narrow"], indirect=True
 )
 def test_nothing_sticks_out(visit: Visit) -> None:
-    """No page of ours has to be pushed sideways; wide tables scroll by themselves."""
-    for path in OWN:
+    """No page has to be pushed sideways; wide tables scroll by themselves."""
+    for path in (*OWN, *DATASETTES):
         visit.page.goto(path)
         width = visit.page.evaluate("document.documentElement.scrollWidth")
         assert width <= visit.page.evaluate("window.innerWidth"), path
@@ -344,3 +312,34 @@ def test_everyone_can_read_dependencies(
         ] == []
     visit.context.close()
     assert visit.faults == []
+
+
+def test_nothing_moves_when_scripts_come(visit: Visit) -> None:
+    """Buttons that only scripts bring have their place before: what is read stays where it is."""
+    for path in ("/", "/package/hdf5", f"/spec/{spec_hash(MPI)}", "/release/develop-2025-04-20"):
+        visit.page.goto(path, wait_until="networkidle")
+        moved = visit.page.evaluate(
+            """() => new Promise((resolve) => {
+              let sum = 0;
+              new PerformanceObserver((list) => {
+                for (const each of list.getEntries()) sum += each.value;
+              }).observe({ type: "layout-shift", buffered: true });
+              requestAnimationFrame(() => requestAnimationFrame(() => resolve(sum)));
+            })"""
+        )
+        assert moved == 0, path
+
+
+@pytest.mark.parametrize("visit", [{"viewport": WIDE, "color_scheme": "dark"}], indirect=True)
+def test_paper_is_white(visit: Visit) -> None:
+    """On paper there is the content alone, dark on white, with what was folded."""
+    for path in (f"/spec/{spec_hash(MPI)}", "/package/hdf5", "/spack-cache/configurations"):
+        visit.page.goto(path)
+        visit.page.emulate_media(media="print", color_scheme="dark")
+        expect(visit.page.get_by_role("heading", level=1)).to_be_visible()
+        expect(visit.page.locator(".site-bar")).to_be_hidden()
+        expect(visit.page.locator("footer")).to_be_hidden()
+        assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+            "rgb(255, 255, 255)"
+        )
+        assert visit.page.evaluate("getComputedStyle(document.body).color") == "rgb(24, 32, 46)"

@@ -218,7 +218,7 @@ async def download(datasette: Any, request: Any, send: Any) -> None:
 def asset_version(folder: Path) -> str:
     """Return a text that changes when a style sheet or script changes."""
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("site.*")):
+    for path in sorted(folder.iterdir()):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:10]
 
