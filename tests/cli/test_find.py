@@ -162,7 +162,7 @@ def test_install(samples_file: Path) -> None:
     mirror, trust, install = result.stdout.splitlines()[-3:]
     assert mirror == "spack mirror add develop https://binaries.spack.io/develop"
     assert trust == "spack buildcache keys --install --trust"
-    assert install.startswith("spack install py-mpi4py/")
+    assert install.startswith("spack install --cache-only py-mpi4py/")
 
 
 def test_install_from_a_mirror_without_an_address(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_mirror_follows_the_tarball(mirrors: Mirrors) -> None:
     install = install_spec(conn, "hdf5", spec_hash(1), "v0.18")
 
     assert install.mirror == "spack mirror add v0.18 https://binaries.spack.io/releases/v0.18"
-    assert install.install == "spack install hdf5/aaaaaaa"
+    assert install.install == "spack install --cache-only hdf5/aaaaaaa"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,10 @@ def test_the_current_spec_is_installed(built: Build) -> None:
     old = install_found(connection, found, "develop-2025-01-05")
 
     assert current is not None and old is not None
-    assert (current.release, current.install) == ("develop", f"spack install foo/{spec_hash(2)}")
+    assert (current.release, current.install) == (
+        "develop",
+        f"spack install --cache-only foo/{spec_hash(2)}",
+    )
     assert old.release == "develop-2025-01-05"
 
 

@@ -68,7 +68,7 @@ def test_from_search_to_a_hash(visit: Visit) -> None:
 
     page.get_by_role("link", name="Install").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("hdf5@1.14.5")
-    expect(page.get_by_text("spack install hdf5/")).to_be_visible()
+    expect(page.get_by_text("spack install --cache-only hdf5/")).to_be_visible()
 
 
 @VISITORS
@@ -111,6 +111,22 @@ def test_every_hash_of_a_row(visit: Visit) -> None:
 
 
 @VISITORS
+def test_the_release_goes_along(visit: Visit) -> None:
+    """A chosen release is kept from the package to the spec and back; another is one step away."""
+    page = visit.page
+    page.goto("/package/hdf5?release=v0.23.1")
+    page.get_by_role("link", name="Install").click()
+    expect(page.get_by_text("spack mirror add v0.23.1")).to_be_visible()
+    expect(page.get_by_text("From the mirror of v0.23.1")).to_be_visible()
+
+    page.get_by_role("link", name="Install from develop-2025-04-20").click()
+    expect(page.get_by_text("spack mirror add develop-2025-04-20")).to_be_visible()
+
+    page.locator(".up").get_by_role("link", name="hdf5").click()
+    expect(page).to_have_url(f"{visit.server.address}/package/hdf5?release=develop-2025-04-20")
+
+
+@VISITORS
 def test_filters_can_be_switched(visit: Visit) -> None:
     """A chosen filter is changed for another value in one step, even where nothing is left."""
     page = visit.page
@@ -138,7 +154,7 @@ def test_copies_the_install_command(
     copied = visit.page.evaluate("navigator.clipboard.readText()")
     visit.context.close()
 
-    assert copied == f"spack install hdf5/{spec_hash(MPI)[:7]}"
+    assert copied == f"spack install --cache-only hdf5/{spec_hash(MPI)[:7]}"
     assert visit.faults == []
 
 

@@ -37,7 +37,7 @@ def test_command_hash_is_unambiguous(conn: sqlite3.Connection, lookups: Lookups)
     page = load_spec(conn, lookups, "aaaaaaa" + "b" * 25)
 
     assert page is not None and page.install is not None
-    assert page.install.install == "spack install zlib/aaaaaaab"
+    assert page.install.install == "spack install --cache-only zlib/aaaaaaab"
 
 
 def test_a_contradiction_is_told(built: Build) -> None:
@@ -126,3 +126,17 @@ def test_candidates_are_all_that_a_hash_may_mean(real_index: sqlite3.Connection)
     for each in found:
         assert each.configuration.package == installs()[each.hash]["spec"]["name"]
     assert not all(installs()[each]["in_buildcache"] for each in installs())
+
+
+def test_the_release_of_the_reader_is_kept(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """It is installed from the mirror of the release that was chosen, if that lists it."""
+    chosen = load_spec(conn, lookups, spec_hash(MPI), release="v0.23.1")
+    other = load_spec(conn, lookups, spec_hash(MPI), release="v99")
+    assert chosen is not None
+    assert other is not None
+    assert chosen.install is not None
+    assert other.install is not None
+
+    assert (chosen.release, chosen.install.release) == ("v0.23.1", "v0.23.1")
+    assert chosen.install.mirror == "spack mirror add v0.23.1 https://binaries.spack.io/v0.23.1"
+    assert (other.release, other.install.release) == (None, "develop")

@@ -119,7 +119,7 @@ def install_spec(conn: sqlite3.Connection, package: str, dag_hash: str, release:
     """Return the commands that install one spec from the mirror of a release that lists it."""
     near = tuple(row[0] for row in select(conn, NEIGHBOURS, hash=dag_hash) if row[0] is not None)
     spec = f"{package}/{shortest_prefix(dag_hash, near)}"
-    return _commands(release, mirror_url(conn, release, dag_hash), ["spack", "install", spec])
+    return _commands(release, mirror_url(conn, release, dag_hash), spec)
 
 
 def install_example(conn: sqlite3.Connection, release: str) -> Install:
@@ -127,8 +127,8 @@ def install_example(conn: sqlite3.Connection, release: str) -> Install:
     names = json.dumps(EXAMPLES)
     found = next(select(conn, EXAMPLE, release=release, names=names), None)
     found = found or next(select(conn, LARGEST, release=release), None)
-    command = ["spack", "install", "--cache-only", *(found or EXAMPLES[:1])]
-    return _commands(release, mirror_url(conn, release), command)
+    (name,) = found or EXAMPLES[:1]
+    return _commands(release, mirror_url(conn, release), name)
 
 
 def mirror_url(conn: sqlite3.Connection, release: str, dag_hash: str | None = None) -> str | None:
@@ -157,9 +157,11 @@ def _tarball_prefix(conn: sqlite3.Connection, release: str, dag_hash: str | None
     return prefix if path else None
 
 
-def _commands(release: str, url: str | None, install: list[str]) -> Install:
+def _commands(release: str, url: str | None, spec: str) -> Install:
     mirror = shlex.join(["spack", "mirror", "add", release, url or PLACEHOLDER])
-    return Install(release, mirror, TRUST_KEYS, shlex.join(install), url is not None)
+    # Whoever looks for a binary does not want Spack to build one.
+    install = shlex.join(["spack", "install", "--cache-only", spec])
+    return Install(release, mirror, TRUST_KEYS, install, url is not None)
 
 
 def shortest_prefix(dag_hash: str, neighbours: tuple[str, ...]) -> str:

@@ -134,7 +134,10 @@ async def spec(datasette: Any, request: Any) -> Any:
     text, number = unquote(request.url_vars["hash"]).lower(), page_number(pairs_of(request))
     if not is_hash_prefix(text):
         return await missing(datasette, request, "spec", text)
-    page = await read(datasette, lambda conn, lookups: load_spec(conn, lookups, text, number))
+    release = request.args.get("release")
+    page = await read(
+        datasette, lambda conn, lookups: load_spec(conn, lookups, text, number, release)
+    )
     if page is not None:
         table = "build_listings" if page.listings else "specs"
         links = data_links(published(datasette).name, table, [("hash", text)])

@@ -95,7 +95,8 @@ class SpecPage:
 
     `kind` is `binary`, `external` (which a system has at the place `external`) or `not pushed`.
     `trees` is None where no index tells of it. `others` are specs of the same configuration,
-    what is current first; `install` is None where no release lists the spec.
+    what is current first; `release` is the one that the reader came with, if it lists the spec;
+    `install` is None where no release lists the spec.
     """
 
     hash: str
@@ -113,6 +114,7 @@ class SpecPage:
     others: tuple[OtherSpec, ...]
     page: int
     page_count: int
+    release: str | None
     install: Install | None
 
 
@@ -134,15 +136,26 @@ def load_candidates(
 
 
 def load_spec(
-    conn: sqlite3.Connection, lookups: Lookups, dag_hash: str, page: int = 1
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    dag_hash: str,
+    page: int = 1,
+    release: str | None = None,
 ) -> SpecPage | None:
-    """Return the page of the spec with this full hash; None if there is none."""
+    """Return the page of the spec with this full hash; None if there is none.
+
+    Args:
+        page: which of the pages of other specs.
+        release: from which release to install it; from the foremost, unless that lists the spec.
+    """
     found = next(select(conn, SPEC, hash=dag_hash), None)
     if found is None:
         return None
     spec, configuration, stacks, release_count, first_seen, last_seen = found
     (own,) = configurations_by_id(conn, lookups, [configuration])
     listings = _listings(conn, spec, dag_hash)
+    listed = [each.release for each in listings]
+    chosen = release if release in listed else None
     other_count = own.spec_count - bool(release_count)
     others = read_others(conn, configuration, dag_hash, page)
     graph = read_graph(conn, told_of(conn, [spec, *others]), MOST_NODES)
@@ -163,7 +176,10 @@ def load_spec(
         others=compared(conn, lookups, graph, spec, others),
         page=page,
         page_count=max(1, -(-other_count // MOST_OTHERS)),
-        install=_install(conn, own.configuration.package, dag_hash, listings),
+        release=chosen,
+        install=install_spec(conn, own.configuration.package, dag_hash, chosen or listed[0])
+        if listed
+        else None,
     )
 
 
@@ -209,11 +225,3 @@ def _trees(conn: sqlite3.Connection, graph: Graph, spec: int) -> Trees:
         needed |= new
         ahead += new
     return trees(graph, read_nodes(conn, needed), spec)
-
-
-def _install(
-    conn: sqlite3.Connection, package: str, dag_hash: str, listings: tuple[Listing, ...]
-) -> Install | None:
-    if not listings:
-        return None
-    return install_spec(conn, package, dag_hash, listings[0].release)
