@@ -168,6 +168,10 @@ class _Nodes(dict[str, Entry]):
         """Return the record of a spec."""
         return self[dag_hash]
 
+    def entry_without_unknown_keys(self, dag_hash: str) -> Entry:
+        """Raise `ValueError`: a spec file with such keys is refused when it is read."""
+        raise ValueError(f"{dag_hash} has no key that is not known")
+
     def version(self, dag_hash: str) -> str:
         """Return the version of a spec; `KeyError` if it has no node."""
         return self[dag_hash].node.version
