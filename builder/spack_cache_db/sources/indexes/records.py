@@ -115,7 +115,7 @@ class Record(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     path: str | UnsetType | None = UNSET
     installed: bool | UnsetType = UNSET
     explicit: bool | UnsetType = UNSET
-    installation_time: float | UnsetType | None = UNSET
+    installation_time: int | float | UnsetType | None = UNSET
     deprecated_for: str | UnsetType | None = UNSET
     origin: str | UnsetType | None = UNSET
 

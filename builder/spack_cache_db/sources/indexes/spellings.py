@@ -73,13 +73,15 @@ class Spellings:
 
 def _facts(node: Node) -> NodeFacts:
     target = parse_arch(bytes(node.arch)).target
-    external = node.external
+    external = None if node.external is UNSET else read_strictly(bytes(node.external))
+    if node.external is not UNSET and not isinstance(external, dict):
+        raise ValueError("external is no object")
     return NodeFacts(
         namespace=node.namespace,
         package_hash=None if node.package_hash is UNSET else node.package_hash,
         parameters=as_json(json.loads(bytes(node.parameters))),
         target=None if isinstance(target, str) else as_json(msgspec.to_builtins(target)),
-        external=None if external is UNSET else as_json(read_strictly(bytes(external))),
+        external=None if external is None else as_json(external),
         rest=as_json(said_of(node, NODE_REST)),
     )
 
