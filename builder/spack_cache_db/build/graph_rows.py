@@ -98,16 +98,15 @@ def _dependency_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
     }
     yield "dependency_types", [(at, text) for text, at in types.items()]
     yield "dependency_virtuals", [(at, text) for text, at in virtuals.items()]
-    parts = [
-        (types[",".join(use.types)], virtuals[",".join(use.virtuals)], use.direct) for use in uses
-    ]
-    yield (
-        "dependencies",
-        (
-            (spec, dependency, *parts[use - 1])
-            for spec, dependency, use in rows_of(edges.spec, edges.dependency, edges.use)
-        ),
+    use = edges.use - 1
+    columns = (
+        edges.spec,
+        edges.dependency,
+        numbers(types[",".join(each.types)] for each in uses)[use],
+        numbers(virtuals[",".join(each.virtuals)] for each in uses)[use],
+        np.array([each.direct for each in uses], dtype=object)[use],
     )
+    yield "dependencies", rows_of(*columns)
 
 
 def _distinct(texts: Iterable[str | None]) -> list[str]:

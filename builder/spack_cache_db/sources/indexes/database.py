@@ -92,7 +92,7 @@ class Installs:
             entry = self._decoded(text)
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             try:
-                entry = self._without_unknown_keys(text)
+                entry = self.entry_without_unknown_keys(dag_hash)
             except (msgspec.DecodeError, ValueError, RecursionError):
                 raise IndexFault(f"{name(dag_hash)}: {said(error)}") from None
         if not _HASH.fullmatch(dag_hash):
@@ -111,14 +111,14 @@ class Installs:
         record = _RECORD.decode(text)
         return Entry(record, read_node(record.spec, is_named=self.database_version == NAMED_NODES))
 
-    def _without_unknown_keys(self, text: Raw) -> Entry:
-        """Decode a record that has keys which are not known, and tell of each.
+    def entry_without_unknown_keys(self, dag_hash: str) -> Entry:
+        """Return a record that has keys which are not known, and tell of each.
 
         Raises:
             msgspec.DecodeError: it cannot be read without them either.
             ValueError: it is no JSON, or all its keys are known.
         """
-        value = read_strictly(bytes(text))
+        value = read_strictly(bytes(self._texts[dag_hash]))
         is_named = self.database_version == NAMED_NODES
         problems = take_out_unknown_keys(value, is_named=is_named)
         if not problems:

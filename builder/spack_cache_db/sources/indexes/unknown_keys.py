@@ -15,10 +15,25 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 from msgspec import Struct
 
 from spack_cache_db.records import Problem
-from spack_cache_db.sources.indexes.records import NamedNode, Node, Record
+from spack_cache_db.sources.indexes.records import (
+    Arch,
+    Dependency,
+    EdgeParameters,
+    NamedNode,
+    Node,
+    Record,
+)
 
 CODE = "unknown_key"
 """The code of such a problem; `declared` has the key's place as `path`, and its `value`."""
+
+
+_UNDECODED: dict[tuple[type[Struct], str], Any] = {
+    (Node, "arch"): Arch,
+    (NamedNode, "arch"): Arch,
+    (Dependency, "parameters"): EdgeParameters,
+}
+"""What stands in the fields that a record leaves undecoded, where its keys are known."""
 
 
 class _Unknown(NamedTuple):
@@ -50,7 +65,8 @@ def _taken(value: Any, shape: Any, path: tuple[str | int, ...]) -> Iterator[_Unk
             known = _fields(member)
             for key in [*value]:
                 if key in known:
-                    yield from _taken(value[key], known[key], (*path, key))
+                    below = _UNDECODED.get((member, key), known[key])
+                    yield from _taken(value[key], below, (*path, key))
                 else:
                     yield _Unknown((*path, key), value.pop(key))
         elif isinstance(value, dict) and get_origin(member) is dict:
