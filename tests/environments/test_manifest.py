@@ -6,13 +6,13 @@ import pytest
 
 from spack_cache_db.environments.faults import UnreadableEnvironment
 from spack_cache_db.environments.manifest import read_manifest
-from spack_cache_db.environments.records import UserSpecs
+from spack_cache_db.environments.records import Limits, UserSpecs
 
 
 def read(text: str) -> UserSpecs:
     """Return what the lines under `spack:` ask for."""
     inner = "".join(f"  {line}\n" for line in text.splitlines())
-    return read_manifest(f"spack:\n{inner}", "spack.yaml", 1000)
+    return read_manifest(f"spack:\n{inner}", "spack.yaml", Limits(1000))
 
 
 def test_specs_are_asked_as_they_stand() -> None:
@@ -26,7 +26,7 @@ def test_specs_are_asked_as_they_stand() -> None:
 @pytest.mark.parametrize("text", ["spack:\n", "spack: {}\n", "env:\n  specs: []\n"])
 def test_an_environment_without_specs(text: str) -> None:
     """It asks for nothing, which is no fault."""
-    assert read_manifest(text, "spack.yaml", 10) == UserSpecs(())
+    assert read_manifest(text, "spack.yaml", Limits(10)) == UserSpecs(())
 
 
 @pytest.mark.parametrize(

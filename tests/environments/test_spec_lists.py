@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from spack_cache_db.environments.faults import UnreadableEnvironment
 from spack_cache_db.environments.manifest import read_manifest
+from spack_cache_db.environments.records import Limits
 
 
 def texts(definitions: str, specs: str, most: int = 1000) -> list[str]:
     """Return the specs that a list stands for; both are written in YAML's short form."""
     text = f"spack:\n  definitions: {definitions}\n  specs: {specs}\n"
-    return [each.text for each in read_manifest(text, "spack.yaml", most).specs]
+    return [each.text for each in read_manifest(text, "spack.yaml", Limits(most)).specs]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_what_is_refused(definitions: str, specs: str, said: str) -> None:
 def test_a_row_that_contradicts_itself_is_no_fault() -> None:
     """Rows of a matrix that exclude each other are told of that spec, others are answered."""
     text = "spack: {specs: [{matrix: [[x@1, x@2], ['@1', target=zen3]]}]}"
-    found = read_manifest(text, "-", 10).specs
+    found = read_manifest(text, "-", Limits(10)).specs
 
     assert [each.error is None for each in found] == [True, True, False, True]
     assert found[2].error == "the versions @2 and @1 exclude each other"
@@ -103,3 +104,13 @@ def test_a_matrix_is_a_product(lengths: list[int]) -> None:
 
     expected = [" ".join(("pkg", *each)) for each in itertools.product(*rows)]
     assert texts("[]", f"[{{matrix: [{written}]}}]") == expected
+
+
+def test_a_row_may_be_no_longer_than_a_spec() -> None:
+    """What rows ask together is bounded as a spec is, for each costs what it says."""
+    rows = ", ".join(f"[+variant{number}, ~variant{number}]" for number in range(6))
+    text = f"spack: {{specs: [{{matrix: [[x], {rows}]}}, {'y' * 50}]}}"
+    found = read_manifest(text, "-", Limits(100, length=40)).specs
+
+    assert len(found) == 65
+    assert all("characters, expected at most 40" in str(each.error) for each in found)

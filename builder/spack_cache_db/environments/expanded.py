@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
+from spack_cache_db.spack.query import MAX_LENGTH, QuerySyntaxError, SpecQuery, parse_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,16 @@ def in_one_line(error: QuerySyntaxError) -> str:
     return f"is no spec: at column {error.column + 1}, {found}expected {error.expected}"
 
 
-def expanded_text(text: str, line: int) -> Expanded:
-    """Return a spec that stands alone."""
+def expanded_text(text: str, line: int, most: int = MAX_LENGTH) -> Expanded:
+    """Return a spec that stands alone; one of more than `most` characters is none."""
+    if len(text) > most:
+        return Expanded(f"{text[:40]}…", line, None, too_long(len(text), most))
     try:
         return Expanded(text, line, _parsed(text))
     except QuerySyntaxError as error:
         return Expanded(text, line, None, in_one_line(error))
+
+
+def too_long(length: int, most: int) -> str:
+    """Return why a spec is none that has too many characters."""
+    return f"has {length:,} characters, expected at most {most:,}"

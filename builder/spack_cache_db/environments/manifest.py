@@ -19,7 +19,7 @@ from spack_cache_db.environments.bounded_yaml import (
 )
 from spack_cache_db.environments.expanded import Expanded
 from spack_cache_db.environments.faults import Faults, Refused
-from spack_cache_db.environments.records import TOP_KEYS, UserSpec, UserSpecs
+from spack_cache_db.environments.records import TOP_KEYS, Limits, UserSpec, UserSpecs
 from spack_cache_db.environments.requirements import (
     NO_REQUIREMENTS,
     Requirements,
@@ -39,13 +39,13 @@ _WHEN = (
 )
 
 
-def read_manifest(text: str, path: str, most: int) -> UserSpecs:
+def read_manifest(text: str, path: str, limits: Limits) -> UserSpecs:
     """Return what a `spack.yaml` asks for.
 
     Args:
         text: the file.
         path: what to call it in messages.
-        most: the most specs that it may ask for.
+        limits: how much it may ask for.
 
     Raises:
         UnreadableEnvironment: with all that is wrong with it.
@@ -53,7 +53,7 @@ def read_manifest(text: str, path: str, most: int) -> UserSpecs:
     faults = Faults(path)
     found = UserSpecs(())
     with faults.collected():
-        found = _read(_section(compose(text)), faults, most)
+        found = _read(_section(compose(text)), faults, limits)
     faults.raise_any()
     return found
 
@@ -67,11 +67,11 @@ def _section(node: yaml.Node | None) -> dict[str, yaml.Node]:
     return entries_of(section, "an environment")
 
 
-def _read(section: dict[str, yaml.Node], faults: Faults, most: int) -> UserSpecs:
+def _read(section: dict[str, yaml.Node], faults: Faults, limits: Limits) -> UserSpecs:
     for key, said in _REFUSED.items():
         if key in section and not _is_empty(section[key]):
             faults.add(line_of(section[key]), f"{key}: {said}")
-    lists, requirements = SpecLists(most), NO_REQUIREMENTS
+    lists, requirements = SpecLists(limits), NO_REQUIREMENTS
     with faults.collected():
         for entry in items_of(section["definitions"], "lists") if "definitions" in section else ():
             with faults.collected():

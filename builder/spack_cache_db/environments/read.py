@@ -18,6 +18,7 @@ from spack_cache_db.environments.records import (
     TOP_KEYS,
     Alternative,
     Environment,
+    Limits,
     UserSpec,
     UserSpecs,
 )
@@ -25,25 +26,20 @@ from spack_cache_db.environments.records import (
 MAX_BYTES = 2**26
 """Bytes of an environment; a lockfile of a thousand specs has two million."""
 
-MOST_SPECS = 10_000
-"""Specs of a `spack.yaml` or a list."""
-
-MOST_LOCKED = 50_000
-"""Nodes of a lockfile."""
-
+LIMITS = Limits()
 _OF_A_LOCK = {"_meta", "concrete_specs"}
 _MANIFEST = re.compile(r"^(?:spack|env|specs|definitions|packages)['\"]?\s*:", re.MULTILINE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _ITEM = re.compile(r"-\s+(.*)")
 
 
-def read_environment(data: bytes, path: str, most: int | None = None) -> Environment:
+def read_environment(data: bytes, path: str, limits: Limits = LIMITS) -> Environment:
     """Return what an environment asks for.
 
     Args:
         data: a `spack.yaml`, a `spack.lock`, or one spec a line, with `#` for comments.
         path: what to call it in messages.
-        most: the most specs that it may ask for; None for `MOST_SPECS`, or `MOST_LOCKED`.
+        limits: how much it may ask for.
 
     Raises:
         UnreadableEnvironment: it is none of these, or cannot be read.
@@ -51,14 +47,14 @@ def read_environment(data: bytes, path: str, most: int | None = None) -> Environ
     faults = Faults(path)
     found: Environment = UserSpecs(())
     with faults.collected():
-        found = _read(_text(data), path, most)
+        found = _read(_text(data), path, limits)
     faults.raise_any()
     return found
 
 
 def user_specs(texts: Iterable[str]) -> UserSpecs:
     """Return specs given one by one, as an environment."""
-    return UserSpecs(tuple(_user_spec(text, 0) for text in texts))
+    return UserSpecs(tuple(_user_spec(text, 0, LIMITS) for text in texts))
 
 
 def _text(data: bytes) -> str:
@@ -74,26 +70,25 @@ def _text(data: bytes) -> str:
     return text
 
 
-def _read(text: str, path: str, most: int | None) -> Environment:
+def _read(text: str, path: str, limits: Limits) -> Environment:
     if text.lstrip().startswith("{"):
         data = _json(text)
         if isinstance(data, dict) and (data.keys() & _OF_A_LOCK or not data.keys() & {*TOP_KEYS}):
-            return read_lock(data, most or MOST_LOCKED)
-        return _manifest(text, path, most or MOST_SPECS)
+            return read_lock(data, limits.nodes)
+        return _manifest(text, path, limits)
     if _MANIFEST.search(text):
-        return _manifest(text, path, most or MOST_SPECS)
-    specs = tuple(_listed(text))
-    if len(specs) > (most or MOST_SPECS):
-        said = f"has {len(specs):,} specs, expected at most {most or MOST_SPECS:,}"
-        raise Refused(0, said)
+        return _manifest(text, path, limits)
+    specs = tuple(_listed(text, limits))
+    if len(specs) > limits.specs:
+        raise Refused(0, f"has {len(specs):,} specs, expected at most {limits.specs:,}")
     return UserSpecs(specs)
 
 
-def _manifest(text: str, path: str, most: int) -> UserSpecs:
+def _manifest(text: str, path: str, limits: Limits) -> UserSpecs:
     # PyYAML takes longer to load than all that a list of specs needs.
     from spack_cache_db.environments.manifest import read_manifest
 
-    return read_manifest(text, path, most)
+    return read_manifest(text, path, limits)
 
 
 def _json(text: str) -> Any:
@@ -109,7 +104,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _listed(text: str) -> Iterator[UserSpec]:
+def _listed(text: str, limits: Limits) -> Iterator[UserSpec]:
     """Yield the specs of a list; a line may be an item of a YAML list."""
     for number, line in enumerate(text.split("\n"), start=1):
         spec = _COMMENT.sub("", line).strip()
@@ -118,11 +113,11 @@ def _listed(text: str) -> Iterator[UserSpec]:
         if len(spec) > 1 and spec[0] in "'\"" and spec[-1] == spec[0]:
             spec = spec[1:-1]
         if spec:
-            yield _user_spec(spec, number)
+            yield _user_spec(spec, number, limits)
 
 
-def _user_spec(text: str, line: int) -> UserSpec:
-    found = expanded_text(text, line)
+def _user_spec(text: str, line: int, limits: Limits) -> UserSpec:
+    found = expanded_text(text, line, limits.length)
     if found.query is None:
         return UserSpec(text, line, error=found.error)
     return UserSpec(text, line, (Alternative(found.query),))

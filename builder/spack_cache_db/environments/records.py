@@ -5,7 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.query import SpecQuery
+from spack_cache_db.spack.query import MAX_LENGTH, SpecQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much an environment may ask for.
+
+    Attributes:
+        specs: specs of a `spack.yaml` or a list.
+        nodes: nodes of a lockfile.
+        length: characters of one spec.
+    """
+
+    specs: int = 10_000
+    nodes: int = 50_000
+    length: int = MAX_LENGTH
+
 
 TOP_KEYS = ("spack", "env")
 """The key of a `spack.yaml` under which all stands; `env` in old files."""

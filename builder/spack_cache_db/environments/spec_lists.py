@@ -13,8 +13,9 @@ from math import prod
 import yaml
 
 from spack_cache_db.environments.bounded_yaml import entries_of, items_of, line_of, text_of
-from spack_cache_db.environments.expanded import Expanded, expanded_text
+from spack_cache_db.environments.expanded import Expanded, expanded_text, too_long
 from spack_cache_db.environments.faults import Refused
+from spack_cache_db.environments.records import Limits
 from spack_cache_db.spack.merge import UnsatisfiableSpec, asks_at_least, constrained
 from spack_cache_db.spack.query import SpecQuery
 
@@ -47,9 +48,10 @@ Item = SpecItem | Matrix
 class SpecLists:
     """The definitions of an environment, and the reading of lists that may name them."""
 
-    def __init__(self, most: int) -> None:
-        """Begin without definitions; a list may stand for at most `most` specs."""
-        self._most = most
+    def __init__(self, limits: Limits) -> None:
+        """Begin without definitions."""
+        self._most = limits.specs
+        self._longest = limits.length
         self._definitions: dict[str, tuple[Item, ...]] = {}
         # What was read of each mapping, None while it is read: aliases put one at many places.
         self._read: dict[int, tuple[Item, ...] | None] = {}
@@ -83,7 +85,7 @@ class SpecLists:
             if isinstance(item, Matrix):
                 found += self._multiplied(item)
             else:
-                found.append(expanded_text(item.text, item.line))
+                found.append(expanded_text(item.text, item.line, self._longest))
         return found
 
     def _bounded(self, items: tuple[Item, ...], line: int) -> tuple[Item, ...]:
@@ -155,7 +157,7 @@ class SpecLists:
             for part in parts:
                 if part.query is None:
                     raise Refused(part.line, f"{part.text!r} {part.error}")
-            found = [_joined(each, part) for each in found for part in parts]
+            found = [self._joined(each, part) for each in found for part in parts]
         excluded = [self._excluding(each) for each in matrix.exclude]
         return [
             each
@@ -164,19 +166,21 @@ class SpecLists:
         ]
 
     def _excluding(self, item: SpecItem) -> SpecQuery:
-        found = expanded_text(item.text, item.line)
+        found = expanded_text(item.text, item.line, self._longest)
         if found.query is None:
             raise Refused(item.line, f"{item.text!r} {found.error}")
         return found.query
 
-
-def _joined(first: Expanded, second: Expanded) -> Expanded:
-    """Return what two rows ask together, or that they exclude each other."""
-    if first.query is None or second.query is None:
-        return Expanded(f"{first.text} {second.text}", first.line, None, first.error)
-    try:
-        query = constrained(first.query, second.query)
-    except UnsatisfiableSpec as error:
-        text = f"{first.query.text} {second.text}".strip()
-        return Expanded(text, first.line, None, str(error))
-    return Expanded(query.text, first.line, query)
+    def _joined(self, first: Expanded, second: Expanded) -> Expanded:
+        """Return what two rows ask together, or that they exclude each other."""
+        if first.query is None or second.query is None:
+            return first
+        try:
+            query = constrained(first.query, second.query)
+        except UnsatisfiableSpec as error:
+            text = f"{first.query.text} {second.text}".strip()
+            return Expanded(text, first.line, None, str(error))
+        if len(query.text) > self._longest:
+            said = too_long(len(query.text), self._longest)
+            return Expanded(f"{query.text[:40]}…", first.line, None, said)
+        return Expanded(query.text, first.line, query)
