@@ -26,6 +26,7 @@ from spack_cache_db.site import (
     cors,
     data_pages,
     errors,
+    footer,
     routes,
     spec_functions,
     wrapper,
@@ -61,12 +62,16 @@ if hasattr(Datasette, "metadata"):
 
 
 @hook
-def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
+def startup(datasette: Any) -> Callable[[], Awaitable[None]]:
     """Give visitors' SQL its own processes; add the canned queries where Datasette does not."""
     use_runners(datasette)
-    if not hasattr(datasette, "add_query"):
-        return None
-    return partial(canned_queries.add_queries, datasette, _SITE / "metadata.yml")
+
+    async def started() -> None:
+        await footer.learn(datasette)
+        if hasattr(datasette, "add_query"):
+            await canned_queries.add_queries(datasette, _SITE / "metadata.yml")
+
+    return started
 
 
 @hook
@@ -76,9 +81,13 @@ def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
 
 
 @hook
-def extra_template_vars() -> dict[str, object]:
-    """Tell the templates the version of style sheets and scripts, and the order of tables."""
-    return {"asset_version": _VERSION, "in_order": data_pages.in_order}
+def extra_template_vars(datasette: Any) -> dict[str, object]:
+    """Tell the templates the version of style sheets and scripts, and what all pages show."""
+    return {
+        "asset_version": _VERSION,
+        "in_order": data_pages.in_order,
+        "newest_snapshot": footer.newest(datasette),
+    }
 
 
 @hook

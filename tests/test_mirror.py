@@ -16,6 +16,8 @@ WITHOUT = {
     "cli/info.py": _REPORTS,
     "site/sql/runner.py": "tests/site/sql/test_runners.py starts the processes",
     "sources/own.py": "tests/sources/test_files.py passes over what build wrote",
+    "site/reading.py": "each page reads so: tests/site/test_routes.py",
+    "site/rendering.py": "each page is rendered so: tests/site/test_routes.py",
     "site/process.py": "tests/cli/test_serve.py ends the process in every way",
     "schema/columns.py": "tests/test_schema.py compares it with the file",
     "schema/tables.py": "tests/test_schema.py compares it with the file",

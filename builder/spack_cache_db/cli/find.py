@@ -11,13 +11,14 @@ from typing import Any, NoReturn
 
 import click
 
-from spack_cache_db.cli.find_table import as_csv, as_json, as_table
+from spack_cache_db.cli.find_table import as_table
 from spack_cache_db.cli.here import this_machine
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.asked import caveats
 from spack_cache_db.query.conditions import asked_of, package_id
 from spack_cache_db.query.find import Found, close_names, contradicted
 from spack_cache_db.query.find import find as find_configurations
+from spack_cache_db.query.found_data import as_csv, as_json
 from spack_cache_db.query.install import install_found
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.open import connected

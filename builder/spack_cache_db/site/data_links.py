@@ -13,9 +13,9 @@ _MATCHED = {"version", "compiler", "os", "platform", "target", "release"}
 
 @dataclass(frozen=True, slots=True)
 class DataLinks:
-    """The same rows three ways."""
+    """The same rows three ways; `browse` is None where Datasette has no page of them."""
 
-    browse: str
+    browse: str | None
     json: str
     csv: str
 
@@ -50,3 +50,9 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
             pairs.append(("variants__contains", value))
     table = "builds" if filters.release is None else "build_listings"
     return data_links(database, table, pairs)
+
+
+def found_links(text: str) -> DataLinks:
+    """Return the addresses of what a spec finds."""
+    query = urlencode({"q": text})
+    return DataLinks(browse=None, json=f"/find.json?{query}", csv=f"/find.csv?{query}")
