@@ -272,7 +272,7 @@ def test_packages_with_one_target_and_without_another(visit: Visit) -> None:
     """From any page: the list, two choices, and there are the packages."""
     page = visit.page
     page.goto("/stack/e4s")
-    page.get_by_role("navigation").get_by_role("link", name="Packages").click()
+    page.get_by_role("navigation").get_by_role("link", name="Packages", exact=True).click()
     page.get_by_label("In release").select_option("develop")
     page.get_by_label("With a binary for").select_option("x86_64_v3")
     page.get_by_label("Without a binary for").select_option("aarch64")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from pathlib import Path
 from typing import Any
@@ -88,7 +87,7 @@ async def test_suggestions(datasette: Any) -> None:
 async def test_a_list_sorts_and_narrows_by_links(datasette: Any) -> None:
     """Headings and fields of a list are links and a form: nothing needs a script."""
     page = (await get(datasette, "/packages?release=develop&sort=specs")).text
-    rows = re.findall(r'<th scope="row"[^>]*><a href="([^"]*)">', page)
+    rows = re.findall(r'<th scope="row"><a href="([^"]*)">', page)
 
     assert rows[0] == "/package/hdf5?release=develop"
     assert 'aria-sort="descending"' in page
@@ -102,15 +101,3 @@ async def test_what_is_asked_comes_back_as_text(datasette: Any) -> None:
         page = (await get(datasette, f'{path}?q="><script>x</script>&release=<b>')).text
         assert "<script>x" not in page
         assert "<b>" not in page
-
-
-@pytest.mark.asyncio
-async def test_a_thousand_packages_are_few_bytes(datasette: Any) -> None:
-    """A row of a list costs so little that 1,400 packages fit into 60 kB, compressed."""
-    page = (await get(datasette, "/packages")).text
-    head, rest = page.split("<tbody>\n")
-    row, tail = rest.split("</tr>\n", 1)
-    rows = [row.replace("hdf5", f"package-{place * 7919 % 1400}") for place in range(1400)]
-    many = head + "".join(rows) + tail
-
-    assert len(gzip.compress(many.encode(), 6)) < 60_000

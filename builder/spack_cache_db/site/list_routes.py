@@ -14,6 +14,7 @@ from spack_cache_db.query.find import Found, found_part
 from spack_cache_db.query.found_data import as_csv, as_json
 from spack_cache_db.site.about import load_about
 from spack_cache_db.site.filters import page_number
+from spack_cache_db.site.list_rows import classes, list_rows
 from spack_cache_db.site.lists import (
     Asked,
     ListPage,
@@ -53,7 +54,9 @@ async def stacks(datasette: Any, request: Any) -> Any:
 
 
 async def _list(datasette: Any, request: Any, page: ListPage) -> Any:
-    return await render(datasette, request, "list.html", {"page": page, "asked": page.asked})
+    rows = list_rows(page, datasette.urls.path(f"/{page.kind.removesuffix('s')}/"))
+    context = {"page": page, "asked": page.asked, "rows": rows, "classes": classes}
+    return await render(datasette, request, "list.html", context)
 
 
 async def about(datasette: Any, request: Any) -> Any:

@@ -3,50 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
+from spack_cache_db.site.package_counts import package_counts
 
 PACKAGES = """
 SELECT name, newest_version, configuration_count, spec_count, release_count, last_seen
 FROM packages WHERE spec_count > 0 AND release_count > 0 ORDER BY name
 """
-# One row for each package and target, to know which packages have a target and which lack it.
-_LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
-_TARGETS = """
-SELECT packages.name, targets.name, count(DISTINCT configurations.id), {}
-FROM {} JOIN packages ON packages.id = configurations.package
-JOIN targets ON targets.id = configurations.target
-WHERE {} GROUP BY packages.id, targets.id
-"""
-TARGETS = _TARGETS.format(
-    "sum(configurations.spec_count)", "configurations", "configurations.spec_count > 0"
-)
-TARGETS_IN_RELEASE = _TARGETS.format(
-    "sum(listed.spec_count)",
-    f"configuration_releases {_LISTED}",
-    "listed.release = :release",
-)
-TARGETS_IN_STACK = _TARGETS.format(
-    "sum(listed.spec_count)",
-    f"configuration_stacks {_LISTED}",
-    "listed.stack = :stack",
-)
-# Within a release a spec has the configuration that the release's page shows (see query/specs.py).
-TARGETS_IN_BOTH = _TARGETS.format(
-    "count(*)",
-    """listings JOIN specs ON specs.id = listings.spec
-    LEFT JOIN listing_configurations AS other
-      ON other.release = listings.release AND other.spec = listings.spec
-    JOIN configurations
-      ON configurations.id = coalesce(other.configuration, specs.configuration)""",
-    """listings.release = :release AND listings.stacks IN (
-      SELECT stack_set FROM stack_set_members WHERE stack = :stack)""",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +23,38 @@ class Column:
     """A column of a list: its name in the address and in a row, its heading, and its order.
 
     Attributes:
-        most_first: whether its first order is from the most to the least.
+        is_count: whether it holds numbers.
+        most_first: whether its first order is from the most, or the latest, to the least.
+        is_minor: whether a phone may do without it.
     """
 
     name: str
     title: str
+    is_count: bool = False
     most_first: bool = False
+    is_minor: bool = False
 
 
-_SPECS = Column("specs", "Specs", most_first=True)
-_PACKAGE_COUNT = Column("packages", "Packages", most_first=True)
+_SPECS = Column("specs", "Specs", is_count=True, most_first=True)
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "packages": (
         Column("name", "Package"),
         Column("version", "Newest version"),
-        Column("configurations", "Configurations", most_first=True),
+        Column("configurations", "Configurations", is_count=True, most_first=True, is_minor=True),
         _SPECS,
-        Column("releases", "Releases", most_first=True),
-        Column("last_seen", "Last snapshot", most_first=True),
+        Column("releases", "Releases", is_count=True, most_first=True, is_minor=True),
+        Column("last_seen", "Last snapshot", most_first=True, is_minor=True),
     ),
     "releases": (
         Column("position", "Release"),
-        Column("kind", "Kind"),
-        Column("date", "Snapshot of", most_first=True),
-        _PACKAGE_COUNT,
+        Column("kind", "Kind", is_minor=True),
+        Column("date", "Snapshot of", most_first=True, is_minor=True),
+        Column("packages", "Packages", is_count=True, most_first=True),
         _SPECS,
     ),
     "stacks": (
         Column("name", "Stack"),
-        Column("releases", "Releases", most_first=True),
+        Column("releases", "Releases", is_count=True, most_first=True),
         _SPECS,
     ),
 }
@@ -207,9 +179,9 @@ def _by_target(
     conn: sqlite3.Connection, lookups: Lookups, asked: Asked, rows: Mapping[str, Row]
 ) -> dict[str, Row]:
     """Return the packages that have one target and lack another, counted in release and stack."""
-    parts: dict[str, dict[str, tuple[int, int]]] = {}
-    for name, target, configurations, specs in _counts(conn, lookups, asked):
-        parts.setdefault(name, {})[target] = (configurations, specs)
+    parts = package_counts(
+        conn, lookups, lookups.release(asked.release), lookups.stack(asked.stack)
+    )
     has, lacks = (_target_test(lookups, each) for each in (asked.has, asked.lacks))
     found = {}
     for name, counts in parts.items():
@@ -219,20 +191,6 @@ def _by_target(
             numbers["specs"] = sum(each[1] for each in kept)
             found[name] = rows[name] | numbers
     return dict(sorted(found.items()))
-
-
-def _counts(
-    conn: sqlite3.Connection, lookups: Lookups, asked: Asked
-) -> Iterator[tuple[str, str, int, int]]:
-    """Yield configurations and specs by package and target, in the release and stack asked for."""
-    release, stack = lookups.release(asked.release), lookups.stack(asked.stack)
-    if release is None and stack is None:
-        return select(conn, TARGETS)
-    if release is None:
-        return select(conn, TARGETS_IN_STACK, stack=stack and stack.id)
-    if stack is None:
-        return select(conn, TARGETS_IN_RELEASE, release=release.id)
-    return select(conn, TARGETS_IN_BOTH, release=release.id, stack=stack.id)
 
 
 def _target_test(lookups: Lookups, wanted: str) -> Callable[[str], bool]:
