@@ -15,6 +15,8 @@ WITHOUT = {
     "cli/info.py": _REPORTS,
     "site/sql/runner.py": "tests/site/sql/test_runners.py starts the processes",
     "sources/own.py": "tests/sources/test_files.py passes over what build wrote",
+    "site/reading.py": "each page reads so: tests/site/test_routes.py",
+    "site/rendering.py": "each page is rendered so: tests/site/test_routes.py",
     "site/process.py": "tests/cli/test_serve.py ends the process in every way",
     "cli/scope.py": "tests/cli/test_find.py and tests/cli/test_cover.py use each option",
     "query/candidates.py": "tests/query/test_misses.py compares what it reads with find",

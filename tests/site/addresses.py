@@ -20,6 +20,12 @@ OWN = (
     "/find?q=hdf5+%2Bmpi",
     "/find?q=%22",
     "/find?q=hdf5@1.12:",
+    "/find?q=torc",
+    "/packages",
+    "/packages?release=develop&has=x86_64_v3&lacks=aarch64&sort=specs",
+    "/releases?kind=snapshot",
+    "/stacks?q=nothing",
+    "/about",
 )
 DATASETTES = (
     "/spack-cache",

@@ -27,6 +27,10 @@ OWN = (
     "/stack/e4s",
     "/find?q=hdf5+%2Bmpi",
     "/package/hostile",
+    "/find?q=torc",
+    "/packages",
+    "/releases",
+    "/about",
 )
 
 
@@ -359,3 +363,34 @@ def test_paper_is_white(visit: Visit) -> None:
             "rgb(255, 255, 255)"
         )
         assert visit.page.evaluate("getComputedStyle(document.body).color") == "rgb(24, 32, 46)"
+
+
+def test_names_are_suggested(visit: Visit) -> None:
+    """What is typed is completed: one small request, and the name leads to its page."""
+    page = visit.page
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto("/releases")
+    asked.clear()
+    box = page.get_by_role("combobox", name="Search packages, hashes and specs")
+    box.press_sequentially("torchv", delay=20)
+    expect(page.locator("#suggestions option")).to_have_attribute("value", "py-torchvision")
+
+    assert [each.partition("?")[2] for each in asked] == ["q=torchv"]
+    box.fill("py-torchvision")
+    box.press("Enter")
+    expect(page).to_have_url(f"{visit.server.address}/package/py-torchvision")
+
+
+@VISITORS
+def test_packages_with_one_target_and_without_another(visit: Visit) -> None:
+    """From any page: the list, two choices, and there are the packages."""
+    page = visit.page
+    page.goto("/stack/e4s")
+    page.get_by_role("navigation").get_by_role("link", name="Packages", exact=True).click()
+    page.get_by_label("In release").select_option("develop")
+    page.get_by_label("With a binary for").select_option("x86_64_v3")
+    page.get_by_label("Without a binary for").select_option("aarch64")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("5 of 6 packages")).to_be_visible()
+    expect(page.locator("#rows").get_by_role("link", name="hdf5")).to_have_count(0)

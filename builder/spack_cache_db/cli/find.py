@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from spack_cache_db.cli.find_table import as_csv, as_json, as_table
+from spack_cache_db.cli.find_table import as_table
 from spack_cache_db.cli.input import GivenPath
 from spack_cache_db.cli.scope import say_notes, scope_names, scope_options
 from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, say
@@ -20,6 +20,7 @@ from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.asked import caveats
 from spack_cache_db.query.find import Found, scope_of
 from spack_cache_db.query.find import find as find_configurations
+from spack_cache_db.query.found_data import as_csv, as_json
 from spack_cache_db.query.install import install_found
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.misplaced import corrected

@@ -12,6 +12,7 @@ from typing import Any
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.asked import Conditions
 from spack_cache_db.query.conditions import (
+    ANYWHERE,
     Scope,
     asked_of,
     configuration_ids,
@@ -32,7 +33,7 @@ from spack_cache_db.query.specs import (
     specs_in_scope,
 )
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.query import SpecQuery, parse_query
 from spack_cache_db.spack.targets import is_known
 
 
@@ -110,7 +111,19 @@ def find(
         asked = asked_of(conn, parsed)
         lookups = read_lookups(conn)
         scope = scope_of(lookups, release, stack, host, os, platform)
-        return _found(conn, lookups, asked, scope, limit, with_hashes)
+        return _found(conn, lookups, asked, scope, slice(limit), with_hashes)
+
+
+def found_part(
+    conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery, start: int, count: int
+) -> list[Found]:
+    """Return what `find` finds of a query, at most `count` records from place `start` on.
+
+    Raises:
+        UnsupportedQuery: pages cannot answer the query; its text says why.
+    """
+    part = slice(start, start + count)
+    return _found(conn, lookups, asked_of(conn, query), ANYWHERE, part, with_hashes=False)
 
 
 def scope_of(
@@ -142,7 +155,7 @@ def _found(
     lookups: Lookups,
     asked: Conditions,
     scope: Scope,
-    limit: int | None,
+    part: slice,
     with_hashes: bool,
 ) -> list[Found]:
     """Return the configurations that satisfy a query, as far as specs of them are in the scope."""
@@ -151,9 +164,9 @@ def _found(
     specs: dict[int, list[Spec]] = {}
     if narrowed:
         specs = specs_in_scope(conn, ids, scope, asked.hash)
-        ids = [key for key in ids if key in specs][:limit]
+        ids = [key for key in ids if key in specs][part]
     else:
-        ids = ids[:limit]
+        ids = ids[part]
         specs = specs_in_scope(conn, ids, scope) if with_hashes else {}
     found = configurations_by_id(conn, lookups, ids)
     if narrowed:

@@ -167,3 +167,11 @@ def _with_vary(headers: list[tuple[bytes, bytes]], name: bytes) -> list[tuple[by
     parts = [value for key, value in headers if key == b"vary"]
     rest = [(key, value) for key, value in headers if key != b"vary"]
     return [*rest, (b"vary", b", ".join([*parts, name]))]
+
+
+def path_of(scope: Scope, base_url: str) -> str:
+    """Return the path of a request below `base_url`, as Datasette compares it with its routes."""
+    # Datasette finds its way by the path as it was sent, not as it was decoded.
+    raw: bytes | None = scope.get("raw_path")
+    path = raw.partition(b"?")[0].decode("latin-1") if raw else str(scope["path"])
+    return "/" + path.removeprefix(base_url).lstrip("/")
