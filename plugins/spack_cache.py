@@ -25,6 +25,7 @@ from spack_cache_db.site import (
     canned_queries,
     cors,
     errors,
+    identity,
     routes,
     spec_functions,
     wrapper,
@@ -60,12 +61,17 @@ if hasattr(Datasette, "metadata"):
 
 
 @hook
-def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
-    """Give visitors' SQL its own processes; add the canned queries where Datasette does not."""
+def startup(datasette: Any) -> Callable[[], Awaitable[None]]:
+    """Give visitors' SQL its own processes; say whose data is shown; add the canned queries."""
     use_runners(datasette)
-    if not hasattr(datasette, "add_query"):
-        return None
-    return partial(canned_queries.add_queries, datasette, _SITE / "metadata.yml")
+
+    async def start() -> None:
+        if any(each.path for each in datasette.databases.values()):
+            await identity.learn(datasette, routes.published(datasette))
+        if hasattr(datasette, "add_query"):
+            await canned_queries.add_queries(datasette, _SITE / "metadata.yml")
+
+    return start
 
 
 @hook
@@ -75,9 +81,9 @@ def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
 
 
 @hook
-def extra_template_vars() -> dict[str, object]:
-    """Tell the templates which version of the style sheet and script they use."""
-    return {"asset_version": _VERSION}
+def extra_template_vars(datasette: Any) -> dict[str, object]:
+    """Tell the templates the site's title, and which style sheet and script they use."""
+    return {"asset_version": _VERSION, "site_title": identity.title_of(datasette)}
 
 
 @hook
