@@ -28,6 +28,7 @@ from spack_cache_db.site import (
     data_pages,
     errors,
     footer,
+    identity,
     permissions,
     reading,
     routes,
@@ -66,10 +67,12 @@ if hasattr(Datasette, "metadata"):
 
 @hook
 def startup(datasette: Any) -> Callable[[], Awaitable[None]]:
-    """Give visitors' SQL its own processes; add the canned queries where Datasette does not."""
+    """Give visitors' SQL its own processes; learn what all pages show; add the canned queries."""
     use_runners(datasette)
 
     async def started() -> None:
+        if any(each.path for each in datasette.databases.values()):
+            await identity.learn(datasette, reading.published(datasette))
         await footer.learn(datasette)
         if hasattr(datasette, "add_query"):
             await canned_queries.add_queries(datasette, _SITE / "metadata.yml")
@@ -93,6 +96,7 @@ def extra_template_vars(datasette: Any) -> dict[str, object]:
         "asset_version": _VERSION,
         "in_order": data_pages.in_order,
         "newest_snapshot": footer.newest(datasette),
+        "site_title": identity.title_of(datasette),
     }
 
 

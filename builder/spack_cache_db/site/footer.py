@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,10 +15,10 @@ _newest: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 
 
 async def learn(datasette: Any) -> None:
-    """Read the day of the newest snapshot; a site without a file has none."""
+    """Read the day of the newest snapshot; a site without a file of ours has none."""
     try:
         _newest[datasette] = await read(datasette, lambda _, lookups: newest_snapshot(lookups))
-    except NotFound:
+    except (NotFound, sqlite3.Error):
         _newest[datasette] = None
 
 

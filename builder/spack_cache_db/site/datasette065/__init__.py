@@ -18,6 +18,7 @@ from spack_cache_db.site.datasette065 import (
     view_counts,
 )
 from spack_cache_db.site.hooks import hook
+from spack_cache_db.site.identity import metadata_of
 from spack_cache_db.site.wrapper import App
 
 
@@ -28,6 +29,12 @@ def startup(datasette: Any) -> None:
     databases = datasette.metadata("databases") or {}
     kept_facets.take_over(databases)
     shared_metadata.share_databases(databases)
+
+
+@hook
+def get_metadata(datasette: Any) -> dict[str, str]:
+    """Say whose data the site shows, where its metadata does not."""
+    return metadata_of(datasette)
 
 
 @hook
