@@ -20,6 +20,10 @@ OWN = (
     "/find?q=hdf5+%2Bmpi",
     "/find?q=%22",
     "/find?q=hdf5@1.12:",
+    "/find?q=hdf5@99+target=zen4",
+    "/cover",
+    "/cover?q=hdf5%0Ahdf5@99",
+    "/cover?q=spack:+[",
 )
 DATASETTES = (
     "/spack-cache",

@@ -26,6 +26,8 @@ OWN = (
     "/release/develop-2025-04-20",
     "/stack/e4s",
     "/find?q=hdf5+%2Bmpi",
+    "/find?q=hdf5@99+%2Bmpi",
+    "/cover?q=hdf5+%2Bmpi%0Ahdf5@99+target=zen4%0Ahdf6%0Ahdf5+%25gcc+os=rhel8",
     "/package/hostile",
 )
 

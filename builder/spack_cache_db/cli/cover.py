@@ -13,8 +13,9 @@ import click
 from spack_cache_db.cli.scope import say, scope_names, scope_options
 from spack_cache_db.environments.read import MAX_BYTES, read_environment
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.cover import Cover, cover_environment, read_file
+from spack_cache_db.query.cover import cover_environment, read_file
 from spack_cache_db.query.cover_output import as_csv, as_json, as_markdown, as_table
+from spack_cache_db.query.covered import Cover
 from spack_cache_db.query.find import scope_of
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.open import connected

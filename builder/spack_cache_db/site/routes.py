@@ -20,6 +20,7 @@ from datasette.utils.asgi import Forbidden, NotFound, Response
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.specs import hashes_beginning
 from spack_cache_db.site import charts
+from spack_cache_db.site.cover_answer import answer_cover
 from spack_cache_db.site.data_links import data_links, package_links
 from spack_cache_db.site.download import send_file
 from spack_cache_db.site.filters import LABELS, Filters, page_number
@@ -193,10 +194,15 @@ async def find_page(datasette: Any, request: Any) -> Any:
     return await render(datasette, request, "find.html", {"page": page, "search_text": text})
 
 
+async def cover_page(datasette: Any, request: Any) -> Any:
+    """`/cover`: an environment in the address or in a form; as a page, `.json` or `.csv`."""
+    return await answer_cover(datasette, request, read, render)
+
+
 async def robots(datasette: Any, request: Any) -> Any:
     """`/robots.txt`: our pages may be read by crawlers; tables, SQL and filters are endless."""
     base = datasette.urls.path("/")
-    closed = [f"/{published(datasette).name}", "/find", "/-/", "/*?"]
+    closed = [f"/{published(datasette).name}", "/find", "/cover", "/-/", "/*?"]
     lines = ["User-agent: *", *(f"Disallow: {base}{each.lstrip('/')}" for each in closed)]
     return Response.text("\n".join(lines) + "\n")
 
@@ -222,6 +228,7 @@ def asset_version(folder: Path) -> str:
 ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/$", home),
     (r"^/find$", find_page),
+    (r"^/cover(?:\.(?P<form>json|csv))?$", cover_page),
     (r"^/package/(?P<name>[^/]+)$", package),
     (r"^/spec/(?P<hash>[^/]+)$", spec),
     (r"^/release/(?P<name>[^/]+)$", release),

@@ -30,8 +30,8 @@ OPEN_TOOLS = re.compile(
 The rest are debugging tools and forms that write, or tell about the machine. Those of databases and
 tables are Datasette 1.0's.
 """
-COUNT = re.compile(r"/[^/]+/[^/]+/-/count")
-"""Datasette 1.0's button "count all" asks with POST; it only reads."""
+READING_POSTS = re.compile(r"/[^/]+/[^/]+/-/count|/cover(?:\.(?:json|csv))?")
+"""What asks with POST and only reads: Datasette 1.0's button "count all", environments."""
 
 _STRICT = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -78,12 +78,17 @@ def wrap(app: App, ttl: int, base_url: str = "/") -> App:
     return wrapped
 
 
+def path_below(scope: Scope, base_url: str) -> str:
+    """Return the path of a request below the site's base, beginning with `/`."""
+    return "/" + str(scope["path"]).removeprefix(base_url).lstrip("/")
+
+
 def refusal(scope: Scope, base_url: str) -> tuple[int, str] | None:
     """Return status and reason if a request is not let in."""
-    path = "/" + str(scope["path"]).removeprefix(base_url).lstrip("/")
+    path = path_below(scope, base_url)
     if scope["method"] not in ("GET", "HEAD"):
-        is_count = scope["method"] == "POST" and COUNT.fullmatch(path)
-        if not is_count:
+        is_reading = scope["method"] == "POST" and READING_POSTS.fullmatch(path)
+        if not is_reading:
             return 405, "This site is read-only: only GET and HEAD are answered."
     if len(scope.get("query_string", b"")) + len(scope["path"]) > LONGEST_ADDRESS:
         return 414, f"The address is longer than {LONGEST_ADDRESS:,} characters."
