@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import sqlite3
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -13,7 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
-from spack_cache_db.site.cover import LIMITS, Pasted, pasted_of
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site.cover import LIMITS, Pasted, load_cover, pasted_of
 from spack_cache_db.site.cover_answer import LONGEST_LINK, MOST_BYTES
 from tests.indexes import node
 
@@ -176,3 +178,14 @@ def test_fields() -> None:
 
     assert pasted_of(pairs) == Pasted("a\nb", host="zen3")
     assert Pasted("a b", release="develop").query == "q=a+b&release=develop"
+
+
+def test_the_time_is_looked_at(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """When the time is over, the page says what to do, whatever is under way."""
+    conn.set_progress_handler(lambda: 1, 50)
+    try:
+        page = load_cover(conn, lookups, Pasted("\n".join(f"none{n}" for n in range(500))))
+    finally:
+        conn.set_progress_handler(None, 0)
+
+    assert page.error is not None and "ask for fewer specs at once" in page.error

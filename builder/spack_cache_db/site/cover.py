@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from spack_cache_db.environments.faults import UnreadableEnvironment
 from spack_cache_db.environments.read import read_environment
 from spack_cache_db.environments.records import Limits
+from spack_cache_db.errors import Fault
 from spack_cache_db.query.conditions import Scope
 from spack_cache_db.query.cover import cover_environment
 from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
@@ -24,6 +25,7 @@ from spack_cache_db.spack.targets import known_targets
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)
 NAME = "what you pasted"
+TOO_LONG = "takes longer than a page may take: ask for fewer specs at once, or use the command"
 _NARROWING = ("release", "stack", "host")
 
 
@@ -92,7 +94,12 @@ def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: Pasted) -> Cover
     def look_at_the_time() -> None:
         list(select(conn, LOOK_AT_THE_TIME))
 
-    return cover_environment(conn, lookups, environment, scope, after_each=look_at_the_time)
+    try:
+        return cover_environment(conn, lookups, environment, scope, after_each=look_at_the_time)
+    except sqlite3.OperationalError as error:
+        if "interrupted" not in str(error):
+            raise
+        raise UnreadableEnvironment([Fault(NAME, 0, TOO_LONG)]) from None
 
 
 def load_cover(conn: sqlite3.Connection, lookups: Lookups, pasted: Pasted) -> CoverPage:
