@@ -13,6 +13,7 @@ _REPORTS = "prints what other modules made: tests/cli/test_reports.py"
 WITHOUT = {
     "build/graph_rows.py": _INDEXES,
     "cli/info.py": _REPORTS,
+    "site/cover_answer.py": "tests/site/test_cover.py asks it",
     "site/sql/runner.py": "tests/site/sql/test_runners.py starts the processes",
     "sources/own.py": "tests/sources/test_files.py passes over what build wrote",
     "site/reading.py": "each page reads so: tests/site/test_routes.py",
@@ -20,6 +21,7 @@ WITHOUT = {
     "site/process.py": "tests/cli/test_serve.py ends the process in every way",
     "cli/scope.py": "tests/cli/test_find.py and tests/cli/test_cover.py use each option",
     "query/candidates.py": "tests/query/test_misses.py compares what it reads with find",
+    "query/covered.py": "records without behaviour",
     "query/instead.py": "tests/query/test_why_not.py compares its words",
     "environments/expanded.py": "tests/environments/test_read.py reads lists of specs",
     "environments/faults.py": "words of faults, compared in tests/environments",

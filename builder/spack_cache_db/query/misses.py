@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any
 
 from spack_cache_db.query.asked import Conditions
@@ -106,17 +107,20 @@ def misses_of(candidates: Candidates, asked: Conditions, scope: Scope) -> Misses
     """Return what the configurations of a query's package miss of it."""
     rows = candidates.rows(asked.name)
     conditions = conditions_of(asked, scope, candidates.lookups)
-    missed = [0] * len(rows)
+    # By the words of each column first, which are far fewer than rows.
+    by_word: dict[str, dict[int, int]] = {}
     for place, condition in enumerate(conditions):
         if condition.kind in PLACES:
             continue
-        column = Row._fields.index(COLUMNS[condition.kind])
-        failing = {
-            key
-            for key in {row[column] for row in rows}
-            if not candidates.holds(condition.kind, condition.asked, key)
-        }
-        for number, row in enumerate(rows) if failing else ():
-            if row[column] in failing:
-                missed[number] |= 1 << place
-    return Misses(candidates, rows, conditions, tuple(missed))
+        column = COLUMNS[condition.kind]
+        missed = by_word.setdefault(column, dict.fromkeys(candidates.keys(asked.name, column), 0))
+        for key in missed:
+            if not candidates.holds(condition.kind, condition.asked, key):
+                missed[key] |= 1 << place
+    columns = [(Row._fields.index(column), missed) for column, missed in by_word.items()]
+    return Misses(
+        candidates,
+        rows,
+        conditions,
+        tuple(reduce(or_, (missed[row[at]] for at, missed in columns), 0) for row in rows),
+    )

@@ -15,6 +15,7 @@ from datasette.utils.asgi import Forbidden, NotFound, Response
 
 from spack_cache_db.query.specs import hashes_beginning
 from spack_cache_db.site import list_routes
+from spack_cache_db.site.cover_answer import answer_cover
 from spack_cache_db.site.data_links import data_links, found_links, package_links
 from spack_cache_db.site.download import send_file
 from spack_cache_db.site.filters import Filters, page_number
@@ -140,7 +141,7 @@ async def find_page(datasette: Any, request: Any) -> Any:
 async def robots(datasette: Any, request: Any) -> Any:
     """`/robots.txt`: our pages may be read by crawlers; tables, SQL and filters are endless."""
     base = datasette.urls.path("/")
-    closed = [f"/{published(datasette).name}", "/find", "/-/", "/*?"]
+    closed = [f"/{published(datasette).name}", "/find", "/cover", "/-/", "/*?"]
     lines = ["User-agent: *", *(f"Disallow: {base}{each.lstrip('/')}" for each in closed)]
     return Response.text("\n".join(lines) + "\n")
 
@@ -170,6 +171,7 @@ NAME = "(?P<name>.*[^/])"
 ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/$", home),
     (r"^/find$", find_page),
+    (r"^/cover(?:\.(?P<form>json|csv))?$", answer_cover),
     (rf"^/package/{NAME}$", package),
     (r"^/spec/(?P<hash>[^/]+)$", spec),
     (rf"^/release/{NAME}$", release),
