@@ -219,23 +219,6 @@ def test_datasettes_own_pages_run_under_the_policy(visit: Visit) -> None:
         visit.page.wait_for_load_state("networkidle")
 
 
-@pytest.mark.parametrize(
-    "visit", [{"viewport": WIDE}, {"viewport": NARROW}], ids=["wide", "narrow"], indirect=True
-)
-def test_rows_begin_on_the_first_screen(visit: Visit) -> None:
-    """Whoever opens a table or a list sees the first row of it without scrolling."""
-    for path in (
-        "/packages",
-        "/spack-cache/configurations",
-        "/spack-cache/builds",
-        "/spack-cache/find_spec?spec=hdf5",
-    ):
-        visit.page.goto(path)
-        box = visit.page.locator("#rows tbody tr").first.bounding_box()
-        height = visit.page.evaluate("window.innerHeight")
-        assert box is not None and box["y"] + 20 < height, (path, box)
-
-
 def test_nothing_moves_when_scripts_come(visit: Visit) -> None:
     """Buttons that only scripts bring have their place before: what is read stays where it is."""
     for path in ("/", "/package/hdf5", f"/spec/{spec_hash(MPI)}", "/release/develop-2025-04-20"):
