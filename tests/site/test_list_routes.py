@@ -25,9 +25,8 @@ async def test_found_as_on_the_command_line(
     printed = run("find", spec, database, f"--{end}").stdout
 
     assert answer.status_code == 200
-    assert answer.text.splitlines() == printed.splitlines()
+    assert answer.text.rstrip("\n") == printed.rstrip("\n")
     assert len(answer.text.splitlines()) > 1
-    assert answer.text.endswith("\r\n" if end == "csv" else "]")
 
 
 @pytest.mark.asyncio

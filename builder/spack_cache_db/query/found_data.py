@@ -26,14 +26,10 @@ def as_json(found: Iterable[Found], hashes: bool) -> str:
     return json.dumps(records, indent=2, ensure_ascii=False)
 
 
-def as_csv(found: Sequence[Found], hashes: bool, end: str = "\n") -> str:
-    """Return CSV, one line per configuration, or per spec; lists are separated by blanks.
-
-    Args:
-        end: what ends a line.
-    """
+def as_csv(found: Sequence[Found], hashes: bool) -> str:
+    """Return CSV, one line per configuration, or per spec; lists are separated by blanks."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator=end)
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow((*Configuration._fields, "hash" if hashes else "spec_count", *_WHERE))
     for each in found:
         *words, variants = each.configuration

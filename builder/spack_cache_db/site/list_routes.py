@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -84,9 +83,7 @@ async def find_json(datasette: Any, request: Any) -> Any:
 
 async def find_csv(datasette: Any, request: Any) -> Any:
     """`/find.csv?q=`: the rows of the command `find --csv`."""
-    # As Datasette's own CSV (RFC 4180).
-    with_line_ends = partial(as_csv, end="\r\n")
-    return await _found(datasette, request, "csv", "text/csv", with_line_ends)
+    return await _found(datasette, request, "csv", "text/csv", as_csv)
 
 
 async def _found(
