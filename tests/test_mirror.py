@@ -37,8 +37,6 @@ WITHOUT = {
     "sources/indexes/nodes.py": "tests/sources/indexes/test_database.py reads each version",
     "sources/indexes/records.py": "records without behaviour",
     "sources/indexes/spellings.py": _INDEXES,
-    "sources/indexes/spec_files.py": _INDEXES,
-    "sources/places.py": _INDEXES,
     "spack/constraints.py": _SPEC,
     "spack/lexer.py": _SPEC,
     "spack/match.py": "tests/query/test_find.py compares its answers",

@@ -38,8 +38,10 @@ for family in (socket.AF_INET, socket.AF_UNIX, socket.AF_NETLINK):
 @pytest.fixture
 def units(tmp_path: Path) -> Path:
     """The units in a folder of their own, with programs that are there."""
+    (tmp_path / "mirrors").write_text("SPACK_CACHE_MIRRORS=http://127.0.0.1:1/v1.0\n")
     for unit in UNITS:
         text = unit.read_text(encoding="utf-8")
+        text = text.replace("/etc/spack-cache/mirrors", str(tmp_path / "mirrors"))
         text = text.replace("/opt/spack-cache-db/.venv/bin/python", sys.executable)
         text = text.replace("/opt/spack-cache-db", str(ROOT))
         (tmp_path / unit.name).write_text(text, encoding="utf-8")
@@ -95,6 +97,7 @@ def test_pages_are_not_read_by_root() -> None:
     """What builds and what serves has another user; root runs the script alone."""
     users = {unit.name: read_unit(unit) for unit in SERVICES}
     assert users["spack-cache-build.service"]["User"] == ["spack-cache"]
+    assert users["spack-cache-fetch.service"]["User"] == ["spack-cache"]
     assert users["spack-cache@.service"]["DynamicUser"] == ["yes"]
     root = [name for name, unit in users.items() if not {"User", "DynamicUser"} & unit.keys()]
     assert root == ["spack-cache-update.service"]
