@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.query.asked import Conditions
 from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.conditions import Scope, asked_of
 from spack_cache_db.query.find import find
@@ -126,12 +125,3 @@ def test_what_is_left_is_what_find_finds(
         assert words == expected
     else:
         assert query.name is None and words.keys() <= expected.keys()
-
-
-def test_every_field_of_a_query_is_a_condition() -> None:
-    """A field that is not looked at here would be answered as if it asked nothing."""
-    asked = {field.name for field in fields(Conditions)}
-
-    assert asked - {"name", "notes"} == {
-        *("versions", "variants", "compilers", "os", "platform", "target", "hash"),
-    }
