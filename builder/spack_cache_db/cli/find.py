@@ -14,12 +14,17 @@ import click
 from spack_cache_db.cli.find_table import as_csv, as_json, as_table
 from spack_cache_db.cli.here import this_machine
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.asked import caveats
-from spack_cache_db.query.conditions import asked_of, package_id
-from spack_cache_db.query.find import Found, close_names, contradicted
-from spack_cache_db.query.find import find as find_configurations
+from spack_cache_db.query.conditions import package_id
+from spack_cache_db.query.find import (
+    Found,
+    Question,
+    ask,
+    close_names,
+    contradicted,
+    found_by,
+    notes_on,
+)
 from spack_cache_db.query.install import install_found
-from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.open import connected
 from spack_cache_db.spack.query import SpecQuery, parse_query
 
@@ -44,7 +49,10 @@ class _Failure(click.ClickException):
 def find(spec: str, file: Path, **options: Any) -> None:
     """Find the configurations in FILE that satisfy SPEC, newest version first.
 
-    SPEC is written as for Spack; quote it. Exit status 0 with rows, 1 without any, 2 for an error.
+    SPEC is written as for Spack; quote it. Dependencies (^zlib, %cmake), namespaces and compiler
+    flags can be asked where FILE was built from indexes.
+
+    Exit status 0 with rows, 1 without any, 2 for an error.
 
     Example: spack-cache-db find "hdf5@1.14: +mpi %gcc@13" dist/spack-cache.db
     """
@@ -52,18 +60,19 @@ def find(spec: str, file: Path, **options: Any) -> None:
         _fail("--json, --csv and --install exclude each other: give one of them")
     try:
         with connected(file) as conn:
-            found = _found(conn, spec, options)
-            query = parse_query(spec)
-            _say(caveats(query))
+            question = _question(conn, spec, options)
+            with_hashes = options["hashes"] or options["install"]
+            found = found_by(conn, question, limit=options["limit"], with_hashes=with_hashes)
+            _say(notes_on(conn, question))
             if not found:
-                _say(_advice(conn, query, options))
+                _say(_advice(conn, parse_query(spec), question, options))
                 sys.exit(1)
             _print(conn, found, options)
     except BuilderError as error:
         _fail(str(error))
 
 
-def _found(conn: sqlite3.Connection, spec: str, options: dict[str, Any]) -> list[Found]:
+def _question(conn: sqlite3.Connection, spec: str, options: dict[str, Any]) -> Question:
     machine: dict[str, str | None] = {}
     if options["here"]:
         here = this_machine()
@@ -71,15 +80,7 @@ def _found(conn: sqlite3.Connection, spec: str, options: dict[str, Any]) -> list
         known = ", ".join(value for value in machine.values() if value)
         unknown = "".join(f"; {each}: any operating system is shown" for each in here.unknown)
         _say([f"this machine is {known}{unknown}"])
-    return find_configurations(
-        conn,
-        spec,
-        release=options["release"],
-        stack=options["stack"],
-        limit=options["limit"],
-        with_hashes=options["hashes"] or options["install"],
-        **machine,
-    )
+    return ask(conn, spec, options["release"], options["stack"], **machine)
 
 
 def _print(conn: sqlite3.Connection, found: list[Found], options: dict[str, Any]) -> None:
@@ -103,7 +104,9 @@ def _width() -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def _advice(conn: sqlite3.Connection, query: SpecQuery, options: dict[str, Any]) -> list[str]:
+def _advice(
+    conn: sqlite3.Connection, query: SpecQuery, question: Question, options: dict[str, Any]
+) -> list[str]:
     """Return why there may be no answer, and what to ask instead."""
     if query.name is not None and package_id(conn, query.name) is None:
         close = close_names(conn, query.name)
@@ -113,7 +116,7 @@ def _advice(conn: sqlite3.Connection, query: SpecQuery, options: dict[str, Any])
     advice = [f"nothing here satisfies this spec{here}"]
     narrowed = options["here"] or options["stack"] or options["release"]
     if not narrowed:
-        advice += contradicted(conn, read_lookups(conn), asked_of(conn, query))
+        advice += contradicted(conn, question.lookups, question.asked)
     if query.target is not None and ":" not in query.target:
         advice.append(
             f"target={query.target} is that very target: "

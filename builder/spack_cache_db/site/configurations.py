@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from spack_cache_db.query.conditions import Scope
@@ -42,12 +42,14 @@ def table_rows(
     folded: Iterable[str],
     scope: Scope,
     prefix: str | None = None,
+    among: Set[int] | None = None,
 ) -> tuple[Row, ...]:
     """Return the lines for `found`, without the variants that are `folded` into one line above.
 
     Args:
         scope: the release and the stack whose specs count.
         prefix: what their hashes begin with.
+        among: the ids of those that a search found, where not all of a configuration are.
     """
     presence = presence_of_configurations(conn, lookups, [each.id for each in found])
     hidden = frozenset(folded)
@@ -60,7 +62,9 @@ def table_rows(
             releases=presence[each.id].releases,
             hashes=tuple(
                 spec.hash
-                for specs in specs_in_scope(conn, [each.id], scope, prefix, MOST_HASHES).values()
+                for specs in specs_in_scope(
+                    conn, [each.id], scope, prefix, MOST_HASHES, among
+                ).values()
                 for spec in specs
             ),
         )
