@@ -342,6 +342,11 @@ _ALIKE = {
     ],
 }
 _SHOWN = {
+    "hwloc": page(
+        "hwloc",
+        "develop",
+        [spec(6, compiler="none", os="debian12", variants=["build_system=generic"])],
+    ),
     "app": page("app", "develop", [spec(hash=spec_hash(9), stacks=["hep"])]),
     "tool": page("tool", "develop", [spec(8), spec(7, compiler="llvm@17.0.6")]),
 }

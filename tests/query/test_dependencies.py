@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build.steps import build
 from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.find import Found, ask, find, found_by, notes_on
+from spack_cache_db.query.conditions import asked_of
+from spack_cache_db.query.find import Found, ask, contradicted, find, found_by, notes_on
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.site.find import load_find
 from spack_cache_db.spack.query import QuerySyntaxError, parse_query
@@ -155,7 +156,6 @@ def test_a_place_narrows(
 def test_what_is_no_binary_is_needed_but_not_found(mixed: sqlite3.Connection) -> None:
     """A dependency that was not pushed leads to what needs it, and is in no answer itself."""
     assert hashes(mixed, "^hwloc") == {hash_of("two"), hash_of("openmpi")}
-    assert hashes(mixed, "hwloc namespace=builtin") == set()
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_what_is_no_binary_is_needed_but_not_found(mixed: sqlite3.Connection) ->
         ("tool %gcc ^mpi", set(), 1),
         ("tool %gcc %clang", set(), 2),
         ("tool %[deptypes=build] gcc", set(), 2),
-        ("++x", {"one", "two", "mpich", "openmpi"}, 3),
+        ("++x", {"one", "two", "mpich", "openmpi"}, 4),
         ("own.app", set(), 1),
-        ("cflags=-g", set(), 3),
+        ("cflags=-g", set(), 4),
         ("%[when='@1'] gcc", {8, 9}, 0),
         ("tool %[when='^mpi'] nothing", set(), 2),
     ],
@@ -183,6 +183,15 @@ def test_what_pages_alone_tell_of(
 
     assert hashes(mixed, text) == expected
     assert left_out(notes_on(mixed, ask(mixed, text))) == count
+
+
+def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> None:
+    """What was not pushed satisfies nothing, and does not contradict a binary that looks alike."""
+    asked = asked_of(mixed, parse_query("hwloc namespace=builtin"))
+
+    assert len(find(mixed, "hwloc")) == 1
+    assert find(mixed, "hwloc namespace=builtin") == []
+    assert contradicted(mixed, read_lookups(mixed), asked) == ()
 
 
 def test_notes(mixed: sqlite3.Connection) -> None:

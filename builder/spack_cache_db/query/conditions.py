@@ -29,14 +29,12 @@ OWN_CONFIGURATIONS = """
 SELECT specs.configuration FROM json_each(:ids) AS wanted
 CROSS JOIN specs ON specs.id = wanted.value AND specs.release_count > 0
 """
-EVERY_CONFIGURATION = """
-SELECT specs.configuration FROM json_each(:ids) AS wanted
-CROSS JOIN specs ON specs.id = wanted.value
-UNION ALL
+EVERY_CONFIGURATION = f"""
+{OWN_CONFIGURATIONS}UNION ALL
 SELECT listed.configuration FROM json_each(:ids) AS wanted CROSS JOIN releases
 CROSS JOIN listing_configurations AS listed
   ON listed.release = releases.id AND listed.spec = wanted.value
-"""
+"""  # noqa: S608 - our own statement
 
 
 def asked_of(conn: sqlite3.Connection, query: SpecQuery) -> Conditions:
