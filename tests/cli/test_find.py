@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 import spack_cache_db.cli.find as find_command
 from spack_cache_db.cli import cli
 from spack_cache_db.cli.here import Machine
-from tests.graphs import LOOK_ALIKES, built
 from tests.indexes import hash_of
+from tests.walks import LOOK_ALIKES, built
 
 
 @pytest.fixture(autouse=True)

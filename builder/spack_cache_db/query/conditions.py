@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from spack_cache_db.query.answerable import VIRTUALS
 from spack_cache_db.query.asked import Conditions, asks_more, conditions, of_configurations
-from spack_cache_db.query.dependencies import Graph
+from spack_cache_db.query.graph import Graph
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.open import select_in
 from spack_cache_db.query.recorded import has_records

@@ -1,4 +1,4 @@
-"""query.dependencies: what specs depend on, as Spack and as a walk over the records answer."""
+"""query.graph: what specs depend on, as Spack and as a walk over the records answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spack_cache_db.query.find import Found, ask, contradicted, find, found_by, 
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.site.find import load_find
 from spack_cache_db.spack.query import QuerySyntaxError, parse_query
-from tests import graphs
+from tests import walks
 from tests.indexes import REAL_FILE, edge, hash_of, node, old_node, real, record
 from tests.pagetexts import spec_hash
 from tests.paths import ROOT
@@ -66,11 +66,11 @@ def test_every_recorded_answer_is_spacks(sample: sqlite3.Connection) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(graphs.sources(), st.lists(graphs.QUERIES, min_size=3, max_size=12))
-def test_any_query_has_the_answer_of_a_walk(drawn: graphs.Sources, queries: list[str]) -> None:
+@given(walks.sources(), st.lists(walks.QUERIES, min_size=3, max_size=12))
+def test_any_query_has_the_answer_of_a_walk(drawn: walks.Sources, queries: list[str]) -> None:
     """SQL finds what a walk over the records finds, and counts what nothing can be said of."""
-    with graphs.opened(drawn) as conn:
-        walk = graphs.Walk.of(drawn, conn)
+    with walks.opened(drawn) as conn:
+        walk = walks.Walk.of(drawn, conn)
         for text in queries:
             try:
                 question = ask(conn, text)
@@ -103,7 +103,7 @@ def every_road_leads_there(conn: sqlite3.Connection, text: str, found: list[Foun
         }, text
 
 
-def refused(drawn: graphs.Sources, text: str, reason: str) -> bool:
+def refused(drawn: walks.Sources, text: str, reason: str) -> bool:
     """Return whether a query is one that the file cannot answer for any spec."""
     if "no index in this file" in reason:
         return all(version == "6" for version, _ in drawn.mirrors.values())
@@ -119,7 +119,7 @@ def left_out(notes: tuple[str, ...]) -> int:
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
     """A file of indexes in which two specs look alike, and of pages."""
-    with graphs.opened(graphs.LOOK_ALIKES) as conn:
+    with walks.opened(walks.LOOK_ALIKES) as conn:
         yield conn
 
 
@@ -228,8 +228,8 @@ def test_the_condition_of_a_dependency_is_a_spec(mixed: sqlite3.Connection) -> N
 def test_indexes_that_do_not_tell_of_virtual_packages(sample: sqlite3.Connection) -> None:
     """Where no index does, a virtual package is refused; a compiler is asked of what is named."""
     old = [record(old_node("app", "6", "mpich")), record(old_node("mpich", "6"))]
-    sources = graphs.Sources({("develop", "e4s"): ("6", old)}, {})
-    with graphs.opened(sources) as conn:
+    sources = walks.Sources({("develop", "e4s"): ("6", old)}, {})
+    with walks.opened(sources) as conn:
         for text in ("^mpi", "%c", "^mpi=mpich"):
             with pytest.raises(UnsupportedQuery, match="no index in this file says what provides"):
                 find(conn, text)
@@ -244,7 +244,7 @@ def test_old_compilers_have_two_names(mixed: sqlite3.Connection) -> None:
     """What a record of before Spack 1.0 calls clang is llvm as well."""
     kept = {"original_specfile_version": 4, "compiler": "clang@=15.0.7"}
     records = [record(node("app", annotations=kept))]
-    with graphs.opened(graphs.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+    with walks.opened(walks.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
         assert hashes(conn, "%clang@15") == hashes(conn, "%llvm") == {hash_of("app")}
         assert hashes(conn, "%[virtuals=c] @15") == {hash_of("app")}
 
@@ -263,12 +263,12 @@ def test_records_have_whole_patch_sums(text: str, expected: bool) -> None:
     """A patch is compared by all of its sum, where an index tells it."""
     patched = {"patches": ["cd" * 32, "ab" * 32], "cflags": []}
     records = [record(node("app", parameters=patched))]
-    with graphs.opened(graphs.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+    with walks.opened(walks.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
         assert bool(hashes(conn, text)) is expected
 
 
 def test_a_cycle_comes_to_an_end() -> None:
     """What needs itself, which Spack does not write, is found once."""
     records = [record(node("a", edge("b", "link"))), record(node("b", edge("a", "link")))]
-    with graphs.opened(graphs.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+    with walks.opened(walks.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
         assert hashes(conn, "a ^a") == {hash_of("a")}
