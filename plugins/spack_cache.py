@@ -24,7 +24,10 @@ from spack_cache_db.site import (
     admission,
     canned_queries,
     cors,
+    csv_errors,
+    data_pages,
     errors,
+    permissions,
     routes,
     spec_functions,
     wrapper,
@@ -71,13 +74,16 @@ def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
 @hook
 def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
     """Add our pages; they come before Datasette's own, so `/` is ours."""
-    return routes.ROUTES
+    return tuple(
+        (pattern, permissions.guard(handler, routes.published))
+        for pattern, handler in routes.ROUTES
+    )
 
 
 @hook
 def extra_template_vars() -> dict[str, object]:
-    """Tell the templates which version of the style sheet and script they use."""
-    return {"asset_version": _VERSION}
+    """Tell the templates the version of style sheets and scripts, and the order of tables."""
+    return {"asset_version": _VERSION, "in_order": data_pages.in_order}
 
 
 @hook
@@ -116,6 +122,7 @@ def asgi_wrapper(datasette: Any) -> Callable[[wrapper.App], wrapper.App]:
 
     def wrap(app: wrapper.App) -> wrapper.App:
         ttl, base_url = datasette.setting("default_cache_ttl"), datasette.setting("base_url")
+        app = csv_errors.tell(app)
         app = admission.admit(app, datasette, [pattern for pattern, _ in routes.ROUTES])
         app = wrapper.wrap(app, ttl, base_url)
         return admission.end_with_visitor(cors.open_to_others(app, cors=datasette.cors))

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
-from benchmarks.chromium import find_chromium
+from benchmarks.chromium import FLAGS, find_chromium
 
 COMMAND = "apt-get install -y chromium"
 LEFT_OUT = "there is no Chromium here"
@@ -21,6 +22,15 @@ def chromium() -> str:
     if found is None:
         pytest.skip(LEFT_OUT)
     return found
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    """The browser itself, started."""
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield launched
+        launched.close()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import sqlite3
 from pathlib import Path
 
 from spack_cache_db.build import build
@@ -47,3 +48,12 @@ def built(output: Path, *paths: Path | str, jobs: int = 1) -> bytes:
 def digest_of(data: bytes) -> str:
     """Return the sha256 of bytes."""
     return hashlib.sha256(data).hexdigest()
+
+
+def whole(path: Path) -> bool:
+    """Whether SQLite finds nothing wrong with a file."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    checked = connection.execute("PRAGMA integrity_check").fetchall()
+    broken = connection.execute("PRAGMA foreign_key_check").fetchall()
+    connection.close()
+    return checked == [("ok",)] and not broken

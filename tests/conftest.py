@@ -12,7 +12,7 @@ from hypothesis import settings
 from spack_cache_db.build import build
 from tests.builds import many_pages
 from tests.commands import OLD
-from tests.indexes import MIRRORS, REAL_FILE
+from tests.indexes import MIRRORS, REAL_FILE, index, node, record, write_layout3
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 
 pytest_plugins = ["tests.browser"]
@@ -66,6 +66,22 @@ def all_sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Co
     connection.close()
 
 
+@pytest.fixture(scope="session")
+def real_index_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of a real index, which has externals: the stack e4s of develop."""
+    output = tmp_path_factory.mktemp("index") / "spack-cache.db"
+    build([REAL_FILE], output, release="develop", stack="e4s")
+    return output
+
+
+@pytest.fixture(scope="session")
+def real_index(real_index_file: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to the database of a real index."""
+    connection = sqlite3.connect(real_index_file)
+    yield connection
+    connection.close()
+
+
 @pytest.fixture
 def built(tmp_path: Path) -> Iterator[Build]:
     """Build pages, given as keyword=bytes, and connect to the database."""
@@ -82,6 +98,16 @@ def built(tmp_path: Path) -> Iterator[Build]:
     yield make
     for connection in connections:
         connection.close()
+
+
+@pytest.fixture
+def layout3(tmp_path: Path) -> Path:
+    """A mirror of layout 3: its own index, and two views of it."""
+    views = {None: ("a", "b", "c"), "e4s": ("a", "b"), "hep": ("b", "c")}
+    indexes = {
+        view: index(*(record(node(name)) for name in names)) for view, names in views.items()
+    }
+    return write_layout3(tmp_path / "layout3", indexes)
 
 
 @pytest.fixture

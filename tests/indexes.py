@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b32encode
+from collections.abc import Mapping
 from functools import cache
-from hashlib import sha1
+from hashlib import sha1, sha256
+from pathlib import Path
 from typing import Any
 
 from tests.paths import DATA
@@ -88,3 +90,41 @@ def old_node(name: str, version: str, *needs: str, types: tuple[str, ...] = ("li
     for each in spec["dependencies"].values():
         del each["name"]
     return {name: spec}
+
+
+def write_layout3(
+    folder: Path, indexes: Mapping[str | None, bytes], *, is_signed: bool = False
+) -> Path:
+    """Write a mirror of layout 3 that has these indexes: by the name of the view, None for none."""
+    for view, data in indexes.items():
+        manifests = folder / "v3" / "manifests" / "index" / (view or "")
+        manifests.mkdir(parents=True, exist_ok=True)
+        blob = write_blob(folder, data, "application/vnd.spack.db.v8+json")
+        text = json.dumps({"version": 3, "data": [blob]})
+        (manifests / "index.manifest.json").write_text(signed(text) if is_signed else text)
+    (folder / "v3" / "layout.json").write_text('{"signing": "gpg"}')
+    return folder
+
+
+def write_blob(folder: Path, data: bytes, media_type: str) -> dict[str, Any]:
+    """Write a blob of layout 3; return what a manifest says of it."""
+    checksum = sha256(data).hexdigest()
+    path = folder / "blobs" / "sha256" / checksum[:2] / checksum
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return {
+        "contentLength": len(data),
+        "mediaType": media_type,
+        "compression": "none",
+        "checksumAlgorithm": "sha256",
+        "checksum": checksum,
+    }
+
+
+def signed(text: str) -> str:
+    """Return a text in a clear signature, as gpg makes one."""
+    body = "\n".join(f"- {line}" if line.startswith("-") else line for line in text.split("\n"))
+    return (
+        f"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n{body}\n"
+        "-----BEGIN PGP SIGNATURE-----\n\niQIzBAEBCgAdFiEE\n-----END PGP SIGNATURE-----\n"
+    )

@@ -19,7 +19,7 @@ from spack_cache_db.site import spec_functions
 from tests.documents import Fence, Typed, fences, typed
 from tests.paths import ROOT
 
-READ = ("README.md", "docs/site.md", "docs/spec-language.md")
+READ = ("README.md", "docs/site.md", "docs/spec-language.md", "docs/environments.md")
 """The documents in the order in which they are read."""
 
 NOT_TYPED = {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +16,31 @@ from datasette.app import Datasette
 
 from spack_cache_db.build.steps import build
 from tests.conftest import Build
+from tests.indexes import edge, hash_of, index, node, real, record
 from tests.pagetexts import page, spec, write
 from tests.paths import ROOT
 from tests.test_metadata import DATABASE, METADATA, sample_specs
 
-QUERIES = {name: each for name, each in DATABASE["queries"].items() if name != "find_spec"}
+EVERY_QUERY = DATABASE["queries"]
+# They need an index: tests/test_dependency_queries.py.
+DEPENDENCY_QUERIES = (
+    "dependencies_of_hash",
+    "dependencies_without_binary",
+    "dependents_of_hash",
+    "differences_of_look_alikes",
+)
+QUERIES = {
+    name: each
+    for name, each in EVERY_QUERY.items()
+    if name not in ("find_spec", *DEPENDENCY_QUERIES)
+}
 MANY = 1_100
 
 
 def run(connection: sqlite3.Connection, query: str, **params: str) -> list[dict[str, Any]]:
     """Run a canned query; parameters that are not given are empty, as in its form."""
-    declared = dict.fromkeys(QUERIES[query]["params"], "")
-    cursor = connection.execute(QUERIES[query]["sql"], declared | params)
+    declared = dict.fromkeys(EVERY_QUERY[query]["params"], "")
+    cursor = connection.execute(EVERY_QUERY[query]["sql"], declared | params)
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor]
 
@@ -48,17 +63,17 @@ def test_empty_parameters_ask_for_something(samples: sqlite3.Connection, query: 
 
 
 WRONG = [
-    ("specs_of_package", "package", "py-mpi", "no package is called 'py-mpi'; near it: py-ml-"),
+    ("specs_of_package", "package", "py-mpi", "no release has a package 'py-mpi'; near it: py-ml-"),
     ("specs_of_package", "host", "zen33", "nothing here runs on a host 'zen33'; hosts: "),
     ("specs_of_package", "page", "2", "no page '2'; pages: 1 to 1"),
-    ("targets_of_package", "package", "x", "no package is called 'x'; near it: none"),
+    ("targets_of_package", "package", "x", "no release has a package 'x'; near it: none"),
     (
         "targets_of_package",
         "release",
         "devel",
         "no release 'devel' has py-ml-dtypes; releases that have it: develop, develop-2025-04-20",
     ),
-    ("releases_of_version", "package", "mpi4py", "no package is called 'mpi4py'; near it: py-m"),
+    ("releases_of_version", "package", "mpi4py", "no release has a package 'mpi4py'; near it: py"),
     (
         "releases_of_version",
         "version",
@@ -67,13 +82,13 @@ WRONG = [
     ),
     ("releases_of_hash", "hash", "aqp7di", "too short: 'aqp7di'; a hash has 32 characters, 7 of"),
     ("releases_of_hash", "hash", "a'aaa;-- ", "no hash begins with 'a'aaa;--'; all hashes"),
-    ("most_hashes", "package", "py-", "no package is called 'py-'; near it: py-ml-dtypes, py-mp"),
+    ("most_hashes", "package", "py-", "no release has a package 'py-'; near it: py-ml-dtypes, py"),
     ("packages_of_stack", "stack", "e4", "no stack is called 'e4'; stacks: "),
     ("packages_of_stack", "stack", "root", "no stack is called 'root'; stacks: "),
     ("packages_of_stack", "page", "-1", "no page '-1'; pages: 1 to 1"),
     ("newest_versions", "package", "mpi5", "no package has 'mpi5' in its name; near it: py-ml-"),
     ("newest_versions", "page", "0", "no page '0'; pages: 1 to 1"),
-    ("variant_values_of_package", "package", "PY-MPI4PY", "no package is called 'PY-MPI4PY'"),
+    ("variant_values_of_package", "package", "PY-MPI4PY", "no release has a package 'PY-MPI4PY'"),
     ("variant_values_of_package", "page", "two", "no page 'two'; pages: 1 to 1"),
     (
         "missing_for_family",
@@ -240,6 +255,28 @@ def test_missing_for_family(built: Build) -> None:
     assert rows(connection, "missing_for_family", has="x86_64", lacks="x86_64") == []
 
 
+def test_an_external_of_a_family_is_no_binary_of_it(tmp_path: Path) -> None:
+    """A package of which a family has an external only is one that the family lacks."""
+    arm = {"platform": "linux", "platform_os": "debian12", "target": "aarch64"}
+    (tmp_path / "index.json").write_bytes(
+        index(
+            record(node("both", edge("gcc", "build"))),
+            record(node("gcc", arch=arm, external={"path": "/usr"}), is_binary=False),
+            record(node("arm", arch=arm)),
+            record({**node("both", arch=arm, external={}), "hash": hash_of("2")}, is_binary=False),
+        )
+    )
+    build([str(tmp_path / "index.json")], tmp_path / "x.db")
+    connection = sqlite3.connect(tmp_path / "x.db")
+
+    lacking = rows(connection, "missing_for_family")
+    swapped = rows(connection, "missing_for_family", has="aarch64", lacks="x86_64")
+
+    assert [row["package"] for row in lacking] == ["both"]
+    assert [row["package"] for row in swapped] == ["arm"]
+    connection.close()
+
+
 def test_problems_of_pages(built: Build, samples: sqlite3.Connection) -> None:
     """A page that contradicts itself is named with what it declares; the samples have none."""
     connection = built(odd=page("odd", meta={"num_specs": 7}))
@@ -248,6 +285,60 @@ def test_problems_of_pages(built: Build, samples: sqlite3.Connection) -> None:
         ("num_specs", "odd", "7")
     ]
     assert rows(samples, "problems_of_pages") == []
+
+
+def of_binaries() -> Iterator[tuple[str, str, str]]:
+    """Yield package, version and hash of each binary of the real index, as its JSON has them."""
+    for dag_hash, each in json.loads(real())["database"]["installs"].items():
+        if each["in_buildcache"]:
+            yield each["spec"]["name"], each["spec"]["version"], dag_hash
+
+
+@pytest.mark.parametrize("query", sorted(QUERIES))
+def test_what_is_no_binary_is_in_no_answer(query: str, real_index: sqlite3.Connection) -> None:
+    """Externals are not what an empty parameter asks for, nor what a list of all has."""
+    known = {(package, version) for package, version, _ in of_binaries()}
+    found = rows(real_index, query)
+    packages = {row["package"] for row in found if row.get("package")}
+
+    assert packages <= {package for package, _ in known}
+    for row in found:
+        version = row.get("version") or row.get("newest_version")
+        assert version is None or not row.get("package") or (row["package"], version) in known
+
+
+def test_externals_are_no_specs_of_a_package(real_index: sqlite3.Connection) -> None:
+    """Llvm has a binary and an external: the queries count and show the one."""
+    versions = Counter(version for package, version, _ in of_binaries() if package == "llvm")
+    found = rows(real_index, "specs_of_package", package="llvm")
+
+    assert Counter(row["version"] for row in found) == versions
+    assert "17.0.6" not in versions
+    (row,) = run(real_index, "releases_of_version", package="llvm", version="17.0.6")
+    assert row["error"].startswith("llvm has no version '17.0.6'; versions: ")
+    (row,) = run(real_index, "specs_of_package", package="gcc")
+    assert row["error"].startswith("no release has a package 'gcc'; near it: ")
+    (row,) = run(real_index, "most_hashes", package="glibc")
+    assert row["error"].startswith("no release has a package 'glibc'; near it: ")
+
+
+def test_counts_are_those_of_binaries(real_index: sqlite3.Connection) -> None:
+    """Numbers of packages, hashes and versions are those of the index's binaries."""
+    binaries = Counter(package for package, _, _ in of_binaries())
+    packages = rows(real_index, "newest_versions")
+    most = rows(real_index, "most_hashes")
+
+    assert {row["package"]: row["spec_count"] for row in packages} == binaries
+    assert min(row["spec_count"] for row in most) > 0
+
+
+def test_a_hash_that_no_release_lists(real_index: sqlite3.Connection) -> None:
+    """It is known as a dependency, which is what the answer says."""
+    (external,) = real_index.execute(
+        "SELECT min(hash) FROM specs WHERE release_count = 0"
+    ).fetchone()
+    (row,) = run(real_index, "releases_of_hash", hash=external)
+    assert row["error"] == f"no release lists '{external}': it is known as a dependency"
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.releases import release_date, release_kind, sort_releases
+from spack_cache_db.releases import public_mirror, release_date, release_kind, sort_releases
 
 ORDERED = [
     "develop",
@@ -75,3 +75,8 @@ def test_every_release_has_one_place(names: set[str]) -> None:
     assert dates == sorted(dates, reverse=True)
     part = ordered[::2]
     assert sort_releases(set(part)) == part
+
+
+def test_a_public_mirror_is_called_like_its_release() -> None:
+    """That is the rule of Spack's public cache, which pages do not say."""
+    assert public_mirror("v0.23.1") == "https://binaries.spack.io/v0.23.1"

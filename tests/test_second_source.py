@@ -363,12 +363,16 @@ def test_what_contradicts_is_kept_as_a_problem(tmp_path: Path) -> None:
     url = tarball_suffix(configuration_of(two))
     rows = connection.execute("SELECT page, code, message, declared FROM problems").fetchall()
     assert [(*row[:3], json.loads(row[3])) for row in rows] == [
-        (None, "two_configurations", f"1: {said} configuration here than in 0",
+        (None, "two_configurations",
+         f"1: {said} configuration here than in 0: target zen2, not zen3",
          as_values(configuration_of(two))),
-        (None, "two_sizes", f"1: {said} size here than in 0", "2 kB"),
-        (None, "two_tarballs", f"1: {said} tarball here than in 0",
+        (None, "two_sizes", f"1: {said} size here than in 0: 2 kB, not 1 kB", "2 kB"),
+        (None, "two_tarballs",
+         f"1: {said} tarball here than in 0: https://m{url}{spec_hash(1)}.spack, not "
+         f"https://m{tarball_suffix(configuration_of(one))}{spec_hash(1)}.spack",
          f"https://m{url}{spec_hash(1)}.spack"),
-        (None, "two_configurations", f"2: {said} configuration here than in 0",
+        (None, "two_configurations",
+         f"2: {said} configuration here than in 0: target zen4, not zen3",
          as_values(configuration_of(three))),
     ]  # fmt: skip
     connection.close()

@@ -193,8 +193,7 @@ class Walk:
                 if one["hash"] not in walk.records and version == "6":
                     walk.mute.add(one["hash"])
                 walk.records.setdefault(one["hash"], one)
-                if not walk.edges.get(one["hash"]):
-                    walk.edges[one["hash"]] = [_plain(each) for each in one["dependencies"]]
+                walk.edges.setdefault(one["hash"], [_plain(each) for each in one["dependencies"]])
         return walk
 
     def satisfies(self, dag_hash: str, query: SpecQuery) -> Truth:

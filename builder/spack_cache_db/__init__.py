@@ -1,6 +1,8 @@
 """Spack build-cache pages in, one searchable SQLite file out, served with Datasette."""
 
+from spack_cache_db import start  # noqa: F401 - before all else
 from spack_cache_db.build import Report, build, check
+from spack_cache_db.environments.faults import UnreadableEnvironment
 from spack_cache_db.errors import (
     ArgumentError,
     BuilderError,
@@ -10,12 +12,17 @@ from spack_cache_db.errors import (
     OutputError,
 )
 from spack_cache_db.query.answerable import UnsupportedQuery
+from spack_cache_db.query.cover import Cover, CoveredSpec, cover
+from spack_cache_db.query.cover_lock import CoveredNode
 from spack_cache_db.query.find import Found, UnknownNameError, find
 from spack_cache_db.spack.query import QuerySyntaxError
 
 __all__ = [
     "ArgumentError",
     "BuilderError",
+    "Cover",
+    "CoveredNode",
+    "CoveredSpec",
     "DatabaseError",
     "Fault",
     "Found",
@@ -24,9 +31,11 @@ __all__ = [
     "QuerySyntaxError",
     "Report",
     "UnknownNameError",
+    "UnreadableEnvironment",
     "UnsupportedQuery",
     "build",
     "check",
+    "cover",
     "find",
 ]
 

@@ -27,10 +27,7 @@ class Fault:
     def __str__(self) -> str:
         """Return `path:line: message`, on one line and without control characters."""
         where = f"{self.path}:{self.line}" if self.line else self.path
-        text = f"{where}: {self.message}"
-        if text.isprintable():
-            return text
-        return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+        return printable(f"{where}: {self.message}")
 
 
 class InputError(BuilderError):
@@ -51,6 +48,13 @@ class OutputError(BuilderError):
 
 class DatabaseError(BuilderError):
     """A file is not a database of this builder, or of another schema version."""
+
+
+def printable(text: str) -> str:
+    """Return text on one line, its control characters as Python writes them."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def reason(error: BaseException) -> str:

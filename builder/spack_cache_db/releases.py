@@ -1,4 +1,4 @@
-"""What a release's name says: its kind, its date, and its place in the order of releases."""
+"""What a release's name says: its kind, its date, its place in the order, its public mirror."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _SNAPSHOT = re.compile(r".+-(\d{4}-\d{2}-\d{2})")
 _RELEASE = re.compile(r"v\d+(?:\.\d+)*")
 _BRANCHES = {"develop", "main", "master"}
 _ORDER = ("branch", "release", "snapshot", "other")
+_PUBLIC = "https://binaries.spack.io"
 
 
 def release_kind(name: str) -> str:
@@ -32,6 +33,11 @@ def release_date(name: str) -> str | None:
         return date.fromisoformat(match[1]).isoformat()
     except ValueError:
         return None
+
+
+def public_mirror(name: str) -> str:
+    """Return where Spack's public cache has the mirror of a release: under its name."""
+    return f"{_PUBLIC}/{name}"
 
 
 def sort_releases(names: set[str]) -> list[str]:

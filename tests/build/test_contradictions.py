@@ -16,21 +16,21 @@ from spack_cache_db.sources.tarballs import Tarball, tarball_suffix
 from tests.configurations import configuration
 from tests.pagetexts import spec_hash
 
-ONE, TWO = configuration(target="zen3"), configuration(target="zen2", variants=("+x",))
+ONE, TWO = configuration(target="zen3", variants=()), configuration(target="zen2", variants=("+x",))
 AS_JSON = json.loads(json.dumps(TWO._asdict()))
 URL = f"https://m{tarball_suffix(TWO)}{spec_hash(1)}.spack"
 
 
 @pytest.mark.parametrize(
-    ("column", "code", "what", "declared"),
+    ("column", "words", "declared"),
     [
-        ("configuration", "two_configurations", "configuration", AS_JSON),
-        ("size", "two_sizes", "size", "2 kB"),
-        ("tarball", "two_tarballs", "tarball", URL),
+        ("configuration", "target zen2, not zen3; variants +x, not without", AS_JSON),
+        ("size", "2 kB, not 1 kB", "2 kB"),
+        ("tarball", f"{URL}, not https://s{tarball_suffix(ONE)}{spec_hash(1)}.spack", URL),
     ],
-)  # fmt: skip
-def test_what_is_not_stored_is_declared(column: str, code: str, what: str, declared: Any) -> None:
-    """As a value in JSON; the message names the document that is right."""
+)
+def test_what_is_not_stored_is_declared(column: str, words: str, declared: Any) -> None:
+    """As a value in JSON; the message names the document that is right, and has both values."""
     writer = Writer()
     texts = writer.texts
     for path, configuration_, size, prefix in (("a", ONE, "1 kB", "s"), ("b", TWO, "2 kB", "m")):
@@ -47,7 +47,7 @@ def test_what_is_not_stored_is_declared(column: str, code: str, what: str, decla
     difference = Difference(column, Listing(1, 0, 1, 0, 2, 2), Listing(0, 0, 0, 0, 1, 1))
     found = contradiction(merge.merged(), difference)
     assert (found.code, found.message) == (
-        code,
-        f"the spec {spec_hash(1)} has another {what} here than in a",
+        f"two_{column}s",
+        f"the spec {spec_hash(1)} has another {column} here than in a: {words}",
     )
     assert json.loads(str(found.declared)) == declared

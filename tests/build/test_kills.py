@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builds import built, digest, digest_of
+from tests.builds import built, digest, digest_of, whole
 from tests.pagetexts import SAMPLES
 
 
@@ -30,15 +30,6 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return state not in "ZX"
-
-
-def whole(path: Path) -> bool:
-    """Whether SQLite finds nothing wrong with a file."""
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    checked = connection.execute("PRAGMA integrity_check").fetchall()
-    broken = connection.execute("PRAGMA foreign_key_check").fetchall()
-    connection.close()
-    return checked == [("ok",)] and not broken
 
 
 @pytest.fixture
@@ -145,3 +136,36 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     while any(map(is_running, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(is_running, workers))
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_program_of_ones_own(folder: Path, tmp_path: Path) -> None:
+    """The caller gets Python's exception, workers say nothing, and nothing half-written stays."""
+    program = (
+        "import sys\n"
+        "from spack_cache_db import build\n"
+        "from spack_cache_db.sources import units\n"
+        "units.ENTRIES_PER_UNIT = 4\n"
+        "try:\n"
+        "    while True:\n"
+        "        build(sys.argv[1], sys.argv[2], jobs=2, progress=lambda *_: print(flush=True))\n"
+        "except KeyboardInterrupt:\n"
+        "    print('heard')\n"
+    )
+    output = tmp_path / "out" / "x.db"
+    chance = random.Random()
+    for _ in range(4):
+        with subprocess.Popen(
+            [sys.executable, "-c", program, str(folder), str(output)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as running:
+            assert running.stdout is not None
+            running.stdout.readline()
+            time.sleep(chance.uniform(0, 1))
+            os.killpg(running.pid, signal.SIGINT)
+            said, errors = running.communicate(timeout=60)
+        assert (running.returncode, errors) == (0, b"")
+        assert said.endswith(b"heard\n")
+        assert {each.name for each in output.parent.glob("*.tmp")} == set()

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-import spack_cache_db.cli.find as find_command
+import spack_cache_db.cli.scope as scope_options
+from spack_cache_db.build import build
 from spack_cache_db.cli import cli
 from spack_cache_db.cli.here import Machine
-from tests.indexes import hash_of
+from tests.indexes import REAL_FILE, hash_of
 from tests.walks import LOOK_ALIKES, built
 
 
@@ -162,7 +163,19 @@ def test_install(samples_file: Path) -> None:
     mirror, trust, install = result.stdout.splitlines()[-3:]
     assert mirror == "spack mirror add develop https://binaries.spack.io/develop"
     assert trust == "spack buildcache keys --install --trust"
-    assert install.startswith("spack install py-mpi4py/")
+    assert install.startswith("spack install --cache-only py-mpi4py/")
+
+
+def test_install_from_a_mirror_without_an_address(tmp_path: Path) -> None:
+    """Where nothing says where the mirror is, a comment before the commands says what to do."""
+    build([REAL_FILE], tmp_path / "x.db")
+    result = run("zlib-ng", tmp_path / "x.db", "--install")
+
+    note, mirror, *_ = result.stdout.splitlines()[-4:]
+    assert (
+        note == "# Nothing here says where the mirror is: put its address for URL-of-your-mirror."
+    )
+    assert mirror == "spack mirror add root URL-of-your-mirror"
 
 
 @pytest.mark.parametrize(
@@ -170,8 +183,11 @@ def test_install(samples_file: Path) -> None:
     [
         ("py-mpi4pi", (), 1, "no package here is called 'py-mpi4pi'; close: py-mpi4py"),
         ("zzzz", (), 1, "no package here is called 'zzzz'\n"),
-        ("py-mpi4py target=zen3", (), 1, "target=:zen3 is what runs on it"),
+        ("py-mpi4py target=zen3", (), 1, "x86_64_v3 runs on zen3: ask for target=:zen3"),
         ("py-mpi4py@99:", (), 1, "nothing here satisfies this spec"),
+        ("py-mpi4py@99:", (), 1, "no version 99: of py-mpi4py: newest 4.0.1"),
+        ("py-mpi4py %gcc target=:zen3", (), 2, "before the '%': py-mpi4py target=:zen3 %gcc"),
+        ("py-mpi4py", ("--here", "--host", "zen3"), 2, "exclude each other"),
         ("py-mpi4py@@4", (), 2, "  py-mpi4py@@4\n           ^\n"),
         ("", (), 2, "expected a package name"),
         ("py-mpi4py ^openmpi", (), 2, "pages show no dependencies"),
@@ -230,7 +246,7 @@ def test_caveats_are_said(samples_file: Path) -> None:
 def test_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With --here only what the machine can run is left, and the machine is named."""
     monkeypatch.setattr(
-        find_command, "this_machine", lambda: Machine("zen3", "ubuntu24.04", "linux")
+        scope_options, "this_machine", lambda: Machine("zen3", "ubuntu24.04", "linux")
     )
 
     result = run("py-mpi4py", samples_file, "--here", "--json")
@@ -242,7 +258,7 @@ def test_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_here_says_what_it_cannot_know(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown operating system is said, and does not narrow the answer."""
     machine = Machine("m2", None, "darwin", ("Spack's name of macOS 99 is not known",))
-    monkeypatch.setattr(find_command, "this_machine", lambda: machine)
+    monkeypatch.setattr(scope_options, "this_machine", lambda: machine)
 
     result = run("py-mpi4py", samples_file, "--here", "--json")
 
@@ -253,13 +269,13 @@ def test_here_says_what_it_cannot_know(samples_file: Path, monkeypatch: pytest.M
 def test_nothing_runs_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine for which nothing was built gives no rows, status 1."""
     monkeypatch.setattr(
-        find_command, "this_machine", lambda: Machine("riscv64", "debian13", "linux")
+        scope_options, "this_machine", lambda: Machine("riscv64", "debian13", "linux")
     )
 
     result = run("py-mpi4py", samples_file, "--here")
 
     assert result.exit_code == 1, result.output
-    assert "on this machine" in result.stderr
+    assert "without os=debian13 and host riscv64: 6 configurations" in result.stderr
 
 
 @pytest.mark.slow
@@ -287,4 +303,4 @@ def test_dependencies(tmp_path: Path) -> None:
     assert result.stderr == (
         "Note: 1 more spec may satisfy this, but nothing in this file shows it\n"
     )
-    assert f"spack install app/{hash_of('two')[:7]}" in installed.stdout
+    assert f"app/{hash_of('two')[:7]}" in installed.stdout

@@ -32,6 +32,27 @@ def test_a_limit_that_is_no_size_is_a_usage_error(size: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("build", SAMPLES, "-o", ""),
+        ("build", "", "-o", "x.db"),
+        ("check", ""),
+        ("fetch", "https://host/a", "-o", ""),
+        ("find", "zlib", ""),
+        ("info", ""),
+        ("serve", ""),
+        ("verify", "", SAMPLES),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_an_empty_path_is_a_usage_error(arguments: tuple[str, ...]) -> None:
+    """A variable of a script that is not set is not the folder that one stands in."""
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "it is empty, expected a path" in result.stderr
+
+
+@pytest.mark.parametrize(
     ("number", "text"), [(0, "0 pages"), (1, "1 page"), (2, "2 pages"), (110306, "110,306 pages")]
 )
 def test_numbers_have_their_word(number: int, text: str) -> None:

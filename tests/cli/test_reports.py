@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import OLD, process, run, untouched
+from tests.indexes import REAL_FILE
 from tests.pagetexts import SAMPLES
 
 
@@ -92,6 +93,23 @@ def test_build_ends_with_a_line_of_totals(tmp_path: Path) -> None:
         f"{output}: 5 pages, 425 listings, 413 specs, 24 configurations, 0 problems, "
     )
     assert result.stderr == ""
+
+
+def test_totals_say_what_was_read(tmp_path: Path) -> None:
+    """Indexes and their records, beside pages where there are any, of a build and of a check."""
+    output = tmp_path / "x.db"
+    assert run("build", REAL_FILE, "-o", output).stdout.startswith(
+        f"{output}: 1 index, 905 records, 883 listings, 905 specs, "
+    )
+    assert run("verify", output, REAL_FILE).stdout == (
+        f"{output}: 1 index, 905 records, 0 differences\n"
+    )
+    assert run("build", REAL_FILE, SAMPLES, "-o", output).stdout.startswith(
+        f"{output}: 5 pages, 1 index, 905 records, 1,308 listings, "
+    )
+    report = json.loads(run("verify", output, REAL_FILE, SAMPLES, "--json").stdout)
+    names = ("pages", "indexes", "listings", "records", "differences")
+    assert [report[name] for name in names] == [5, 1, 425, 905, []]
 
 
 def test_build_reports_for_machines(tmp_path: Path) -> None:

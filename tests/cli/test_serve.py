@@ -105,6 +105,65 @@ def test_it_ends_when_it_is_told_to(server: Served, file: Path, sig: int) -> Non
     assert not answers(server.url)
 
 
+@pytest.mark.parametrize("options", [(), ("--workers", "2")])
+def test_a_server_outlives_its_terminal_if_it_shall(file: Path, options: tuple[str, ...]) -> None:
+    """Under `nohup` SIGHUP ends neither the server nor a worker."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with serving(file, *options) as running:
+            everybody = {running.process.pid, *running.workers()}
+            for pid in everybody:
+                os.kill(pid, signal.SIGHUP)
+            time.sleep(1)
+            assert answers(running.url)
+            assert {running.process.pid, *running.workers()} == everybody
+            assert running.end() == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", "2")])
+def test_a_reader_of_the_log_may_leave(file: Path, options: tuple[str, ...]) -> None:
+    """`serve | head -1` goes on serving, without a word about each line that nobody reads."""
+    command = [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", "0", *options]
+    with subprocess.Popen(
+        command,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(file.parent)},
+    ) as process:
+        assert process.stdout is not None
+        url = next(each for each in process.stdout.readline().split() if each.startswith("http"))
+        process.stdout.close()
+        for _ in range(3):
+            assert httpx.get(url, timeout=PATIENCE).status_code == 200
+        process.terminate()
+        errors = process.communicate(timeout=PATIENCE)[1]
+    assert process.returncode == 0
+    assert "BrokenPipe" not in errors, errors
+
+
+def test_ctrl_c_before_it_serves(file: Path) -> None:
+    """Nothing is left then either."""
+    program = (
+        "import os, signal\n"
+        "from spack_cache_db.cli import main, serve\n"
+        "def stopped(*given):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "serve.listen = stopped\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "serve", str(file), "--port", "0"],
+        env={**os.environ, "TMPDIR": str(file.parent)},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert not litter(file.parent)
+
+
 def test_a_killed_server_is_gone(server: Served, file: Path) -> None:
     """SIGKILL leaves no process that answers; its folder is removed by the next server."""
     assert server.end(signal.SIGKILL) == -signal.SIGKILL

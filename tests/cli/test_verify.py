@@ -54,7 +54,9 @@ def test_the_report_for_machines(samples_file: Path, tmp_path: Path) -> None:
     assert json.loads(result.stdout) == {
         "file": str(samples_file),
         "pages": 1,
+        "indexes": 0,
         "listings": 1,
+        "records": 0,
         "faults": [f"{folder}/b.md: the file is empty, expected a page that starts with ---"],
         "differences": [
             f"{folder}/a.md: is a page of nothing-else in v0.1, the file has none",

@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.conditions import asked_of
-from spack_cache_db.query.find import Found, UnknownNameError, contradicted, find
-from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.find import Found, UnknownNameError, find
 from spack_cache_db.query.specs import FoundSpec
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.query import QuerySyntaxError, parse_query
+from spack_cache_db.spack.query import QuerySyntaxError
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
 from tests.paths import ROOT
@@ -190,21 +188,3 @@ def test_the_example_in_the_guide(samples_file: Path) -> None:
 
     assert outcome.attempted > 0
     assert outcome.failed == 0
-
-
-def test_what_only_a_contradicted_release_shows(built: Build) -> None:
-    """It is found in that release; elsewhere nothing is found, and which release it is, is said."""
-    connection = built(
-        a=page("foo", "develop", [spec(1, os="ubuntu22.04")]),
-        b=page("foo", "v1.0", [spec(1, os="rhel8")]),
-    )
-    lookups = read_lookups(connection)
-
-    def said(text: str) -> tuple[str, ...]:
-        return contradicted(connection, lookups, asked_of(connection, parse_query(text)))
-
-    assert find(connection, "foo os=rhel8") == []
-    (found,) = find(connection, "foo os=rhel8", release="v1.0")
-    assert (found.spec_count, found.releases, found.stacks) == (1, ("v1.0",), ("e4s",))
-    assert [each.startswith("v1.0 shows such a spec") for each in said("foo os=rhel8")] == [True]
-    assert said("foo os=rhel9") == ()

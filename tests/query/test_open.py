@@ -83,6 +83,14 @@ def test_what_is_no_database(tmp_path: Path, name: str) -> None:
         open_database(tmp_path / name)
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "loop/x.db", "a\0b", "loop"])
+def test_a_name_that_cannot_be(tmp_path: Path, name: str) -> None:
+    """A name that no file can have is refused as any other."""
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(DatabaseError, match=r": (cannot be read|no such file)"):
+        open_database(tmp_path / name)
+
+
 def test_another_schema_version(samples_file: Path, tmp_path: Path) -> None:
     """A file of another builder's schema is refused, and the message names both versions."""
     copy = tmp_path / "copy.db"

@@ -68,9 +68,13 @@ def site(
     *,
     immutable: bool = True,
     cors: bool = False,
+    config: dict[str, Any] | None = None,
     **changes: Any,
 ) -> Any:
-    """The site in process: unless told otherwise the real metadata, templates and settings."""
+    """The site in process: unless told otherwise the real metadata, templates and settings.
+
+    What Datasette 1.0 reads in `config`, 0.65 reads in the metadata.
+    """
     inspected = json.loads(database.with_suffix(".inspect.json").read_text(encoding="utf-8"))
     return Datasette(
         [] if immutable else [str(database)],
@@ -82,6 +86,7 @@ def site(
         static_mounts=[("static", str(ROOT / "static"))],
         settings={**cli_server.site_settings(), **changes},
         cors=cors,
+        **({} if IS_065 else {"config": config}),
     )
 
 

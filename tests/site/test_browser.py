@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from benchmarks.chromium import FLAGS
 from tests.site.addresses import DATASETTES
 from tests.site.cache import HOSTILE, MPI, spec_hash
-from tests.site.conftest import Server
+from tests.site.conftest import Server, serving
+from tests.site.visitors import NARROW, WIDE, Visit
 
 pytestmark = pytest.mark.slow
 
-WIDE, NARROW = {"width": 1400, "height": 1000}, {"width": 390, "height": 844}
 OWN = (
     "/",
     "/package/hdf5",
@@ -28,37 +28,6 @@ OWN = (
     "/find?q=hdf5+%2Bmpi",
     "/package/hostile",
 )
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    """Debian's Chromium."""
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield launched
-        launched.close()
-
-
-class Visit:
-    """One visitor's browser window, and what went wrong in it."""
-
-    def __init__(self, browser: Browser, server: Server, **options: Any) -> None:
-        self.server = server
-        self.faults: list[str] = []
-        self.context: BrowserContext = browser.new_context(base_url=server.address, **options)
-        self.context.set_default_timeout(15_000)
-        self.page: Page = self.context.new_page()
-        self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
-        self.page.on("request", self._request)
-
-    def _console(self, message: Any) -> None:
-        if message.type in ("error", "warning"):
-            self.faults.append(f"{message.type}: {message.text}")
-
-    def _request(self, request: Any) -> None:
-        if not request.url.startswith((self.server.address, "data:")):
-            self.faults.append(f"request to {request.url}")
 
 
 @pytest.fixture
@@ -97,10 +66,9 @@ def test_from_search_to_a_hash(visit: Visit) -> None:
     expect(page.locator("#configurations tbody tr")).to_have_count(1)
     expect(page.get_by_text("1 configuration, 7 specs")).to_be_visible()
 
-    page.locator("td.hashes summary").click()
-    page.locator("td.hashes a.hash").first.click()
+    page.get_by_role("link", name="Install").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("hdf5@1.14.5")
-    expect(page.get_by_text("spack install hdf5/")).to_be_visible()
+    expect(page.get_by_text("spack install --cache-only hdf5/")).to_be_visible()
 
 
 @VISITORS
@@ -115,6 +83,65 @@ def test_grid_and_chips(visit: Visit) -> None:
     expect(page.get_by_text("3 configurations, 11 specs")).to_be_visible()
 
 
+@VISITORS
+def test_the_first_row_is_in_the_first_screen(visit: Visit) -> None:
+    """A package page begins with its rows: the grid and what else there is come after."""
+    for path in ("/package/hdf5", "/package/hdf5?release=develop&host=zen3&variant=%2Bmpi"):
+        visit.page.goto(path)
+        row = visit.page.locator("#configurations tbody tr").first.bounding_box()
+        size = visit.page.viewport_size
+
+        assert row is not None
+        assert size is not None
+        assert row["y"] + 60 < size["height"]
+
+
+@VISITORS
+def test_every_hash_of_a_row(visit: Visit) -> None:
+    """All hashes of a row are one step away, with the filters kept, and closed again by another."""
+    page = visit.page
+    page.goto("/package/hdf5?release=v0.23.1")
+    page.get_by_role("link", name="and 6 more").click()
+    expect(page.locator("#opened a.hash")).to_have_count(7)
+    expect(page.locator("#opened")).to_contain_text("All 7, what is current first")
+    expect(page.get_by_text("1 configuration, 7 specs")).to_be_visible()
+
+    page.get_by_role("link", name="Close").click()
+    expect(page.locator("#configurations a.hash")).to_have_count(1)
+
+
+@VISITORS
+def test_the_release_goes_along(visit: Visit) -> None:
+    """A chosen release is kept from the package to the spec and back; another is one step away."""
+    page = visit.page
+    page.goto("/package/hdf5?release=v0.23.1")
+    page.get_by_role("link", name="Install").click()
+    expect(page.get_by_text("spack mirror add v0.23.1")).to_be_visible()
+    expect(page.get_by_text("From the mirror of v0.23.1")).to_be_visible()
+
+    page.get_by_role("link", name="Install from develop-2025-04-20").click()
+    expect(page.get_by_text("spack mirror add develop-2025-04-20")).to_be_visible()
+
+    page.locator(".up").get_by_role("link", name="hdf5").click()
+    expect(page).to_have_url(f"{visit.server.address}/package/hdf5?release=develop-2025-04-20")
+
+
+@VISITORS
+def test_filters_can_be_switched(visit: Visit) -> None:
+    """A chosen filter is changed for another value in one step, even where nothing is left."""
+    page = visit.page
+    page.goto("/package/hdf5?host=neoverse_v2&variant=~mpi")
+    expect(page.get_by_text("0 configurations, 0 specs")).to_be_visible()
+
+    page.get_by_label("Runs on", exact=True).select_option("zen3")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("1 configuration, 3 specs")).to_be_visible()
+
+    page.get_by_label("mpi", exact=True).select_option("+mpi")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("3 configurations, 9 specs")).to_be_visible()
+
+
 @pytest.mark.parametrize("permissions", [["clipboard-read", "clipboard-write"]])
 def test_copies_the_install_command(
     browser: Browser, server: Server, permissions: list[str]
@@ -127,7 +154,7 @@ def test_copies_the_install_command(
     copied = visit.page.evaluate("navigator.clipboard.readText()")
     visit.context.close()
 
-    assert copied == f"spack install hdf5/{spec_hash(MPI)[:7]}"
+    assert copied == f"spack install --cache-only hdf5/{spec_hash(MPI)[:7]}"
     assert visit.faults == []
 
 
@@ -143,7 +170,7 @@ def test_columns_can_be_left_out(visit: Visit) -> None:
     """A column goes at once with scripts, and stays away in the address after Apply."""
     page = visit.page
     page.goto("/package/hdf5")
-    page.get_by_text("Columns", exact=True).click()
+    page.locator(".more-filters summary").click()
     page.get_by_role("checkbox", name="Stacks").check()
     expect(page.get_by_role("columnheader", name="Stacks")).to_be_hidden()
 
@@ -170,14 +197,14 @@ def test_keyboard_alone_is_enough(visit: Visit) -> None:
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{visit.server.address}/package/hdf5")
 
+    press_until(page, ".more-filters summary")
+    page.keyboard.press("Enter")
     press_until(page, "select[name=target]")
     page.keyboard.type("zen")
     press_until(page, ".narrow button")
     page.keyboard.press("Enter")
     expect(page.get_by_text("1 configuration, 1 spec")).to_be_visible()
 
-    press_until(page, "td.hashes summary")
-    page.keyboard.press("Enter")
     press_until(page, "td.hashes a.hash")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("hdf5@1.14.10")
@@ -228,8 +255,8 @@ def test_everyone_can_read_it(visit: Visit) -> None:
     "visit", [{"viewport": WIDE}, {"viewport": NARROW}], ids=["wide", "narrow"], indirect=True
 )
 def test_nothing_sticks_out(visit: Visit) -> None:
-    """No page of ours has to be pushed sideways; wide tables scroll by themselves."""
-    for path in OWN:
+    """No page has to be pushed sideways; wide tables scroll by themselves."""
+    for path in (*OWN, *DATASETTES):
         visit.page.goto(path)
         width = visit.page.evaluate("document.documentElement.scrollWidth")
         assert width <= visit.page.evaluate("window.innerWidth"), path
@@ -245,3 +272,90 @@ def test_datasettes_own_pages_run_under_the_policy(visit: Visit) -> None:
         expect(visit.page.locator(".site-name")).to_be_visible()
         visit.page.keyboard.press("/")
         visit.page.wait_for_load_state("networkidle")
+
+
+@pytest.fixture(scope="module")
+def index_server(real_index_file: Path) -> Iterator[Server]:
+    """A real server over a real index, which has dependencies."""
+    with serving(real_index_file) as started:
+        yield started
+
+
+FLEX = "/spec/dyheadhjccf4dd3wofittcndk263tjmh"
+"""It is built with bison, which needs m4 to run, and has five look-alikes."""
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
+def test_dependencies_unfold(browser: Browser, index_server: Server, script: bool) -> None:
+    """A dependency unfolds, what stands above is found there, and a link leads to its page."""
+    visit = Visit(browser, index_server, viewport=NARROW, java_script_enabled=script)
+    page = visit.page
+    page.goto(FLEX)
+    tree = page.get_by_role("list", name="Only to be built")
+    below = tree.locator("details").get_by_role("link", name="m4@1.4.21")
+    expect(below).to_be_hidden()
+    tree.locator("summary", has_text="bison").click()
+    expect(below).to_be_visible()
+    expect(page.get_by_text("gcc-runtime target x86_64_v3 → x86_64_v4")).to_be_visible()
+
+    tree.get_by_role("link", name="gcc@13.2.0").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("gcc@13.2.0")
+    expect(page.get_by_text("It is an external, at /opt/compilers/gcc-13.2.0")).to_be_visible()
+    expect(page.get_by_text("spack install")).to_have_count(0)
+    visit.context.close()
+    assert visit.faults == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_everyone_can_read_dependencies(
+    browser: Browser, index_server: Server, size: Any, scheme: Any
+) -> None:
+    """Axe finds nothing serious in an unfolded tree, and nothing sticks out of the page."""
+    visit = Visit(browser, index_server, viewport=size, color_scheme=scheme)
+    for path in (FLEX, "/package/gcc"):
+        visit.page.goto(path)
+        visit.page.evaluate(
+            "document.querySelectorAll('.tree details').forEach(d => d.open = true)"
+        )
+        width = visit.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= size["width"], path
+        violations = Axe().run(visit.page).response["violations"]
+        assert [
+            (path, each["id"], [node["html"][:120] for node in each["nodes"][:3]])
+            for each in violations
+            if each["impact"] in ("serious", "critical")
+        ] == []
+    visit.context.close()
+    assert visit.faults == []
+
+
+def test_nothing_moves_when_scripts_come(visit: Visit) -> None:
+    """Buttons that only scripts bring have their place before: what is read stays where it is."""
+    for path in ("/", "/package/hdf5", f"/spec/{spec_hash(MPI)}", "/release/develop-2025-04-20"):
+        visit.page.goto(path, wait_until="networkidle")
+        moved = visit.page.evaluate(
+            """() => new Promise((resolve) => {
+              let sum = 0;
+              new PerformanceObserver((list) => {
+                for (const each of list.getEntries()) sum += each.value;
+              }).observe({ type: "layout-shift", buffered: true });
+              requestAnimationFrame(() => requestAnimationFrame(() => resolve(sum)));
+            })"""
+        )
+        assert moved == 0, path
+
+
+@pytest.mark.parametrize("visit", [{"viewport": WIDE, "color_scheme": "dark"}], indirect=True)
+def test_paper_is_white(visit: Visit) -> None:
+    """On paper there is the content alone, dark on white, with what was folded."""
+    for path in (f"/spec/{spec_hash(MPI)}", "/package/hdf5", "/spack-cache/configurations"):
+        visit.page.goto(path)
+        visit.page.emulate_media(media="print", color_scheme="dark")
+        expect(visit.page.get_by_role("heading", level=1)).to_be_visible()
+        expect(visit.page.locator(".site-bar")).to_be_hidden()
+        expect(visit.page.locator("footer")).to_be_hidden()
+        assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+            "rgb(255, 255, 255)"
+        )
+        assert visit.page.evaluate("getComputedStyle(document.body).color") == "rgb(24, 32, 46)"

@@ -2,16 +2,59 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import sqlite3
 from typing import Any
 
 import pytest
 
-from spack_cache_db.site.errors import NO_PAGE, UNKNOWN, failure_of
+from spack_cache_db.site.errors import UNKNOWN, UNREADABLE, failure_of
+from spack_cache_db.site.queues import FULL, RETRY_AFTER_SECONDS
 from spack_cache_db.site.sql.limits import NO_MEMORY
+from spack_cache_db.site.sql.runners import COUNT, Runners
+from spack_cache_db.site.wrapper import NO_PAGE
 from tests.site.addresses import get
 from tests.site.conftest import SQL
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+
+
+LONG = "a" * 5_000
+DIGITS = "9" * 5_000
+TABLE = "/spack-cache/listings"
+UNREADABLE_ADDRESSES = (
+    *(
+        f"{TABLE}?_through={json.dumps(each)}"
+        for each in ([1], {}, None, 1, {"table": 1}, {"table": "builds"})
+    ),
+    f"{TABLE}?_through=" + "[" * 3_000,
+    f"{TABLE}?id__in=" + "[" * 3_000,
+    "/spack-cache/specs?_where=%00",
+    "/spack-cache/specs?_sort=nope",
+    "/spack-cache/specs?_size=-1",
+    "/spack-cache/specs?_next=abc&_sort=nope",
+    "/spack-cache/specs.csv?_where=nope",
+    "/spack-cache/listings/1",
+    "/spack-cache/listings/1.json",
+    "/spack-cache/specs/~00",
+    f"{SQL}.csv?sql=select+nope",
+    f"{SQL}.csv?sql=select+1;+select+2",
+    f"{SQL}.csv?sql=",
+    f"{SQL}.json?sql=select+:_now_epoch",
+    f"{SQL}.json?sql=select+%3F",
+    "/spack-cache/specs/1.blob?_blob_column=nope",
+    "/spack-cache.csv",
+    f"/static/{LONG}",
+    f"/-/static/{LONG}",
+    "/static/site.css/x",
+    "/static/" + "a/" * 2_500,
+    "/package/%00",
+    "/%00.db",
+    "//example.org/",
+    "/\\example.org/",
+)
+"""Fields, keys and paths of a form that nobody expects."""
 
 
 class WithStatus(Exception):
@@ -30,6 +73,11 @@ class WithStatus(Exception):
         (WithStatus("Cannot sort table by x", 500), 400, "Cannot sort table by x"),
         (MemoryError(), 400, NO_MEMORY),
         (OSError("/secret/path is not there"), 500, UNKNOWN),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "/secret/aaa"), 404, NO_PAGE),
+        (NotADirectoryError(errno.ENOTDIR, "Not a directory", "/secret/site.css/x"), 404, NO_PAGE),
+        (TypeError("list indices must be integers"), 400, UNREADABLE),
+        (sqlite3.ProgrammingError("You did not supply a value"), 400, "You did not supply a value"),
+        (sqlite3.DatabaseError("database disk image is malformed"), 500, UNKNOWN),
     ],
 )
 def test_every_exception_has_a_sentence(exception: Exception, status: int, sentence: str) -> None:
@@ -37,6 +85,47 @@ def test_every_exception_has_a_sentence(exception: Exception, status: int, sente
     failure = failure_of(exception, 1000)
 
     assert (failure.status, failure.sentence) == (status, sentence)
+
+
+def test_in_a_page_of_ours_an_odd_value_is_a_bug() -> None:
+    """What our own pages raise is never the visitor's fault."""
+    assert failure_of(TypeError("None"), 1000, is_own=True).status == 500
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("address", UNREADABLE_ADDRESSES, ids=lambda each: str(each)[:40])
+async def test_what_nobody_can_read_is_refused(datasette: Any, address: str) -> None:
+    """An address of no sense is a refusal with a sentence, which no cache keeps; not an error."""
+    answer = await get(datasette, address)
+
+    assert answer.status_code in (400, 404)
+    assert answer.headers["cache-control"] == "no-store"
+    assert len(answer.text) > 20
+    assert "/tests/" not in answer.text
+    assert "site-packages" not in answer.text
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("sql", ["select nope", "select ?", "select :_now_epoch", ENDLESS])
+async def test_no_cache_keeps_an_error_beside_its_query(datasette: Any, sql: str) -> None:
+    """The page that shows a query and what is wrong with it is not kept, whatever its status."""
+    answer = await datasette.client.get(SQL, params={"sql": sql})
+    right = await datasette.client.get(SQL, params={"sql": "select 1"})
+
+    assert answer.headers["cache-control"] == "no-store"
+    assert "max-age=3600" in right.headers["cache-control"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "page", ["/package/hdf5?page=", "/find?q=%2Bmpi&page=", "/spec/aaaaaaa?page="]
+)
+@pytest.mark.parametrize(
+    "number", [DIGITS, "0" * 5_000, "-1", "1e3", "%D9%A3", "%00", "", "1&page=x"]
+)
+async def test_every_page_number_leads_to_a_page(datasette: Any, page: str, number: str) -> None:
+    """A number beyond all pages is the last page, what is none the first."""
+    assert (await get(datasette, page + number)).status_code == 200
 
 
 @pytest.mark.asyncio
@@ -49,6 +138,21 @@ async def test_an_error_comes_in_the_form_asked_for(datasette: Any, end: str) ->
     assert "Table not found" in answer.text
     assert answer.headers["cache-control"] == "no-store"
     assert end != ".json" or answer.json()["status"] == 404
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("end", ["", ".json", ".csv"])
+async def test_who_meets_too_many_queries_is_told_when_to_come_back(
+    datasette: Any, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No process for SQL takes any more: what every queue says that is full."""
+    visitors = datasette.get_database("spack-cache").execute.__self__
+    monkeypatch.setattr(visitors, "_runners", Runners("file:unused", most_waiting=-COUNT))
+    answer = await get(datasette, f"/spack-cache/packages{end}?_where=id")
+
+    assert answer.status_code == 503
+    assert FULL in answer.text
+    assert answer.headers["retry-after"] == str(RETRY_AFTER_SECONDS)
 
 
 @pytest.mark.asyncio

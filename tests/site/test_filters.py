@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from spack_cache_db.site.filters import Filters
+import pytest
+
+from spack_cache_db.site.filters import LAST_PAGE, Filters, page_number
 
 
 def test_filters_survive_the_address() -> None:
@@ -25,3 +27,33 @@ def test_a_new_filter_starts_at_the_first_page() -> None:
 
     assert filters.with_value("target", "zen3").page == 1
     assert filters.without("variant", "+mpi") == Filters()
+
+
+def test_opening_a_row_keeps_the_page() -> None:
+    """The hashes of one row are shown where the row stands, and a new filter closes them."""
+    filters = Filters(target="zen3", page=4).opening("abc")
+
+    assert filters.address() == "?target=zen3&page=4&open=abc"
+    assert Filters.parse(filters.pairs()) == filters
+    assert filters.with_value("target", "zen4").opened is None
+    assert filters.at_page(5).opened is None
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("7", 7),
+        ("0", 1),
+        ("007", 7),
+        ("0" * 5_000 + "7", 7),
+        ("9" * 5_000, LAST_PAGE),
+        ("1" + "0" * 9, LAST_PAGE),
+        ("-7", 1),
+        ("1e3", 1),
+        ("٣", 1),
+        ("", 1),
+    ],
+)
+def test_every_text_is_a_page_number(text: str, number: int) -> None:
+    """A number has as many digits as it likes; what is none leads to the first page."""
+    assert page_number([("page", text)]) == number

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from markupsafe import escape
 
 from spack_cache_db.build.steps import build
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.conftest import site
 
+NO_LINKS = (
+    "javascript:alert(1)",
+    "JaVaScRiPt:alert(1)",
+    "\tjavascript:alert(1)",
+    "java\nscript:alert(1)",
+    "data:text/html,<script>alert(1)</script>",
+    "vbscript:msgbox(1)",
+    "blob:x",
+    "file:///etc/passwd",
+    "//example.org/x",
+    "/-/x",
+    "https:/x",
+)
+LINKS = ("https://example.org/a.spack", "HTTP://example.org/a.spack")
 SCRIPT = "<script>alert(1)</script>"
 QUOTED = quote(SCRIPT, safe="")
 
@@ -27,6 +43,77 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Any:
     )
     build([str(pages)], folder / "spack-cache.db")
     return site(folder / "spack-cache.db")
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A site whose tarballs have odd addresses, and whose names look like paths."""
+    folder = tmp_path_factory.mktemp("addresses")
+    odd = [spec(number, tarball=url, size="1") for number, url in enumerate((*NO_LINKS, *LINKS))]
+    pages = write(
+        folder / "pages",
+        odd=page("odd", specs=odd),
+        path=page("lib/odd", "rel/x", specs=[spec(90, stacks=["sta/ck", "root"])]),
+    )
+    build([str(pages)], folder / "spack-cache.db")
+    return site(folder / "spack-cache.db")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("url", [*NO_LINKS, *LINKS])
+async def test_only_addresses_of_the_web_are_links(addresses: Any, url: str) -> None:
+    """A tarball's address is a link if it is one of the web; a script, a file, a path is text."""
+    number = [*NO_LINKS, *LINKS].index(url)
+    spec_page = (await addresses.client.get(f"/spec/{spec_hash(number)}")).text
+    pages = [
+        (await addresses.client.get(f"/spack-cache/{each}")).text
+        for each in ("build_listings", "tarball_prefixes", "tarball_prefixes?_facet=url")
+    ]
+    links = [re.findall(r'href="([^"]*)"', text) for text in (spec_page, *pages)]
+
+    assert str(escape(url)) in spec_page
+    assert (str(escape(url)) in links[0]) == (url in LINKS)
+    assert not any(str(escape(url)) in each for each in links if url in NO_LINKS)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/package/lib/odd", "/package/lib%2Fodd", "/package/lib/odd?release=rel/x"),
+        *("/release/rel/x", "/release/rel%2Fx", "/stack/sta/ck", "/stack/sta%2Fck"),
+    ],
+)
+async def test_names_may_have_slashes(addresses: Any, path: str) -> None:
+    """What has a name that looks like a path has its page, whichever way it is written."""
+    answer = await addresses.client.get(path)
+
+    assert answer.status_code == 200
+    assert spec_hash(90)[:7] in answer.text or "lib/odd" in answer.text
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_slash_too_many_is_taken_off(addresses: Any) -> None:
+    """A name does not end with a slash: such an address leads to the one without."""
+    answer = await addresses.client.get("/package/lib/odd/")
+
+    assert answer.headers["location"] == "/package/lib/odd"
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(
+    "path", ["/", f"/spec/{spec_hash(90)}", "/find?q=odd", "/release/rel/x", "/spack-cache/builds"]
+)
+async def test_links_to_names_with_slashes_lead_there(addresses: Any, path: str) -> None:
+    """Every link to a package, release or stack leads to its page, and a search by name too."""
+    page_of = await addresses.client.get(path, follow_redirects=True)
+    found = re.findall(r'href="(/(?:package|release|stack|spec)/[^"#]*)', page_of.text)
+
+    assert found
+    for link in found:
+        assert (await addresses.client.get(link.replace("&amp;", "&"))).status_code == 200
+    asked = await addresses.client.get("/find?q=lib/odd")
+    assert asked.headers["location"] == "/package/lib/odd"
 
 
 @pytest.mark.asyncio(loop_scope="session")

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.site.filters import Filters
 from spack_cache_db.site.package import PackagePage, load_package
 
@@ -48,6 +48,10 @@ def test_common_values_can_be_shown(conn: sqlite3.Connection, lookups: Lookups) 
     [
         (Filters(version="1.14.5"), 3, 12),
         (Filters(target="zen3"), 1, 1),
+        (Filters(host="zen3"), 4, 12),
+        (Filters(host="icelake"), 3, 11),
+        (Filters(host="neoverse_v2"), 1, 2),
+        (Filters(host="no such machine"), 0, 0),
         (Filters(compiler="gcc@11.4.0"), 1, 1),
         (Filters(os="rhel8"), 1, 1),
         (Filters(variants=("+mpi",)), 4, 11),
@@ -72,3 +76,32 @@ def test_filters_combine_with_and(
     page = hdf5(conn, lookups, filters)
 
     assert (page.configuration_count, page.spec_count) == (configurations, specs)
+
+
+def test_what_is_current_comes_first(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """What the foremost release has not any more comes last; in a chosen release, the newest."""
+    versions = [row.configuration.version for row in hdf5(conn, lookups, Filters()).rows]
+    snapshot = hdf5(conn, lookups, Filters(release="develop-2025-04-20"))
+
+    assert versions == ["1.14.5", "1.14.5", "1.14.5", "1.9", "1.14.10"]
+    assert [row.configuration.version for row in snapshot.rows] == ["1.14.10", "1.14.5"]
+
+
+def test_a_package_that_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> None:
+    """Its page has no configuration, no version and nothing to choose."""
+    lookups = read_lookups(real_index)
+    page = load_package(real_index, lookups, "gcc", Filters.parse([]))
+
+    assert page is not None
+    assert (page.package.release_count, page.package.newest_version) == (0, None)
+    assert (page.rows, page.choices, page.grid.rows, page.spec_count) == ((), (), (), 0)
+
+
+def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connection) -> None:
+    """Rows, grid and filters of a package that also has an external have its binaries only."""
+    lookups = read_lookups(real_index)
+    page = load_package(real_index, lookups, "llvm", Filters.parse([]))
+
+    assert page is not None
+    assert page.spec_count == page.package.spec_count > 0
+    assert "17.0.6" not in str((page.rows, page.grid, page.choices))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.graphs import installs
 from tests.site.addresses import OWN, UNKNOWN, get
 from tests.site.cache import HOSTILE, MPI, spec_hash
 from tests.site.conftest import site
@@ -131,3 +133,22 @@ async def test_base_url_is_kept(database: Path, path: str) -> None:
 
     assert 'href="/cache/' in answer.text
     assert not re.search(r'(?:href|action|src)="/(?!cache/)', answer.text)
+
+
+@pytest.mark.asyncio
+async def test_what_is_no_binary_has_a_page(real_index_file: Path) -> None:
+    """An external says what it is, offers no command, and links to what is known of it."""
+    served = site(real_index_file)
+    external = next(each for each in sorted(installs()) if "external" in installs()[each]["spec"])
+
+    page = await get(served, f"/spec/{external}")
+    assert page.status_code == 200
+    assert "It is an external" in page.text
+    assert "spack install" not in page.text
+    links = re.findall(r'href="(/spack-cache/[^"]*)"', page.text)
+    asked = [html.unescape(each) for each in links if external in each]
+    assert len(asked) == 4, asked
+    for link in asked:
+        assert (await get(served, link)).status_code == 200, link
+    (row,) = (await get(served, f"/spack-cache/specs.json?hash={external}&_shape=array")).json()
+    assert row["release_count"] == 0

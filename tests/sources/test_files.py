@@ -246,6 +246,13 @@ def test_a_link_to_itself_hides_nothing(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["build_cache", ".spack-db", "v3"])
+def test_a_link_to_itself_makes_no_mirror(name: str, tmp_path: Path) -> None:
+    """Not even one that is called like what only mirrors have."""
+    (write(tmp_path, a=b"x") / name).symlink_to(name)
+    assert "a.md" in {each.path for each in read_all([str(tmp_path)]) if isinstance(each, RawFile)}
+
+
 def test_a_name_that_is_no_text_is_told(tmp_path: Path) -> None:
     """File names may be any bytes; a database holds text."""
     with open(os.fsencode(tmp_path) + b"/a\xff.md", "wb") as stream:  # noqa: PTH123 - bytes

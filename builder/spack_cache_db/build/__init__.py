@@ -24,9 +24,14 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a build found. `seconds` in all and `stages` by name, both wall time."""
+    """What a build found. `seconds` in all and `stages` by name, both wall time.
+
+    `records` is how many specs the indexes tell of, a spec of two indexes counted twice.
+    """
 
     pages: int
+    indexes: int
+    records: int
     listings: int
     specs: int
     configurations: int
@@ -56,7 +61,7 @@ def build(
     stack: str | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Build a database from pages, folders and archives; write its inspect file beside it.
+    """Build a database from pages, indexes and mirrors; write its inspect file beside it.
 
     Args:
         paths: one path or many, as text or `Path`.

@@ -18,28 +18,45 @@ def contradiction(merged: Merged, difference: Difference) -> Problem:
     dag_hash = merged.texts.hashes.things[difference.said.spec]
     other = merged.documents[difference.stored.document].path
     said = _value(merged, difference.column, difference.said)
-    code, what = {
-        "configuration": ("two_configurations", f"another configuration here than in {other}"),
-        "size": ("two_sizes", f"another size here than in {other}"),
-        "tarball": ("two_tarballs", f"another tarball here than in {other}"),
-    }[difference.column]
-    return Problem(code, f"the spec {dag_hash} has {what}", json.dumps(said))
+    stored = _value(merged, difference.column, difference.stored)
+    column = difference.column
+    what = differing(said, stored) if column == "configuration" else f"{said}, not {stored}"
+    message = f"the spec {dag_hash} has another {column} here than in {other}: {what}"
+    return Problem(f"two_{column}s", message, json.dumps(said))
+
+
+def differing(said: dict[str, Any], stored: dict[str, Any]) -> str:
+    """Return in words in what two configurations differ, with what each says."""
+    return "; ".join(
+        f"{column} {_words(said[column], stored[column])}, not {_words(stored[column], value)}"
+        for column, value in said.items()
+        if value != stored[column]
+    )
+
+
+def _words(value: Any, other: Any) -> str:
+    """Return a value; of variants, those that the other does not have."""
+    if isinstance(value, str):
+        return value
+    return " ".join(each for each in value if each not in other) or "without"
 
 
 def edge_contradictions(merged: Merged) -> list[tuple[int, Problem]]:
     """Return (document, problem) where one says otherwise of a spec's dependencies than another.
 
-    `declared` has its edges, from hash to how each is used.
+    `declared` has its edges: the hash of each, and how it is used.
     """
-    texts, odd = merged.texts, merged.odd_edges
-    said: dict[tuple[int, int], list[list[Any]]] = {}
-    for document, spec, dependency, use in rows_of(*odd):
+    texts, (records, edges) = merged.texts, merged.odd
+    said: dict[tuple[int, ...], list[list[Any]]] = {
+        key: [] for key in rows_of(records.document, records.spec)
+    }
+    for document, spec, dependency, use in rows_of(*edges):
         edge = [texts.hashes.things[dependency], *texts.uses.things[use]]
-        said.setdefault((document, spec), []).append(edge)
+        said[document, spec].append(edge)
     found = []
-    for (document, spec), edges in said.items():
+    for (document, spec), declared in said.items():
         message = f"the spec {texts.hashes.things[spec]} has other dependencies here"
-        problem = Problem("two_dependencies", message, json.dumps(sorted(edges)))
+        problem = Problem("two_dependencies", message, json.dumps(sorted(declared)))
         found.append((document, problem))
     return found
 

@@ -22,6 +22,7 @@ import sqlite_utils
 
 from spack_cache_db import schema
 from spack_cache_db.build.target import cannot_write
+from spack_cache_db.build.target import temporary as temporary_path
 from spack_cache_db.errors import OutputError, reason
 
 _ROWS_AT_ONCE = 80
@@ -120,7 +121,7 @@ def replacing(target: Path) -> Iterator[Path]:
         for left_over in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
             if not _is_running(left_over):
                 left_over.unlink(missing_ok=True)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        temporary = temporary_path(target)
         temporary.unlink(missing_ok=True)
         temporary.touch()
     except OSError as error:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from spack_cache_db.build.arrays import Mask, Numbers, numbers, packed, places
-from spack_cache_db.build.listings import group_starts
 from spack_cache_db.sources.columns import Texts
 from spack_cache_db.sources.graph import EdgeColumns, Graph, Node, RecordColumns, Use
 
@@ -173,21 +172,32 @@ def _distinct(keys: Numbers, uses: Numbers) -> Mask:
     return first
 
 
-def first_documents(edges: Edges) -> tuple[Edges, Edges]:
-    """Return the edges that are kept, and those of documents that say otherwise of a spec.
+class Odd(NamedTuple):
+    """What documents say otherwise of dependencies: the records of which they do, and the edges.
+
+    A record whose dependencies are none has no edges there.
+    """
+
+    records: Records
+    edges: Edges
+
+
+def first_documents(records: Records, edges: Edges) -> tuple[Edges, Odd]:
+    """Return the edges that are kept, and what documents say otherwise of a spec.
 
     A spec's edges are part of its hash, but for build dependencies, which old indexes leave out:
     the first document, in the order of documents, that tells of a spec is right.
     """
-    if not len(edges.spec):
-        return edges, edges
-    edges = edges.where(np.lexsort((edges.use, edges.dependency, edges.document, edges.spec)))
-    starts = group_starts(packed(edges.spec, edges.document))
-    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(edges.spec))))
-    sums = np.add.reduceat(_mixed(edges), starts)
-    begins = np.diff(edges.spec[starts], prepend=-1) != 0
-    first = np.maximum.accumulate(np.where(begins, np.arange(len(starts)), 0))
-    return edges.where(begins[group]), edges.where((sums != sums[first])[group])
+    keys = packed(records.spec, records.document)
+    order = np.argsort(keys)
+    keys = keys[order]
+    of = np.searchsorted(keys, packed(edges.spec, edges.document))
+    sums = np.zeros(len(keys), np.uint64)
+    np.add.at(sums, of, _mixed(edges))
+    begins = np.diff(keys >> 32, prepend=-1) != 0
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(keys)), 0))
+    odd = sums != sums[first]
+    return edges.where(begins[of]), Odd(records.where(order[odd]), edges.where(odd[of]))
 
 
 def _mixed(edges: Edges) -> npt.NDArray[np.uint64]:

@@ -43,8 +43,6 @@ def mirror_ids(numbered: Numbered) -> dict[int, int]:
 def _mirror_rows(numbered: Numbered, ids: dict[int, int]) -> Rows:
     names, size = numbered.names, len(numbered.documents)
     recorded = np.bincount(numbered.graph.records.document, minlength=size).tolist()
-    is_binary = numbered.graph.records.in_buildcache == 2
-    listed = np.bincount(numbered.graph.records.document[is_binary], minlength=size).tolist()
     for at, mirror in ids.items():
         document = numbered.documents[at]
         facts = document.index_facts
@@ -58,7 +56,7 @@ def _mirror_rows(numbered: Numbered, ids: dict[int, int]) -> Rows:
                 facts.format,
                 facts.url,
                 recorded[at],
-                listed[at],
+                facts.binaries,
             )
 
 
@@ -100,16 +98,15 @@ def _dependency_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
     }
     yield "dependency_types", [(at, text) for text, at in types.items()]
     yield "dependency_virtuals", [(at, text) for text, at in virtuals.items()]
-    parts = [
-        (types[",".join(use.types)], virtuals[",".join(use.virtuals)], use.direct) for use in uses
-    ]
-    yield (
-        "dependencies",
-        (
-            (spec, dependency, *parts[use - 1])
-            for spec, dependency, use in rows_of(edges.spec, edges.dependency, edges.use)
-        ),
+    use = edges.use - 1
+    columns = (
+        edges.spec,
+        edges.dependency,
+        numbers(types[",".join(each.types)] for each in uses)[use],
+        numbers(virtuals[",".join(each.virtuals)] for each in uses)[use],
+        np.array([each.direct for each in uses], dtype=object)[use],
     )
+    yield "dependencies", rows_of(*columns)
 
 
 def _distinct(texts: Iterable[str | None]) -> list[str]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 from pathlib import Path
 from typing import Any
 
+from spack_cache_db.build.target import temporary_inspect_file
 from spack_cache_db.errors import DatabaseError, OutputError
 
 NAME = "spack-cache"
@@ -34,11 +34,7 @@ def prepare(built: Path, target: Path) -> str:
     inspected = inspect(built)
     inspected[NAME]["file"] = target.name
     text = json.dumps(inspected, indent=1, sort_keys=True)
-    try:
-        _waiting(target).write_text(text + "\n", encoding="utf-8")
-    except OSError:
-        _waiting(target).unlink(missing_ok=True)
-        raise
+    temporary_inspect_file(target).write_text(text + "\n", encoding="utf-8")
     return str(inspected[NAME]["hash"])
 
 
@@ -102,16 +98,10 @@ def publish(target: Path) -> None:
         OutputError: the place is taken, by a folder for example.
     """
     try:
-        _waiting(target).replace(inspect_path(target))
+        temporary_inspect_file(target).replace(inspect_path(target))
     except OSError as error:
-        _waiting(target).unlink(missing_ok=True)
         message = f"cannot be written: {error.strerror}; the database itself is whole"
         raise OutputError(f"{inspect_path(target)}: {message}") from None
-
-
-def _waiting(target: Path) -> Path:
-    # Ends in `.PID.tmp`, as what a killed build left has to: the next build removes it.
-    return target.with_name(f".{target.name}.inspect.{os.getpid()}.tmp")
 
 
 def _sha256(database: Path) -> str:

@@ -15,7 +15,8 @@ import numpy as np
 
 from spack_cache_db.build.arrays import Numbers, numbers, packed, places
 from spack_cache_db.build.fold import Difference, fold
-from spack_cache_db.build.graph import Edges, GraphMerge, Records, first_documents
+from spack_cache_db.build.graph import Edges, GraphMerge, Odd, Records, first_documents
+from spack_cache_db.build.index_rules import kept_indexes
 from spack_cache_db.build.listings import Listings, Unlisted, group_starts
 from spack_cache_db.build.page_rules import kept_pages
 from spack_cache_db.errors import Fault
@@ -34,8 +35,8 @@ class Merged:
     of release and path. `document_release` has the place of each one's release in `releases`,
     where the foremost stands first. `listings` has one for each (release, spec), in that order;
     `texts` is what its numbers refer to, and those of all that follows.
-    `odd_edges` are those of documents that say otherwise of a spec than the one whose `edges` are
-    kept.
+    `odd` is what documents say otherwise of the dependencies of a spec than the one whose `edges`
+    are kept.
     """
 
     documents: list[Document]
@@ -46,7 +47,7 @@ class Merged:
     unlisted: Unlisted
     records: Records
     edges: Edges
-    odd_edges: Edges
+    odd: Odd
     differences: list[Difference]
     faults: list[Fault]
     bytes_read: int
@@ -83,12 +84,13 @@ class Merge:
         self._graph.add(columns.graph, document, spec)
 
     def merged(self) -> Merged:
-        """Join what was added; a page that contradicts another becomes a fault."""
+        """Join what was added; a page or an index that contradicts another becomes a fault."""
         listings = Listings(*map(np.concatenate, zip(*self._listings, strict=True)))
         unlisted = Unlisted(*map(np.concatenate, zip(*self._unlisted, strict=True)))
         self._listings.clear()
         pages, faults = kept_pages(self._documents, listings, self._texts.hashes.things)
-        kept, releases = _in_order(self._documents, pages)
+        others, more_faults = kept_indexes(self._documents)
+        kept, releases = _in_order(self._documents, pages, others)
         documents = [self._documents[at] for at in kept]
         place = {name: at for at, name in enumerate(releases)}
         document_release = numbers(place[each.release] for each in documents)
@@ -96,7 +98,8 @@ class Merge:
         unlisted = _of_kept(unlisted, rank)
         listings, keys = _by_release_and_spec(_of_kept(listings, rank), document_release)
         records, edges = self._graph.merged()
-        edges, odd_edges = first_documents(_of_kept(edges, rank))
+        records = _of_kept(records, rank)
+        edges, odd = first_documents(records, _of_kept(edges, rank))
         folded, differences = fold(listings, keys, self._texts.stack_sets)
         return Merged(
             documents=documents,
@@ -105,11 +108,11 @@ class Merge:
             texts=self._texts,
             listings=folded,
             unlisted=unlisted.where(np.argsort(unlisted.document, kind="stable")),
-            records=_of_kept(records, rank),
+            records=records,
             edges=edges,
-            odd_edges=odd_edges,
+            odd=odd,
             differences=differences,
-            faults=[*self._faults, *faults],
+            faults=[*self._faults, *faults, *more_faults],
             bytes_read=self._bytes_read,
         )
 
@@ -129,9 +132,10 @@ def _translated(numbers: array[int], names: Sequence[int]) -> Numbers:
     return translated
 
 
-def _in_order(documents: Sequence[Document], pages: list[int]) -> tuple[list[int], list[str]]:
+def _in_order(
+    documents: Sequence[Document], pages: list[int], others: list[int]
+) -> tuple[list[int], list[str]]:
     """Return the documents that are kept, in their order (see `Merged`), and all releases."""
-    others = [at for at, each in enumerate(documents) if not each.page]
     releases = sort_releases({documents[at].release for at in (*pages, *others)})
     place = {name: at for at, name in enumerate(releases)}
 

@@ -16,7 +16,7 @@ from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.merge import Merge, Merged
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import counted_rows, plain_rows
-from spack_cache_db.build.target import require_replaceable
+from spack_cache_db.build.target import discard, require_replaceable
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.places import ANYWHERE, Place
@@ -49,12 +49,15 @@ def build(
     numbered, bytes_read = number(merged), merged.bytes_read
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
-    with database.replacing(output) as temporary:
-        found = _fill(temporary, numbered, map(str, faults), clock)
-        database.require_intact(temporary)
-        clock.stage("check")
-        sha256 = inspection.prepare(temporary, output)
-    inspection.publish(output)
+    try:
+        with database.replacing(output) as temporary:
+            found = _fill(temporary, numbered, map(str, faults), clock)
+            database.require_intact(temporary)
+            clock.stage("check")
+            sha256 = inspection.prepare(temporary, output)
+        inspection.publish(output)
+    finally:
+        discard(output)
     clock.stage("publish")
     return _report(bytes_read, numbered, found, faults, output, sha256, clock)
 
@@ -89,7 +92,9 @@ def read(
             progress(done, len(units))
     merged = merge.merged()
     if not merged.documents and not merged.faults:
-        raise InputError(Fault(path, 0, "holds no file, expected pages") for path in paths)
+        raise InputError(
+            Fault(path, 0, "holds no file, expected pages or indexes") for path in paths
+        )
     return merged
 
 
@@ -145,6 +150,8 @@ def _report(
 ) -> Report:
     return Report(
         pages=len(numbered.page_release),
+        indexes=sum(each.index_facts is not None for each in numbered.documents),
+        records=len(numbered.graph.records.spec),
         listings=len(numbered.listings.spec),
         specs=len(numbered.hashes),
         configurations=len(numbered.configurations),

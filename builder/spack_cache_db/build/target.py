@@ -1,10 +1,14 @@
-"""Where a database may be written: over a regular file or to a new name, and over nothing else."""
+"""Where a database may be written: over a regular file or to a new name, and over nothing else.
+
+And under which names until it is whole. Loads nothing large: a signal may ask at any moment.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from spack_cache_db.errors import OutputError, reason
@@ -50,6 +54,25 @@ def cannot_write(target: Path, why: str) -> OutputError:
         f"{target}: cannot be written: {why}; free space or choose another place with -o. "
         "The old file, if there was one, is untouched."
     )
+
+
+def temporary(target: Path) -> Path:
+    """Return the path under which this process writes a database until it is whole."""
+    return target.with_name(f".{target.name}.{os.getpid()}.tmp")
+
+
+def temporary_inspect_file(target: Path) -> Path:
+    """Return the path under which this process writes a database's inspect file."""
+    # Ends in `.PID.tmp`, as what a killed build left has to: the next build removes it.
+    return target.with_name(f".{target.name}.inspect.{os.getpid()}.tmp")
+
+
+def discard(target: Path) -> None:
+    """Remove what this process has begun to write, if there is anything."""
+    for path in (temporary, temporary_inspect_file):
+        # What has no name of its own (a ValueError) was never begun.
+        with suppress(OSError, ValueError):
+            path(target).unlink()
 
 
 def _is_within(target: Path, path: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,8 @@ from spack_cache_db.sources.readers import read_files
 from spack_cache_db.sources.units import Unit
 
 T = TypeVar("T")
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def read_units(
@@ -49,7 +52,7 @@ def work_through(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) ->
         ahead = iter(units)
         try:
             for unit in ahead:
-                with _no_main_module():
+                with _no_main_module(), _signals_held():
                     waiting.append(pool.submit(work, unit))
                 if len(waiting) > 2 * jobs:
                     yield waiting.pop(0).result()
@@ -58,6 +61,10 @@ def work_through(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) ->
         except BrokenProcessPool:
             message = "a worker process died (out of memory?); try again with fewer --jobs"
             raise BuilderError(message) from None
+        except BaseException:
+            # Nobody wants what is not begun; else leaving `with` would wait for it.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def read_unit(unit: Unit, max_page_size: int, place: Place = ANYWHERE) -> Columns:
@@ -93,8 +100,26 @@ def _no_main_module() -> Iterator[None]:
         sys.modules["__main__"] = script
 
 
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Let no signal come while processes are started: they inherit what would be done about it."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
 def _prepare_worker() -> None:
-    """End this worker when the build is killed: it would wait for work for ever."""
+    """End this worker when the build is killed: it would wait for work for ever.
+
+    A terminal sends Ctrl-C to all processes, and the parent alone has something to say about it.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            signal.signal(each, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     gc.disable()
     parent = parent_process()
     if parent is not None:

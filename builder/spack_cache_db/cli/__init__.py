@@ -7,9 +7,10 @@ from typing import Any, NoReturn
 
 import click
 
-from spack_cache_db.errors import BuilderError, InputError
+from spack_cache_db.cli.stopping import end_full, heed_signals
+from spack_cache_db.errors import BuilderError, InputError, printable
 
-COMMANDS = ("build", "check", "fetch", "find", "info", "serve", "site", "verify")
+COMMANDS = ("build", "check", "cover", "fetch", "find", "info", "serve", "site", "verify")
 """Each is the function of that name in the module of that name."""
 
 
@@ -31,6 +32,9 @@ class _Group(click.Group):
         """Run the command, and say what went wrong."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            # Click quotes what was given as it is: names of files, as a shell lists them.
+            raise click.UsageError(printable(error.format_message()), error.ctx) from None
         except InputError as error:
             click.echo(str(error), err=True)
             count = len(error.faults)
@@ -39,7 +43,7 @@ class _Group(click.Group):
                 "Mend the pages, or build the good ones with --keep-going."
             ) from None
         except BuilderError as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(printable(str(error))) from None
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,5 +54,10 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command."""
-    cli(prog_name="spack-cache-db")
+    heed_signals()
+    try:
+        cli(prog_name="spack-cache-db")
+    except OSError as error:
+        end_full(error)
+        raise
     raise SystemExit(0)

@@ -9,7 +9,10 @@ import click
 
 from spack_cache_db.build import Report
 from spack_cache_db.build import build as build_database
-from spack_cache_db.cli.input import Bar, counted, input_options
+from spack_cache_db.build.target import discard
+from spack_cache_db.cli.input import Bar, GivenPath, counted, documents_read, input_options
+from spack_cache_db.cli.stopping import when_stopped
+from spack_cache_db.cli.terminal import say
 
 
 @click.command()
@@ -17,7 +20,7 @@ from spack_cache_db.cli.input import Bar, counted, input_options
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=GivenPath(dir_okay=False, path_type=Path),
     required=True,
     help="The database to write; replaced only by a whole one.",
 )
@@ -41,7 +44,12 @@ def build(
 
     Example: spack-cache-db build pages/ -o dist/spack-cache.db
     """
-    with Bar() as progress:
+
+    def tidy() -> str:
+        discard(output)
+        return "nothing half-written is left"
+
+    with when_stopped(tidy), Bar() as progress:
         report = build_database(
             paths,
             output,
@@ -57,18 +65,16 @@ def build(
     if as_json:
         click.echo(json.dumps({**report.as_dict(), "output": str(output)}, indent=2))
     else:
-        click.echo(_totals(report, output))
+        say(_totals(report, output))
 
 
 def _totals(report: Report, output: Path) -> str:
-    totals = ", ".join(
-        counted(number, word)
-        for number, word in (
-            (report.pages, "page"),
-            (report.listings, "listing"),
-            (report.specs, "spec"),
-            (report.configurations, "configuration"),
-            (report.problems, "problem"),
-        )
-    )
-    return f"{output}: {totals}, {report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s"
+    totals = [
+        *documents_read(report.pages, report.indexes, report.records),
+        counted(report.listings, "listing"),
+        counted(report.specs, "spec"),
+        counted(report.configurations, "configuration"),
+        counted(report.problems, "problem"),
+        f"{report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s",
+    ]
+    return f"{output}: {', '.join(totals)}"

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
-from spack_cache_db.cli.input import Bar, ByteSize, counted
+from spack_cache_db.cli.input import Bar, ByteSize, GivenPath, counted
+from spack_cache_db.cli.stopping import when_stopped
+from spack_cache_db.cli.terminal import say
 from spack_cache_db.sources.indexes.fetch.steps import Options, Report
 from spack_cache_db.sources.indexes.fetch.steps import fetch as fetch_mirrors
 from spack_cache_db.sources.indexes.fetch.wanted import Map, parse_map
@@ -34,7 +36,7 @@ class _MapType(click.ParamType[Map]):
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=GivenPath(file_okay=False, path_type=Path),
     required=True,
     help="The folder to bring the indexes into.",
 )
@@ -91,7 +93,7 @@ def fetch(urls: tuple[str, ...], output: Path, **options: Any) -> None:
     """
     names = ("release", "stack", "views", "maps", "plain_http", "prune")
     limits = ("jobs", "max_size", "timeout", "retries")
-    with Bar("Fetching") as progress:
+    with when_stopped(lambda: "call it again to go on from here"), Bar("Fetching") as progress:
         report = fetch_mirrors(
             urls,
             output,
@@ -105,10 +107,10 @@ def fetch(urls: tuple[str, ...], output: Path, **options: Any) -> None:
 def _tell(report: Report, output: Path, *, pruned: bool) -> None:
     advice = "removed" if pruned else "still here; --prune removes it"
     for folder in report.vanished:
-        click.echo(f"Note: {folder}: named by its manifest no longer, {advice}", err=True)
+        say(f"Note: {folder}: named by its manifest no longer, {advice}", err=True)
     for fault in report.faults:
         click.echo(str(fault), err=True)
-    click.echo(
+    say(
         f"{output}: {counted(report.mirrors, 'mirror')}, {report.changed:,} changed, "
         f"{report.size / 1e6:.1f} MB in {report.seconds:.1f} s"
     )

@@ -12,21 +12,17 @@ from typing import Any, NoReturn
 import click
 
 from spack_cache_db.cli.find_table import as_csv, as_json, as_table
-from spack_cache_db.cli.here import this_machine
-from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.conditions import package_id
-from spack_cache_db.query.find import (
-    Found,
-    Question,
-    ask,
-    close_names,
-    contradicted,
-    found_by,
-    notes_on,
-)
+from spack_cache_db.cli.input import GivenPath
+from spack_cache_db.cli.scope import say_notes, scope_names, scope_options
+from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, say
+from spack_cache_db.errors import BuilderError, printable
+from spack_cache_db.query.answerable import UnsupportedQuery
+from spack_cache_db.query.find import Found, Question, ask, found_by, notes_on
 from spack_cache_db.query.install import install_found
+from spack_cache_db.query.misplaced import corrected
 from spack_cache_db.query.open import connected
-from spack_cache_db.spack.query import SpecQuery, parse_query
+from spack_cache_db.query.why_not import why_not
+from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
 
 
 class _Failure(click.ClickException):
@@ -37,12 +33,10 @@ class _Failure(click.ClickException):
 
 @click.command()
 @click.argument("spec")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=GivenPath(path_type=Path))
 @click.option("--hashes", is_flag=True, help="One row per spec, with its hash.")
-@click.option("--release", help="Only what this release lists.")
-@click.option("--stack", help="Only what is in this stack.")
+@scope_options
 @click.option("--limit", type=click.IntRange(1), help="At most so many configurations.")
-@click.option("--here", is_flag=True, help="Only what runs on this machine.")
 @click.option("--install", is_flag=True, help="Print the commands that install the first row.")
 @click.option("--json", "as_json_", is_flag=True, help="Print as JSON.")
 @click.option("--csv", "as_csv_", is_flag=True, help="Print as CSV.")
@@ -59,76 +53,66 @@ def find(spec: str, file: Path, **options: Any) -> None:
     if sum(bool(options[name]) for name in ("as_json_", "as_csv_", "install")) > 1:
         _fail("--json, --csv and --install exclude each other: give one of them")
     try:
+        names = scope_names(options)
         with connected(file) as conn:
-            question = _question(conn, spec, options)
+            query = parse_query(spec)
+            question = _question(conn, query, names)
             with_hashes = options["hashes"] or options["install"]
             found = found_by(conn, question, limit=options["limit"], with_hashes=with_hashes)
-            _say(notes_on(conn, question))
+            say_notes(notes_on(conn, question))
             if not found:
-                _say(_advice(conn, parse_query(spec), question, options))
+                say_notes(_advice(conn, query, question))
                 sys.exit(1)
             _print(conn, found, options)
+    except QuerySyntaxError as error:
+        # Its second line points at a place in the first.
+        raise _Failure(str(error)) from None
     except BuilderError as error:
         _fail(str(error))
 
 
-def _question(conn: sqlite3.Connection, spec: str, options: dict[str, Any]) -> Question:
-    machine: dict[str, str | None] = {}
-    if options["here"]:
-        here = this_machine()
-        machine = {"host": here.target, "os": here.os, "platform": here.platform}
-        known = ", ".join(value for value in machine.values() if value)
-        unknown = "".join(f"; {each}: any operating system is shown" for each in here.unknown)
-        _say([f"this machine is {known}{unknown}"])
-    return ask(conn, spec, options["release"], options["stack"], **machine)
+def _question(conn: sqlite3.Connection, query: SpecQuery, names: dict[str, Any]) -> Question:
+    try:
+        return ask(conn, query.text, **names)
+    except UnsupportedQuery as error:
+        better = corrected(conn, query)
+        if better is None:
+            raise
+        raise UnsupportedQuery(f"{error}: {better}") from None
 
 
 def _print(conn: sqlite3.Connection, found: list[Found], options: dict[str, Any]) -> None:
     if options["as_json_"]:
-        click.echo(as_json(found, options["hashes"]))
+        click.echo(printable_json(as_json(found, options["hashes"])))
     elif options["as_csv_"]:
-        click.echo(as_csv(found, options["hashes"]), nl=False)
+        rows = printable_values(tuple(found)) if is_terminal() else found
+        # Click would take escape sequences out of what goes into a pipe: here they are data.
+        click.echo(as_csv(rows, options["hashes"]), nl=False, color=True)
     else:
-        click.echo(as_table(found, options["hashes"], _width()))
+        click.echo(as_table(printable_values(tuple(found)), options["hashes"], _width()))
     if options["install"]:
         commands = install_found(conn, found[0], options["release"])
         if commands is None:
             _fail("no release lists the first row, so nothing says where to get it")
-        click.echo(f"\n{commands.mirror}\n{commands.trust}\n{commands.install}")
+        note = [f"# {commands.note}"] if commands.note else []
+        for line in ("", *note, commands.mirror, commands.trust, commands.install):
+            say(line)
 
 
 def _width() -> int | None:
     """Return the width of the terminal; what goes into a pipe or a file is not shortened."""
-    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+    if not is_terminal() and "COLUMNS" not in os.environ:
         return None
     return shutil.get_terminal_size().columns
 
 
-def _advice(
-    conn: sqlite3.Connection, query: SpecQuery, question: Question, options: dict[str, Any]
-) -> list[str]:
-    """Return why there may be no answer, and what to ask instead."""
-    if query.name is not None and package_id(conn, query.name) is None:
-        close = close_names(conn, query.name)
-        hint = f"; close: {', '.join(close)}" if close else ""
-        return [f"no package here is called {query.name!r}{hint}"]
-    here = " on this machine" if options["here"] else ""
-    advice = [f"nothing here satisfies this spec{here}"]
-    narrowed = options["here"] or options["stack"] or options["release"]
-    if not narrowed:
-        advice += contradicted(conn, question.lookups, question.asked)
-    if query.target is not None and ":" not in query.target:
-        advice.append(
-            f"target={query.target} is that very target: "
-            f"target=:{query.target.split(',')[0]} is what runs on it"
-        )
-    return advice
-
-
-def _say(notes: list[str] | tuple[str, ...]) -> None:
-    for note in notes:
-        click.echo(f"Note: {note}", err=True)
+def _advice(conn: sqlite3.Connection, query: SpecQuery, question: Question) -> list[str]:
+    """Return why there is no answer, and what to ask instead."""
+    why = why_not(conn, question.lookups, query, question.scope)
+    nothing = [] if why.unknown else ["nothing here satisfies this spec"]
+    instead = [f"perhaps you mean: {why.corrected}"] if why.corrected else []
+    return [*nothing, *why.sentences(), *instead]
 
 
 def _fail(message: str) -> NoReturn:
-    raise _Failure(message)
+    raise _Failure(printable(message))

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import click
 
+from spack_cache_db.cli.input import GivenPath
+from spack_cache_db.cli.terminal import say
 from spack_cache_db.query.info import describe
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=GivenPath(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def info(file: Path, as_json: bool) -> None:
     """Say what is in FILE, from where, and its schema version."""
@@ -23,5 +25,6 @@ def info(file: Path, as_json: bool) -> None:
     for name, value in described.items():
         if isinstance(value, dict):
             value = ", ".join(f"{key}: {count:,}" for key, count in value.items())
+        value = "-" if value == "" else value
         text = f"{value:,}" if isinstance(value, int) else ("-" if value is None else value)
-        click.echo(f"{name.replace('_', ' '):<{width}}  {text}")
+        say(f"{name.replace('_', ' '):<{width}}  {text}")

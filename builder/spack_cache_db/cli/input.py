@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 import click
 
+from spack_cache_db.cli.stopping import when_stopped, write_error
 from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,10 +33,20 @@ class ByteSize(click.ParamType[int]):
         return int(digits) * (factor or 1)
 
 
+class GivenPath(click.Path):
+    """A path of at least one character: an empty one is a variable of a script that is not set."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the path."""
+        if value == "":
+            self.fail("it is empty, expected a path", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def input_options(command: F) -> F:
     """Add what `build` and `check` share."""
     for option in (
-        click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
+        click.argument("paths", nargs=-1, required=True, type=GivenPath(), metavar="PATH..."),
         click.option(
             "--jobs",
             type=click.IntRange(1),
@@ -65,21 +77,36 @@ class Bar:
 
     def __enter__(self) -> Callable[[int, int], None] | None:
         self._bar: Any = None
-        return self._move if sys.stderr.isatty() else None
+        self._end = ExitStack()
+        return self._move if sys.stderr and sys.stderr.isatty() else None
 
     def _move(self, done: int, total: int) -> None:
         if self._bar is None:
+            self._end.enter_context(when_stopped(_show_cursor))
             self._bar = click.progressbar(length=total, label=self._label, file=sys.stderr)
-            self._bar.__enter__()
+            self._end.enter_context(self._bar)
         # A total that grows: what was all of it need not be any longer.
         self._bar.length, self._bar.finished = total, False
         self._bar.update(done - self._bar.pos)
 
     def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(*error)
+        self._end.close()
 
 
-def counted(number: int, word: str) -> str:
+def _show_cursor() -> str:
+    # Click hides it while a bar moves.
+    write_error("\x1b[?25h\n")
+    return ""
+
+
+def counted(number: int, word: str, words: str | None = None) -> str:
     """Return a number and its word, such as `1 page` and `2,000 pages`."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+    return f"{number:,} {word if number == 1 else words or f'{word}s'}"
+
+
+def documents_read(pages: int, indexes: int, records: int) -> list[str]:
+    """Return what was read, counted: pages, and indexes with their records."""
+    found = [counted(pages, "page")] if pages or not indexes else []
+    if indexes:
+        found += [counted(indexes, "index", "indexes"), counted(records, "record")]
+    return found

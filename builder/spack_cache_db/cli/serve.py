@@ -9,14 +9,17 @@ from pathlib import Path
 
 import click
 
+from spack_cache_db.cli.input import GivenPath
 from spack_cache_db.cli.listener import address_of, listen
 from spack_cache_db.cli.server import datasette, served, site_folder
+from spack_cache_db.cli.stopping import SIGNALS
+from spack_cache_db.cli.terminal import say
 from spack_cache_db.site.process import run_here
 from spack_cache_db.site.wrapper import App
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=GivenPath(path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -42,16 +45,17 @@ def serve(file: Path, host: str, port: int, no_sql: bool, cors: bool, workers: i
             "--workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'"
         )
     site_folder()
-    for each in (signal.SIGTERM, signal.SIGHUP):
+    for each in SIGNALS:
         # Until the server runs, which ends in its own way.
-        signal.signal(each, lambda *_: sys.exit(0))
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            signal.signal(each, lambda *_: sys.exit(0))
     with served(file) as opened, listen(host, port) as listener:
 
         def make_app() -> App:
             app: App = datasette(opened, sql=not no_sql, cors=cors).app()
             return app
 
-        click.echo(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
+        say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
         if workers is None:
             run_here(make_app(), listener)
         else:

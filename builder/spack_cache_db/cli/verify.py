@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
-from spack_cache_db.cli.input import Bar, counted, input_options
+from spack_cache_db.cli.input import Bar, GivenPath, counted, documents_read, input_options
+from spack_cache_db.cli.terminal import say
 from spack_cache_db.verify import verify as verify_file
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=GivenPath(path_type=Path))
 @input_options
 def verify(
     file: Path,
@@ -45,9 +46,11 @@ def verify(
             click.echo(str(difference))
         for fault in found.faults:
             click.echo(str(fault), err=True)
-        totals = [counted(found.pages, "page"), counted(found.listings, "listing")]
+        totals = documents_read(found.pages, found.indexes, found.records)
+        if found.pages or not found.indexes:
+            totals.append(counted(found.listings, "listing"))
         totals.append(counted(len(found.differences), "difference"))
         if found.faults:
             totals.append(counted(len(found.faults), "fault"))
-        click.echo(f"{file}: {', '.join(totals)}")
+        say(f"{file}: {', '.join(totals)}")
     sys.exit(1 if found.faults or found.differences else 0)

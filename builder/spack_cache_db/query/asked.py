@@ -29,6 +29,7 @@ class Conditions:
 
     Attributes:
         specs: the specs that satisfy what is asked beyond configurations.
+        beyond: what that is, as one types it.
         notes: what a user should know of the answer.
     """
 
@@ -41,6 +42,7 @@ class Conditions:
     target: str | None
     hash: str | None
     specs: Verdict | None = None
+    beyond: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -75,14 +77,21 @@ def of_configurations(query: SpecQuery) -> Conditions:
     )
 
 
-def asks_more(query: SpecQuery) -> bool:
-    """Return whether a query asks what configurations do not show, or do not show in full."""
-    return bool(
-        query.dependencies
-        or query.flags
-        or query.namespace is not None
-        or any(each.propagate or needs_whole_patches(each) for each in query.variants)
+def beyond_configurations(query: SpecQuery) -> SpecQuery:
+    """Return what a query asks that configurations do not show, or do not show in full."""
+    return SpecQuery(
+        namespace=query.namespace,
+        variants=tuple(
+            each for each in query.variants if each.propagate or needs_whole_patches(each)
+        ),
+        flags=query.flags,
+        dependencies=query.dependencies,
     )
+
+
+def asks_more(query: SpecQuery) -> bool:
+    """Return whether a query asks anything beyond configurations."""
+    return beyond_configurations(query) != SpecQuery()
 
 
 def needs_whole_patches(constraint: VariantConstraint) -> bool:

@@ -6,12 +6,19 @@ import sqlite3
 from dataclasses import replace
 
 from spack_cache_db.query.answerable import VIRTUALS
-from spack_cache_db.query.asked import Conditions, asks_more, conditions, of_configurations
+from spack_cache_db.query.asked import (
+    Conditions,
+    asks_more,
+    beyond_configurations,
+    conditions,
+    of_configurations,
+)
 from spack_cache_db.query.graph import Graph
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.open import select_in
 from spack_cache_db.query.recorded import has_records
 from spack_cache_db.query.selection import ANYWHERE, Scope, configurations_meeting, package_id
+from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.query import SpecQuery
 
 __all__ = [
@@ -53,7 +60,8 @@ def asked_of(conn: sqlite3.Connection, query: SpecQuery) -> Conditions:
         return replace(conditions(unnamed), name=query.name)
     graph = Graph(conn, read_lookups(conn))
     specs = graph.verdict(query)
-    return replace(of_configurations(query), specs=specs, notes=graph.notes(query))
+    beyond = spec_text(beyond_configurations(query))
+    return replace(of_configurations(query), specs=specs, beyond=beyond, notes=graph.notes(query))
 
 
 def configuration_ids(

@@ -15,7 +15,6 @@ from spack_cache_db.query.conditions import (
     Scope,
     asked_of,
     configuration_ids,
-    every_configuration_id,
 )
 from spack_cache_db.query.configurations import (
     Counted,
@@ -23,7 +22,7 @@ from spack_cache_db.query.configurations import (
     presence_of_configurations,
 )
 from spack_cache_db.query.lookups import Lookups, Release, Stack, read_lookups
-from spack_cache_db.query.open import connected, select
+from spack_cache_db.query.open import connected
 from spack_cache_db.query.specs import (
     FoundSpec,
     Presence,
@@ -36,8 +35,6 @@ from spack_cache_db.query.verdicts import Verdict
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.query import parse_query
 from spack_cache_db.spack.targets import is_known
-
-PACKAGES = "SELECT name FROM packages"
 
 
 class UnknownNameError(BuilderError):
@@ -135,37 +132,30 @@ def ask(
     """Return what `find` is asked: see there for the arguments and the errors."""
     asked = asked_of(conn, parse_query(query))
     lookups = read_lookups(conn)
+    return Question(lookups, asked, scope_of(lookups, release, stack, host, os, platform))
+
+
+def scope_of(
+    lookups: Lookups,
+    release: str | None = None,
+    stack: str | None = None,
+    host: str | None = None,
+    os: str | None = None,
+    platform: str | None = None,
+) -> Scope:
+    """Return what narrows an answer, by names.
+
+    Raises:
+        UnknownNameError: the file has no such release or stack, archspec no such host.
+    """
     if host is not None and host not in lookups.families and not is_known(host):
         raise UnknownNameError(f"archspec knows no target {host!r}")
-    scope = Scope(
+    return Scope(
         _id("release", release, lookups.releases),
         _id("stack", stack, lookups.stacks),
         host,
         os,
         platform,
-    )
-    return Question(lookups, asked, scope)
-
-
-def close_names(conn: sqlite3.Connection, package: str) -> list[str]:
-    """Return the packages of a file whose names are close to one that it does not have."""
-    names = [row[0] for row in select(conn, PACKAGES)]
-    return difflib.get_close_matches(package, names, cutoff=0.7)
-
-
-def contradicted(conn: sqlite3.Connection, lookups: Lookups, asked: Conditions) -> tuple[str, ...]:
-    """Return what to say where nothing satisfies a query: a release may show what no spec is.
-
-    Its page shows a hash so, and that of a release before it shows the same hash otherwise. Then
-    `find` finds it only in that release.
-    """
-    ids = every_configuration_id(conn, lookups, asked)
-    releases = joined(lookups, presence_of_configurations(conn, lookups, ids).values()).releases
-    if not releases:
-        return ()
-    return (
-        f"{releases[0]} shows such a spec, and a release before it shows the same hash otherwise: "
-        f"only an answer about {releases[0]} has it",
     )
 
 

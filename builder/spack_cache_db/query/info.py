@@ -10,9 +10,21 @@ from spack_cache_db import schema
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.open import open_database
 
-_COUNTED = (
-    "pages", "listings", "specs", "configurations", "packages", "releases", "stacks", "problems",
-)  # fmt: skip
+# Specs that no release lists are no binaries: neither they nor what only they have is counted.
+_COUNTED = {
+    "pages": "pages",
+    "indexes": "mirrors",
+    "records": "records",
+    "listings": "listings",
+    "specs": "specs WHERE release_count > 0",
+    "configurations": "configurations WHERE release_count > 0",
+    "dependencies": "dependencies",
+    "packages": "packages WHERE release_count > 0",
+    "releases": "releases",
+    "stacks": "stacks",
+    "problems": "problems",
+}
+"""What is counted, and the rows that it is."""
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -24,12 +36,17 @@ def describe(path: Path) -> dict[str, Any]:
     connection = open_database(path)
     try:
         counts = {
-            table: connection.execute(f"SELECT count(*) FROM [{table}]").fetchone()[0]
-            for table in _COUNTED
+            name: connection.execute(f"SELECT count(*) FROM {counted}").fetchone()[0]
+            for name, counted in _COUNTED.items()
         }
-        formats = dict(
-            connection.execute("SELECT format, count(*) FROM pages GROUP BY format ORDER BY format")
-        )
+        formats = {
+            f"{name}_by_format": dict(
+                connection.execute(
+                    f"SELECT format, count(*) FROM {_COUNTED[name]} GROUP BY format ORDER BY format"
+                )
+            )
+            for name in ("pages", "indexes")
+        }
         kinds = dict(connection.execute("SELECT kind, count(*) FROM releases GROUP BY kind"))
         first, last = connection.execute("SELECT min(date), max(date) FROM releases").fetchone()
     except sqlite3.DatabaseError as error:
@@ -41,7 +58,7 @@ def describe(path: Path) -> dict[str, Any]:
         "size": path.stat().st_size,
         "schema_version": schema.SCHEMA_VERSION,
         **counts,
-        "pages_by_format": formats,
+        **formats,
         "releases_by_kind": kinds,
         "first_snapshot": first,
         "last_snapshot": last,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import stat
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -28,10 +29,7 @@ def open_database(path: Path) -> sqlite3.Connection:
         DatabaseError: it is no file, no database of this builder, of another schema version, or a
             part of one.
     """
-    if not path.is_file():
-        raise DatabaseError(
-            f"{path}: no such file; build one with: spack-cache-db build PATH -o {path}"
-        )
+    _require_file(path)
     _check_header(path)
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
     try:
@@ -88,6 +86,20 @@ def json_pieces(ids: Iterable[int | list[int]], most: int | None = None) -> Iter
     rest = iter(ids)
     while some := [*islice(rest, most or IDS_AT_ONCE)]:
         yield json.dumps(some, separators=(",", ":"))
+
+
+def _require_file(path: Path) -> None:
+    # `Path.is_file` raises for a name that is too long, and where a folder may not be searched.
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        mode = 0
+    except OSError as error:
+        raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
+    if not stat.S_ISREG(mode):
+        raise DatabaseError(
+            f"{path}: no such file; build one with: spack-cache-db build PATH -o {path}"
+        )
 
 
 def _check_header(path: Path) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+# As large as the file: two of them are compared by identity.
+@dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
     """What is known of a condition; of the specs that are in neither set, it does not hold.
 

@@ -11,15 +11,19 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from spack_cache_db.site.queues import BOUNDS, Queue, QueueFull, queue_name
+from spack_cache_db.site.queues import (
+    BOUNDS,
+    FULL,
+    RETRY_AFTER_SECONDS,
+    Queue,
+    QueueFull,
+    queue_name,
+)
 from spack_cache_db.site.sql_threads import SqlThreads, pool_name
 from spack_cache_db.site.wrapper import App, Message, Receive, Scope, Send
 
 PIECE = 64 * 1024
 """What is handed to the HTTP server at once: it waits for slow visitors only between two pieces."""
-
-RETRY_AFTER_SECONDS = 5
-FULL = "The server has as many requests of this kind as it can answer. Please try again soon."
 
 _queues: WeakKeyDictionary[Any, dict[str, Queue]] = WeakKeyDictionary()
 

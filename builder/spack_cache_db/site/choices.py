@@ -1,18 +1,23 @@
-"""What a package's rows can be narrowed to, with counts, and the grid of versions by targets."""
+"""What a package's rows can be narrowed to, with counts."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from spack_cache_db.query.configurations import Counted
 from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.query.open import select_in
-from spack_cache_db.site.filters import Filters
+from spack_cache_db.records import Configuration
+from spack_cache_db.site.filters import LABELS, Filters
+from spack_cache_db.spack.targets import family, known_targets, runs_on
+from spack_cache_db.spack.variants import parse_variant
 
-GRID_ROWS = 8
+PLACES = ("release", "stack")
+"""Filters that are not of configurations: they say whose specs count."""
 
 Values = tuple[tuple[str, int], ...]
 """What a filter can be set to, and how many configurations that leaves."""
@@ -67,42 +72,96 @@ SELECT stack, count(DISTINCT configuration) FROM (
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One filter and the values it can still take, each with its count of configurations."""
+    """One filter and the values it can take, each with the count of configurations it leaves.
+
+    Attributes:
+        label: what to call it; of a variant that is chosen, the variant's own name.
+        chosen: its value now, which is one of the values; None where it asks nothing.
+    """
 
     name: str
+    label: str
+    chosen: str | None
     values: Values
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """Counts of specs by version and target; `None` where there are none."""
+class Narrowed:
+    """Configurations by what they lack of what is asked of them, release and stack left aside.
 
-    targets: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[int | None, ...]], ...]
-    version_count: int
+    Attributes:
+        fitting: those that lack nothing.
+        lacking: those that lack one thing alone, by that filter's name and value.
+    """
+
+    fitting: list[Counted]
+    lacking: dict[tuple[str, str], list[Counted]]
+
+    def counted(self, counts: Callable[[list[Counted]], list[Counted]]) -> Narrowed:
+        """Return those of which a spec counts, each with how many do."""
+        lacking = {key: counts(each) for key, each in self.lacking.items()}
+        return Narrowed(counts(self.fitting), lacking)
+
+
+def narrowed(every: Iterable[Counted], filters: Filters) -> Narrowed:
+    """Return which configurations fit the filters, and which would but for one of them."""
+    tests = [(pair, _test(*pair)) for pair in filters.chosen() if pair[0] not in PLACES]
+    found = Narrowed([], {pair: [] for pair, _ in tests})
+    for each in every:
+        lacks = [pair for pair, fits in tests if not fits(each.configuration)]
+        if not lacks:
+            found.fitting.append(each)
+        elif len(lacks) == 1:
+            found.lacking[lacks[0]].append(each)
+    return found
 
 
 def choices_of(
     conn: sqlite3.Connection,
     lookups: Lookups,
     filters: Filters,
-    fitting: Sequence[Counted],
-    matching: Sequence[Counted],
+    anywhere: Narrowed,
+    here: Narrowed,
 ) -> tuple[Choice, ...]:
-    """Return what each filter can still be set to, with the rows that would be left.
+    """Return what each filter can be set to, the others staying as they are.
 
     Args:
-        fitting: the configurations that fit all filters but release and stack.
-        matching: those of them of which a spec counts in that release and stack.
+        anywhere: the configurations by what they lack.
+        here: the same, in the release and the stack that are chosen.
     """
-    ids = [each.id for each in fitting]
-    chosen = [(name, filters.value(name)) for name in ("release", "stack")]
-    places = (
-        (name, ((value, len(matching)),) if value else _places(conn, lookups, filters, name, ids))
-        for name, value in chosen
+    ids = [each.id for each in anywhere.fitting]
+    choices = [
+        Choice(name, LABELS[name], filters.value(name), _places(conn, lookups, filters, name, ids))
+        for name in PLACES
+    ]
+    for name, values in _PARTS.items():
+        chosen = filters.value(name)
+        among = here.fitting + here.lacking.get((name, chosen or ""), [])
+        choices.append(Choice(name, LABELS[name], chosen, values(among)))
+    for text in filters.variants:
+        among = here.fitting + here.lacking["variant", text]
+        choices.append(Choice("variant", _variant_name(text), text, _alternatives(among, text)))
+    choices.append(Choice("variant", LABELS["variant"], None, _varying(here.fitting)))
+    return tuple(
+        _with_chosen(each)
+        for each in choices
+        if each.chosen is not None or len(each.values) > (each.name != "variant")
     )
-    choices = (*places, *_parts(matching))
-    return tuple(Choice(name, values) for name, values in choices if values)
+
+
+def _with_chosen(choice: Choice) -> Choice:
+    """Return a choice whose values have the one that is chosen, even if it leaves nothing."""
+    if choice.chosen is None or choice.chosen in dict(choice.values):
+        return choice
+    return replace(choice, values=((choice.chosen, 0), *choice.values))
+
+
+def _test(name: str, value: str) -> Callable[[Configuration], bool]:
+    if name == "variant":
+        return lambda each: value in each.variants
+    if name == "host":
+        return lambda each: runs_on(each.target, value)
+    return lambda each: bool(getattr(each, name) == value)
 
 
 def _places(
@@ -111,28 +170,68 @@ def _places(
     """Return the releases of these configurations, or their stacks, by what of the two is named."""
     release, stack = lookups.release(filters.release), lookups.stack(filters.stack)
     if name == "release":
+        if filters.stack and stack is None:
+            return ()
         if stack is None:
             return _named(select_in(conn, RELEASE_COUNTS, ids), lookups.releases)
         counts = select_in(conn, RELEASE_COUNTS_IN_STACK, ids, stack=stack.id)
         return _named(counts, lookups.releases)
+    if filters.release and release is None:
+        return ()
     if release is None:
         return _named(select_in(conn, STACK_COUNTS, ids), lookups.stacks)
     counts = select_in(conn, STACK_COUNTS_IN_RELEASE, ids, release=release.id)
     return _named(counts, lookups.stacks)
 
 
-def _parts(matching: Sequence[Counted]) -> Iterator[tuple[str, Values]]:
-    """Yield what the configurations themselves differ in."""
-    positions = {each.configuration.version: -each.position for each in matching}
-    configurations = [each.configuration for each in matching]
-    yield "version", _counts((each.version for each in configurations), positions.__getitem__)
-    yield "compiler", _counts(each.compiler for each in configurations)
-    yield "os", _counts(each.os for each in configurations)
-    yield "platform", _counts(each.platform for each in configurations)
-    yield "target", _counts(each.target for each in configurations)
-    variants = Counter(text for each in configurations for text in each.variants)
-    varying = {text: count for text, count in variants.items() if count < len(matching)}
-    yield "variant", tuple(sorted(varying.items()))
+def _versions(among: Sequence[Counted]) -> Values:
+    positions = {each.configuration.version: -each.position for each in among}
+    return _counts((each.configuration.version for each in among), positions.__getitem__)
+
+
+def _part(name: str) -> Callable[[Sequence[Counted]], Values]:
+    return lambda among: _counts(getattr(each.configuration, name) for each in among)
+
+
+def _hosts(among: Sequence[Counted]) -> Values:
+    """Return the machines on which something runs, by family."""
+    targets = Counter(each.configuration.target for each in among)
+    hosts = {*known_targets(), *targets}
+    counts = {
+        host: sum(count for target, count in targets.items() if runs_on(target, host))
+        for host in sorted(hosts, key=lambda host: (family(host), host))
+    }
+    return tuple((host, count) for host, count in counts.items() if count)
+
+
+_PARTS: dict[str, Callable[[Sequence[Counted]], Values]] = {
+    "host": _hosts,
+    "version": _versions,
+    **{name: _part(name) for name in ("compiler", "os", "platform", "target")},
+}
+
+
+def _varying(among: Sequence[Counted]) -> Values:
+    """Return the variants that some have and others have not."""
+    variants = Counter(text for each in among for text in each.configuration.variants)
+    varying = {text: count for text, count in variants.items() if count < len(among)}
+    return tuple(sorted(varying.items()))
+
+
+def _alternatives(among: Sequence[Counted], chosen: str) -> Values:
+    """Return the values of one variant."""
+    name = _variant_name(chosen)
+    texts = (text for each in among for text in each.configuration.variants)
+    return _counts(text for text in texts if _variant_name(text) == name)
+
+
+@lru_cache(maxsize=4096)
+def _variant_name(text: str) -> str:
+    try:
+        return parse_variant(text).name
+    except ValueError:
+        # A page may print what Spack would not read as a variant.
+        return text
 
 
 def _named(
@@ -147,20 +246,3 @@ def _named(
 def _counts(values: Iterable[str], order: Callable[[str], int | str] = str) -> Values:
     counts = Counter(values)
     return tuple((value, counts[value]) for value in sorted(counts, key=order))
-
-
-def grid_of(matching: Sequence[Counted], every_version: bool) -> Grid:
-    """Return how many of the matching specs there are by version and target."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for each in matching:
-        counts[each.configuration.version, each.configuration.target] += each.spec_count
-    versions = list(dict.fromkeys(each.configuration.version for each in matching))
-    targets = tuple(sorted({each.configuration.target for each in matching}))
-    return Grid(
-        targets=targets,
-        rows=tuple(
-            (version, tuple(counts.get((version, target)) for target in targets))
-            for version in (versions if every_version else versions[:GRID_ROWS])
-        ),
-        version_count=len(versions),
-    )

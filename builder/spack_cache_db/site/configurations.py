@@ -12,9 +12,6 @@ from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.specs import specs_in_scope
 from spack_cache_db.records import Configuration
 
-MOST_HASHES = 5
-"""So many hashes of a configuration stand in its row."""
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -24,7 +21,9 @@ class Row:
         variants: those that do not stand above the table.
         spec_count: how many specs match the filters or the search.
         releases: all that show the configuration, in the file's order.
-        hashes: the first of the specs, what is current first.
+        last_seen: the day of the last snapshot that shows it.
+        hashes: the specs, what is current first; of a row that is not opened the first alone.
+        is_open: whether all of the hashes and releases are to be shown.
     """
 
     configuration: Configuration
@@ -32,7 +31,9 @@ class Row:
     spec_count: int
     stacks: tuple[str, ...]
     releases: tuple[str, ...]
+    last_seen: str | None
     hashes: tuple[str, ...]
+    is_open: bool
 
 
 def table_rows(
@@ -42,6 +43,7 @@ def table_rows(
     folded: Iterable[str],
     scope: Scope,
     prefix: str | None = None,
+    opened: str | None = None,
     among: Set[int] | None = None,
 ) -> tuple[Row, ...]:
     """Return the lines for `found`, without the variants that are `folded` into one line above.
@@ -49,24 +51,28 @@ def table_rows(
     Args:
         scope: the release and the stack whose specs count.
         prefix: what their hashes begin with.
+        opened: the first hash of the configuration of which all hashes are wanted.
         among: the ids of those that a search found, where not all of a configuration are.
     """
     presence = presence_of_configurations(conn, lookups, [each.id for each in found])
     hidden = frozenset(folded)
-    return tuple(
-        Row(
+
+    def hashes(each: Counted, limit: int) -> tuple[str, ...]:
+        specs = specs_in_scope(conn, [each.id], scope, prefix, limit, among).get(each.id, ())
+        return tuple(spec.hash for spec in specs)
+
+    def row(each: Counted) -> Row:
+        first = hashes(each, 1)
+        is_open = opened is not None and first == (opened,)
+        return Row(
             each.configuration,
             variants=tuple(text for text in each.configuration.variants if text not in hidden),
             spec_count=each.spec_count,
             stacks=presence[each.id].stacks,
             releases=presence[each.id].releases,
-            hashes=tuple(
-                spec.hash
-                for specs in specs_in_scope(
-                    conn, [each.id], scope, prefix, MOST_HASHES, among
-                ).values()
-                for spec in specs
-            ),
+            last_seen=presence[each.id].last_seen,
+            hashes=hashes(each, -1) if is_open else first,
+            is_open=is_open,
         )
-        for each in found
-    )
+
+    return tuple(map(row, found))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.site.filters import Filters
+from spack_cache_db.spack.targets import known_targets, runs_on
 
 _MATCHED = {"version", "compiler", "os", "platform", "target", "release"}
 
@@ -46,7 +47,14 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
             pairs.append((name, value))
         elif name == "stack":
             pairs.append(("stacks__arraycontains", value))
-        else:
+        elif name == "variant":
             pairs.append(("variants__contains", value))
-    table = "builds" if filters.release is None else "build_listings"
+        elif filters.release is None:
+            pairs.append(("host", value))
+        else:
+            names = [each for each in known_targets() if runs_on(each, value)] or [value]
+            pairs.append(("target__in", ",".join(names)))
+    if filters.release is not None:
+        return data_links(database, "build_listings", pairs)
+    table = "builds" if filters.host is None else "host_builds"
     return data_links(database, table, pairs)

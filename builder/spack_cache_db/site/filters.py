@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 from urllib.parse import urlencode
 
-SINGLE = ("release", "stack", "version", "compiler", "os", "platform", "target")
+SINGLE = ("release", "stack", "host", "version", "compiler", "os", "platform", "target")
 """Filters that take one value. `variant` may be repeated; all must hold."""
 
 LABELS = {
     "release": "Release",
     "stack": "Stack",
+    "host": "Runs on",
     "version": "Version",
     "compiler": "Compiler",
     "os": "OS",
@@ -28,16 +29,24 @@ LABELS = {
 HIDEABLE = ("compiler", "os", "platform", "target", "variants", "stacks", "releases", "hashes")
 """Columns of the table of configurations that a reader may leave out."""
 
+LAST_PAGE = 100_000
+
 _MOST = 20
 _LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The state of a package page: filters, page number and how the table is shown."""
+    """The state of a package page: filters, page number and how the table is shown.
+
+    Attributes:
+        host: the CPU target of a machine on which it must run; `target` is that very target.
+        opened: the first hash of the configuration whose hashes and releases are all shown.
+    """
 
     release: str | None = None
     stack: str | None = None
+    host: str | None = None
     version: str | None = None
     compiler: str | None = None
     os: str | None = None
@@ -47,6 +56,7 @@ class Filters:
     hidden: tuple[str, ...] = ()
     common: bool = False
     all_versions: bool = False
+    opened: str | None = None
     page: int = 1
 
     @classmethod
@@ -62,6 +72,7 @@ class Filters:
             hidden=tuple(each for each in _repeated(pairs, "hide") if each in HIDEABLE),
             common=("common", "show") in pairs,
             all_versions=("versions", "all") in pairs,
+            opened=next(iter(_repeated(pairs, "open")), None),
             page=page_number(pairs),
         )
 
@@ -82,6 +93,7 @@ class Filters:
         pairs += [("common", "show")] if self.common else []
         pairs += [("versions", "all")] if self.all_versions else []
         pairs += [("page", str(self.page))] if self.page > 1 else []
+        pairs += [("open", self.opened)] if self.opened else []
         return pairs
 
     def address(self) -> str:
@@ -92,37 +104,43 @@ class Filters:
     def with_value(self, name: str, value: str) -> Filters:
         """Return these filters narrowed by one more."""
         if name == "variant":
-            return replace(self, variants=tuple(dict.fromkeys((*self.variants, value))), page=1)
-        return self._single(name, value)
+            return self._changed(variants=tuple(dict.fromkeys((*self.variants, value))))
+        return self._changed(**{name: value})
 
     def without(self, name: str, value: str) -> Filters:
         """Return these filters without one of them."""
         if name == "variant":
             rest = tuple(each for each in self.variants if each != value)
-            return replace(self, variants=rest, page=1)
-        return self._single(name, None)
+            return self._changed(variants=rest)
+        return self._changed(**{name: None})
 
-    def _single(self, name: str, value: str | None) -> Filters:
-        changes: dict[str, Any] = {name: value, "page": 1}
-        return replace(self, **changes)
+    def _changed(self, **changes: Any) -> Filters:
+        return replace(self, **{"page": 1, "opened": None, **changes})
 
     def at_page(self, page: int) -> Filters:
         """Return these filters at another page of the table."""
-        return replace(self, page=page)
+        return self._changed(page=page)
 
     def toggled_common(self) -> Filters:
         """Return these filters with common values shown where they were folded, or back."""
-        return replace(self, common=not self.common, page=1)
+        return self._changed(common=not self.common)
 
     def with_all_versions(self) -> Filters:
         """Return these filters with every version in the grid."""
         return replace(self, all_versions=True)
 
+    def opening(self, dag_hash: str | None) -> Filters:
+        """Return these filters with all hashes of the configuration that begins with this one."""
+        return replace(self, opened=dag_hash)
+
 
 def page_number(pairs: Sequence[tuple[str, str]]) -> int:
     """Return the page asked for; anything that is not a page number is the first."""
     text = next((value for key, value in pairs if key == "page"), "1")
-    return min(max(int(text), 1), 100_000) if text.isascii() and text.isdigit() else 1
+    if not (text.isascii() and text.isdigit()):
+        return 1
+    # Python refuses to read numbers of thousands of digits.
+    return min(max(int(text.lstrip("0")[:9] or "0"), 1), LAST_PAGE)
 
 
 def _repeated(pairs: Sequence[tuple[str, str]], name: str) -> tuple[str, ...]:

@@ -19,10 +19,11 @@ from spack_cache_db.query.conditions import (
     package_id,
 )
 from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.find import Question, contradicted, notes_on
+from spack_cache_db.query.find import Question, notes_on
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
 from spack_cache_db.query.specs import hashes_beginning, specs_in_scope
+from spack_cache_db.query.why_not import contradicted
 from spack_cache_db.site.configurations import Row, table_rows
 from spack_cache_db.site.package import folded
 from spack_cache_db.site.spec import MOST_CANDIDATES, is_hash_prefix
@@ -35,7 +36,7 @@ MOST_PACKAGES = 40
 PACKAGES_LIKE = """
 SELECT packages.name, packages.spec_count
 FROM packages_fts JOIN packages ON packages.id = packages_fts.rowid
-WHERE packages_fts MATCH :match
+WHERE packages_fts MATCH :match AND packages.release_count > 0
 ORDER BY packages.spec_count DESC, packages.name LIMIT :limit
 """
 
@@ -82,6 +83,9 @@ def load_find(conn: sqlite3.Connection, lookups: Lookups, text: str, page: int =
     hashes = hashes_beginning(conn, whole[1], MOST_CANDIDATES) if whole else ()
     if whole and hashes and package_id(conn, whole[1]) is None:
         return FindPage(prefix=whole[1], hashes=hashes)
+    if package_id(conn, text.strip()) is not None:
+        # Its name need not be one that a spec could have: pages decide what packages are called.
+        return FindPage(package=text.strip())
     try:
         query = parse(text)
         asked = asked_of(conn, query)
@@ -117,7 +121,7 @@ def _answer(conn: sqlite3.Connection, lookups: Lookups, asked: Conditions, page:
     common, variants = folded(found) if pages == 1 else ((), ())
     return Answer(
         count=len(ids),
-        rows=table_rows(conn, lookups, found, variants, ANYWHERE, asked.hash, among),
+        rows=table_rows(conn, lookups, found, variants, ANYWHERE, asked.hash, among=among),
         common=common,
         common_variants=variants,
         page=min(page, pages),

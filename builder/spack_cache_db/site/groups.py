@@ -97,7 +97,7 @@ def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Relea
         charts=tuple(each for each in charts if each.bars),
         before=before,
         after=after,
-        install=install_example(release.name),
+        install=install_example(conn, release.name),
     )
 
 

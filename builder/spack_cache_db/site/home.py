@@ -12,13 +12,15 @@ from spack_cache_db.query.open import select
 
 TOTALS = """
 SELECT
-  (SELECT count(*) FROM packages),
+  (SELECT count(*) FROM packages WHERE release_count > 0),
   (SELECT count(*) FROM specs WHERE release_count > 0),
   (SELECT count(*) FROM configurations WHERE spec_count > 0),
   (SELECT count(*) FROM releases)
 """
 TARGETS = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = 'targets'"
-LARGEST = "SELECT name, spec_count FROM packages ORDER BY spec_count DESC, name LIMIT 24"
+LARGEST = """
+SELECT name, spec_count FROM packages WHERE spec_count > 0 ORDER BY spec_count DESC, name LIMIT 24
+"""
 
 KINDS = (
     ("branch", "Branches"),
@@ -67,7 +69,7 @@ def load_home(conn: sqlite3.Connection, lookups: Lookups) -> Home:
             for kind, title in KINDS
             if any(each.kind == kind for each in releases)
         ),
-        install=install_example(newest.name) if newest else None,
+        install=install_example(conn, newest.name) if newest else None,
         over_time=tuple((name, count) for _, name, count in dated),
         families=_families(conn, lookups),
         stacks=tuple((each.name, each.spec_count) for each in stacks[:BARS]),

@@ -1,9 +1,9 @@
-"""The page of one package: its configurations, filters with counts, and a grid of versions."""
+"""The page of one package: its configurations, filters with counts, and a grid."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from spack_cache_db.query.conditions import ANYWHERE, Scope
@@ -11,10 +11,10 @@ from spack_cache_db.query.configurations import Counted, configurations_of_packa
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
 from spack_cache_db.query.specs import specs_in_scope
-from spack_cache_db.records import Configuration
-from spack_cache_db.site.choices import Choice, Grid, choices_of, grid_of
+from spack_cache_db.site.choices import Choice, choices_of, narrowed
 from spack_cache_db.site.configurations import Row, table_rows
 from spack_cache_db.site.filters import Filters
+from spack_cache_db.site.grid import Grid, grid_of
 
 PAGE_ROWS = 25
 
@@ -35,6 +35,11 @@ FROM configurations JOIN configuration_stacks
   ON configuration_stacks.configuration = configurations.id AND stack = :stack
 WHERE package = :package
 """
+# The ids of releases are in the file's order.
+FOREMOST = """
+SELECT id, (SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id)
+FROM configurations WHERE package = :package AND spec_count > 0
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class Package:
     spec_count: int
     configuration_count: int
     release_count: int
-    newest_version: str
+    newest_version: str | None
     first_seen: str | None
     last_seen: str | None
 
@@ -76,10 +81,11 @@ def load_package(
         return None
     package = Package(*found)
     every = configurations_of_package(conn, lookups, package.id)
-    fitting = [each for each in every if _fits(each.configuration, filters)]
+    anywhere = narrowed(every, filters)
     scope = _scope(lookups, filters)
-    counted = [] if scope is None else _counted(conn, lookups, package, scope, fitting)
-    matching = sorted(counted, key=_place)
+    here = anywhere.counted(lambda some: _counted(conn, package, scope, some))
+    foremost = dict(select(conn, FOREMOST, package=package.id))
+    matching = sorted(here.fitting, key=_order(foremost, filters))
     common, common_variants = ((), ()) if filters.common else folded(matching)
     pages = max(1, -(-len(matching) // PAGE_ROWS))
     start = (min(filters.page, pages) - 1) * PAGE_ROWS
@@ -88,7 +94,7 @@ def load_package(
         filters=filters.at_page(min(filters.page, pages)),
         configuration_count=len(matching),
         spec_count=sum(each.spec_count for each in matching),
-        choices=choices_of(conn, lookups, filters, fitting if scope else [], matching),
+        choices=choices_of(conn, lookups, filters, anywhere, here),
         grid=grid_of(matching, filters.all_versions),
         common=common,
         common_variants=common_variants,
@@ -98,6 +104,7 @@ def load_package(
             matching[start : start + PAGE_ROWS],
             common_variants,
             scope or ANYWHERE,
+            opened=filters.opened,
         ),
         page_count=pages,
     )
@@ -129,13 +136,11 @@ def _scope(lookups: Lookups, filters: Filters) -> Scope | None:
 
 
 def _counted(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    package: Package,
-    scope: Scope,
-    fitting: list[Counted],
+    conn: sqlite3.Connection, package: Package, scope: Scope | None, fitting: list[Counted]
 ) -> list[Counted]:
     """Return the configurations of which a spec counts there, and how many do."""
+    if scope is None or not fitting:
+        return []
     if scope == ANYWHERE:
         return [each for each in fitting if each.spec_count]
     counts: dict[int, int]
@@ -154,18 +159,20 @@ def _counted(
     ]
 
 
-def _fits(each: Configuration, filters: Filters) -> bool:
-    return (
-        filters.version in (None, each.version)
-        and filters.compiler in (None, each.compiler)
-        and filters.os in (None, each.os)
-        and filters.platform in (None, each.platform)
-        and filters.target in (None, each.target)
-        and all(variant in each.variants for variant in filters.variants)
-    )
+def _order(
+    foremost: dict[int, int], filters: Filters
+) -> Callable[[Counted], tuple[bool, int, str, str, str, tuple[str, ...]]]:
+    """Return what puts a configuration in its place: those that are current, newest version first.
 
+    Args:
+        foremost: the first release of each configuration. Unless one is chosen, those that the
+            package's first release does not have any more come after all that it has.
+    """
+    current = min(foremost.values(), default=0)
 
-def _place(each: Counted) -> tuple[int, str, str, str, tuple[str, ...]]:
-    """Return what puts a configuration in its place in the table: the newest version first."""
-    what = each.configuration
-    return -each.position, what.target, what.compiler, what.os, what.variants
+    def place(each: Counted) -> tuple[bool, int, str, str, str, tuple[str, ...]]:
+        what = each.configuration
+        is_history = filters.release is None and foremost.get(each.id) != current
+        return is_history, -each.position, what.target, what.compiler, what.os, what.variants
+
+    return place

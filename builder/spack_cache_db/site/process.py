@@ -13,6 +13,8 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -46,15 +48,30 @@ class _Server(Server):
 def run_here(app: App, listener: socket.socket) -> None:
     """Serve in this process until SIGINT, SIGTERM or SIGHUP."""
     server = _Server(Config(app, log_level="info", **HTTP))
-    quieten_cancelled()
+    quieten_logs()
     # uvicorn raises a signal again when it has ended; what has to be tidied up comes after that.
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, server.handle_exit)
+    with hangup_ignored_as_before():
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, server.handle_exit)
     server.run(sockets=[listener])
 
 
-def quieten_cancelled() -> None:
-    """Keep tracebacks of requests that were cancelled at the end out of the log."""
+@contextmanager
+def hangup_ignored_as_before() -> Iterator[None]:
+    """Let handlers be set; SIGHUP stays ignored if it was (`nohup`)."""
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    yield
+    if is_ignored:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def quieten_logs() -> None:
+    """Keep tracebacks out of the log that nobody can do anything about.
+
+    Those of requests that were cancelled at the end, and of the log itself: whoever read standard
+    output may have left.
+    """
+    logging.raiseExceptions = False
     logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
 
 

@@ -17,6 +17,12 @@ from urllib.parse import parse_qs
 PATIENCE_SECONDS = 10.0
 """So long a request waits for its turn before it is refused."""
 
+FULL = "The server has as many requests of this kind as it can answer. Please try again soon."
+"""What a refused visitor reads, with status 503."""
+
+RETRY_AFTER_SECONDS = 5
+"""When to try again, as programs are told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:

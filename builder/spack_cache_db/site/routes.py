@@ -27,6 +27,7 @@ from spack_cache_db.site.find import load_find
 from spack_cache_db.site.groups import load_release, load_stack
 from spack_cache_db.site.home import load_home
 from spack_cache_db.site.package import load_package
+from spack_cache_db.site.permissions import ensure
 from spack_cache_db.site.spec import (
     MOST_CANDIDATES,
     is_hash_prefix,
@@ -133,9 +134,13 @@ async def spec(datasette: Any, request: Any) -> Any:
     text, number = unquote(request.url_vars["hash"]).lower(), page_number(pairs_of(request))
     if not is_hash_prefix(text):
         return await missing(datasette, request, "spec", text)
-    page = await read(datasette, lambda conn, lookups: load_spec(conn, lookups, text, number))
+    release = request.args.get("release")
+    page = await read(
+        datasette, lambda conn, lookups: load_spec(conn, lookups, text, number, release)
+    )
     if page is not None:
-        links = data_links(published(datasette).name, "build_listings", [("hash", text)])
+        table = "build_listings" if page.listings else "specs"
+        links = data_links(published(datasette).name, table, [("hash", text)])
         return await render(datasette, request, "spec.html", {"page": page, "links": links})
     return await candidates(datasette, request, text)
 
@@ -149,7 +154,8 @@ async def candidates(datasette: Any, request: Any, prefix: str) -> Any:
         return await missing(datasette, request, "spec", prefix)
     if len(hashes) == 1:
         return redirect(datasette, f"/spec/{hashes[0]}")
-    found = await read(datasette, lambda conn, _: load_candidates(conn, hashes[:MOST_CANDIDATES]))
+    shown = hashes[:MOST_CANDIDATES]
+    found = await read(datasette, lambda conn, lookups: load_candidates(conn, lookups, shown))
     context = {"prefix": prefix, "candidates": found, "is_more": len(hashes) > MOST_CANDIDATES}
     return await render(datasette, request, "candidates.html", context)
 
@@ -208,24 +214,28 @@ async def download(datasette: Any, request: Any, send: Any) -> None:
         raise NotFound("There is no such file here.")
     if not datasette.setting("allow_download"):
         raise Forbidden("Downloading the file is turned off here.")
+    await ensure(datasette, request.actor, "view-database-download", database.name)
     await send_file(request.scope, send, Path(database.path), f'"{database.hash}"')
 
 
 def asset_version(folder: Path) -> str:
     """Return a text that changes when a style sheet or script changes."""
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("site.*")):
+    for path in sorted(folder.iterdir()):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:10]
 
 
+NAME = "(?P<name>.*[^/])"
+"""A name may have a `/` in it, written so or as `%2F`."""
+
 ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/$", home),
     (r"^/find$", find_page),
-    (r"^/package/(?P<name>[^/]+)$", package),
+    (rf"^/package/{NAME}$", package),
     (r"^/spec/(?P<hash>[^/]+)$", spec),
-    (r"^/release/(?P<name>[^/]+)$", release),
-    (r"^/stack/(?P<name>[^/]+)$", stack),
+    (rf"^/release/{NAME}$", release),
+    (rf"^/stack/{NAME}$", stack),
     (r"^/robots\.txt$", robots),
     (r"^/(?P<database>[^/]+)\.db$", download),
 )

@@ -1,4 +1,4 @@
-"""The page of one spec: what it is, where it is listed, what shares its configuration."""
+"""The page of one spec: what it is and needs, where it is listed, what shares its configuration."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ import sqlite3
 from dataclasses import dataclass
 
 from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.dependencies import Graph, read_graph, read_nodes, told_of
 from spack_cache_db.query.install import Install, install_spec
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
 from spack_cache_db.records import Configuration
+from spack_cache_db.site.dependency_tree import Trees, trees
+from spack_cache_db.site.other_specs import (
+    MOST_NODES,
+    MOST_OTHERS,
+    OtherSpec,
+    compared,
+    read_others,
+)
 
-MOST_OTHERS = 100
-"""So many specs of the same configuration stand on one page."""
 MOST_CANDIDATES = 50
 
 # Of releases whose page shows the hash with another configuration than its own.
@@ -24,7 +31,7 @@ FROM listing_configurations AS listed JOIN releases ON releases.id = listed.rele
 WHERE listed.spec = :spec ORDER BY releases.position
 """
 CANDIDATES = """
-SELECT hash, package, version, compiler, os, target, variants FROM builds
+SELECT hash, configuration FROM specs
 WHERE hash IN (SELECT value FROM json_each(:hashes)) ORDER BY hash
 """
 SPEC = """
@@ -43,12 +50,7 @@ JOIN build_listings ON build_listings.release = releases.name AND build_listings
 WHERE listings.spec = :spec
 ORDER BY releases.position
 """
-OTHERS = """
-SELECT specs.hash, specs.release_count, specs.last_seen FROM specs
-WHERE specs.configuration = :configuration AND specs.hash != :hash AND specs.release_count > 0
-ORDER BY specs.id LIMIT :limit OFFSET :offset
-"""
-
+_WEB = re.compile(r"https?://[^/]", re.IGNORECASE)
 _PREFIX = re.compile(r"[a-z2-7]{7,32}")
 
 
@@ -61,6 +63,11 @@ class Listing:
     stacks: tuple[str, ...]
     size: str
     tarball: str | None
+
+    @property
+    def has_link(self) -> bool:
+        """Whether the tarball's address is one of the web, and neither a script nor a file."""
+        return bool(self.tarball and _WEB.match(self.tarball))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,36 +82,26 @@ class Contradiction:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherSpec:
-    """Another spec of the same configuration."""
-
-    hash: str
-    release_count: int
-    last_seen: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Candidate:
     """One of several specs that a short hash may mean."""
 
     hash: str
-    package: str
-    version: str
-    compiler: str
-    os: str
-    target: str
-    variants: str
+    configuration: Configuration
 
 
 @dataclass(frozen=True, slots=True)
 class SpecPage:
     """Everything the page of a spec shows.
 
-    `others` are specs of the same configuration, what is current first; `install` is None where no
-    release lists the spec.
+    `kind` is `binary`, `external` (which a system has at the place `external`) or `not pushed`.
+    `trees` is None where no index tells of it. `others` are specs of the same configuration,
+    what is current first; `release` is the one that the reader came with, if it lists the spec;
+    `install` is None where no release lists the spec.
     """
 
     hash: str
+    kind: str
+    external: str | None
     configuration: Configuration
     stacks: tuple[str, ...]
     release_count: int
@@ -112,10 +109,12 @@ class SpecPage:
     last_seen: str | None
     listings: tuple[Listing, ...]
     contradictions: tuple[Contradiction, ...]
+    trees: Trees | None
     other_count: int
     others: tuple[OtherSpec, ...]
     page: int
     page_count: int
+    release: str | None
     install: Install | None
 
 
@@ -124,25 +123,47 @@ def is_hash_prefix(text: str) -> bool:
     return _PREFIX.fullmatch(text) is not None
 
 
-def load_candidates(conn: sqlite3.Connection, hashes: tuple[str, ...]) -> tuple[Candidate, ...]:
+def load_candidates(
+    conn: sqlite3.Connection, lookups: Lookups, hashes: tuple[str, ...]
+) -> tuple[Candidate, ...]:
     """Return the specs that a short hash may mean."""
-    rows = select(conn, CANDIDATES, hashes=json.dumps(hashes))
-    return tuple(Candidate(*row) for row in rows)
+    rows = [*select(conn, CANDIDATES, hashes=json.dumps(hashes))]
+    found = configurations_by_id(conn, lookups, [configuration for _, configuration in rows])
+    return tuple(
+        Candidate(dag_hash, each.configuration)
+        for (dag_hash, _), each in zip(rows, found, strict=True)
+    )
 
 
 def load_spec(
-    conn: sqlite3.Connection, lookups: Lookups, dag_hash: str, page: int = 1
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    dag_hash: str,
+    page: int = 1,
+    release: str | None = None,
 ) -> SpecPage | None:
-    """Return the page of the spec with this full hash; None if there is none."""
+    """Return the page of the spec with this full hash; None if there is none.
+
+    Args:
+        page: which of the pages of other specs.
+        release: from which release to install it; from the foremost, unless that lists the spec.
+    """
     found = next(select(conn, SPEC, hash=dag_hash), None)
     if found is None:
         return None
     spec, configuration, stacks, release_count, first_seen, last_seen = found
     (own,) = configurations_by_id(conn, lookups, [configuration])
     listings = _listings(conn, spec, dag_hash)
+    listed = [each.release for each in listings]
+    chosen = release if release in listed else None
     other_count = own.spec_count - bool(release_count)
+    others = read_others(conn, configuration, dag_hash, page)
+    graph = read_graph(conn, told_of(conn, [spec, *others]), MOST_NODES)
+    node = read_nodes(conn, [spec])[spec]
     return SpecPage(
         hash=dag_hash,
+        kind=node.kind,
+        external=node.external,
         configuration=own.configuration,
         stacks=tuple(json.loads(stacks)),
         release_count=release_count,
@@ -150,11 +171,15 @@ def load_spec(
         last_seen=last_seen,
         listings=listings,
         contradictions=_contradictions(conn, lookups, spec, own.configuration),
+        trees=_trees(conn, graph, spec) if spec in graph.edges else None,
         other_count=other_count,
-        others=_others(conn, configuration, dag_hash, page),
+        others=compared(conn, lookups, graph, spec, others),
         page=page,
         page_count=max(1, -(-other_count // MOST_OTHERS)),
-        install=_install(conn, own.configuration.package, dag_hash, listings),
+        release=chosen,
+        install=install_spec(conn, own.configuration.package, dag_hash, chosen or listed[0])
+        if listed
+        else None,
     )
 
 
@@ -192,17 +217,11 @@ def _texts(configuration: Configuration) -> tuple[str, ...]:
     return (*words, " ".join(variants) or "none")
 
 
-def _others(
-    conn: sqlite3.Connection, configuration: int, dag_hash: str, page: int
-) -> tuple[OtherSpec, ...]:
-    window = {"limit": MOST_OTHERS, "offset": (page - 1) * MOST_OTHERS}
-    rows = select(conn, OTHERS, configuration=configuration, hash=dag_hash, **window)
-    return tuple(OtherSpec(*row) for row in rows)
-
-
-def _install(
-    conn: sqlite3.Connection, package: str, dag_hash: str, listings: tuple[Listing, ...]
-) -> Install | None:
-    if not listings:
-        return None
-    return install_spec(conn, package, dag_hash, listings[0].release, listings[0].tarball)
+def _trees(conn: sqlite3.Connection, graph: Graph, spec: int) -> Trees:
+    """Return the trees of a spec; of its graph no more is named than what it needs."""
+    needed, ahead = {spec}, [spec]
+    while ahead:
+        new = {each.dependency for each in graph.edges.get(ahead.pop(), ())} - needed
+        needed |= new
+        ahead += new
+    return trees(graph, read_nodes(conn, needed), spec)

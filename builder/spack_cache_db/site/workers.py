@@ -13,7 +13,12 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from uvicorn_worker import UvicornWorker
 
-from spack_cache_db.site.process import GRACE_SECONDS, HTTP, quieten_cancelled
+from spack_cache_db.site.process import (
+    GRACE_SECONDS,
+    HTTP,
+    hangup_ignored_as_before,
+    quieten_logs,
+)
 from spack_cache_db.site.wrapper import App
 
 SIGN_OF_LIFE_SECONDS = 15
@@ -55,7 +60,12 @@ class Worker(UvicornWorker):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        quieten_cancelled()
+        quieten_logs()
+
+    def init_signals(self) -> None:
+        """Set up signals as gunicorn's workers do."""
+        with hangup_ignored_as_before():
+            super().init_signals()
 
     async def callback_notify(self) -> None:
         """Give a sign of life, every second, from the loop that answers requests."""
@@ -81,6 +91,11 @@ class _Application(BaseApplication):  # type: ignore[misc]
 
 
 class _Arbiter(Arbiter):  # type: ignore[misc]
+    def init_signals(self) -> None:
+        """Set up signals as gunicorn does."""
+        with hangup_ignored_as_before():
+            super().init_signals()
+
     def handle_hup(self) -> None:
         """End: the terminal has gone. There is nothing to reload, a file is served as it is."""
         self.handle_term()

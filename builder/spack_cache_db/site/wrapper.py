@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from spack_cache_db.site.query_fields import TooManyError, each_once
-from spack_cache_db.site.sql.database import budget_of
+from spack_cache_db.site.sql.database import budget_of, refusal
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -20,6 +20,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LONGEST_ADDRESS = 32_000
+NO_PAGE = "There is no such page here."
 OPEN_TOOLS = re.compile(
     r"/-/(?:(?:static|static-plugins)/.+|(?:versions|metadata|settings|plugins|jump)(?:\.json)?)"
     r"|/[^/]+/-/(?:query(?:\.\w+)?|query/parameters|queries(?:\.json)?|schema(?:\.\w+)?)"
@@ -63,7 +64,7 @@ def wrap(app: App, ttl: int, base_url: str = "/") -> App:
             await app(scope, receive, send)
             return
         answer = Answer(scope, send, ttl)
-        refused = refusal(scope, base_url)
+        refused = barred(scope, base_url)
         if refused is not None:
             await _refuse(answer.send, *refused)
             return
@@ -78,9 +79,13 @@ def wrap(app: App, ttl: int, base_url: str = "/") -> App:
     return wrapped
 
 
-def refusal(scope: Scope, base_url: str) -> tuple[int, str] | None:
+def barred(scope: Scope, base_url: str) -> tuple[int, str] | None:
     """Return status and reason if a request is not let in."""
-    path = "/" + str(scope["path"]).removeprefix(base_url).lstrip("/")
+    whole = str(scope["path"])
+    if "\0" in whole or whole.startswith(("//", "/\\")):
+        # No name has a NUL; and a redirect to where a path begins so leads to another host.
+        return 404, NO_PAGE
+    path = "/" + whole.removeprefix(base_url).lstrip("/")
     if scope["method"] not in ("GET", "HEAD"):
         is_count = scope["method"] == "POST" and COUNT.fullmatch(path)
         if not is_count:
@@ -88,7 +93,7 @@ def refusal(scope: Scope, base_url: str) -> tuple[int, str] | None:
     if len(scope.get("query_string", b"")) + len(scope["path"]) > LONGEST_ADDRESS:
         return 414, f"The address is longer than {LONGEST_ADDRESS:,} characters."
     if "/-/" in path and not OPEN_TOOLS.fullmatch(path):
-        return 404, "There is no such page here."
+        return 404, NO_PAGE
     return None
 
 
@@ -125,7 +130,11 @@ class Answer:
         for key, value in _SECURITY.items():
             if key not in named:
                 headers.append((key, value))
-        if b"cache-control" not in named:
+        if refusal():
+            # Where Datasette 1.0 shows what was wrong beside a form, the status is 200.
+            headers = [each for each in headers if each[0] != b"cache-control"]
+            headers.append((b"cache-control", b"no-store"))
+        elif b"cache-control" not in named:
             headers.append((b"cache-control", self._cache_control(status)))
         kind = named.get(b"content-type", b"")
         if not kind.startswith(_COMPRESSIBLE) or b"content-encoding" in named:

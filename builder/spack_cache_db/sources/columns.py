@@ -34,12 +34,16 @@ class IndexFacts(NamedTuple):
     """What is known of an index beyond what every document has.
 
     `format` is the version of its database, or how the spec files of a mirror lie; `url` is the
-    address of the mirror, if anything says it.
+    address of the mirror, if anything says it. `whole` is the location of what has all binaries of
+    its release and stack, a mirror or an index that lies alone; None for a spec file, which has
+    one of them. `binaries` says how many the index lists.
     """
 
     stack: str
     format: str
     url: str | None
+    whole: str | None
+    binaries: int = 0
 
 
 class Document(NamedTuple):

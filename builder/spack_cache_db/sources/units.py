@@ -165,7 +165,7 @@ def _leads_to_folder(link: os.DirEntry[str]) -> bool:
 def _is_of_a_mirror(entry: os.DirEntry[str]) -> bool:
     """Whether something lies only in the folder of a mirror, or of an installation."""
     if entry.name in ("build_cache", ".spack-db"):
-        return entry.is_dir()
+        return _leads_to_folder(entry)
     if entry.name == "v3":
         return os.path.isdir(os.path.join(entry.path, "manifests"))  # noqa: PTH112, PTH118 - fast
     return entry.name == ADDRESS_FILE

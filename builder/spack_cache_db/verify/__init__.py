@@ -19,13 +19,16 @@ from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How many pages and listings were held against the file, and what came out, sorted.
+    """How much was held against the file, and what came out, sorted.
 
-    A difference is a `Fault` of a page or an index: what it says, and what the file says instead.
+    `listings` are those of pages, `records` those of indexes. A difference is a `Fault` of a page
+    or an index: what it says, and what the file says instead.
     """
 
     pages: int
+    indexes: int
     listings: int
+    records: int
     faults: tuple[Fault, ...]
     differences: tuple[Fault, ...]
 
@@ -33,7 +36,9 @@ class Verification:
         """Return this as plain values, faults and differences as texts."""
         return {
             "pages": self.pages,
+            "indexes": self.indexes,
             "listings": self.listings,
+            "records": self.records,
             "faults": [*map(str, self.faults)],
             "differences": [*map(str, self.differences)],
         }

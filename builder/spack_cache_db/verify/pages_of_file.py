@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources.pages.consistency import computed_meta
+from spack_cache_db.sources.pages.reader import UNKNOWN_SIZE
 from spack_cache_db.sources.pages.records import Meta
 
 _PAGE = """
@@ -47,7 +49,33 @@ JOIN listings ON listings.release = other.release AND listings.spec = other.spec
 WHERE packages.name = :package
 """
 
+IS_BINARY = """CASE
+  WHEN records.in_buildcache IS NOT NULL THEN records.in_buildcache
+  ELSE nodes.external IS NULL AND json_extract(records.rest, '$.installed') IS NOT 0
+END"""
+"""Whether a record is one of a binary, in SQL: see `sources.indexes.files`."""
+
+_OF_INDEXES = f"""
+SELECT specs.hash, stacks.name
+FROM packages
+JOIN configurations ON configurations.package = packages.id
+JOIN specs ON specs.configuration = configurations.id
+JOIN records ON records.spec = specs.id
+JOIN nodes ON nodes.id = records.node
+JOIN mirrors ON mirrors.id = records.mirror
+JOIN releases ON releases.id = mirrors.release
+JOIN stacks ON stacks.id = mirrors.stack
+WHERE packages.name = :package AND releases.name = :release AND {IS_BINARY}
+"""  # noqa: S608 - our own text
+
 _DECLARED = "SELECT code, declared FROM problems WHERE page = ? AND declared IS NOT NULL"
+
+
+class _Listed(NamedTuple):
+    configuration: Configuration
+    stacks: tuple[str, ...]
+    size: str
+    tarball: str | None
 
 
 class PagesOfFile:
@@ -57,9 +85,17 @@ class PagesOfFile:
         self._connection = connection
         self._variant_sets = _sets(connection, "variant_set", "variant", "text")
         self._stack_sets = _sets(connection, "stack_set", "stack", "name")
+        self._has_indexes = connection.execute("SELECT 1 FROM mirrors").fetchone() is not None
 
-    def said_by_file(self, release: str, package: str) -> dict[str, Any] | None:
-        """Return the `meta` of a page and its `spec_details` by hash; None if there is no page."""
+    def said_by_file(
+        self, release: str, package: str, page_says: Mapping[str, Any] | None = None
+    ) -> dict[str, Any] | None:
+        """Return the `meta` of a page and its `spec_details` by hash; None if there is no page.
+
+        Args:
+            page_says: the `spec_details` of the page. What they lack, and an index of the same
+                release adds, is left out: the file holds what both say together.
+        """
         names = {"release": release, "package": package}
         page = self._connection.execute(_PAGE, names).fetchone()
         if page is None:
@@ -68,15 +104,41 @@ class PagesOfFile:
             dag_hash: (self._variant_sets.get(variants, ()), self._stack_sets.get(stacks, ()))
             for dag_hash, variants, stacks in self._connection.execute(_SETS, names)
         }
-        configurations, stack_sets, details = set(), [], {}
+        listed = {}
         for dag_hash, *parts, size, tarball in self._connection.execute(_LISTINGS, names):
             variants, stacks = sets[dag_hash]
             configuration = Configuration._make([*parts, variants])
-            configurations.add(configuration)
-            stack_sets.append(stacks)
-            details[dag_hash] = _detail(dag_hash, configuration, stacks, size, tarball)
-        meta = computed_meta(configurations, Counter(stack_sets).items())
+            listed[dag_hash] = _Listed(configuration, stacks, size, tarball)
+        if page_says is not None and self._has_indexes:
+            listed = self._of_the_page(names, listed, page_says)
+        meta = computed_meta(
+            {each.configuration for each in listed.values()},
+            Counter(each.stacks for each in listed.values()).items(),
+        )
+        details = {dag_hash: _detail(dag_hash, each) for dag_hash, each in listed.items()}
         return {"meta": meta | self._declared(page[0]), "spec_details": details}
+
+    def _of_the_page(
+        self, names: Mapping[str, str], listed: dict[str, _Listed], page_says: Mapping[str, Any]
+    ) -> dict[str, _Listed]:
+        """Return listings without what a page does not say and an index of its release does."""
+        indexed: dict[str, set[str]] = defaultdict(set)
+        for dag_hash, stack in self._connection.execute(_OF_INDEXES, names):
+            indexed[dag_hash].add(stack)
+        found = {}
+        for dag_hash, each in listed.items():
+            said = page_says.get(dag_hash)
+            if dag_hash not in indexed:
+                found[dag_hash] = each
+            elif said is not None:
+                added = indexed[dag_hash].difference(said["stacks"])
+                found[dag_hash] = _Listed(
+                    each.configuration,
+                    tuple(stack for stack in each.stacks if stack not in added),
+                    UNKNOWN_SIZE if said["size"] == UNKNOWN_SIZE else each.size,
+                    each.tarball if "tarball" in said else None,
+                )
+        return found
 
     def _declared(self, page_id: int) -> dict[str, Any]:
         """Return what a page declares and does not list: `problems` keeps it."""
@@ -84,13 +146,8 @@ class PagesOfFile:
         return {key: json.loads(text) for key, text in rows if key in Meta.__struct_fields__}
 
 
-def _detail(
-    dag_hash: str,
-    configuration: Configuration,
-    stacks: tuple[str, ...],
-    size: str,
-    tarball: str | None,
-) -> dict[str, Any]:
+def _detail(dag_hash: str, listed: _Listed) -> dict[str, Any]:
+    configuration, stacks, size, tarball = listed
     detail = {
         "hash": dag_hash,
         "compiler": configuration.compiler,

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from itertools import groupby
+from operator import getitem
 from typing import Any
+
+from spack_cache_db.sources.columns import Document
+from spack_cache_db.verify.pages_of_file import IS_BINARY
 
 Values = dict[str, Any]
 
+# The same bytes may have lain elsewhere as well.
 _MIRROR = """
 SELECT mirrors.id FROM mirrors
 JOIN releases ON releases.id = mirrors.release JOIN stacks ON stacks.id = mirrors.stack
-WHERE releases.name = :release AND stacks.name = :stack AND mirrors.path = :path
+WHERE releases.name = :release AND stacks.name = :stack
+  AND (mirrors.path = :path OR mirrors.sha256 = :sha256)
+ORDER BY mirrors.path = :path AND mirrors.sha256 = :sha256 DESC, mirrors.path = :path DESC
 """
 _RECORDS = """
 SELECT specs.hash, specs.id, packages.name, versions.name, platforms.name, operating_systems.name,
@@ -25,8 +34,11 @@ SELECT specs.hash, specs.id, packages.name, versions.name, platforms.name, opera
   records.in_buildcache, records.rest, old_hashes.full_hash, old_hashes.build_hash,
   built.hash
 FROM records
+JOIN mirrors ON mirrors.id = records.mirror
 JOIN specs ON specs.id = records.spec
-JOIN configurations ON configurations.id = specs.configuration
+LEFT JOIN listing_configurations AS here
+  ON here.release = mirrors.release AND here.spec = records.spec
+JOIN configurations ON configurations.id = coalesce(here.configuration, specs.configuration)
 JOIN packages ON packages.id = configurations.package
 JOIN versions ON versions.id = configurations.version
 JOIN platforms ON platforms.id = configurations.platform
@@ -47,6 +59,20 @@ JOIN dependency_types ON dependency_types.id = dependencies.types
 JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.virtuals
 WHERE dependencies.spec = :spec
 """
+_NOT_LISTED = f"""
+SELECT specs.hash
+FROM records
+JOIN mirrors ON mirrors.id = records.mirror
+JOIN nodes ON nodes.id = records.node
+JOIN specs ON specs.id = records.spec
+WHERE records.mirror = :mirror AND {IS_BINARY} AND NOT EXISTS (
+  SELECT 1 FROM listings
+  JOIN stack_set_members ON stack_set_members.stack_set = listings.stacks
+  WHERE listings.release = mirrors.release AND listings.spec = records.spec
+    AND stack_set_members.stack = mirrors.stack
+)
+ORDER BY specs.hash
+"""  # noqa: S608 - our own text
 _DECLARED = """
 SELECT code, message, declared FROM problems WHERE mirror = :mirror AND declared IS NOT NULL
 """
@@ -57,42 +83,67 @@ class RecordsOfFile:
 
     def __init__(self, connection: sqlite3.Connection, mirror: int) -> None:
         self._connection = connection
+        self._mirror = mirror
         self._rows = {
             row[0]: row[1:] for row in connection.execute(_RECORDS, {"mirror": mirror}).fetchall()
         }
         self._by_build_hash = {row[16]: key for key, row in self._rows.items() if row[16]}
-        self._declared: dict[str, list[tuple[str, str, Any]]] = {}
+        self._declared: dict[str, list[tuple[str, Any]]] = {}
         for code, message, declared in connection.execute(_DECLARED, {"mirror": mirror}):
             dag_hash = message.removeprefix("the spec ")[:32]
-            self._declared.setdefault(dag_hash, []).append((code, message, json.loads(declared)))
+            self._declared.setdefault(dag_hash, []).append((code, json.loads(declared)))
 
     def hashes(self) -> set[str]:
         """Return the hashes of all records."""
         return set(self._rows)
 
+    def not_listed(self) -> list[str]:
+        """Return the hashes of the binaries that its release does not list in its stack."""
+        rows = self._connection.execute(_NOT_LISTED, {"mirror": self._mirror})
+        return [dag_hash for (dag_hash,) in rows]
+
     def normal(self, said: Mapping[str, Any]) -> Values:
-        """Return what a source says of a spec, in normal form."""
+        """Return what a source says of a spec, in normal form; what was given is taken apart."""
         record = dict(said)
+        unknown = self._unknown(record)
         spec = record.pop("spec")
         if "name" not in spec:
             ((name, node),) = spec.items()
             edges = node.get("dependencies", {}).items()
             spec = {**node, "name": name}
             spec["dependencies"] = [{"name": to, **edge} for to, edge in edges]
-        edges = sorted(self._edge(each) for each in spec.pop("dependencies", ()))
         arch = spec.pop("arch")
-        return {**record, **spec, **arch, "dependencies": edges}
+        found = {"dependencies": _each_once(map(self._edge, spec.pop("dependencies", ())))}
+        for prefix, values in (("", record), ("spec.", spec), ("spec.arch.", arch)):
+            found |= {f"{prefix}{key}": value for key, value in values.items()}
+        return found | unknown
+
+    def _unknown(self, record: Any) -> Values:
+        """Take what the file has as unknown keys out of a record; return it by its place."""
+        found = {}
+        for code, declared in self._declared.get(_hash_of(record), ()):
+            if code == "unknown_key":
+                *way, key = declared["path"]
+                try:
+                    found[_place(declared)] = reduce(getitem, way, record).pop(key)
+                except (LookupError, TypeError, AttributeError):
+                    continue  # What is stored remains, and differs.
+        return found
 
     def _edge(self, said: Mapping[str, Any]) -> list[Any]:
-        how = said.get("parameters", {"deptypes": said.get("type", ())})
-        dag_hash = self._by_build_hash.get(said["hash"], said["hash"])
-        direct = how.get("direct")
-        return [
-            dag_hash,
+        rest = dict(said)
+        how = rest.pop("parameters", None) or {"deptypes": rest.pop("type", ())}
+        dag_hash, name = rest.pop("hash"), rest.pop("name")
+        known = {"deptypes", "virtuals", "direct"}
+        rest |= {key: value for key, value in how.items() if key not in known}
+        edge = [
+            self._by_build_hash.get(dag_hash, dag_hash),
+            name,
             sorted(how["deptypes"]),
             sorted(how.get("virtuals", ())),
-            -1 if direct is None else int(direct),
+            _number(how.get("direct")),
         ]
+        return [*edge, rest] if rest else edge
 
     def stored(self, dag_hash: str) -> Values:
         """Return what the file says of a spec, in normal form; `KeyError` if it has none."""
@@ -102,64 +153,72 @@ class RecordsOfFile:
             build_hash, build_spec,
         ) = self._rows[dag_hash]  # fmt: skip
         found: Values = {
-            "name": name,
-            "version": version,
-            "platform": platform,
-            "platform_os": system,
-            "target": json.loads(description) if description else target,
-            "namespace": namespace,
-            "parameters": json.loads(parameters),
-            "hash": dag_hash,
-            **json.loads(rest),
+            "spec.name": name,
+            "spec.version": version,
+            "spec.arch.platform": platform,
+            "spec.arch.platform_os": system,
+            "spec.arch.target": json.loads(description) if description else target,
+            "spec.namespace": namespace,
+            "spec.parameters": json.loads(parameters),
+            "spec.hash": dag_hash,
+            **{f"spec.{key}": value for key, value in json.loads(rest).items()},
             **json.loads(record_rest or "{}"),
             "dependencies": self._edges(key),
         }
         known = {
-            "package_hash": package_hash,
-            "external": json.loads(external) if external else None,
+            "spec.package_hash": package_hash,
+            "spec.external": json.loads(external) if external else None,
             "ref_count": ref_count,
             "in_buildcache": None if in_buildcache is None else bool(in_buildcache),
-            "full_hash": full_hash,
-            "build_hash": build_hash,
-            "build_spec": {"name": name, "hash": build_spec} if build_spec else None,
+            "spec.full_hash": full_hash,
+            "spec.build_hash": build_hash,
+            "spec.build_spec": build_spec and {"name": self._name(build_spec), "hash": build_spec},
         }
         found |= {key: value for key, value in known.items() if value is not None}
         return self._with_declared(dag_hash, found)
 
-    def _edges(self, spec: int) -> list[list[Any]]:
+    def _edges(self, spec: int) -> list[Any]:
         rows = self._connection.execute(_EDGES, {"spec": spec})
-        return sorted(
-            [dag_hash, _set(types), _set(virtuals), -1 if direct is None else direct]
+        return _each_once(
+            [dag_hash, self._name(dag_hash), _set(types), _set(virtuals), _number(direct)]
             for dag_hash, types, virtuals, direct in rows
         )
 
+    def _name(self, dag_hash: str) -> str | None:
+        """Return the name of a spec of this mirror."""
+        return self._rows[dag_hash][1] if dag_hash in self._rows else None
+
     def _with_declared(self, dag_hash: str, found: Values) -> Values:
         """Put back what this mirror says otherwise than is stored."""
-        for code, message, declared in self._declared.get(dag_hash, ()):
+        for code, declared in self._declared.get(dag_hash, ()):
             if code == "two_dependencies":
-                found["dependencies"] = sorted(
-                    [to, types, virtuals, -1 if direct is None else int(direct)]
+                found["dependencies"] = _each_once(
+                    [to, self._name(to), types, virtuals, _number(direct)]
                     for to, types, virtuals, direct in declared
                 )
             elif code == "two_configurations":
-                target = found["target"]
+                target = found["spec.arch.target"]
                 found |= {
-                    "name": declared["package"],
-                    "version": declared["version"],
-                    "platform": declared["platform"],
-                    "platform_os": declared["os"],
-                    "target": declared["target"] if isinstance(target, str) else target,
+                    "spec.name": declared["package"],
+                    "spec.version": declared["version"],
+                    "spec.arch.platform": declared["platform"],
+                    "spec.arch.platform_os": declared["os"],
+                    "spec.arch.target": declared["target"] if isinstance(target, str) else target,
                 }
             elif code == "unknown_key":
-                _put_back(found, message, declared)
+                found[_place(declared)] = declared["value"]
         return found
 
 
-def mirror_of(
-    connection: sqlite3.Connection, release: str, stack: str, path: str
-) -> RecordsOfFile | None:
-    """Return the records of the index that lay there; None if the file has none from there."""
-    where = {"release": release, "stack": stack, "path": path}
+def mirror_of(connection: sqlite3.Connection, document: Document) -> RecordsOfFile | None:
+    """Return the records of an index as the file has them; None if it has none from there."""
+    facts = document.index_facts
+    where = {
+        "release": document.release,
+        "stack": facts.stack if facts else None,
+        "path": document.path,
+        "sha256": document.sha256,
+    }
     found = connection.execute(_MIRROR, where).fetchone()
     return None if found is None else RecordsOfFile(connection, found[0])
 
@@ -168,8 +227,18 @@ def _set(text: str) -> list[str]:
     return text.split(",") if text else []
 
 
-def _put_back(found: Values, message: str, declared: Any) -> None:
-    """Put a key that is not known back where it was, if that is the record or its node."""
-    path = message.partition("the key ")[2].partition(" is not known")[0]
-    if "." not in path and "[" not in path:
-        found[path] = declared
+def _each_once(edges: Iterable[Any]) -> list[Any]:
+    return [edge for edge, _ in groupby(sorted(edges))]
+
+
+def _number(direct: Any) -> int:
+    return -1 if direct is None else int(direct)
+
+
+def _place(declared: Mapping[str, Any]) -> str:
+    return f"the unknown key {json.dumps(declared['path'], ensure_ascii=False)}"
+
+
+def _hash_of(record: Any) -> str:
+    spec = record["spec"]
+    return str(spec["hash"] if "name" in spec else next(iter(spec.values()))["hash"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -36,48 +37,58 @@ def verify(
     """Hold a file against pages (see `spack_cache_db.verify.verify`)."""
     open_database(database).close()
     units = plan(paths)
-    pages = listings = 0
-    faults: set[Fault] = set()
-    found: set[Fault] = set()
+    total = _NOTHING
     work = partial(verify_unit, database=database, max_page_size=max_page_size, place=place)
     _forget()  # The file may be another one than last time.
     for done, each in enumerate(work_through(units, work, jobs), start=1):
-        pages += each.pages
-        listings += each.listings
-        faults.update(each.faults)
-        found.update(each.differences)
+        total = _sum(total, each)
         if progress:
             progress(done, len(units))
     _forget()
-    if not pages and not faults:
-        raise InputError(Fault(path, 0, "holds no file, expected pages") for path in paths)
-    return Verification(pages, listings, tuple(sorted(faults)), tuple(sorted(found)))
+    if not (total.pages or total.indexes or total.faults):
+        words = "holds no file, expected pages or indexes"
+        raise InputError(Fault(path, 0, words) for path in paths)
+    return replace(
+        total,
+        faults=tuple(sorted(set(total.faults))),
+        differences=tuple(sorted(set(total.differences))),
+    )
 
 
 def verify_unit(unit: Unit, database: Path, max_page_size: int, place: Place) -> Verification:
     """Hold a file against the files and mirrors of one unit."""
-    documents = listings = 0
-    faults: list[Fault] = []
-    found: list[Fault] = []
+    total = _NOTHING
     for file in read(unit, max_page_size):
         if isinstance(file, Fault):
-            faults.append(file)
+            total = replace(total, faults=(*total.faults, file))
             continue
         try:
-            for count, differing in _verify(file, database, place):
-                documents, listings = documents + 1, listings + count
-                found += differing
+            for each in _verify(file, database, place):
+                total = _sum(total, each)
         except InputError as error:
-            faults += error.faults
+            total = replace(total, faults=(*total.faults, *error.faults))
         except sqlite3.DatabaseError as error:
             raise DatabaseError(f"{database}: is damaged: {error}; build it anew") from None
-    return Verification(documents, listings, tuple(faults), tuple(found))
+    return total
 
 
-def _verify(
-    file: RawFile | Mirror, database: Path, place: Place
-) -> Iterator[tuple[int, list[Fault]]]:
-    """Yield, for each page or index, how many listings it has, and where the file differs."""
+_NOTHING = Verification(0, 0, 0, 0, (), ())
+
+
+def _sum(one: Verification, other: Verification) -> Verification:
+    """Return what came out of both."""
+    return Verification(
+        pages=one.pages + other.pages,
+        indexes=one.indexes + other.indexes,
+        listings=one.listings + other.listings,
+        records=one.records + other.records,
+        faults=one.faults + other.faults,
+        differences=one.differences + other.differences,
+    )
+
+
+def _verify(file: RawFile | Mirror, database: Path, place: Place) -> Iterator[Verification]:
+    """Yield, for each page or index, what came out."""
     if isinstance(file, Mirror):
         for index in open_mirror(file, place):
             yield _verify_index(index, database)
@@ -87,15 +98,13 @@ def _verify(
         yield _verify_page(file, database)
 
 
-def _verify_index(index: OpenIndex, database: Path) -> tuple[int, list[Fault]]:
-    """Return how many records an index has, and where the file differs."""
+def _verify_index(index: OpenIndex, database: Path) -> Verification:
     document, records = index.document, index.records
-    facts = document.index_facts
-    stack = facts.stack if facts else ""
-    stored = mirror_of(_connection(database), document.release, stack, document.path)
+    stored = mirror_of(_connection(database), document)
     if stored is None:
+        stack = document.index_facts.stack if document.index_facts else ""
         said = f"is an index of {stack} in {document.release}, the file has none from there"
-        return 0, [Fault(document.location, 0, said)]
+        return replace(_NOTHING, indexes=1, differences=(Fault(document.location, 0, said),))
     found: list[str] = []
     ours, theirs = {*records}, stored.hashes()
     for dag_hash in sorted(ours | theirs):
@@ -107,23 +116,26 @@ def _verify_index(index: OpenIndex, database: Path) -> tuple[int, list[Fault]]:
             values = stored.normal(records.said(dag_hash)), stored.stored(dag_hash)
             if values[0] != values[1]:
                 found += parts(f"the spec {dag_hash}: ", *values)
-    return len(ours), [Fault(document.location, 0, each) for each in found]
+    found += (f"lists the spec {each}, the file does not" for each in stored.not_listed())
+    told = tuple(Fault(document.location, 0, each) for each in found)
+    return replace(_NOTHING, indexes=1, records=len(ours), differences=told)
 
 
-def _verify_page(file: RawFile, database: Path) -> tuple[int, list[Fault]]:
-    """Return how many listings a page has, and where the file differs.
+def _verify_page(file: RawFile, database: Path) -> Verification:
+    """Return what came out.
 
     Raises:
         InputError: the page is refused.
     """
     page = parse_page(file)
     said = said_by_source(page)
-    stored = _pages_of(database).said_by_file(page.release, page.package)
+    stored = _pages_of(database).said_by_file(page.release, page.package, said["spec_details"])
     if stored is None:
         found = [f"is a page of {page.package} in {page.release}, the file has none"]
     else:
         found = [*differences(said, stored)]
-    return len(page.details), [Fault(page.location, 0, each) for each in found]
+    told = tuple(Fault(page.location, 0, each) for each in found)
+    return replace(_NOTHING, pages=1, listings=len(page.details), differences=told)
 
 
 @lru_cache(maxsize=1)

@@ -92,6 +92,7 @@ def test_a_fault_of_sqlite_stays_in_its_process(runner: Runner) -> None:
     """A process that breaks while it works is a refusal, whatever the signal was."""
     process = runner._process
     os.kill(process.pid, signal.SIGSEGV)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
     assert runner.answer(asked("SELECT 1")) == BROKEN
     assert not runner.is_alive

@@ -65,7 +65,7 @@ def test_whole_mirrors_of_five_versions_of_spack(tmp_path: Path) -> None:
         ("v2-0.20", "root", "spec files, layout 2", 2),
         ("v3", "root", "spec files, layout 3", 5),
     ]  # fmt: skip
-    assert (found.pages, found.listings, found.faults, found.differences) == (5, 108, (), ())
+    assert (found.indexes, found.records, found.faults, found.differences) == (5, 108, (), ())
 
 
 def test_release_and_stack_come_from_folders_or_from_options(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.errors import InputError
+from spack_cache_db.sources.bounds import MAX_NAME, MAX_TEXT, MAX_TEXTS
 from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages import bounds, front_matter
@@ -153,6 +154,6 @@ def test_the_pages_of_the_site_are_far_from_the_bounds() -> None:
             assert source.text.count(b",") * 10 < bounds.MAX_ITEMS
             texts = json.loads(source.text)
             for each in texts if key == "spec_details" else []:
-                assert max(map(len, each["variants"]), default=0) * 10 < bounds.MAX_TEXT
-                assert len(each["variants"]) * 10 < bounds.MAX_TEXTS
-                assert max(map(len, [each["compiler"], *each["versions"]])) * 3 < bounds.MAX_NAME
+                assert max(map(len, each["variants"]), default=0) * 10 < MAX_TEXT
+                assert len(each["variants"]) * 10 < MAX_TEXTS
+                assert max(map(len, [each["compiler"], *each["versions"]])) * 3 < MAX_NAME

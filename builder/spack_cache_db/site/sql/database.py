@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 from datasette.database import QueryInterrupted, Results
 
 from spack_cache_db.site.sql.runners import Runners
-from spack_cache_db.site.sql.statement import Answer, Rows, Statement, Value
+from spack_cache_db.site.sql.statement import INTERRUPTED, Answer, Refusal, Rows, Statement, Value
 
 PAGE_STATEMENTS = 1.5
 """A page has so many times what one statement may take (`sql_time_limit_ms`) for all of its own."""
@@ -36,6 +36,8 @@ class Budget:
     """What a request may still take of the runners, in times that one statement may take."""
 
     statements: float
+    refusal: str = ""
+    """Why a statement of it was refused, in SQLite's words; not that its time was over."""
 
 
 _NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
@@ -54,6 +56,12 @@ def budget_of(query_string: bytes) -> Iterator[None]:
         yield
     finally:
         _budget.reset(token)
+
+
+def refusal() -> str:
+    """Return why a statement of the current request was refused; empty where none was."""
+    budget = _budget.get()
+    return budget.refusal if budget else ""
 
 
 def use_runners(datasette: Any) -> None:
@@ -100,6 +108,8 @@ class ByRunners:
             raise _interrupted(statement)
         answer, seconds = await self._runners.answer(statement)
         budget.statements -= seconds * 1000 / longest
+        if isinstance(answer, Refusal) and answer != INTERRUPTED:
+            budget.refusal = answer.message
         return results_of(statement, answer)
 
     def _most_rows(self, page_size: int | None) -> int:
@@ -114,8 +124,12 @@ def plain_params(sql: str, params: Any) -> dict[str, Value] | list[Value]:
         return {}
     if not isinstance(params, Mapping):
         return list(params)
-    magic = {name: params[name] for name in _MAGIC.findall(sql) if name not in params}
-    return {**params, **magic}
+    given = dict(params)
+    for name in _MAGIC.findall(sql):
+        # What a visitor's own statement names so has no value, and SQLite says that.
+        with suppress(KeyError):
+            given[name] = params[name]
+    return given
 
 
 def results_of(statement: Statement, answer: Answer) -> Any:

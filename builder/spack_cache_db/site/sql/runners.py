@@ -7,6 +7,7 @@ SQLite's, is replaced when it is next needed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from typing import BinaryIO, cast
 
 import msgspec
 
+from spack_cache_db.site.queues import FULL
 from spack_cache_db.site.sql.statement import (
     BROKEN,
     INTERRUPTED,
@@ -40,7 +42,7 @@ class BusyError(Exception):
     title = "Busy"
 
     def __init__(self) -> None:
-        super().__init__("Too many queries wait at the moment: try again in a few seconds.")
+        super().__init__(FULL)
 
 
 class NoRunnerError(Exception):
@@ -90,7 +92,9 @@ class Runner:
 def _end(process: subprocess.Popen[bytes]) -> None:
     for stream in (process.stdin, process.stdout):
         if stream is not None:
-            stream.close()
+            # What was not written any more has nobody to read it.
+            with contextlib.suppress(OSError):
+                stream.close()
     try:
         process.wait(timeout=5)
     except subprocess.TimeoutExpired:

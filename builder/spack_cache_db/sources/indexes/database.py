@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from mmap import mmap
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -20,18 +20,15 @@ from spack_cache_db.records import Problem
 from spack_cache_db.sources.indexes.faults import IndexFault, name, said
 from spack_cache_db.sources.indexes.nodes import read_node
 from spack_cache_db.sources.indexes.records import Index, Node, Record
+from spack_cache_db.sources.indexes.unknown_keys import read_strictly, take_out_unknown_keys
 
 NAMED_NODES = "5"
 """The database version whose nodes are of specfile 1 (Spack 0.13 to 0.16 `database.py`)."""
-
-T = TypeVar("T")
 
 VERSIONS = (NAMED_NODES, "6", "7", "8")
 """The database versions of Spack 0.13 to 1.1 that are read."""
 
 _HASH = re.compile(r"[a-z2-7]{32}")
-_STEPS = re.compile(r"[^.\[\]]+|\.\.\.")
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?", re.DOTALL)
 _INDEX = msgspec.json.Decoder(Index)
 _INSTALLS = msgspec.json.Decoder(dict[str, Raw])
 _RECORD = msgspec.json.Decoder(Record)
@@ -95,7 +92,7 @@ class Installs:
             entry = self._decoded(text)
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             try:
-                entry = self._without_unknown_keys(text)
+                entry = self.entry_without_unknown_keys(dag_hash)
             except (msgspec.DecodeError, ValueError, RecursionError):
                 raise IndexFault(f"{name(dag_hash)}: {said(error)}") from None
         if not _HASH.fullmatch(dag_hash):
@@ -114,14 +111,19 @@ class Installs:
         record = _RECORD.decode(text)
         return Entry(record, read_node(record.spec, is_named=self.database_version == NAMED_NODES))
 
-    def _without_unknown_keys(self, text: Raw) -> Entry:
-        """Decode a record that has keys which are not known, and tell of each."""
-        value = json.loads(bytes(text))
-        problems: list[Problem] = []
-        record = _known(value, _RECORD.decode, problems)
+    def entry_without_unknown_keys(self, dag_hash: str) -> Entry:
+        """Return a record that has keys which are not known, and tell of each.
+
+        Raises:
+            msgspec.DecodeError: it cannot be read without them either.
+            ValueError: it is no JSON, or all its keys are known.
+        """
+        value = read_strictly(bytes(self._texts[dag_hash]))
         is_named = self.database_version == NAMED_NODES
-        node = _known(value["spec"], lambda text: read_node(text, is_named=is_named), problems)
-        return Entry(record, node, tuple(problems))
+        problems = take_out_unknown_keys(value, is_named=is_named)
+        if not problems:
+            raise ValueError("has no key that is not known")
+        return self._decoded(msgspec.json.encode(value))._replace(problems=tuple(problems))
 
     def _require_distinct(self, installs: Raw) -> None:
         """Refuse an index that has two records for a hash: the decoder keeps the last of them."""
@@ -139,30 +141,3 @@ class Installs:
 
 class _Pairs(list[tuple[str, Any]]):
     """A JSON object as its list of (key, value)."""
-
-
-def _known(value: Any, decode: Callable[[bytes], T], problems: list[Problem]) -> T:
-    """Decode a value without the keys that are not known; `problems` gets one for each of them."""
-    while True:
-        try:
-            return decode(msgspec.json.encode(value))
-        except msgspec.ValidationError as error:
-            unknown = _UNKNOWN.match(str(error))
-            if unknown is None or not _drop(value, unknown[1], unknown[2] or "", problems):
-                raise
-
-
-def _drop(value: Any, key: str, path: str, problems: list[Problem]) -> bool:
-    """Take an unknown key out of a decoded value, and tell of it; False if it is not there."""
-    for step in _STEPS.findall(path):
-        # The decoder names places in lists, and "..." for any key of an object that has any.
-        if step == "...":
-            value = next((each for each in value.values() if key in each), None)
-        else:
-            value = value[int(step)] if isinstance(value, list) else value[step]
-    if not isinstance(value, dict) or key not in value:
-        return False
-    declared = json.dumps(value.pop(key), sort_keys=True, ensure_ascii=False)
-    message = f"the key {f'{path}.{key}'.lstrip('.')} is not known, and kept here only"
-    problems.append(Problem("unknown_key", message, declared))
-    return True

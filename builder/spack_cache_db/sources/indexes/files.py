@@ -67,7 +67,7 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
     try:
         data = decompressed(file.data, MAX_INDEX)
         if b'"database"' in data[:256]:
-            return _index(file.location, file.path, data, place)
+            return _index(file.location, file.path, data, place.of(file.path))
         return _spec_file(file, data, place)
     except IndexFault as fault:
         raise InputError([Fault(file.location, 0, str(fault))]) from None
@@ -83,7 +83,9 @@ def open_mirror(mirror: Mirror, place: Place) -> list[OpenIndex]:
         for index in indexes:
             path = mirrors.path_within(mirror, index.path)
             try:
-                opened.append(_index(str(index.path), path, index.data, place, where, index.view))
+                data = decompressed(index.data, MAX_INDEX)
+                of = place.of(_place_of(mirror), index.view)
+                opened.append(_index(str(index.path), path, data, of, where))
             except IndexFault as fault:
                 faults.append(Fault(str(index.path), 0, str(fault)))
         if not indexes:
@@ -103,13 +105,14 @@ def _index(
     location: str,
     path: str,
     data: bytes | mmap,
-    place: Place,
+    of: tuple[str, str],
     where: mirrors.Binaries | None = None,
-    view: str | None = None,
 ) -> OpenIndex:
+    """Open an index; `of` are its release and its stack."""
     installs = Installs(data)
-    release, stack = place.of(path, view)
-    facts = IndexFacts(stack, installs.database_version, where.url if where else None)
+    release, stack = of
+    url, whole = (where.url, str(where.folder)) if where else (None, location)
+    facts = IndexFacts(stack, installs.database_version, url, whole)
     sha256 = hashlib.sha256(data).hexdigest()
     document = Document(location, path, sha256, release, (), None, facts)
     return OpenIndex(document, installs, _listing_of(where))
@@ -120,7 +123,7 @@ def _spec_file(file: RawFile, data: bytes | mmap, place: Place) -> OpenIndex:
     found = read_spec_file(bytes(data), MAX_INDEX)
     folders = file.path.split("/")[:-1]
     release, stack = place.of("/".join([*folders[-2:-1], "spec.json"]))
-    facts = IndexFacts(stack, f"spec file {found.version}", None)
+    facts = IndexFacts(stack, f"spec file {found.version}", None, None)
     sha256 = hashlib.sha256(data).hexdigest()
     document = Document(file.location, file.path, sha256, release, (), None, facts)
     return OpenIndex(document, _Nodes([found]), _listing_of(None))
@@ -141,12 +144,17 @@ def _spec_files(mirror: Mirror, where: mirrors.Binaries, place: Place) -> OpenIn
         raise InputError(faults)
     if not found:
         raise IndexFault("the mirror has neither an index nor a spec file, expected one")
-    release, stack = place.of(f"{mirror.path}/index.json".lstrip("/"))
-    facts = IndexFacts(stack, f"spec files, layout {listed.layout}", where.url)
+    release, stack = place.of(_place_of(mirror))
+    facts = IndexFacts(stack, f"spec files, layout {listed.layout}", where.url, mirror.location)
     document = Document(
         mirror.location, mirror.path or ".", digest.hexdigest(), release, (), None, facts
     )
     return OpenIndex(document, _Nodes(found), _listing_of(where))
+
+
+def _place_of(mirror: Mirror) -> str:
+    """Return the path of an index that lies in the folder of a mirror itself."""
+    return f"{mirror.path}/index.json".lstrip("/")
 
 
 class _Nodes(dict[str, Entry]):
@@ -166,6 +174,10 @@ class _Nodes(dict[str, Entry]):
     def entry(self, dag_hash: str) -> Entry:
         """Return the record of a spec."""
         return self[dag_hash]
+
+    def entry_without_unknown_keys(self, dag_hash: str) -> Entry:
+        """Raise `ValueError`: a spec file with such keys is refused when it is read."""
+        raise ValueError(f"{dag_hash} has no key that is not known")
 
     def version(self, dag_hash: str) -> str:
         """Return the version of a spec; `KeyError` if it has no node."""

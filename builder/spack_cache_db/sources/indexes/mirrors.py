@@ -12,6 +12,7 @@ from mmap import PROT_READ, mmap
 from pathlib import Path
 from typing import NamedTuple
 
+from spack_cache_db.errors import reason
 from spack_cache_db.sources.indexes.address import read_address
 from spack_cache_db.sources.indexes.faults import IndexFault
 from spack_cache_db.sources.indexes.manifests import INDEX, SPEC, TARBALL, read_manifest
@@ -105,7 +106,7 @@ def address(folder: Path) -> str | None:
 def path_within(mirror: Mirror, path: Path) -> str:
     """Return the name within the input of a file of a mirror."""
     below = path.relative_to(mirror.location).as_posix()
-    return f"{mirror.path}/{below}" if mirror.path else f"./{below}"
+    return f"{mirror.path}/{below}" if mirror.path else below
 
 
 class Binaries:
@@ -124,11 +125,15 @@ class Binaries:
             self._prefix = None
 
     def of(self, dag_hash: str) -> Listed:
-        """Return where the binary of a spec lies; `IndexFault` if its manifest is broken."""
+        """Return where the binary of a spec lies; `IndexFault` if its manifest cannot be read."""
         path = self._manifests.get(dag_hash)
         if path is None:
             return Listed(tarball=self._prefix)
-        blob = read_manifest(path.read_bytes()).blob(TARBALL)
+        try:
+            blob = read_manifest(path.read_bytes()).blob(TARBALL)
+        except (IndexFault, OSError) as error:
+            what = reason(error) if isinstance(error, OSError) else error
+            raise IndexFault(f"{path.relative_to(self.folder)}: {what}") from None
         if blob is None:
             return Listed()
         url = f"{self.url.rstrip('/')}/{blob.path}" if self.url else None

@@ -1,32 +1,22 @@
-"""A node's words in the normal form that pages have, so that both meet in one configuration.
-
-What the catalogue's own site prints of a node (`generate_cache.py` there) is this: bools as
-`+x` and `~x`, single values as `k=v`, lists as `k:=a,b`, seven characters of each patch, no flags
-of compilers. This module prints that, and `spack.variants` makes it normal.
-"""
+"""A node's words in the normal form that pages have, so that both meet in one configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from spack_cache_db.sources.indexes.records import Arch, Node
-from spack_cache_db.spack.variants import FLAG_NAMES, Variant, normal_compiler, normal_variant
+from spack_cache_db.sources.indexes.records import Arch, Dependency, Node
+from spack_cache_db.sources.indexes.uses import NO_LANGUAGE
+from spack_cache_db.spack.concrete import NO_COMPILER, Value, printed_variants
+from spack_cache_db.spack.variants import normal_compiler
 
-Parameters = Mapping[str, bool | str | tuple[str, ...]]
-"""A node's variants and compiler flags by name; a tuple is a multi-valued variant, or flags."""
+Parameters = Mapping[str, Value]
+"""A node's variants and compiler flags by name."""
 
-PATCH_PRINTED = 7
-"""Characters of a patch's sha256 that Spack prints since 0.18."""
-
-NO_COMPILER = "none"
-"""What pages print for a spec that uses no compiler."""
-
-_LANGUAGES = ("c", "cxx", "fortran")
 _ARCH = msgspec.json.Decoder(Arch)
 _PARAMETERS = msgspec.json.Decoder(dict[str, bool | str | tuple[str, ...]])
 
@@ -51,44 +41,34 @@ def target_name(arch: Arch) -> str:
 @lru_cache(maxsize=65536)
 def variants_of(text: bytes) -> tuple[str, ...]:
     """Return the variants of a `parameters` object in normal form, sorted, without flags."""
-    parameters = parse_parameters(text)
-    return tuple(
-        sorted(
-            _variant_text(name, value)
-            for name, value in parameters.items()
-            if name not in FLAG_NAMES
-        )
-    )
+    return printed_variants(parse_parameters(text))
 
 
-@lru_cache(maxsize=65536)
-def _variant_text(name: str, value: bool | str | tuple[str, ...]) -> str:
-    if isinstance(value, bool):
-        variant = Variant(name, (str(value),), "bool")
-    elif isinstance(value, str):
-        variant = Variant(name, (value,), "single")
-    elif name == "patches":
-        variant = Variant(name, tuple(sorted(each[:PATCH_PRINTED] for each in value)), "multi")
-    else:
-        variant = Variant(name, tuple(sorted(value)), "multi")
-    return normal_variant(variant.text)
-
-
-def compiler_of(node: Node, version_of: Callable[[str], str]) -> str:
-    """Return the compiler that a page prints for a node, in normal form.
-
-    Up to specfile 4 a node names it. Since then it is the dependency that provides C, or else C++,
-    or else Fortran (Spack 1.1 `spec.py`, `DeprecatedCompilerSpec.factory`).
-
-    Args:
-        version_of: the version of the spec with this hash; raises `KeyError` if there is none.
-    """
+def compiler_of(node: Node) -> str:
+    """Return the compiler that a node names itself, as nodes did up to specfile 4."""
     if node.compiler is not UNSET:
         return normal_compiler(f"{node.compiler.name}@{node.compiler.version}")
     if node.annotations is not UNSET and node.annotations.compiler is not UNSET:
         return normal_compiler(node.annotations.compiler)
-    for language in _LANGUAGES:
-        for edge in node.dependencies:
-            if edge.parameters is not UNSET and language in edge.parameters.virtuals:
-                return normal_compiler(f"{edge.name}@{version_of(edge.hash)}")
     return NO_COMPILER
+
+
+def provider_of(node: Node, languages: Sequence[int]) -> Dependency | None:
+    """Return the dependency that a page prints as a node's compiler; None if it is none.
+
+    Since specfile 5 it is the one that provides C, or else C++, or else Fortran (Spack 1.1
+    `spec.py`, `DeprecatedCompilerSpec.factory`).
+
+    Args:
+        languages: the place in `LANGUAGES` of what each dependency provides (see `Uses`).
+    """
+    first = min(languages, default=NO_LANGUAGE)
+    is_named = node.compiler is not UNSET or (
+        node.annotations is not UNSET and node.annotations.compiler is not UNSET
+    )
+    return None if first == NO_LANGUAGE or is_named else node.dependencies[languages.index(first)]
+
+
+def compiler_name(provider: Dependency, version: str) -> str:
+    """Return a compiler that is a spec, in the normal form of pages."""
+    return normal_compiler(f"{provider.name}@{version}")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from array import array
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -13,19 +11,19 @@ import msgspec
 from msgspec import UNSET
 
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.records import Problem
 from spack_cache_db.sources.columns import Document, Writer
-from spack_cache_db.sources.graph import Node as NodeFacts
-from spack_cache_db.sources.graph import RecordColumns, Use
+from spack_cache_db.sources.graph import RecordColumns
 from spack_cache_db.sources.indexes.database import Entry
-from spack_cache_db.sources.indexes.faults import IndexFault, said
+from spack_cache_db.sources.indexes.faults import IndexFault, name, said
 from spack_cache_db.sources.indexes.normal import (
+    compiler_name,
     compiler_of,
-    parse_arch,
-    target_name,
-    variants_of,
+    provider_of,
 )
-from spack_cache_db.sources.indexes.records import Dependency, Node, Record
+from spack_cache_db.sources.indexes.records import BuildSpec, Dependency, Node
+from spack_cache_db.sources.indexes.spellings import Spellings, as_json, said_of
+from spack_cache_db.sources.indexes.uses import Uses
 from spack_cache_db.sources.tarballs import Tarball
 
 INSTALLATION = (
@@ -34,11 +32,9 @@ INSTALLATION = (
 """The keys of a record that only the database of an installation has."""
 
 _installation = attrgetter(*INSTALLATION)
+_NO_INSTALLATION = (UNSET,) * len(INSTALLATION)
 
 RECORD_WIDTH = len(RecordColumns._fields) - 1
-
-NODE_REST = ("compiler", "patches", "annotations")
-"""The keys of a node that are kept as they are, beside those that have columns."""
 
 
 class Listed(NamedTuple):
@@ -58,6 +54,14 @@ class Records(Protocol):
     def entry(self, dag_hash: str) -> Entry:
         """Return a record; `IndexFault`, with its hash, if it cannot be read."""
 
+    def entry_without_unknown_keys(self, dag_hash: str) -> Entry:
+        """Return a record without keys that are not known, which are told as problems.
+
+        Raises:
+            msgspec.DecodeError: it cannot be read without them either.
+            ValueError: it has none.
+        """
+
     def version(self, dag_hash: str) -> str:
         """Return the version of a spec; `KeyError` if it has no record."""
 
@@ -65,16 +69,24 @@ class Records(Protocol):
         """Return a record as its source says it, as plain values."""
 
 
-@dataclass(slots=True)
 class _Rows:
-    """What one index gives: listings, specs that it does not list, records, edges."""
+    """What one index gives: the columns of `Writer.add`, row after row, and its edges.
 
-    listings: list[tuple[int, ...]] = field(default_factory=list)
-    unlisted: list[tuple[int, ...]] = field(default_factory=list)
-    records: list[tuple[int, ...]] = field(default_factory=list)
-    edge_spec: array[int] = field(default_factory=lambda: array("I"))
-    edge_dependency: array[int] = field(default_factory=lambda: array("I"))
-    edge_use: array[int] = field(default_factory=lambda: array("I"))
+    `numbers` is the number of each hash that the index has; `names` the name of each spec, and
+    `named` what edges call it; `compilers` are those that are specs, by their hashes.
+    """
+
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self.numbers = numbers
+        self.names: dict[int, str] = {}
+        self.named: dict[int, str] = {}
+        self.compilers: dict[str, str] = {}
+        self.listings = array("I")
+        self.unlisted = array("I")
+        self.records = array("I")
+        self.edge_spec = array("I")
+        self.edge_dependency = array("I")
+        self.edge_use = array("I")
 
 
 class IndexReader:
@@ -83,9 +95,8 @@ class IndexReader:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._texts = writer.texts
-        self._spellings: dict[object, int] = {}
-        self._nodes: dict[object, int] = {}
-        self._uses: dict[object, int] = {}
+        self._spellings = Spellings(writer.texts)
+        self._uses = Uses(writer.texts.uses)
 
     def add(
         self,
@@ -103,25 +114,99 @@ class IndexReader:
         Raises:
             InputError: with every fault of the index; nothing of it is kept.
         """
-        facts = document.index_facts
-        if facts is None:
-            raise TypeError("the document is no index")
-        rows = _Rows()
-        faults: list[Fault] = []
+        hashes = self._texts.hashes
+        rows = _Rows({dag_hash: hashes[dag_hash] for dag_hash in known})
+        faults: list[str] = []
         problems: list[Problem] = []
         for dag_hash in known:
             try:
-                entry = known.entry(dag_hash)
-                self._add_entry(rows, entry, known, listed(entry))
+                entry = self._add_record(rows, dag_hash, known, listed)
             except IndexFault as fault:
-                faults.append(Fault(document.location, 0, str(fault)))
+                faults.append(str(fault))
             else:
                 problems += (_named(dag_hash, each) for each in entry.problems)
+        faults += self._misnamed(rows)
         if faults:
-            raise InputError(faults)
+            raise InputError(Fault(document.location, 0, each) for each in faults)
+        self._write(document, rows, problems)
+
+    def _add_record(
+        self, rows: _Rows, dag_hash: str, known: Records, listed: Callable[[Entry], Listed | None]
+    ) -> Entry:
+        entry = known.entry(dag_hash)
+        try:
+            self._add_entry(rows, entry, known, listed(entry))
+        except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
+            try:
+                entry = known.entry_without_unknown_keys(dag_hash)
+                self._add_entry(rows, entry, known, listed(entry))
+            except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError):
+                words = f"{dag_hash}: {said(error)}, expected a node of Spack's"
+                raise IndexFault(words) from None
+        return entry
+
+    def _add_entry(self, rows: _Rows, entry: Entry, known: Records, listed: Listed | None) -> None:
+        """Add a record whole, or nothing of it."""
+        node, texts = entry.node, self._texts
+        uses = self._uses.of(node.dependencies)
+        ends = self._ends(rows, node)
+        compiler = self._compiler(rows, node, uses, known)
+        configuration, facts = self._spellings.numbers(node, compiler)
+        rest = self._record(rows, entry)
+        spec = rows.numbers[node.hash]
+        rows.names[spec] = node.name
+        rows.edge_spec.extend([spec] * len(ends))
+        rows.edge_dependency.extend(ends)
+        rows.edge_use.extend(uses)
+        if listed is None:
+            rows.unlisted.extend((spec, configuration))
+        else:
+            size = texts.sizes[listed.size] + 1 if listed.size else 0
+            tarball = texts.tarballs[listed.tarball] + 1 if listed.tarball else 0
+            rows.listings.extend((spec, configuration, size, tarball))
+        rows.records.extend((spec, facts, *rest))
+
+    def _compiler(self, rows: _Rows, node: Node, uses: list[int], known: Records) -> str:
+        provider = provider_of(node, [*map(self._uses.language.__getitem__, uses)])
+        if provider is None:
+            return compiler_of(node)
+        compiler = rows.compilers.get(provider.hash)
+        if compiler is None:
+            compiler = compiler_name(provider, known.version(provider.hash))
+            rows.compilers[provider.hash] = compiler
+        return compiler
+
+    def _ends(self, rows: _Rows, node: Node) -> list[int]:
+        """Return the numbers of what a node depends on."""
+        try:
+            ends = [rows.numbers[each.hash] for each in node.dependencies]
+        except KeyError:
+            unknown = next(each for each in node.dependencies if each.hash not in rows.numbers)
+            raise _no_record(node, "depends on", unknown) from None
+        called = rows.named
+        for end, each in zip(ends, node.dependencies, strict=True):
+            if called.setdefault(end, each.name) != each.name:
+                raise _two_names(node, each, called[end])
+        return ends
+
+    def _misnamed(self, rows: _Rows) -> Iterator[str]:
+        """Yield a fault for each spec that an edge calls by a name which is not its own."""
+        for number, called in rows.named.items():
+            own = rows.names.get(number, called)
+            if own != called:
+                words = f"is called {name(called)} by what depends on it"
+                yield f"{self._texts.hashes.things[number]}: {words}, its own name is {name(own)}"
+
+    def _write(self, document: Document, rows: _Rows, problems: list[Problem]) -> None:
+        facts = document.index_facts
+        if facts is None:
+            raise TypeError("the document is no index")
         spec, configuration, size, tarball = _columns(rows.listings, 4)
         number = self._writer.add(
-            document._replace(problems=(*document.problems, *sorted(problems))),
+            document._replace(
+                problems=(*document.problems, *sorted(problems)),
+                index_facts=facts._replace(binaries=len(spec)),
+            ),
             spec=spec,
             configuration=configuration,
             stacks=[self._texts.stack_sets[(facts.stack,)]] * len(spec),
@@ -133,116 +218,44 @@ class IndexReader:
         edges = (rows.edge_spec, rows.edge_dependency, rows.edge_use)
         self._writer.add_graph(number, _columns(rows.records, RECORD_WIDTH), edges)
 
-    def _add_entry(self, rows: _Rows, entry: Entry, known: Records, listed: Listed | None) -> None:
-        node, texts = entry.node, self._texts
-        spec = texts.hashes[node.hash]
-        self._add_edges(rows, spec, node, known)
-        try:
-            configuration, facts = self._configuration(node, known), self._node(node)
-        except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
-            raise IndexFault(f"{node.hash}: {said(error)}, expected a node of Spack's") from None
-        if listed is None:
-            rows.unlisted.append((spec, configuration))
-        else:
-            size = texts.sizes[listed.size] + 1 if listed.size else 0
-            tarball = texts.tarballs[listed.tarball] + 1 if listed.tarball else 0
-            rows.listings.append((spec, configuration, size, tarball))
-        rows.records.append((spec, facts, *self._record(entry)))
-
-    def _add_edges(self, rows: _Rows, spec: int, node: Node, known: Records) -> None:
-        hashes, uses = self._texts.hashes, self._uses
-        for edge in node.dependencies:
-            dependency = edge.hash
-            if dependency not in known:
-                words = f"{node.hash}: depends on {edge.name}/{dependency}, which has no record"
-                raise IndexFault(f"{words}, expected one for each dependency")
-            key = (edge.type, edge.parameters)
-            use = uses.get(key)
-            if use is None:
-                use = uses[key] = self._texts.uses[_use_of(edge)]
-            rows.edge_spec.append(spec)
-            rows.edge_dependency.append(hashes[dependency])
-            rows.edge_use.append(use)
-
-    def _configuration(self, node: Node, known: Records) -> int:
-        arch, parameters = bytes(node.arch), bytes(node.parameters)
-        compiler = compiler_of(node, known.version)
-        key = (node.name, node.version, compiler, arch, parameters)
-        at = self._spellings.get(key)
-        if at is None:
-            parsed = parse_arch(arch)
-            at = self._spellings[key] = self._texts.configurations[
-                Configuration(
-                    node.name,
-                    node.version,
-                    compiler,
-                    parsed.platform_os,
-                    parsed.platform,
-                    target_name(parsed),
-                    variants_of(parameters),
-                )
-            ]
-        return at
-
-    def _node(self, node: Node) -> int:
-        rest = tuple(getattr(node, key) for key in NODE_REST)
-        key = (node.namespace, node.package_hash, bytes(node.arch), bytes(node.parameters), rest)
-        external = None if node.external is UNSET else bytes(node.external)
-        at = self._nodes.get((key, external))
-        if at is None:
-            target = parse_arch(bytes(node.arch)).target
-            facts = NodeFacts(
-                namespace=node.namespace,
-                package_hash=None if node.package_hash is UNSET else node.package_hash,
-                parameters=_json(json.loads(bytes(node.parameters))),
-                target=None if isinstance(target, str) else _json(msgspec.to_builtins(target)),
-                external=None if external is None else _json(json.loads(external)),
-                rest=_json(_said_of(node, NODE_REST)),
-            )
-            at = self._nodes[key, external] = self._texts.nodes[facts]
-        return at
-
-    def _record(self, entry: Entry) -> tuple[int, ...]:
+    def _record(self, rows: _Rows, entry: Entry) -> tuple[int, ...]:
         """Return the numbers of a record behind that of its node (see `RecordColumns`)."""
         texts, record, node = self._texts, entry.record, entry.node
         rest = entry.rest
-        if any(each is not UNSET for each in _installation(record)):
-            rest = _said_of(record, INSTALLATION)
+        if _installation(record) != _NO_INSTALLATION:
+            rest = said_of(record, INSTALLATION)
         return (
             0 if record.ref_count is UNSET else record.ref_count + 1,
             0 if record.in_buildcache is UNSET else 1 + record.in_buildcache,
-            texts.rests[_json(rest)] + 1 if rest else 0,
+            texts.rests[as_json(rest)] + 1 if rest else 0,
             0 if node.full_hash is UNSET else texts.old_hashes[node.full_hash] + 1,
             0 if node.build_hash is UNSET else texts.old_hashes[node.build_hash] + 1,
-            0 if node.build_spec is UNSET else texts.hashes[node.build_spec.hash] + 1,
+            0 if node.build_spec is UNSET else self._build_spec(rows, node, node.build_spec) + 1,
         )
 
-
-def _use_of(edge: Dependency) -> Use:
-    if edge.parameters is not UNSET:
-        said = edge.parameters
-        direct = None if said.direct is UNSET else said.direct
-        return Use(tuple(sorted(said.deptypes)), tuple(sorted(said.virtuals)), direct)
-    types = () if edge.type is UNSET else edge.type
-    return Use(tuple(sorted(types)), (), None)
-
-
-def _said_of(record: Record | Node, keys: Iterable[str]) -> dict[str, Any]:
-    """Return the keys that a record says something of, as plain values."""
-    values = {key: getattr(record, key) for key in keys}
-    said = {key: value for key, value in values.items() if value is not UNSET}
-    plain: dict[str, Any] = msgspec.to_builtins(said)
-    return plain
+    def _build_spec(self, rows: _Rows, node: Node, build_spec: BuildSpec) -> int:
+        number = rows.numbers.get(build_spec.hash)
+        if number is None:
+            raise _no_record(node, "was built as", build_spec)
+        if rows.named.setdefault(number, build_spec.name) != build_spec.name:
+            raise _two_names(node, build_spec, rows.named[number])
+        return number
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+def _two_names(node: Node, called: Dependency | BuildSpec, other: str) -> IndexFault:
+    names = f"{name(called.name)} here and {name(other)} elsewhere"
+    return IndexFault(f"{node.hash}: {called.hash} is called {names}, expected one name")
+
+
+def _no_record(node: Node, what: str, other: Dependency | BuildSpec) -> IndexFault:
+    words = f"{what} {name(other.name)}/{name(other.hash)}, which has no record"
+    return IndexFault(f"{node.hash}: {words}, expected one")
 
 
 def _named(dag_hash: str, problem: Problem) -> Problem:
     return problem._replace(message=f"the spec {dag_hash}: {problem.message}")
 
 
-def _columns(rows: list[tuple[int, ...]], count: int) -> list[tuple[int, ...]]:
-    """Return the columns of rows; there are so many even where there is no row."""
-    return [*zip(*rows, strict=True)] if rows else [()] * count
+def _columns(rows: array[int], width: int) -> list[array[int]]:
+    """Return the columns of rows that stand one after the other."""
+    return [rows[at::width] for at in range(width)]

@@ -7,7 +7,9 @@ at once for each text. A key that is not declared here is refused by the decoder
 
 from __future__ import annotations
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 
 class Database(Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,12 +34,12 @@ class EdgeParameters(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class Dependency(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """One edge of the graph: `type` up to specfile 3, `parameters` since."""
+    """One edge of the graph: `type` up to specfile 3, since then `EdgeParameters`, undecoded."""
 
     name: str
     hash: str
     type: tuple[str, ...] | UnsetType = UNSET
-    parameters: EdgeParameters | UnsetType = UNSET
+    parameters: Raw | UnsetType = UNSET
 
 
 class NamedDependency(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -96,7 +98,7 @@ class NamedNode(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     namespace: str
     parameters: Raw
     hash: str
-    compiler: Compiler
+    compiler: Compiler | UnsetType = UNSET
     patches: tuple[str, ...] | UnsetType = UNSET
     full_hash: str | UnsetType = UNSET
     build_hash: str | UnsetType = UNSET
@@ -108,12 +110,12 @@ class Record(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """What an index says of one spec: `in_buildcache` in caches, the rest in installations."""
 
     spec: Raw
-    ref_count: int | UnsetType = UNSET
+    ref_count: Annotated[int, Meta(ge=0, lt=2**31)] | UnsetType = UNSET
     in_buildcache: bool | UnsetType = UNSET
     path: str | UnsetType | None = UNSET
     installed: bool | UnsetType = UNSET
     explicit: bool | UnsetType = UNSET
-    installation_time: float | UnsetType | None = UNSET
+    installation_time: int | float | UnsetType | None = UNSET
     deprecated_for: str | UnsetType | None = UNSET
     origin: str | UnsetType | None = UNSET
 

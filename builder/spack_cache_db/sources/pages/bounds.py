@@ -6,17 +6,15 @@ by name. Checked once for each spelling, for a site repeats the same few.
 
 from __future__ import annotations
 
+from spack_cache_db.sources.bounds import (
+    MAX_NAME,
+    MAX_TEXT,
+    MAX_TEXTS,
+    require_few,
+    require_short,
+)
 from spack_cache_db.sources.pages.front_matter import Json, PageFault
 from spack_cache_db.sources.pages.records import Meta, SpecDetail
-
-MAX_NAME = 200
-"""Characters of a version, a compiler, an os, a platform, a target, a stack or a variant's name."""
-
-MAX_TEXT = 4096
-"""Characters of a variant, a size or the address of a tarball."""
-
-MAX_TEXTS = 1000
-"""Texts in one list of a spec, or in one of `meta`."""
 
 MAX_ITEMS = 500_000
 """Values in the JSON of one key, each pair of an object counted as one. A spec has some thirty."""
@@ -39,25 +37,25 @@ def require_countable(source: Json, key: str) -> None:
 def require_bounded(detail: SpecDetail) -> None:
     """Raise `ValueError` if a text of a spec is too long, or a list has too many of them."""
     for word in ("compiler", "os", "platform", "target"):
-        _require_short(word, getattr(detail, word), MAX_NAME)
+        require_short(word, getattr(detail, word), MAX_NAME)
     for version in detail.versions:
-        _require_short("version", version, MAX_NAME)
-    _require_few("variants", len(detail.variants))
+        require_short("version", version, MAX_NAME)
+    require_few("variants", len(detail.variants))
     for text in detail.variants:
-        _require_short("variant", text, MAX_TEXT)
-        _require_short("variant name", text.partition("=")[0], MAX_NAME)
+        require_short("variant", text, MAX_TEXT)
+        require_short("variant name", text.partition("=")[0], MAX_NAME)
 
 
 def require_bounded_stacks(stacks: tuple[str, ...]) -> None:
     """Raise `ValueError` as `require_bounded` does."""
-    _require_few("stacks", len(stacks))
+    require_few("stacks", len(stacks))
     for text in stacks:
-        _require_short("stack", text, MAX_NAME)
+        require_short("stack", text, MAX_NAME)
 
 
 def require_short_text(word: str, text: str) -> None:
     """Raise `ValueError` if a text that is no name is too long."""
-    _require_short(word, text, MAX_TEXT)
+    require_short(word, text, MAX_TEXT)
 
 
 def require_bounded_meta(meta: Meta) -> None:
@@ -73,13 +71,3 @@ def require_bounded_meta(meta: Meta) -> None:
         if longest > MAX_NAME:
             said = f"meta.{name} has a text of {longest:,} characters, expected at most {MAX_NAME}"
             raise ValueError(said)
-
-
-def _require_short(word: str, text: str, limit: int) -> None:
-    if len(text) > limit:
-        raise ValueError(f"has a {word} of {len(text):,} characters, expected at most {limit:,}")
-
-
-def _require_few(word: str, count: int) -> None:
-    if count > MAX_TEXTS:
-        raise ValueError(f"has {count:,} {word}, expected at most {MAX_TEXTS:,}")

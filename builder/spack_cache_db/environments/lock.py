@@ -1,0 +1,168 @@
+"""A `spack.lock` → the nodes of its graph, in the words in which caches print a spec.
+
+The format of each version is that of Spack 1.2's `environment/__init__.py`: nodes are keyed by
+their names in versions 1 and 2, by a hash of their builds in 2 and 3, which is not the one under
+which binaries are known, and by that one in the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from spack_cache_db.environments.faults import Refused
+from spack_cache_db.environments.records import Lock, LockedSpec
+from spack_cache_db.records import Configuration
+from spack_cache_db.spack.concrete import LANGUAGES, NO_COMPILER, printed_variants
+from spack_cache_db.spack.variants import normal_compiler
+
+VERSIONS = range(1, 8)
+"""The versions of lockfiles that Spack 0.12 to 1.2 write."""
+
+_NAMED = (1, 2)
+_HASH = re.compile(r"[a-z2-7]{32}")
+
+
+class _Node(NamedTuple):
+    """A node as the lockfile has it, its name, and the hash under which a binary is known."""
+
+    name: str
+    hash: str
+    said: Mapping[str, Any]
+
+
+def read_lock(data: Mapping[str, Any], most: int) -> Lock:
+    """Return what a lockfile asks for.
+
+    Args:
+        data: the decoded JSON.
+        most: the most nodes that it may have.
+
+    Raises:
+        Refused: it is no lockfile of a version that is known.
+    """
+    version = _mapping(data.get("_meta"), "_meta").get("lockfile-version")
+    if not isinstance(version, int) or version not in VERSIONS:
+        known = f"{VERSIONS[0]} to {VERSIONS[-1]}"
+        raise Refused(0, f"has the lockfile version {version!r}, expected one of {known}")
+    graphs = [data]
+    included = _mapping(data.get("include_concrete", {}), "include_concrete")
+    graphs += [_mapping(graph, f"include_concrete of {path}") for path, graph in included.items()]
+    nodes: dict[str, _Node] = {}
+    roots: list[str] = []
+    for graph in graphs:
+        for key, node in _mapping(graph.get("concrete_specs"), "concrete_specs").items():
+            nodes.setdefault(key, _node(key, node, version))
+        roots += _roots(graph)
+    if len(nodes) > most:
+        raise Refused(0, f"has {len(nodes):,} specs, expected at most {most:,}")
+    return _lock(nodes, roots)
+
+
+def _lock(nodes: Mapping[str, _Node], roots: list[str]) -> Lock:
+    if missing := [key for key in roots if key not in nodes]:
+        raise Refused(0, f"its root {missing[0]} is not among its concrete_specs")
+    asked = dict.fromkeys(nodes[key].hash for key in roots)
+    kept = {node.hash: node for node in nodes.values() if not node.said.get("external")}
+    order = {key: place for place, key in enumerate(asked)}
+    ordered = sorted(
+        kept.values(), key=lambda each: (order.get(each.hash, len(order)), each.name, each.hash)
+    )
+    specs = tuple(
+        LockedSpec(each.hash, _configuration(each, nodes), each.hash in asked) for each in ordered
+    )
+    external = len({node.hash for node in nodes.values()}) - len(kept)
+    notes = [f"{external:,} externals need no binary, and are left out"] if external > 1 else []
+    notes += ["one external needs no binary, and is left out"] if external == 1 else []
+    return Lock(specs, tuple(notes))
+
+
+def _node(key: str, node: Any, version: int) -> _Node:
+    said = _mapping(node, f"the spec {key}")
+    name = said.get("name")
+    if version in _NAMED:
+        if len(said) != 1:
+            raise Refused(0, f"the spec {key} has {len(said)} names, expected one")
+        ((name, inner),) = said.items()
+        said = _mapping(inner, f"the spec {key}")
+    dag_hash = said.get("hash", key)
+    if not isinstance(name, str) or not _HASH.fullmatch(str(dag_hash)):
+        expected = "a name, and a hash of 32 characters of a-z and 2-7"
+        raise Refused(0, f"the spec {key} lacks its name or hash, expected {expected}")
+    return _Node(name, str(dag_hash), said)
+
+
+def _roots(graph: Mapping[str, Any]) -> Iterator[str]:
+    roots = graph.get("roots", [])
+    if not isinstance(roots, list):
+        raise Refused(0, "roots is no list, expected one of hashes and specs")
+    for root in roots:
+        yield str(_mapping(root, "a root").get("hash"))
+
+
+def _configuration(node: _Node, nodes: Mapping[str, _Node]) -> Configuration:
+    try:
+        return _printed(node, nodes)
+    except ValueError as error:
+        raise Refused(0, f"{node.name}: {error}") from None
+
+
+def _printed(node: _Node, nodes: Mapping[str, _Node]) -> Configuration:
+    arch = _mapping(node.said.get("arch"), f"arch of {node.name}")
+    target = arch.get("target")
+    words = (
+        node.name,
+        _text(node.said, "version", node),
+        _compiler(node, nodes),
+        _text(arch, "platform_os", node),
+        _text(arch, "platform", node),
+        target if isinstance(target, str) else _text(_mapping(target, "a target"), "name", node),
+    )
+    parameters = _mapping(node.said.get("parameters", {}), f"parameters of {node.name}")
+    values = {key: _value(value, node) for key, value in parameters.items()}
+    return Configuration(*words, printed_variants(values))
+
+
+def _value(value: Any, node: _Node) -> bool | str | tuple[str, ...]:
+    if isinstance(value, list):
+        return tuple(map(str, value))
+    if isinstance(value, bool | str):
+        return value
+    raise Refused(0, f"{node.name} has the parameter {value!r}, expected text, a bool or a list")
+
+
+def _compiler(node: _Node, nodes: Mapping[str, _Node]) -> str:
+    """Return the compiler that is printed for a node; see `spack.concrete`."""
+    said = node.said.get("compiler")
+    if said is not None:
+        named = _mapping(said, f"compiler of {node.name}")
+        return normal_compiler(f"{_text(named, 'name', node)}@{_text(named, 'version', node)}")
+    kept = _mapping(node.said.get("annotations", {}), f"annotations of {node.name}").get("compiler")
+    if kept is not None:
+        return normal_compiler(str(kept))
+    edges = node.said.get("dependencies", [])
+    for language in LANGUAGES:
+        for edge in edges if isinstance(edges, list) else ():
+            used = _mapping(edge, "a dependency").get("parameters", {})
+            if language in _mapping(used, "parameters of a dependency").get("virtuals", ()):
+                compiler = nodes.get(str(edge.get("hash")))
+                if compiler is None:
+                    raise Refused(0, f"the compiler of {node.name} is not among its concrete_specs")
+                return normal_compiler(
+                    f"{compiler.name}@{_text(compiler.said, 'version', compiler)}"
+                )
+    return NO_COMPILER
+
+
+def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise Refused(0, f"{what} is no object, expected a spack.lock as Spack writes it")
+    return value
+
+
+def _text(said: Mapping[str, Any], key: str, node: _Node) -> str:
+    value = said.get(key)
+    if not isinstance(value, str):
+        raise Refused(0, f"{node.name} has no {key}, expected a spack.lock as Spack writes it")
+    return value

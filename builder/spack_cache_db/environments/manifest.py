@@ -1,0 +1,124 @@
+"""A `spack.yaml` → the specs that it asks for, each with what is required of it.
+
+Read are `specs`, `definitions` and the requirements of `packages`. What would change the answer and
+cannot be read (`include`, `include_concrete`, `when`) is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import yaml
+
+from spack_cache_db.environments.bounded_yaml import (
+    compose,
+    entries_of,
+    is_nothing,
+    items_of,
+    line_of,
+)
+from spack_cache_db.environments.expanded import Expanded
+from spack_cache_db.environments.faults import Faults, Refused
+from spack_cache_db.environments.records import TOP_KEYS, Limits, UserSpec, UserSpecs
+from spack_cache_db.environments.requirements import (
+    NO_REQUIREMENTS,
+    Requirements,
+    read_requirements,
+)
+from spack_cache_db.environments.spec_lists import SpecLists
+from spack_cache_db.spack.merge import UnsatisfiableSpec
+
+_REFUSED = {
+    "include": "names other files, which are not read: write what they say of specs, definitions "
+    "and packages here, or give one spec a line",
+    "include_concrete": "names other environments, which are not read: give their spack.lock",
+}
+_WHEN = (
+    "when: is Python that asks for the machine, which is not run: "
+    "leave out the lists that do not apply, and the when: of those that do"
+)
+
+
+def read_manifest(text: str, path: str, limits: Limits) -> UserSpecs:
+    """Return what a `spack.yaml` asks for.
+
+    Args:
+        text: the file.
+        path: what to call it in messages.
+        limits: how much it may ask for.
+
+    Raises:
+        UnreadableEnvironment: with all that is wrong with it.
+    """
+    faults = Faults(path)
+    found = UserSpecs(())
+    with faults.collected():
+        found = _read(_section(compose(text)), faults, limits)
+    faults.raise_any()
+    return found
+
+
+def _section(node: yaml.Node | None) -> dict[str, yaml.Node]:
+    """Return the entries under `spack`."""
+    top = {} if node is None else entries_of(node, "an environment")
+    section = next((top[key] for key in TOP_KEYS if key in top), None)
+    if section is None:
+        raise Refused(1, "has no key spack:, expected a spack.yaml, or one spec on each line")
+    return entries_of(section, "an environment")
+
+
+def _read(section: dict[str, yaml.Node], faults: Faults, limits: Limits) -> UserSpecs:
+    for key, said in _REFUSED.items():
+        if key in section and not _is_empty(section[key]):
+            faults.add(line_of(section[key]), f"{key}: {said}")
+    lists, requirements = SpecLists(limits), NO_REQUIREMENTS
+    with faults.collected():
+        for entry in items_of(section["definitions"], "lists") if "definitions" in section else ():
+            with faults.collected():
+                _define(lists, entry)
+    with faults.collected():
+        if "packages" in section:
+            requirements = read_requirements(section["packages"])
+    expanded: list[Expanded] = []
+    with faults.collected():
+        if "specs" in section:
+            expanded = lists.specs(lists.items(section["specs"]))
+    specs = tuple(_user_spec(each, requirements) for each in expanded)
+    return UserSpecs(specs, tuple(_notes(section, requirements, specs)))
+
+
+def _is_empty(node: yaml.Node) -> bool:
+    return is_nothing(node) or (isinstance(node, yaml.CollectionNode) and not node.value)
+
+
+def _define(lists: SpecLists, entry: yaml.Node) -> None:
+    named = entries_of(entry, "the name of a list, and its specs,")
+    if "when" in named:
+        raise Refused(line_of(named["when"]), _WHEN)
+    if len(named) != 1:
+        raise Refused(line_of(entry), f"has {len(named)} names, expected one for each list")
+    ((name, node),) = named.items()
+    lists.define(name, node)
+
+
+def _user_spec(found: Expanded, requirements: Requirements) -> UserSpec:
+    if found.query is None:
+        return UserSpec(found.text, found.line, error=found.error)
+    try:
+        return UserSpec(found.text, found.line, requirements.alternatives(found.query))
+    except UnsatisfiableSpec as error:
+        return UserSpec(found.text, found.line, error=str(error))
+
+
+def _notes(
+    section: dict[str, yaml.Node], requirements: Requirements, specs: tuple[UserSpec, ...]
+) -> Iterator[str]:
+    yield from requirements.notes
+    asked = {each.query.name for spec in specs for each in spec.alternatives} | {"all"}
+    others = sorted(
+        {*requirements.required, *requirements.conflicts} - {str(each) for each in asked}
+    )
+    if others:
+        yield f"packages: requirements of dependencies are left aside (of {', '.join(others)})"
+    if "develop" in section and not _is_empty(section["develop"]):
+        yield "develop: packages that are built from your own sources are looked for as any other"

@@ -1,0 +1,123 @@
+"""An environment's bytes → what it asks for; which kind it is shows in its content.
+
+JSON with `concrete_specs` is a `spack.lock`, YAML with a key `spack` a `spack.yaml`, all else a
+list of specs, one a line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from spack_cache_db.environments.expanded import expanded_text
+from spack_cache_db.environments.faults import Faults, Refused
+from spack_cache_db.environments.lock import read_lock
+from spack_cache_db.environments.records import (
+    TOP_KEYS,
+    Alternative,
+    Environment,
+    Limits,
+    UserSpec,
+    UserSpecs,
+)
+
+MAX_BYTES = 2**26
+"""Bytes of an environment; a lockfile of a thousand specs has two million."""
+
+LIMITS = Limits()
+_OF_A_LOCK = {"_meta", "concrete_specs"}
+_MANIFEST = re.compile(r"^(?:spack|env|specs|definitions|packages)['\"]?\s*:", re.MULTILINE)
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_ITEM = re.compile(r"-\s+(.*)")
+
+
+def read_environment(data: bytes, path: str, limits: Limits = LIMITS) -> Environment:
+    """Return what an environment asks for.
+
+    Args:
+        data: a `spack.yaml`, a `spack.lock`, or one spec a line, with `#` for comments.
+        path: what to call it in messages.
+        limits: how much it may ask for.
+
+    Raises:
+        UnreadableEnvironment: it is none of these, or cannot be read.
+    """
+    faults = Faults(path)
+    found: Environment = UserSpecs(())
+    with faults.collected():
+        found = _read(_text(data), path, limits)
+    faults.raise_any()
+    return found
+
+
+def user_specs(texts: Iterable[str]) -> UserSpecs:
+    """Return specs given one by one, as an environment."""
+    return UserSpecs(tuple(_user_spec(text, 0, LIMITS) for text in texts))
+
+
+def _text(data: bytes) -> str:
+    if len(data) > MAX_BYTES:
+        raise Refused(0, f"has more than {MAX_BYTES:,} bytes")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Refused(line, "is not UTF-8 text, expected an environment") from None
+    if "\0" in text:
+        raise Refused(text.count("\n", 0, text.index("\0")) + 1, "has a NUL byte, expected text")
+    return text
+
+
+def _read(text: str, path: str, limits: Limits) -> Environment:
+    if text.lstrip().startswith("{"):
+        data = _json(text)
+        if isinstance(data, dict) and (data.keys() & _OF_A_LOCK or not data.keys() & {*TOP_KEYS}):
+            return read_lock(data, limits.nodes)
+        return _manifest(text, path, limits)
+    if _MANIFEST.search(text):
+        return _manifest(text, path, limits)
+    specs = tuple(_listed(text, limits))
+    if len(specs) > limits.specs:
+        raise Refused(0, f"has {len(specs):,} specs, expected at most {limits.specs:,}")
+    return UserSpecs(specs)
+
+
+def _manifest(text: str, path: str, limits: Limits) -> UserSpecs:
+    # PyYAML takes longer to load than all that a list of specs needs.
+    from spack_cache_db.environments.manifest import read_manifest
+
+    return read_manifest(text, path, limits)
+
+
+def _json(text: str) -> Any:
+    """Return decoded JSON, None if it is none; YAML may begin with a brace as well."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise Refused(0, "is nested too deeply, expected a spack.lock") from None
+    except ValueError as error:
+        if '"concrete_specs"' in text:
+            line = getattr(error, "lineno", 0)
+            raise Refused(line, f"broken JSON: {error}, expected a whole spack.lock") from None
+        return None
+
+
+def _listed(text: str, limits: Limits) -> Iterator[UserSpec]:
+    """Yield the specs of a list; a line may be an item of a YAML list."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        spec = _COMMENT.sub("", line).strip()
+        if item := _ITEM.fullmatch(spec):
+            spec = item[1].strip()
+        if len(spec) > 1 and spec[0] in "'\"" and spec[-1] == spec[0]:
+            spec = spec[1:-1]
+        if spec:
+            yield _user_spec(spec, number, limits)
+
+
+def _user_spec(text: str, line: int, limits: Limits) -> UserSpec:
+    found = expanded_text(text, line, limits.length)
+    if found.query is None:
+        return UserSpec(text, line, error=found.error)
+    return UserSpec(text, line, (Alternative(found.query),))

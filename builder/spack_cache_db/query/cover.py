@@ -1,0 +1,281 @@
+"""Which specs of an environment have a binary, and what is nearest to those that have none."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from spack_cache_db.environments.faults import UnreadableEnvironment
+from spack_cache_db.environments.read import MAX_BYTES, read_environment, user_specs
+from spack_cache_db.environments.records import Alternative, Environment, Lock, UserSpec, UserSpecs
+from spack_cache_db.errors import Fault, reason
+from spack_cache_db.query.answerable import UnsupportedQuery
+from spack_cache_db.query.asked import Conditions
+from spack_cache_db.query.candidates import Candidates, Row
+from spack_cache_db.query.conditions import ANYWHERE, Scope, asked_of
+from spack_cache_db.query.cover_lock import CoveredNode, cover_lock
+from spack_cache_db.query.find import scope_of
+from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.misplaced import corrected
+from spack_cache_db.query.misses import misses_of
+from spack_cache_db.query.open import connected, select
+from spack_cache_db.query.specs import Spec, specs_in_scope
+from spack_cache_db.query.verdicts import Verdict
+from spack_cache_db.query.why_not import WhyNot, why_not
+from spack_cache_db.records import Configuration
+from spack_cache_db.spack.query import SpecQuery
+
+PACKAGE_OF_HASH = """
+SELECT DISTINCT packages.name FROM specs
+JOIN configurations ON configurations.id = specs.configuration
+JOIN packages ON packages.id = configurations.package
+WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
+"""
+
+REQUIRED = "what packages: requires excludes all that satisfies it"
+MOST_EXPLAINED = 4
+"""For so many ways to satisfy a spec it is said why nothing does."""
+
+MOST_UNKNOWN = 20
+"""For so many unknown packages close names are looked for: each is compared with all that exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredSpec:
+    """The answer for one spec that is asked for.
+
+    Attributes:
+        spec: the spec as it stands in the environment.
+        status: `binary`; `near`, where leaving out one or two conditions finds some; `none`; or
+            `unanswerable`.
+        line: where it stands, counted from 1; 0 where it stands in no text.
+        query: the spec with what is required of it, as one would ask `find`.
+        configurations: how many satisfy it.
+        spec_count: how many specs these have.
+        configuration: the newest of them, or the nearest where there is none.
+        hash: the current spec of the newest configuration that satisfies it.
+        why: why there is none; None where there is one, or nothing can be said.
+        reasons: the same in sentences, or why it cannot be answered.
+        corrected: the spec to type instead.
+    """
+
+    spec: str
+    status: str
+    line: int
+    query: str
+    configurations: int = 0
+    spec_count: int = 0
+    configuration: Configuration | None = None
+    hash: str | None = None
+    why: WhyNot | None = None
+    reasons: tuple[str, ...] = ()
+    corrected: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """The answers for all specs of an environment, in its order; `notes` what was left aside."""
+
+    specs: tuple[CoveredSpec, ...] | tuple[CoveredNode, ...]
+    is_lock: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def binary(self) -> int:
+        """How many have a binary."""
+        return self.counted("binary")
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return len(self.specs)
+
+    def counted(self, status: str) -> int:
+        """Return how many have a status."""
+        return sum(each.status == status for each in self.specs)
+
+
+def cover(
+    db: str | Path | sqlite3.Connection,
+    environment: str | Path | Iterable[str],
+    *,
+    release: str | None = None,
+    stack: str | None = None,
+    host: str | None = None,
+    os: str | None = None,
+    platform: str | None = None,
+) -> Cover:
+    """Say which specs of an environment have a binary in a built file.
+
+    Args:
+        db: a file made by `build`, or a connection to one.
+        environment: the path of a `spack.yaml`, a `spack.lock` or a list of specs; or specs.
+        release: only what this release lists.
+        stack: only what is in this stack; in that release, where one is given.
+        host: only what runs on a machine of this CPU target, such as `zen3`.
+        os: only what was built for this operating system, such as `ubuntu24.04`.
+        platform: only what was built for this platform, such as `linux`.
+
+    Raises:
+        UnreadableEnvironment: the environment cannot be read.
+        UnknownNameError: the file has no such release or stack, archspec no such host.
+        DatabaseError: the file is not one of this builder.
+    """
+    if isinstance(environment, str | Path):
+        read = read_file(environment)
+    else:
+        read = user_specs(environment)
+    with connected(db) as conn:
+        lookups = read_lookups(conn)
+        scope = scope_of(lookups, release, stack, host, os, platform)
+        return cover_environment(conn, lookups, read, scope)
+
+
+def cover_environment(
+    conn: sqlite3.Connection, lookups: Lookups, environment: Environment, scope: Scope = ANYWHERE
+) -> Cover:
+    """Return the answers for an environment that was read."""
+    candidates = Candidates(conn, lookups)
+    if isinstance(environment, Lock):
+        notes = environment.notes
+        if scope.host or scope.os or scope.platform:
+            notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
+        nodes = cover_lock(conn, candidates, environment.specs, scope)
+        return Cover(nodes, is_lock=True, notes=notes)
+    specs = _Specs(conn, candidates, scope).answers(environment)
+    return Cover(specs, is_lock=False, notes=environment.notes)
+
+
+def read_file(path: str | Path) -> Environment:
+    """Return what the environment in a file asks for.
+
+    Raises:
+        UnreadableEnvironment: it cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        said = f"cannot be read: {reason(error)}; expected a spack.yaml, a spack.lock or a list"
+        raise UnreadableEnvironment([Fault(str(path), 0, said)]) from None
+    return read_environment(data, str(path))
+
+
+class _Specs:
+    """The specs of one environment, answered with the same rows in mind."""
+
+    def __init__(self, conn: sqlite3.Connection, candidates: Candidates, scope: Scope) -> None:
+        self._conn = conn
+        self._candidates = candidates
+        self._scope = scope
+        self._unknown = 0
+        self._known: dict[tuple[Alternative, ...], CoveredSpec] = {}
+
+    def answers(self, environment: UserSpecs) -> tuple[CoveredSpec, ...]:
+        queries = [each.query for spec in environment.specs for each in spec.alternatives]
+        self._candidates.prepare(query.name for query in queries if query.name is not None)
+        return tuple(self._answer(spec) for spec in environment.specs)
+
+    def _answer(self, spec: UserSpec) -> CoveredSpec:
+        if spec.error is not None:
+            return CoveredSpec(spec.text, "unanswerable", spec.line, "", reasons=(spec.error,))
+        if spec.alternatives not in self._known:
+            self._known[spec.alternatives] = self._satisfied(spec.alternatives)
+        return replace(self._known[spec.alternatives], spec=spec.text, line=spec.line)
+
+    def _satisfied(self, alternatives: tuple[Alternative, ...]) -> CoveredSpec:
+        """Return the answer for what one of several alternatives satisfies."""
+        found: dict[Row, int] = {}
+        asked: dict[Row, Conditions] = {}
+        refused: CoveredSpec | None = None
+        for each in alternatives:
+            try:
+                conditions, rows = self._rows(each)
+                found |= rows
+                asked |= dict.fromkeys(rows, conditions)
+            except UnsupportedQuery as error:
+                better = corrected(self._conn, each.query)
+                refused = CoveredSpec(
+                    "", "unanswerable", 0, each.query.text, reasons=(str(error),), corrected=better
+                )
+        if found:
+            return self._binary(alternatives[0].query, found, asked)
+        return refused or self._lacking(alternatives)
+
+    def _binary(
+        self, query: SpecQuery, found: dict[Row, int], asked: dict[Row, Conditions]
+    ) -> CoveredSpec:
+        newest = min(found, key=lambda row: (-row.version, row.id))
+        current = self._specs([newest], asked[newest], limit=1)
+        return CoveredSpec(
+            "",
+            "binary",
+            0,
+            query.text,
+            len(found),
+            sum(found.values()),
+            self._candidates.configuration(newest),
+            next((spec.hash for spec in current), None),
+        )
+
+    def _rows(self, alternative: Alternative) -> tuple[Conditions, dict[Row, int]]:
+        """Return what an alternative asks, and the configurations that satisfy it.
+
+        Raises:
+            UnsupportedQuery: the file cannot answer it.
+        """
+        query = self._named(alternative.query)
+        asked = asked_of(self._conn, query)
+        found = misses_of(self._candidates, asked, self._scope).fitting()
+        for each in alternative.without:
+            unwanted = asked_of(self._conn, replace(each, name=query.name))
+            excluded = misses_of(self._candidates, unwanted, ANYWHERE).fitting()
+            if not unwanted.is_of_specs:
+                found = {row: count for row, count in found.items() if row not in excluded}
+                continue
+            gone = {spec.id for spec in self._specs(excluded, unwanted)}
+            left = {spec.id for spec in self._specs(found, asked)} - gone
+            asked = replace(asked, specs=Verdict(left), beyond=asked.beyond or "packages: requires")
+            found = misses_of(self._candidates, asked, self._scope).fitting()
+        return asked, found
+
+    def _specs(self, rows: Iterable[Row], asked: Conditions, limit: int = -1) -> Iterator[Spec]:
+        """Yield the specs of configurations that satisfy all that is asked."""
+        among = asked.specs.holds if asked.specs else None
+        ids = [row.id for row in rows]
+        found = specs_in_scope(self._conn, ids, self._scope, asked.hash, limit, among)
+        return chain.from_iterable(found.values())
+
+    def _named(self, query: SpecQuery) -> SpecQuery:
+        """Return a query with its package's name, which a hash may stand for."""
+        if query.name is None and query.hash is not None:
+            names = [row[0] for row in select(self._conn, PACKAGE_OF_HASH, hash=query.hash)]
+            if len(names) != 1:
+                said = "several packages" if names else "nothing here"
+                raise UnsupportedQuery(f"/{query.hash} stands for {said}: name the package")
+            return replace(query, name=names[0])
+        if query.name is None:
+            raise UnsupportedQuery("names no package, and an environment asks for packages by name")
+        return query
+
+    def _lacking(self, alternatives: tuple[Alternative, ...]) -> CoveredSpec:
+        """Return the answer where nothing satisfies any alternative: what is nearest to one."""
+        whys = [(each.query, self._why_not(each.query)) for each in alternatives[:MOST_EXPLAINED]]
+        query, why = next((each for each in whys if each[1].without), whys[0])
+        reasons = why.sentences() or (REQUIRED,)
+        nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
+        status = "near" if why.without or reasons == (REQUIRED,) else "none"
+        return CoveredSpec(
+            "", status, 0, query.text, 0, 0, nearest, None, why, reasons, why.corrected
+        )
+
+    def _why_not(self, query: SpecQuery) -> WhyNot:
+        named = self._named(query)
+        if named.name not in self._candidates.packages:
+            self._unknown += 1
+            if self._unknown > MOST_UNKNOWN:
+                return WhyNot(unknown=named.name)
+        return why_not(self._conn, self._candidates.lookups, named, self._scope, self._candidates)

@@ -1,0 +1,145 @@
+"""What is printed of a cover: a table for people, JSON, CSV and Markdown. Pure text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from spack_cache_db.query.cover import Cover, CoveredSpec
+from spack_cache_db.query.cover_lock import CoveredNode
+from spack_cache_db.query.instead import in_words
+from spack_cache_db.records import Configuration
+
+_GAP = "  "
+
+
+def as_record(found: Cover) -> dict[str, Any]:
+    """Return a cover as plain values, as it is written in JSON."""
+    counts = {"binary": found.binary, "total": found.total}
+    if found.is_lock:
+        counts |= {status: found.counted(status) for status in ("rebuilt", "missing")}
+    else:
+        counts |= {status: found.counted(status) for status in ("near", "none", "unanswerable")}
+    return {"specs": [*map(_record, found.specs)], **counts, "notes": [*found.notes]}
+
+
+def _record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
+    words = each.configuration._asdict() if each.configuration else None
+    if isinstance(each, CoveredNode):
+        return {
+            "spec": each.spec,
+            "status": each.status,
+            "hash": each.hash,
+            "root": each.is_root,
+            "configuration": words,
+            "others": [*each.others],
+            "other_count": each.other_count,
+        }
+    return {
+        "spec": each.spec,
+        "status": each.status,
+        "line": each.line or None,
+        "query": each.query or None,
+        "configurations": each.configurations,
+        "spec_count": each.spec_count,
+        "configuration": words,
+        "hash": each.hash,
+        "reasons": [*each.reasons],
+        "corrected": each.corrected,
+    }
+
+
+def as_json(found: Cover) -> str:
+    """Return the record as JSON."""
+    return json.dumps(as_record(found), indent=2, ensure_ascii=False)
+
+
+def as_csv(found: Cover) -> str:
+    """Return CSV, one line a spec; the columns are those of the JSON, a configuration in words."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    records = [*map(_record, found.specs)]
+    names = [*records[0]] if records else ["spec", "status"]
+    writer.writerow(names)
+    for record in records:
+        words = record["configuration"]
+        shown = in_words(Configuration(**words)) if words else None
+        cells = record | {"configuration": shown}
+        writer.writerow(_cell(cells[name]) for name in names)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, list):
+        return "; ".join(value)
+    return int(value) if isinstance(value, bool) else value
+
+
+def as_markdown(found: Cover) -> str:
+    """Return the total and a table in Markdown."""
+    header = ["| status | spec | answer |", "| --- | --- | --- |"]
+    rows = [
+        f"| {each.status} | `` {_escaped(each.spec)} `` | {_escaped(answer(each))} |"
+        for each in in_order(found.specs)
+    ]
+    return "\n".join([f"{total(found)}.", "", *header, *rows])
+
+
+def _escaped(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def as_table(found: Cover, width: int | None = None) -> str:
+    """Return the total and an aligned table; what lacks a binary stands first.
+
+    Args:
+        found: the cover.
+        width: the longest line that is wanted; None for any.
+    """
+    rows = [(each.status, each.spec, answer(each)) for each in in_order(found.specs)]
+    if not rows:
+        return total(found)
+    first, second = (max(len(row[place]) for row in rows) for place in (0, 1))
+    lines = (
+        _GAP.join((status.ljust(first), spec.ljust(second), said)).rstrip()
+        for status, spec, said in rows
+    )
+    fitted = (
+        line if width is None or len(line) <= width else f"{line[: width - 1]}…" for line in lines
+    )
+    return "\n".join([total(found), "", *fitted])
+
+
+def total(found: Cover) -> str:
+    """Return how many have a binary, in words; of a lockfile the share as well."""
+    text = f"{found.binary:,} of {found.total:,} specs have a binary"
+    if not found.is_lock or not found.total:
+        return text
+    rebuilt = found.counted("rebuilt")
+    share = f"{text} ({found.binary / found.total:.0%})"
+    return (
+        f"{share}; of {rebuilt:,} there are others of the same configuration" if rebuilt else share
+    )
+
+
+def in_order(
+    specs: Iterable[CoveredSpec] | Iterable[CoveredNode],
+) -> list[CoveredSpec | CoveredNode]:
+    """Return what lacks a binary, then what has one, each in its order."""
+    return sorted(specs, key=lambda each: each.status == "binary")
+
+
+def answer(each: CoveredSpec | CoveredNode) -> str:
+    """Return what there is to say of one answer, on one line."""
+    if isinstance(each, CoveredNode):
+        if not each.others:
+            return f"/{each.hash}" + (" (root)" if each.is_root else "")
+        more = f" and {each.other_count - 1:,} more" if each.other_count > 1 else ""
+        return f"/{each.hash} would be replaced by /{each.others[0]}{more}"
+    if each.status == "binary" and each.configuration is not None:
+        return f"{in_words(each.configuration)} /{each.hash}"
+    instead = (f"perhaps you mean: {each.corrected}",) if each.corrected else ()
+    return " ".join("; ".join((*each.reasons, *instead)).split())

@@ -1,0 +1,48 @@
+"""How much a source may say: bounds far above all that is known, so that no file can fill a disk.
+
+Search words and lists grow faster than the text they are made of, so what is odd is refused, by
+name.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from spack_cache_db.records import Configuration
+
+MAX_NAME = 200
+"""Characters of a version, a compiler, an os, a platform, a target, a stack or a variant's name."""
+
+MAX_TEXT = 4096
+"""Characters of a variant, a size or the address of a tarball."""
+
+MAX_TEXTS = 1000
+"""Texts in one list of a spec, or in one of `meta`."""
+
+
+def require_bounded(configuration: Configuration) -> None:
+    """Raise `ValueError` if a text of a configuration is too long, or it has too many variants."""
+    for word in ("package", "version", "compiler", "os", "platform", "target"):
+        require_short(word, getattr(configuration, word), MAX_NAME)
+    require_bounded_variants(configuration.variants)
+
+
+@lru_cache(maxsize=4096)
+def require_bounded_variants(variants: tuple[str, ...]) -> None:
+    """Raise `ValueError` if a variant is too long, or there are too many."""
+    require_few("variants", len(variants))
+    for text in variants:
+        require_short("variant", text, MAX_TEXT)
+        require_short("variant name", text.partition("=")[0], MAX_NAME)
+
+
+def require_short(word: str, text: str, limit: int) -> None:
+    """Raise `ValueError` if a text is too long; `word` says what it is."""
+    if len(text) > limit:
+        raise ValueError(f"has a {word} of {len(text):,} characters, expected at most {limit:,}")
+
+
+def require_few(word: str, count: int) -> None:
+    """Raise `ValueError` if there are too many of something; `word` says of what."""
+    if count > MAX_TEXTS:
+        raise ValueError(f"has {count:,} {word}, expected at most {MAX_TEXTS:,}")

@@ -1,0 +1,135 @@
+"""cli.cover: what is printed of an environment, and with which exit status."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import spack_cache_db.cli.scope as scope_options
+from spack_cache_db.cli import cli
+from spack_cache_db.cli.here import Machine
+
+SPECS = "py-mpi4py@4: %gcc@13  # the compiler last\n\npy-mpi4py@99\npy-mpi4px\npy-mpi4py ^openmpi\n"
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output goes into a pipe of no known width, wherever the tests run."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+def run(text: str | bytes, *arguments: object) -> Result:
+    """Run the command in this process on what stands in standard input."""
+    return CliRunner().invoke(cli, ["cover", "-", *map(str, arguments)], input=text)
+
+
+def test_a_table(samples_file: Path) -> None:
+    """People get the total, then what lacks a binary with the reason, then what has one."""
+    result = run(SPECS, samples_file)
+
+    assert result.exit_code == 1, result.output
+    lines = result.stdout.splitlines()
+    assert lines[:2] == ["1 of 4 specs have a binary", ""]
+    assert [line.split()[0] for line in lines[2:]] == ["near", "none", "unanswerable", "binary"]
+    assert "newest 4.0.1" in lines[2]
+    assert lines[-1].split()[1:-1] == [
+        *("py-mpi4py@4:", "%gcc@13", "py-mpi4py@4.0.1", "gcc@13.2.0", "ubuntu24.04", "aarch64"),
+    ]
+
+
+def test_json(samples_file: Path) -> None:
+    """Machines get each spec in the order of the environment, and the counts."""
+    result = run(SPECS, samples_file, "--json")
+    said = json.loads(result.stdout)
+
+    assert result.exit_code == 1
+    assert (said["binary"], said["total"], said["near"], said["none"]) == (1, 4, 1, 1)
+    assert [(each["spec"], each["status"], each["line"]) for each in said["specs"]] == [
+        ("py-mpi4py@4: %gcc@13", "binary", 1),
+        ("py-mpi4py@99", "near", 3),
+        ("py-mpi4px", "none", 4),
+        ("py-mpi4py ^openmpi", "unanswerable", 5),
+    ]
+
+
+def test_csv_and_markdown(samples_file: Path) -> None:
+    """One line a spec, in the columns of the JSON; a table for a comment or a wiki."""
+    rows = list(csv.DictReader(io.StringIO(run(SPECS, samples_file, "--csv").stdout)))
+    markdown = run(SPECS + "py-mpi4py x='a|b'\n", samples_file, "--markdown").stdout.splitlines()
+
+    assert [row["status"] for row in rows] == ["binary", "near", "none", "unanswerable"]
+    assert rows[0]["configuration"] == "py-mpi4py@4.0.1 gcc@13.2.0 ubuntu24.04 aarch64"
+    assert markdown[:4] == [
+        "1 of 5 specs have a binary.",
+        "",
+        "| status | spec | answer |",
+        "| --- | --- | --- |",
+    ]
+    assert len(markdown) == 9
+    assert "`` py-mpi4py x='a\\|b' ``" in markdown[7]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "status", "said"),
+    [
+        ("py-mpi4py\n", (), 0, "1 of 1 specs have a binary"),
+        ("", (), 0, "0 of 0 specs have a binary"),
+        ("py-mpi4py\n", ("--release", "develop"), 0, "1 of 1"),
+        ("py-mpi4py\n", ("--host", "riscv64"), 1, "without host riscv64"),
+        ("spack: {include: [x]}", (), 2, "Error: standard input:1: include: names other files"),
+        ("spack: [", (), 2, "Error: standard input:1: broken YAML"),
+        (b"\xff", (), 2, "Error: standard input:1: is not UTF-8"),
+        ("py-mpi4py\n", ("--release", "none"), 2, "no release is called 'none'"),
+        ("py-mpi4py\n", ("--json", "--csv"), 2, "exclude each other"),
+        ("py-mpi4py\n", ("--here", "--host", "zen3"), 2, "exclude each other"),
+    ],
+)
+def test_the_exit_status(
+    samples_file: Path, text: str | bytes, options: tuple[str, ...], status: int, said: str
+) -> None:
+    """0 if all have a binary, 1 if some lack one, 2 for what cannot be read or answered."""
+    result = run(text, samples_file, *options)
+
+    assert result.exit_code == status, result.output
+    assert said in result.output
+    assert "Traceback" not in result.output
+
+
+def test_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --here only what the machine can run counts, and the machine is named."""
+    monkeypatch.setattr(
+        scope_options, "this_machine", lambda: Machine("zen3", "ubuntu24.04", "linux")
+    )
+    result = run("py-mpi4py\npy-mpi4py %intel-oneapi-compilers\n", samples_file, "--here", "--json")
+
+    assert [each["status"] for each in json.loads(result.stdout)["specs"]] == ["binary", "near"]
+    assert "this machine is zen3, ubuntu24.04, linux" in result.stderr
+
+
+def test_a_file_that_is_not_there(samples_file: Path, tmp_path: Path) -> None:
+    """An environment or a database that cannot be opened is said by its name."""
+    result = CliRunner().invoke(cli, ["cover", str(tmp_path / "no.yaml"), str(samples_file)])
+    assert (result.exit_code, "no.yaml: cannot be read: No such file" in result.output) == (2, True)
+
+    result = run("zlib", tmp_path / "no.db")
+    assert (result.exit_code, "no such file" in result.output) == (2, True)
+
+
+@pytest.mark.slow
+def test_a_real_process(samples_file: Path, tmp_path: Path) -> None:
+    """As a process it reads a file, prints data to standard output and ends with its status."""
+    (tmp_path / "spack.yaml").write_text("spack: {specs: [py-mpi4py, py-numpy@99]}")
+    command = [sys.executable, "-m", "spack_cache_db", "cover", str(tmp_path / "spack.yaml")]
+    done = subprocess.run(
+        [*command, str(samples_file), "--json"], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["binary"] == 1

@@ -1,0 +1,374 @@
+"""cli.stopping: whatever ends a command leaves no traceback, no litter and no half-written file."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.builds import built, digest, digest_of, whole
+from tests.pagetexts import SAMPLES, page, spec
+from tests.sources.indexes.fetch.mirrors import below, index, layout_2
+from tests.sources.indexes.fetch.server import Answer, Handler, serve, tag
+
+pytestmark = pytest.mark.slow
+
+COMMAND = Path(sys.executable).parent / "spack-cache-db"
+MODULE = [sys.executable, "-m", "spack_cache_db"]
+TIDY = {"x.db", "x.inspect.json"}
+LEFT = "; nothing half-written is left"
+
+WHEN_LOADED = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["WHEN_LOADED"]:
+            sys.meta_path.remove(self)
+            {}
+
+sys.meta_path.insert(0, Finder())
+"""
+"""Python runs `sitecustomize` before all else: it does something when a module is loaded."""
+
+
+def environment(folder: Path, module: str, do: str) -> dict[str, str]:
+    """Return an environment in which a process does something when it loads a module."""
+    (folder / "sitecustomize.py").write_text(WHEN_LOADED.format(do))
+    return {**os.environ, "PYTHONPATH": str(folder), "WHEN_LOADED": module}
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of archives of pages, each a unit of its own, that takes a while to read."""
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(36):
+        specs = [spec(1000 * number + each, versions=[f"1.{each}"]) for each in range(100)]
+        data = page(f"p{number}", specs=specs)
+        with tarfile.open(folder / f"{number % 12}.tar", "a") as tar:
+            member = tarfile.TarInfo(f"p{number}.md")
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("number", "jobs"), [(signal.SIGINT, 3), (signal.SIGTERM, 1), (signal.SIGHUP, 3)]
+)
+def test_a_signal_ends_a_build_at_any_moment(
+    number: int, jobs: int, many: Path, tmp_path: Path
+) -> None:
+    """From our first line on: one line or none, no litter, the old file or the new one."""
+    output = tmp_path / "out" / "x.db"
+    env = environment(tmp_path, "spack_cache_db.build", "os.write(1, b'.')")
+    old, new = digest_of(built(output, SAMPLES)), digest_of(built(tmp_path / "new.db", many))
+    length, ended, chance = 0.0, 0, random.Random()
+    while ended < 6:
+        built(output, SAMPLES)
+        with subprocess.Popen(
+            [COMMAND, "build", many, "-o", output, "--jobs", str(jobs)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            start_new_session=True,
+        ) as running:
+            assert running.stdout is not None
+            running.stdout.read(1)
+            begun = time.monotonic()
+            if length:
+                with suppress(subprocess.TimeoutExpired):
+                    running.wait(chance.uniform(0, length))
+                # A terminal sends it to all processes.
+                with suppress(ProcessLookupError):
+                    os.killpg(running.pid, number)
+            # They end when the last process has ended that could say something.
+            said = running.communicate(timeout=60)[1].decode()
+        length = length or time.monotonic() - begun
+        assert digest(output) in (old, new)
+        assert whole(output)
+        assert {each.name for each in output.parent.iterdir()} == TIDY
+        if running.returncode == 0:
+            assert said == ""
+            continue
+        ended += 1
+        assert running.returncode == -number, said
+        line = f"Error: stopped by {signal.Signals(number).name}"
+        assert said in ("", f"{line}\n", f"{line}{LEFT}\n")
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "spack_cache_db.build.database.create",
+        "spack_cache_db.build.full_text.index_text",
+        "spack_cache_db.build.inspect_file.prepare",
+        "spack_cache_db.build.inspect_file.publish",
+    ],
+)
+def test_a_signal_after_a_step_leaves_nothing_half_written(moment: str, tmp_path: Path) -> None:
+    """What was begun is removed, what was finished stays."""
+    module, _, function = moment.rpartition(".")
+    program = (
+        "import os, signal\n"
+        "from importlib import import_module\n"
+        f"module = import_module('{module}')\n"
+        f"step = module.{function}\n"
+        "def stopped(*a, **k):\n"
+        "    step(*a, **k); os.kill(os.getpid(), signal.SIGTERM)\n"
+        f"module.{function} = stopped\n"
+        "from spack_cache_db.cli import main; main()\n"
+    )
+    command = [sys.executable, "-c", program, "build", str(SAMPLES), "-o", str(tmp_path / "x.db")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")
+    assert done.stderr == f"Error: stopped by SIGTERM{LEFT}\n"
+    left = {each.name for each in tmp_path.iterdir()}
+    assert left == (TIDY if function == "publish" else set())
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_workers_say_nothing_when_they_are_stopped(method: str, tmp_path: Path) -> None:
+    """However processes are started here: one line in all, and none of them stays."""
+    program = (
+        "import multiprocessing, os, sys, time\n"
+        "from spack_cache_db.build import workers\n"
+        "from spack_cache_db.cli import stopping\n"
+        f"multiprocessing.set_start_method('{method}')\n"
+        "stopping.heed_signals()\n"
+        "for each in workers.work_through([0, 600, 600], time.sleep, 2):\n"
+        "    os.write(1, b'.')\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as running:
+        assert running.stdout is not None
+        running.stdout.read(1)
+        os.killpg(running.pid, signal.SIGINT)
+        said = running.communicate(timeout=30)[1]
+    assert (running.returncode, said) == (-signal.SIGINT, b"Error: stopped by SIGINT\n")
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "spack_cache_db.build",
+        "spack_cache_db.query.find",
+        "spack_cache_db.cli",
+        "click",
+        "spack_cache_db.cli.build",
+        "spack_cache_db.build.steps",
+        "numpy",
+        "numpy.linalg",
+    ],
+)
+@pytest.mark.parametrize("begun", [[str(COMMAND)], MODULE], ids=["script", "module"])
+def test_ctrl_c_while_the_command_is_loaded(module: str, begun: list[str], tmp_path: Path) -> None:
+    """Wherever it comes, from our first line on: no traceback, and the status of the signal."""
+    done = subprocess.run(
+        [*begun, "build", str(SAMPLES), "-o", str(tmp_path / "x.db")],
+        env=environment(tmp_path, module, "os.kill(os.getpid(), signal.SIGINT)"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (-signal.SIGINT, "")
+    assert done.stderr in ("", "Error: stopped by SIGINT\n", f"Error: stopped by SIGINT{LEFT}\n")
+    assert not (tmp_path / "x.db").exists()
+
+
+def test_other_programs_keep_their_ctrl_c() -> None:
+    """Who imports the package gets the exception that Python promises."""
+    program = (
+        "import os, signal, spack_cache_db.cli\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('heard')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "-m", "spack_cache_db"], capture_output=True, check=True
+    )
+    assert done.stdout == b"heard\n"
+
+
+def test_a_signal_that_is_ignored_stays_ignored(many: Path, tmp_path: Path) -> None:
+    """`nohup` keeps a build and its workers alive when their terminal goes."""
+    command = [*MODULE, "build", str(many), "-o", str(tmp_path / "x.db"), "--jobs", "2"]
+    with subprocess.Popen(
+        ["/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *command],
+        stdout=subprocess.PIPE,
+        env=environment(tmp_path, "spack_cache_db.build.steps", "os.write(1, b'.')"),
+        start_new_session=True,
+    ) as running:
+        assert running.stdout is not None
+        running.stdout.read(1)
+        while running.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGHUP)
+            time.sleep(0.05)
+    assert running.returncode == 0
+
+
+def test_the_cursor_comes_back(many: Path, tmp_path: Path) -> None:
+    """A progress bar hides it, and a signal ends both."""
+    parent, child = pty.openpty()
+    with subprocess.Popen(
+        [*MODULE, "build", str(many), "-o", str(tmp_path / "x.db")], stderr=child
+    ) as running:
+        os.close(child)
+        said = b""
+        while b"\x1b[?25l" not in said:
+            said += os.read(parent, 65536)
+        running.send_signal(signal.SIGTERM)
+        # Linux says by an error that nobody else has the terminal any more.
+        with suppress(OSError):
+            while part := os.read(parent, 65536):
+                said += part
+    os.close(parent)
+    assert running.returncode == -signal.SIGTERM
+    shown, _, last = said.rpartition(b"\x1b[?25h\r\n")
+    assert shown
+    assert last.decode() == f"Error: stopped by SIGTERM{LEFT}\r\n"
+
+
+def stall_after(size: int, stalled: threading.Event) -> Answer:
+    """Answer with so many bytes of a file and then no more, until the client leaves."""
+
+    def answer(handler: Handler, data: bytes) -> None:
+        handler.send(200, data[:size], etag=tag(data), content_length=len(data))
+        handler.wfile.flush()
+        stalled.set()
+        handler.rfile.read(1)
+
+    return answer
+
+
+def test_a_stopped_fetch_goes_on_when_it_is_called_again(tmp_path: Path) -> None:
+    """One line, and nothing is lost of what was received."""
+    data = index("zlib", size=300_000)
+    stalled = threading.Event()
+    with serve(below("a", layout_2(data))) as site:
+        (path,) = [each for each in site.files if site.files[each] == data]
+        site.answers[path].append(stall_after(200_000, stalled))
+        command = [*MODULE, "fetch", f"{site.url}/a", "-o", str(tmp_path / "m")]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+            assert stalled.wait(30)
+            received = tmp_path / "m"
+            while not any(each.stat().st_size for each in received.rglob(".index.json.part")):
+                time.sleep(0.05)
+            running.send_signal(signal.SIGTERM)
+            said = running.communicate(timeout=30)[1]
+        assert running.returncode == -signal.SIGTERM
+        assert said == "Error: stopped by SIGTERM; call it again to go on from here\n"
+
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        assert "range" in next(each for each in reversed(site.asked) if each.path == path).headers
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A small database."""
+    built(tmp_path / "x.db", SAMPLES)
+    return tmp_path / "x.db"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this machine")
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["find", "py-mpi4py", "x.db"],
+        ["find", "py-mpi4py", "x.db", "--json"],
+        ["find", "py-mpi4py", "x.db", "--csv", "--hashes"],
+        ["info", "x.db"],
+        ["check", str(SAMPLES)],
+        ["build", str(SAMPLES), "-o", "y.db"],
+        ["verify", "x.db", str(SAMPLES)],
+        ["serve", "x.db", "--port", "0"],
+        ["site"],
+        ["--help"],
+        ["--version"],
+    ],
+    ids=" ".join,
+)
+def test_a_full_output_is_told_in_one_line(
+    arguments: list[str], buffered: str, database: Path
+) -> None:
+    """Status 2, which says neither yes nor no."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*MODULE, *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            cwd=database.parent,
+            env={**os.environ, "PYTHONUNBUFFERED": buffered},
+        )
+    assert done.returncode == 2, done.stderr
+    *notes, last = done.stderr.splitlines()
+    assert last == "Error: the output cannot be written: No space left on device"
+    assert all(each.startswith("Note: ") for each in notes)
+
+
+def test_a_full_place_for_errors_is_survived(tmp_path: Path) -> None:
+    """There is nothing left to say: only the status."""
+    line = f'"{sys.executable}" -m spack_cache_db check "{tmp_path}/none" 2>/dev/full'
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize("closed", ["1", "2", "1 2"])
+def test_closed_streams_are_no_error(closed: str, database: Path) -> None:
+    """A command without a place for its output or its errors does what it is told."""
+    shut = " ".join(f"{number}>&-" for number in closed.split())
+    for arguments in (f"build {SAMPLES} -o y.db", "find py-mpi4py x.db", f"check {SAMPLES}"):
+        line = f'"{sys.executable}" -m spack_cache_db {arguments} {shut}'
+        done = subprocess.run(
+            ["/bin/sh", "-c", line],
+            cwd=database.parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert whole(database.parent / "y.db")
+
+
+def test_errors_go_into_no_file(tmp_path: Path) -> None:
+    """Where standard error is closed, the next file that is opened has its number."""
+    program = (
+        "import os, sys\n"
+        "from spack_cache_db.cli.stopping import write_error\n"
+        "with open(sys.argv[1], 'w') as stream:\n"
+        "    print(stream.fileno())\n"
+        "    write_error('what is said')\n"
+    )
+    line = f'"{sys.executable}" -c "$0" \'{tmp_path}/x\' 2>&-'
+    done = subprocess.run(["/bin/sh", "-c", line, program], capture_output=True, check=True)
+    assert done.stdout == b"2\n"
+    assert (tmp_path / "x").read_bytes() == b""
+
+
+def test_a_reader_that_leaves_is_no_error(database: Path) -> None:
+    """`find | head -1` ends quietly."""
+    line = f'"{sys.executable}" -m spack_cache_db find "*" x.db --csv --hashes | head -1'
+    done = subprocess.run(
+        ["/bin/sh", "-c", line], cwd=database.parent, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,158 @@
+"""cli.terminal: what a page says is shown and never obeyed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spack_cache_db.cli import cli
+from spack_cache_db.cli.terminal import printable_json, printable_values
+from tests.builds import built
+from tests.commands import run
+from tests.pagetexts import page, spec, write
+
+ODD = ["k=a\x1b[2Jb", "l=a\nb", "m=\x9b31m", "n=\u202etxt", "o=\x7f\r"]
+SHOWN = [r"k=a\x1b[2Jb", r"l=a\nb", r"m=\x9b31m", r"n=\u202etxt", r"o=\x7f\r"]
+TARBALL = "https://x.org/\x1b[2J\n/build_cache/y.spack"
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """A folder with a configuration that would clear the screen, and a plain one."""
+    odd = spec(1, variants=ODD, stacks=["\x1b]0;title\x07"], tarball=TARBALL)
+    return write(tmp_path / "pages\x1b[2J", a=page(specs=[odd, spec(2, os="\x1b[5m")]))
+
+
+@pytest.fixture
+def database(pages: Path, tmp_path: Path) -> Path:
+    """A database of these pages, its own name no better."""
+    path = tmp_path / "x\x1b[2J\n.db"
+    built(path, pages)
+    return path
+
+
+def lines(*arguments: object, status: int = 0) -> list[str]:
+    """Run a command; return all that it prints, after looking for what a terminal would obey."""
+    # With colours Click hands on what it takes out where there is no terminal.
+    result = CliRunner().invoke(cli, [*map(str, arguments)], color=True)
+    assert result.exit_code == status, result.output
+    said = result.output.split("\n")
+    assert all(line.isprintable() for line in said), result.output
+    return said
+
+
+def test_the_table_shows_what_it_does_not_print(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line a row, and each character as Python writes it."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    for options in ((), ("--hashes",)):
+        said = lines("find", "zlib", database, *options)
+        for text in (*SHOWN, r"\x1b]0;title\x07", r"\x1b[5m"):
+            assert text in "\n".join(said)
+        assert len(said) == 7
+
+
+def test_commands_that_install_are_three_lines(database: Path) -> None:
+    """An address is quoted for a shell, and shown for a terminal."""
+    *_, mirror, trust, install, end = lines("find", "zlib k=*", database, "--install")
+    assert r"'https://x.org/\x1b[2J\n'" in mirror
+    assert trust.startswith("spack buildcache keys")
+    assert install.startswith("spack install --cache-only zlib/")
+    assert end == ""
+
+
+def test_json_and_csv_say_what_the_pages_say(database: Path) -> None:
+    """For programs the very text: JSON escapes it, CSV in a pipe does not."""
+    found = json.loads("\n".join(lines("find", "zlib", database, "--json")))
+    assert any(set(ODD) <= set(each["variants"]) for each in found)
+    rows = [*csv.DictReader(io.StringIO(run("find", "zlib", database, "--csv").stdout, newline=""))]
+    assert any("k=a\x1b[2Jb" in row["variants"] for row in rows)
+
+
+def test_other_commands_show_it_too(pages: Path, database: Path, tmp_path: Path) -> None:
+    """Reports, faults, differences and refusals, and the names of files in them."""
+    other = write(tmp_path / "other\x1b", a=page(specs=[spec(1, variants=["k=\x1b[3J"])]))
+    write(tmp_path / "other\x1b", b=b"---\ntitle: \x1b[2J\n")
+    for options in ((), ("--json",)):
+        lines("info", database, *options)
+        lines("check", pages, *options)
+        lines("check", other, *options, status=1)
+        lines("verify", database, pages, *options)
+        said = "".join(lines("verify", database, other, *options, status=1))
+        assert r"\x1b[3J" in said.replace(r"\u001b", r"\x1b")
+        lines("build", pages, other, "-o", tmp_path / "\x1b.db", "--keep-going", *options)
+    lines("build", other, "-o", database, status=1)
+    lines("build", pages, "-o", tmp_path / "\x1b\n" / ("x" * 300), status=1)
+    for path in (pages, tmp_path / "no\x1b[2J\nfile"):
+        lines("find", "zlib", path, status=2)
+        lines("info", path, status=1)
+        lines("verify", path, pages, status=1)
+        lines("serve", path, status=1)
+
+
+def test_usage_errors_show_it_too(pages: Path, tmp_path: Path) -> None:
+    """A shell puts the names of files into a command."""
+    lines("build", pages, "-o", pages, status=2)
+    lines("info", tmp_path / "x.db", "\x1b[2J\n.db", status=2)
+    lines("\x1b[2J\n", status=2)
+    lines("check", pages, "--jobs", "\x1b[2J\n", status=2)
+    lines("check", pages, "--\x1b[2J\n", status=2)
+    lines("fetch", "https://host", "-o", "x", "--map", "\x1b[2J\n", status=2)
+
+
+def test_advice_shows_it_too(database: Path) -> None:
+    """What a spec asks for, and names of the file that come close to it."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("UPDATE packages SET name = 'zlib\x1b\n'")
+        connection.execute("UPDATE releases SET name = 'dev\x1b[2J\nelop'")
+        connection.commit()
+    assert r"zlib\x1b\n" in "".join(lines("find", "zlib", database, status=1))
+    for options in (("--release", "dev"), ("--stack", "\x1b[2J\n")):
+        lines("find", "*", database, *options, status=2)
+    for query in ("zlib\x1b[2J", "zlib@\x1b", "* os=\x1b"):
+        lines("find", query, database, status=2)
+    lines("find", "* a='\x1b\n'", database, status=1)
+
+
+@pytest.mark.slow
+def test_csv_on_a_terminal_is_shown(database: Path) -> None:
+    """On a terminal even that is for people."""
+    parent, child = pty.openpty()
+    command = [sys.executable, "-m", "spack_cache_db", "find", "zlib", str(database), "--csv"]
+    with subprocess.Popen(command, stdout=child) as running:
+        os.close(child)
+        output = b""
+        # Linux says by an error that nobody else has the terminal any more.
+        with suppress(OSError):
+            while part := os.read(parent, 65536):
+                output += part
+    os.close(parent)
+    assert running.returncode == 0
+    assert b"\x1b" not in output
+    assert rb"k=a\x1b[2Jb" in output
+
+
+def test_records_of_any_shape() -> None:
+    """Texts in tuples and in records are made printable, all else stays."""
+    assert printable_values(("a\n", 1, None, ("\x1b",))) == (r"a\n", 1, None, (r"\x1b",))
+    assert printable_values([1]) == [1]
+
+
+@pytest.mark.parametrize("text", ["\x85\u2028", "\U000e0041\x7f", "é ü", "a\nb"])
+def test_json_says_the_same(text: str) -> None:
+    """Another spelling, and no character in it that is not printable."""
+    shown = printable_json(json.dumps([text], ensure_ascii=False, indent=2))
+    assert json.loads(shown) == [text]
+    assert all(line.isprintable() for line in shown.split("\n"))

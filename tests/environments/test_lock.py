@@ -1,0 +1,139 @@
+"""environments.lock: every node of every version of a lockfile, in the words of caches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spack_cache_db.environments.faults import Refused
+from spack_cache_db.environments.lock import read_lock
+from spack_cache_db.environments.records import LockedSpec
+from spack_cache_db.records import Configuration
+from tests.indexes import edge, hash_of, node, old_node
+
+HDF5 = Configuration(
+    "hdf5", "1.0", "gcc@12.2.0", "debian12", "linux", "x86_64_v3", ("build_system=generic",)
+)
+
+
+def lock(version: int, nodes: dict[str, Any], *roots: str, **more: Any) -> dict[str, Any]:
+    """Return a decoded lockfile."""
+    return {
+        "_meta": {"file-type": "spack-lockfile", "lockfile-version": version},
+        "roots": [{"hash": root, "spec": "x"} for root in roots],
+        "concrete_specs": nodes,
+        **more,
+    }
+
+
+def by_hash(*nodes: dict[str, Any]) -> dict[str, Any]:
+    """Return nodes keyed by their hashes."""
+    return {each["hash"]: each for each in nodes}
+
+
+def first_versions(version: int) -> dict[str, Any]:
+    """Return a lockfile of version 1, 2 or 3: hdf5 needs zlib."""
+    named = {1: "5", 2: "5", 3: "6"}[version]
+    nodes = {"zlib": old_node("zlib", named), "hdf5": old_node("hdf5", named, "zlib")}
+    keys = {name: hash_of(name if version == 1 else f"build of {name}") for name in nodes}
+    if version == 1:
+        for name, said in nodes.items():
+            del said[name]["hash"]
+    return lock(version, {keys[name]: said for name, said in nodes.items()}, keys["hdf5"])
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_locks_before_spack_0_18(version: int) -> None:
+    """Whatever the nodes are keyed by, each is known by the hash of its binary."""
+    hdf5, zlib = read_lock(first_versions(version), 10).specs
+
+    assert hdf5 == LockedSpec(hash_of("hdf5"), HDF5, is_root=True)
+    assert (zlib.hash, zlib.configuration.package, zlib.is_root) == (hash_of("zlib"), "zlib", False)
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_locks_of_spack_0_18(version: int) -> None:
+    """Nodes are keyed by the hash of the binary, and name their compiler."""
+    nodes = by_hash(old_node("hdf5", "7", "zlib"), old_node("zlib", "7"))
+
+    assert read_lock(lock(version, nodes, hash_of("hdf5")), 10).specs[0] == LockedSpec(
+        hash_of("hdf5"), HDF5, is_root=True
+    )
+
+
+@pytest.mark.parametrize("version", [6, 7])
+def test_the_compiler_is_a_node(version: int) -> None:
+    """Since Spack 1.0 the compiler is the dependency that provides C, or else C++, or Fortran."""
+    nodes = by_hash(
+        node(
+            "hdf5",
+            edge("gcc", "build", virtuals=("cxx",)),
+            edge("clang", "build", virtuals=("c",)),
+            parameters={"shared": True, "libs": ["b", "a"], "patches": ["f7d58d3aa"], "cflags": []},
+        ),
+        node("gcc", version="13.2.0", annotations={"compiler": "gcc@=12.2.0"}),
+        node("clang", version="18.1.0"),
+    )
+    specs = {each.configuration.package: each for each in read_lock(lock(version, nodes), 9).specs}
+
+    assert specs["hdf5"].configuration.compiler == "clang@18.1.0"
+    assert specs["hdf5"].configuration.variants == ("+shared", "libs=a,b", "patches=f7d58d3")
+    assert specs["gcc"].configuration.compiler == "gcc@12.2.0"
+    assert specs["clang"].configuration.compiler == "none"
+
+
+def test_roots_come_first() -> None:
+    """Roots stand in their order, then all else by name; what is both stands once."""
+    nodes = by_hash(*(node(name) for name in "dbca"))
+    found = read_lock(lock(6, nodes, hash_of("c"), hash_of("a"), hash_of("c")), 10)
+
+    assert [each.configuration.package for each in found.specs] == ["c", "a", "b", "d"]
+    assert [each.is_root for each in found.specs] == [True, True, False, False]
+
+
+def test_externals_are_left_out() -> None:
+    """What stands on the machine needs no binary, and is counted in a note."""
+    nodes = by_hash(node("a"), node("b", external={"path": "/usr"}))
+    found = read_lock(lock(6, nodes, hash_of("a"), hash_of("b")), 10)
+
+    assert [each.configuration.package for each in found.specs] == ["a"]
+    assert found.notes == ("one external needs no binary, and is left out",)
+
+
+def test_included_environments_are_part_of_the_lock() -> None:
+    """Since version 5 a lockfile holds the nodes of those it includes."""
+    inner = lock(5, by_hash(node("b")), hash_of("b"))
+    found = read_lock(
+        lock(5, by_hash(node("a")), hash_of("a"), include_concrete={"/env": inner}), 10
+    )
+
+    assert [(each.configuration.package, each.is_root) for each in found.specs] == [
+        ("a", True),
+        ("b", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({}, "_meta is no object"),
+        (lock(8, {}), "lockfile version 8, expected one of 1 to 7"),
+        ({"_meta": {"lockfile-version": 6}}, "concrete_specs is no object"),
+        (lock(6, {"x": []}), "the spec x is no object"),
+        (lock(6, {"x": node("a", hash="x")}), "the spec x lacks its name or hash"),
+        (lock(6, {hash_of("a"): {"name": "a"}}), "arch of a is no object"),
+        (lock(6, by_hash(node("a", version=1))), "a has no version"),
+        (lock(6, by_hash(node("a", parameters={"x": 1}))), "a has the parameter 1"),
+        (lock(6, by_hash(node("a", parameters={"=": "x"}))), "a: .* is not a variant"),
+        (lock(6, by_hash(node("a", edge("gcc", virtuals=("c",))))), "the compiler of a is not"),
+        (lock(6, {}, hash_of("a")), "its root .* is not among"),
+        (lock(6, {}) | {"roots": 1}, "roots is no list"),
+        (lock(1, {hash_of("a"): {"a": {}, "b": {}}}), "has 2 names"),
+        (lock(6, by_hash(*(node(name) for name in "abc"))), "has 3 specs, expected at most 2"),
+    ],
+)
+def test_what_is_no_lockfile(data: dict[str, Any], said: str) -> None:
+    """What Spack does not write is refused with what is wrong with it."""
+    with pytest.raises(Refused, match=said):
+        read_lock(data, 2)

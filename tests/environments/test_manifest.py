@@ -1,0 +1,84 @@
+"""environments.manifest: what a `spack.yaml` asks for, and what of it is refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from spack_cache_db.environments.faults import UnreadableEnvironment
+from spack_cache_db.environments.manifest import read_manifest
+from spack_cache_db.environments.records import Limits, UserSpecs
+
+
+def read(text: str) -> UserSpecs:
+    """Return what the lines under `spack:` ask for."""
+    inner = "".join(f"  {line}\n" for line in text.splitlines())
+    return read_manifest(f"spack:\n{inner}", "spack.yaml", Limits(1000))
+
+
+def test_specs_are_asked_as_they_stand() -> None:
+    """Each has its text and line; what does not concern specs is not looked at."""
+    found = read("view: true\nspecs:\n- hdf5 +mpi\n-\n- zlib@1.3\nconcretizer: {unify: true}")
+
+    assert [(each.text, each.line) for each in found.specs] == [("hdf5 +mpi", 4), ("zlib@1.3", 6)]
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize("text", ["spack:\n", "spack: {}\n", "env:\n  specs: []\n"])
+def test_an_environment_without_specs(text: str) -> None:
+    """It asks for nothing, which is no fault."""
+    assert read_manifest(text, "spack.yaml", Limits(10)) == UserSpecs(())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("include:\n- other.yaml", "spack.yaml:3: include: names other files"),
+        ("include_concrete: [/env]", "spack.yaml:2: include_concrete: names other environments"),
+        ("definitions:\n- a: [x]\n  when: os == 'rhel8'", "spack.yaml:4: when: is Python"),
+        ("definitions:\n- {a: [x], b: [y]}", "spack.yaml:3: has 2 names, expected one"),
+        ("specs: hdf5", "spack.yaml:2: expected a list of specs"),
+        ("specs:\n- [hdf5]", "spack.yaml:3: expected a spec as text"),
+        ("specs:\n- $none", r"spack.yaml:3: \$none names a list that is not defined"),
+        ("packages:\n  all:\n    require: '+'", "spack.yaml:4: '\\+' is no spec: at column 1"),
+        ("packages:\n  all: [x]", "spack.yaml:3: expected what is said of the package"),
+        ("packages:\n  all:\n    require:\n    - {message: x}", "one of spec, one_of, any_of"),
+        ("packages:\n  all:\n    conflict:\n    - {when: x}", "spack.yaml:5: expected spec:"),
+        ("specs: [a]\nspecs: [b]", "spack.yaml:3: the key specs stands twice"),
+    ],
+)
+def test_what_is_refused(text: str, said: str) -> None:
+    """What would change the answer and is not read is refused by name, with its line."""
+    with pytest.raises(UnreadableEnvironment, match=said):
+        read(text)
+
+
+def test_all_faults_are_told() -> None:
+    """They are collected and stand in the order of their lines."""
+    with pytest.raises(UnreadableEnvironment) as error:
+        read("specs:\n- $none\ninclude: [x]\npackages: [y]\ndefinitions:\n- {when: x, a: []}")
+
+    assert [fault.line for fault in error.value.faults] == [3, 4, 5, 7]
+
+
+def test_what_is_left_aside_is_said() -> None:
+    """Preferences, externals, requirements of dependencies and developed packages have notes."""
+    notes = read(
+        "specs: [hdf5]\n"
+        "packages:\n"
+        "  all: {target: [zen3], providers: {mpi: [openmpi]}}\n"
+        "  hdf5: {prefer: ['+mpi'], variants: +cxx}\n"
+        "  openmpi: {require: '@4', externals: [{spec: openmpi@4, prefix: /usr}]}\n"
+        "develop: {hdf5: {spec: hdf5@develop}}\n"
+    ).notes
+
+    assert [note.partition(":")[0] for note in notes] == ["packages"] * 3 + ["develop"]
+    assert "prefer, target, variants, providers" in notes[0]
+    assert "openmpi" in notes[1] and "openmpi" in notes[2]
+
+
+def test_a_requirement_that_nothing_satisfies() -> None:
+    """A spec that its requirement excludes says so, with the line; others are answered."""
+    excluded, fine = read("specs: [hdf5+mpi, zlib]\npackages:\n  hdf5:\n    require: ~mpi\n").specs
+
+    assert excluded.error == "the requirement on line 5 excludes it"
+    assert fine.error is None

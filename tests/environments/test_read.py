@@ -1,0 +1,91 @@
+"""environments.read: each kind is known by its content, lists are read line by line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.environments.faults import UnreadableEnvironment
+from spack_cache_db.environments.read import MAX_BYTES, read_environment, user_specs
+from spack_cache_db.environments.records import Lock, UserSpecs
+
+LOCK = {"_meta": {"lockfile-version": 6}, "roots": [], "concrete_specs": {}}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("hdf5\n", UserSpecs),
+        ("", UserSpecs),
+        ("spack:\n  specs: [hdf5]\n", UserSpecs),
+        ("{spack: {specs: [hdf5]}}", UserSpecs),
+        (json.dumps({"spack": {"specs": ["hdf5"]}}), UserSpecs),
+        (json.dumps(LOCK), Lock),
+        (json.dumps(LOCK | {"spack": {"version": "1.1.0", "type": "release"}}), Lock),
+        ("\ufeff" + json.dumps(LOCK, indent=2), Lock),
+    ],
+)
+def test_a_kind_is_known_by_its_content(text: str, kind: type) -> None:
+    """No name is looked at: JSON with specs is a lockfile, YAML with `spack` a manifest."""
+    assert isinstance(read_environment(text.encode(), "-"), kind)
+
+
+def test_a_list_of_specs() -> None:
+    """One spec a line, with comments, blank lines, quotes and the dashes of a YAML list."""
+    text = "# mine\nhdf5@1.14: +mpi  # with MPI\n\n  - zlib\r\n- 'py-torch +cuda'\nhdf5 zlib\n"
+    found = read_environment(text.encode(), "mine.txt")
+    assert isinstance(found, UserSpecs)
+
+    assert [(each.text, each.line) for each in found.specs] == [
+        ("hdf5@1.14: +mpi", 2),
+        ("zlib", 4),
+        ("py-torch +cuda", 5),
+        ("hdf5 zlib", 6),
+    ]
+    assert [each.error is None for each in found.specs] == [True, True, True, False]
+    assert "one spec" in str(found.specs[3].error)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\xff\xfe", "mine:1: is not UTF-8"),
+        (b"hdf5\nz\0lib", "mine:2: has a NUL byte"),
+        (b"[" * 10, None),
+        (b'{"concrete_specs": ', "mine:1: broken JSON"),
+        (b'{"a":' * 100_000, "nested too deeply"),
+        (b'{"a": 1}', "_meta is no object"),
+        (b"specs:\n- hdf5\n", "mine:1: has no key spack:"),
+        (b"hdf5\n" * 10_001, "has 10,001 specs, expected at most 10,000"),
+        (b"x" * (MAX_BYTES + 1), "bytes"),
+    ],
+)
+def test_what_cannot_be_read(data: bytes, said: str | None) -> None:
+    """The message says where and what; a text that might be specs is answered spec by spec."""
+    if said is None:
+        assert isinstance(read_environment(data, "mine"), UserSpecs)
+        return
+    with pytest.raises(UnreadableEnvironment, match=said):
+        read_environment(data, "mine")
+
+
+def test_specs_one_by_one() -> None:
+    """Specs that are given as such have no line."""
+    assert [(each.text, each.line) for each in user_specs(["hdf5"]).specs] == [("hdf5", 0)]
+
+
+WORDS = """spack: specs: - hdf5 [ ] { } *a &a matrix: $x ' " concrete_specs : packages: require:
++mpi %gcc@13 --- #"""
+PIECES = [*WORDS.split(), "\n", "\n  ", "\t", "- "]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30))
+def test_no_text_ends_in_a_traceback(pieces: list[str]) -> None:
+    """Any text is read, or refused by the one error that says why."""
+    try:
+        read_environment("".join(pieces).encode(), "-")
+    except UnreadableEnvironment as error:
+        assert error.faults

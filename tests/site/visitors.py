@@ -1,0 +1,33 @@
+"""Visitors with a real browser: windows of two widths, and what must never happen in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from tests.site.conftest import Server
+
+WIDE, NARROW = {"width": 1400, "height": 1000}, {"width": 390, "height": 844}
+
+
+class Visit:
+    """One visitor's browser window, and what went wrong in it."""
+
+    def __init__(self, browser: Browser, server: Server, **options: Any) -> None:
+        self.server = server
+        self.faults: list[str] = []
+        self.context: BrowserContext = browser.new_context(base_url=server.address, **options)
+        self.context.set_default_timeout(15_000)
+        self.page: Page = self.context.new_page()
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
+        self.page.on("request", self._request)
+
+    def _console(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.faults.append(f"{message.type}: {message.text}")
+
+    def _request(self, request: Any) -> None:
+        if not request.url.startswith((self.server.address, "data:")):
+            self.faults.append(f"request to {request.url}")

@@ -1,0 +1,202 @@
+"""sources.indexes.mirrors: what lies where in a mirror, in every layout that Spack has written."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build, check
+from spack_cache_db.errors import InputError
+from spack_cache_db.sources.indexes.address import write_address
+from spack_cache_db.sources.indexes.mirrors import indexes, spec_files
+from spack_cache_db.verify import verify
+from tests.indexes import (
+    MIRRORS,
+    edge,
+    hash_of,
+    index,
+    node,
+    record,
+    signed,
+    write_blob,
+    write_layout3,
+)
+
+PLACES = """
+SELECT releases.name, stacks.name, mirrors.format, mirrors.record_count, mirrors.spec_count
+FROM mirrors JOIN releases ON releases.id = mirrors.release
+JOIN stacks ON stacks.id = mirrors.stack ORDER BY stacks.name
+"""
+
+
+def rows(folder: Path, sql: str, **options: Any) -> list[tuple[Any, ...]]:
+    """Build a folder, see that the file gives it back, and return rows of the file."""
+    output = folder.parent / "x.db"
+    build(folder, output, **options)
+    assert verify(output, folder, **options).differences == ()
+    with closing(sqlite3.connect(output)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def fault(folder: Path) -> str:
+    """Return what is wrong with a folder, in one line."""
+    with pytest.raises(InputError) as error:
+        build(folder, folder.parent / "x.db")
+    (found,) = error.value.faults
+    return str(found)
+
+
+@pytest.mark.parametrize("is_signed", [False, True])
+def test_views_are_stacks(tmp_path: Path, is_signed: bool) -> None:
+    """Named views with or without an index of the mirror's own; `--stack` unites them."""
+    views: dict[str | None, bytes] = {
+        "e4s": index(record(node("a"))),
+        "hep": index(record(node("a")), record(node("b"))),
+    }
+    folder = write_layout3(tmp_path / "mirror", views, is_signed=is_signed)
+
+    assert rows(folder, PLACES) == [("root", "e4s", "8", 1, 1), ("root", "hep", "8", 2, 2)]
+    assert rows(folder, "SELECT package, stacks FROM builds", stack="mine") == [
+        ("a", '["mine"]'),
+        ("b", '["mine"]'),
+    ]
+    write_layout3(folder, {None: index(record(node("c")))})
+    assert [row[1] for row in rows(folder, PLACES)] == ["e4s", "hep", "root"]
+
+
+def test_an_index_may_be_packed(tmp_path: Path) -> None:
+    """Layout 3 allows gzip; the checksum is that of the packed bytes."""
+    folder = write_layout3(tmp_path / "mirror", {None: gzip.compress(index(record(node("a"))))})
+
+    assert rows(folder, "SELECT package FROM builds") == [("a",)]
+
+
+@pytest.mark.parametrize("version", ["5", "6", "7", "8"])
+def test_the_index_of_an_empty_mirror(tmp_path: Path, version: str) -> None:
+    """A mirror from which all was removed is no fault: it has its row, and nothing else."""
+    (tmp_path / "mirror" / "build_cache").mkdir(parents=True)
+    (tmp_path / "mirror" / "build_cache" / "index.json").write_bytes(index(version=version))
+
+    assert rows(tmp_path / "mirror", PLACES) == [("root", "root", version, 0, 0)]
+    assert rows(tmp_path / "mirror", "SELECT * FROM builds") == []
+
+
+def test_manifests_say_how_large_a_binary_is_and_where(tmp_path: Path) -> None:
+    """The index does not; the address of the mirror is that of the file beside it."""
+    folder = write_layout3(tmp_path / "mirror", {None: index(record(node("a")))})
+    (folder / "mirror.json").write_bytes(write_address("https://cache.example.org/v1"))
+    blob = write_blob(folder, b"a binary", "application/vnd.spack.install.v2.tar+gzip")
+    manifests = folder / "v3" / "manifests" / "spec" / "a"
+    manifests.mkdir(parents=True)
+    path = manifests / f"a-1.0-{hash_of('a')}.spec.manifest.json"
+    path.write_text(signed(json.dumps({"version": 3, "data": [blob]})))
+
+    sql = "SELECT size, tarball FROM build_listings"
+    place = f"blobs/sha256/{blob['checksum'][:2]}/{blob['checksum']}"
+    assert rows(folder, sql) == [("8", f"https://cache.example.org/v1/{place}")]
+
+    path.write_text("{}")
+    assert f"spec/a/a-1.0-{hash_of('a')}.spec.manifest.json: broken manifest" in fault(folder)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in MIRRORS.iterdir()))
+def test_a_mirror_is_itself_wherever_it_lies(tmp_path: Path, name: str) -> None:
+    """Named alone, or in the folders of a release and a stack."""
+    folder = tmp_path / "in" / "v1.0" / "e4s"
+    shutil.copytree(MIRRORS / name, folder)
+
+    assert [row[:2] for row in rows(tmp_path / "in", PLACES)] == [("v1.0", "e4s")]
+    assert [row[:2] for row in rows(folder, PLACES)] == [("root", "root")]
+
+
+def test_release_and_stack_are_folders_above_the_mirror(tmp_path: Path) -> None:
+    """Those of the mirror itself, whatever its layout, say nothing."""
+    for layout in ("2", "3", "2 below a release"):
+        folder = tmp_path / layout / "in"
+        mirror = folder / "v1.0" if layout.startswith("2 ") else folder
+        write_layout3(mirror, {None: index(record(node("a")))})
+        if layout != "3":
+            shutil.rmtree(mirror / "v3")
+            (mirror / "build_cache").mkdir()
+            (mirror / "build_cache" / "index.json").write_bytes(index(record(node("a"))))
+        release = "v1.0" if layout.startswith("2 ") else "root"
+        assert [row[:2] for row in rows(folder, PLACES)] == [(release, "root")]
+
+
+def test_an_installation_is_browsed(tmp_path: Path) -> None:
+    """What is installed is listed; externals and what was removed are known; all keys are kept."""
+    facts: dict[str, Any] = {"installation_time": 1700000000.25, "origin": None}
+    outside = node("glibc", external={"path": "/usr", "module": None, "extra_attributes": {}})
+    wanted = node("a", edge("gone", "build"), edge("glibc", "link"))
+    records: list[dict[str, Any]] = [
+        {"spec": wanted, "path": "/opt/a", "installed": True, "ref_count": 0, "explicit": True,
+         "deprecated_for": hash_of("b"), **facts},
+        {"spec": node("b"), "path": "/opt/b", "installed": True, "ref_count": 0,
+         "explicit": False, "in_buildcache": False, **facts},
+        {"spec": node("c"), "path": None, "installed": True, "ref_count": 0, **facts},
+        {"spec": node("gone"), "path": None, "installed": False, "ref_count": 1, **facts},
+        {"spec": outside, "path": "/usr", "installed": True, "ref_count": 1, **facts},
+    ]  # fmt: skip
+    folder = tmp_path / "opt"
+    (folder / ".spack-db" / "failures").mkdir(parents=True)
+    (folder / ".spack-db" / "index.json").write_bytes(index(*records))
+    (folder / ".spack-db" / "index_verifier").write_text("1")
+    (folder / ".spack-db" / "lock").touch()
+    (folder / "a" / ".spack").mkdir(parents=True)
+    (folder / "a" / ".spack" / "spec.json").write_text("not read")
+
+    assert rows(folder, "SELECT package FROM builds") == [("a",), ("c",)]
+    assert rows(folder, PLACES) == [("root", "root", "8", 5, 2)]
+    sql = "SELECT dependency_package FROM dependency_edges WHERE package = 'a'"
+    assert sorted(rows(folder, sql)) == [("glibc",), ("gone",)]
+
+
+def test_layout_2_has_its_sum_in_a_file(tmp_path: Path) -> None:
+    """`index.json.hash`, with or without an end of line."""
+    folder = tmp_path / "mirror" / "build_cache"
+    folder.mkdir(parents=True)
+    (folder / "index.json").write_bytes(b'{"database":{"version":"8","installs":{}}}')
+    sum_ = "6a8b6cd0d1ab4d4a9fd3a4b7ad1b4b2e5f2a2ac0a5b2b0e6f7f1a0b4c3d2e1f0"
+
+    (folder / "index.json.hash").write_text(sum_)
+    assert f"index.json.hash says '{sum_}'" in fault(tmp_path / "mirror")
+
+
+def test_what_a_manifest_names_must_be_there(tmp_path: Path) -> None:
+    """A blob that is gone, cut or changed is named, and so is a manifest without an index."""
+    folder = write_layout3(tmp_path / "mirror", {None: index(record(node("a")))})
+    (blob,) = (path for path in (folder / "blobs").rglob("*") if path.is_file())
+    data = blob.read_bytes()
+
+    blob.write_bytes(data[:-1])
+    assert "its manifest says" in fault(folder)
+    blob.write_bytes(data[:-1] + b" ")
+    assert "has the checksum" in fault(folder)
+    blob.unlink()
+    assert fault(folder) == f"{blob}: cannot be read: No such file or directory"
+    manifest = folder / "v3" / "manifests" / "index" / "index.manifest.json"
+    manifest.write_text('{"version": 3, "data": []}')
+    assert "names no index, expected one" in fault(folder)
+    manifest.write_text('{"version": 4, "data": []}')
+    assert "is of layout 4, expected 3" in fault(folder)
+
+
+def test_spec_files_are_told_from_what_lies_beside(tmp_path: Path) -> None:
+    """Binaries, keys and their signatures are none; without any the mirror has nothing."""
+    folder = tmp_path / "mirror" / "build_cache"
+    folder.mkdir(parents=True)
+    for name in ("a.spack", "a.spec.json.hash", "b.spec.yaml.asc", "index.html"):
+        (folder / name).touch()
+
+    assert spec_files(tmp_path / "mirror").paths == []
+    assert [*indexes(tmp_path / "mirror")] == []
+    (folder / "a.spec.json.sig").touch()
+    assert [path.name for path in spec_files(tmp_path / "mirror").paths] == ["a.spec.json.sig"]
+    assert check(tmp_path / "mirror")[0] != ()

@@ -1,0 +1,137 @@
+"""sources.indexes.reader: whatever an index says instead of what Spack writes is told in words."""
+
+from __future__ import annotations
+
+import copy
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spack_cache_db.build import build
+from spack_cache_db.errors import InputError
+from spack_cache_db.verify import verify
+from tests.indexes import edge, hash_of, index, node, old_node, record
+
+TARGET = {"name": "zen3", "vendor": "AMD", "features": ["avx"], "generation": 0, "parents": ["zen"]}
+FULL = record(
+    node(
+        "a",
+        edge("gcc", "build", virtuals=("c",), direct=True),
+        arch={"platform": "linux", "platform_os": "debian12", "target": TARGET},
+        parameters={"x": True, "y": "z", "l": ["p"], "patches": ["a" * 64], "cflags": []},
+        patches=["a" * 64],
+        build_spec={"name": "gcc", "hash": hash_of("gcc")},
+    ),
+    path="/p",
+    installed=True,
+    explicit=True,
+    installation_time=1.5,
+    deprecated_for=None,
+    origin="o",
+)
+OUTSIDE = node("gcc", external={"path": "/usr", "module": None, "extra_attributes": {"c": "cc"}})
+INDEXES: dict[str, Any] = {
+    "8": json.loads(index(FULL, record(OUTSIDE, is_binary=False))),
+    **{
+        version: json.loads(
+            index(
+                {"spec": old_node("a", version, "b"), "ref_count": 0},
+                {"spec": old_node("b", version), "ref_count": 1},
+                version=version,
+            )
+        )
+        for version in "567"
+    },
+}
+OTHERS: list[Any] = [
+    None, True, 0, -1, 10**30, 1.5, 1e308, "", "x" * 300, "x" * 10_000, "\ud800", "a\0b", "a\nb",
+    "a,b", [], [1], ["a"], [[]], {}, {"a": 1}, {"a": {"b": []}},
+]  # fmt: skip
+"""A value of each type, and some that look right."""
+
+
+def ways(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to each value within a value."""
+    yield way
+    if isinstance(value, dict | list):
+        for step in value if isinstance(value, dict) else range(len(value)):
+            yield from ways(value[step], (*way, step))
+
+
+def replaced(value: Any, way: tuple[Any, ...], other: Any) -> Any:
+    """Return a value with another one somewhere in it."""
+    if not way:
+        return other
+    found = copy.copy(value)
+    found[way[0]] = replaced(value[way[0]], way[1:], other)
+    return found
+
+
+PLACES = [(version, way) for version, value in sorted(INDEXES.items()) for way in ways(value)]
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(PLACES), st.sampled_from(OTHERS))
+def test_another_type_in_any_place_is_told_or_kept(place: tuple[str, Any], other: Any) -> None:
+    """An index is refused in words, with no traceback and no file, or given back as it is."""
+    version, way = place
+    with tempfile.TemporaryDirectory() as folder:
+        path, output = Path(folder, "index.json"), Path(folder, "x.db")
+        path.write_text(json.dumps(replaced(INDEXES[version], way, other)))
+        try:
+            build(path, output)
+        except InputError as error:
+            assert all(str(fault).isprintable() for fault in error.faults)
+            assert all(fault.path == str(path) for fault in error.faults)
+            assert not output.exists()
+            return
+        found = verify(output, path)
+        assert (found.faults, found.differences) == ((), ())
+
+
+FAULTS = {
+    "an edge to nowhere": (
+        [record(node("a", edge("b", "link")))],
+        f"{hash_of('a')}: depends on b/{hash_of('b')}, which has no record, expected one",
+    ),
+    "a splice of nothing": (
+        [record(node("a", build_spec={"name": "a", "hash": hash_of("b")}))],
+        f"{hash_of('a')}: was built as a/{hash_of('b')}, which has no record, expected one",
+    ),
+    "a wrong name": (
+        [record(node("a", {**edge("b", "link"), "name": "c"})), record(node("b"))],
+        f"{hash_of('b')}: is called c by what depends on it, its own name is b",
+    ),
+    "two names": (
+        [
+            record(node("a", edge("b", "link"))),
+            record(node("c", {**edge("b", "link"), "name": "d"})),
+            record(node("b")),
+        ],
+        f"{hash_of('c')}: {hash_of('b')} is called d here and b elsewhere, expected one name",
+    ),
+    "a long name": (
+        [record(node("a" * 201))],
+        f"{hash_of('a' * 201)}: has a package of 201 characters, expected at most 200",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS))
+def test_what_does_not_fit_together_is_named(tmp_path: Path, name: str) -> None:
+    """By the hash of its record, and what was expected."""
+    records, words = FAULTS[name]
+    path = tmp_path / "index.json"
+    path.write_bytes(index(*records))
+
+    with pytest.raises(InputError) as error:
+        build(path, tmp_path / "x.db")
+
+    assert str(error.value).startswith(f"{path}: {words}")
+    assert len(error.value.faults) == 1

@@ -1,0 +1,113 @@
+"""spack.merge: two queries as one, and what excludes what."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.spack.match import target_matches, variant_matches, version_matches
+from spack_cache_db.spack.merge import UnsatisfiableSpec, asks_at_least, constrained
+from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.variants import parse_variant
+
+
+def merged(first: str, second: str) -> str | None:
+    """Return the text of both, None where they exclude each other."""
+    try:
+        return constrained(parse_query(first), parse_query(second)).text
+    except UnsatisfiableSpec:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "both"),
+    [
+        ("hdf5", "+mpi", "hdf5 +mpi"),
+        ("%gcc@13", "hdf5 target=zen3", "hdf5 target=zen3 %gcc@13"),
+        ("hdf5 %gcc", "target=zen3 %gcc@13", "hdf5 target=zen3 %gcc@13"),
+        ("hdf5 %gcc", "%clang", "hdf5 %gcc %llvm"),
+        ("hdf5@1.12:", "@:1.14", "hdf5@1.12:1.14"),
+        ("hdf5@1.12", "@1.12.2:", "hdf5@1.12.2:1.12"),
+        ("hdf5@1.12,1.14", "@=1.14.3", "hdf5@=1.14.3"),
+        ("hdf5@1.12", "@1.14", None),
+        ("hdf5@=1.12", "@1.14:", None),
+        ("hdf5+mpi", "~mpi", None),
+        ("hdf5 libs=shared", "libs=static", "hdf5 libs=shared,static"),
+        ("hdf5 libs:=shared", "libs=static", None),
+        ("hdf5 libs=*", "libs=static", "hdf5 libs=static"),
+        ("hdf5 target=:zen3", "target=zen2", "hdf5 target=zen2"),
+        ("hdf5 target=x86_64_v3:", "target=:zen3", "hdf5 target=x86_64_v3:zen3"),
+        ("hdf5 target=zen3,zen4", "target=zen4", "hdf5 target=zen4"),
+        ("hdf5 target=zen3:", "target=m1", None),
+        ("hdf5 os=rhel8", "os=rhel9", None),
+        ("hdf5", "zlib", None),
+        ("/abc", "/abcd", "/abcd"),
+        ("/abc", "/abd", None),
+        ("hdf5 cflags=-g", "cflags=-g cxxflags=-g", "hdf5 cflags=-g cxxflags=-g"),
+    ],
+)
+def test_two_queries_as_one(first: str, second: str, both: str | None) -> None:
+    """What both ask is asked; what nothing can satisfy is refused, in either order."""
+    assert merged(first, second) == both
+    assert (merged(second, first) is None) == (both is None)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("hdf5@1.14.3 +mpi %gcc@13", "%gcc", True),
+        ("hdf5@1.14.3 +mpi", "@1.14", True),
+        ("hdf5@1.14", "@1.14.3", False),
+        ("hdf5", "@1.14", False),
+        ("hdf5 +mpi", "~mpi", False),
+        ("hdf5", "+mpi", False),
+        ("hdf5 libs=shared", "libs:=shared", True),
+        ("hdf5 target=zen3", "target=:zen4", True),
+        ("hdf5 %gcc", "%gcc@13", False),
+        ("hdf5 %gcc@13", "hdf5 %clang", False),
+        ("hdf5 /abcd", "/abc", True),
+    ],
+)
+def test_what_a_query_asks_already(first: str, second: str, expected: bool) -> None:
+    """A row of a matrix is excluded where all that the exclusion asks is asked by the row."""
+    assert asks_at_least(parse_query(first), parse_query(second)) is expected
+
+
+RANGES = st.sampled_from(
+    ["1", "1.2", "=1.2", "1:", ":1.4", "1.2:1.4", ":", "2", "1,3:", "1.3:2,=4"]
+)
+TARGETS = st.sampled_from(["zen3", ":zen3", "zen2:", "x86_64:zen4", ":haswell", "m1", "zen3,m1"])
+VARIANTS = st.sampled_from(["+x", "~x", "x=a", "x=a,b", "x:=a", "x:=a,b", "x=*", "x=c"])
+
+
+@given(RANGES, RANGES, st.sampled_from(["1", "1.2", "1.2.9", "1.3", "1.4.1", "2.1", "3", "4", "5"]))
+def test_versions_of_both(first: str, second: str, version: str) -> None:
+    """A version satisfies the merged query if and only if it satisfies both."""
+    ranges = [parse_query(f"@{each}").versions for each in (first, second)]
+    both = merged(f"@{first}", f"@{second}")
+    found = both is not None and version_matches(parse_query(both).versions, version)
+
+    assert found == all(version_matches(each, version) for each in ranges)
+
+
+@given(
+    TARGETS, TARGETS, st.sampled_from(["x86_64", "haswell", "zen", "zen2", "zen3", "zen4", "m1"])
+)
+def test_targets_of_both(first: str, second: str, target: str) -> None:
+    """A target satisfies the merged query if and only if it satisfies both."""
+    both = merged(f"target={first}", f"target={second}")
+    found = both is not None and target_matches(parse_query(both).target, target)
+
+    assert found == (target_matches(first, target) and target_matches(second, target))
+
+
+@given(VARIANTS, VARIANTS, st.sampled_from(["+x", "~x", "x=a", "x=a,b", "x=c", "x=a,c", "x=a,b,c"]))
+def test_variants_of_both(first: str, second: str, printed: str) -> None:
+    """A variant satisfies the merged query if and only if it satisfies both."""
+    asked = [parse_query(each).variants[0] for each in (first, second)]
+    both = merged(first, second)
+    variant = parse_variant(printed)
+    found = both is not None and variant_matches(parse_query(both).variants[0], variant)
+
+    assert found == all(variant_matches(each, variant) for each in asked)

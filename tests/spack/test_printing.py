@@ -1,0 +1,62 @@
+"""spack.printing: text that reads as the query that it was made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.spack.printing import spec_text
+from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
+from tests.spack.test_query import FRAGMENTS
+
+
+def without_places(query: SpecQuery) -> SpecQuery:
+    """Return a query without what only its own text can say: the text, and columns in it."""
+    return replace(
+        query,
+        text="",
+        variants=tuple(replace(each, column=0) for each in query.variants),
+        flags=tuple(replace(each, column=0) for each in query.flags),
+        dependencies=tuple(
+            replace(edge, column=0, node=without_places(edge.node)) for edge in query.dependencies
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "printed"),
+    [
+        ("hdf5 -mpi@1.14: %clang", "hdf5@1.14: ~mpi %llvm"),
+        ("*", "*"),
+        ("+cuda cuda_arch=90,80", "+cuda cuda_arch=80,90"),
+        ("target=zen3 builtin.hdf5", None),
+        ("builtin.hdf5 os=rhel8 target=zen3 libs:=static,shared", None),
+        ("hdf5 arch=linux-rhel8-zen3", "hdf5 platform=linux os=rhel8 target=zen3"),
+        ("hdf5 cflags='-O2 -g' foo=\"it's\"", "hdf5 foo=\"it's\" cflags='-O2 -g'"),
+        ("hdf5 %c,cxx=gcc@13 ^[virtuals=mpi] openmpi +cuda", None),
+    ],
+)
+def test_a_query_in_words(typed: str, printed: str | None) -> None:
+    """The package's own conditions come first, as one would type them."""
+    try:
+        text = spec_text(parse_query(typed))
+    except QuerySyntaxError:
+        assert printed is None
+        return
+
+    assert printed is None or text == printed
+    assert without_places(parse_query(text)) == without_places(parse_query(typed))
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=8))
+def test_what_is_printed_reads_as_the_same(parts: list[str]) -> None:
+    """Every query that can be read is printed as text that reads as the same query."""
+    try:
+        query = parse_query(" ".join(parts))
+    except QuerySyntaxError:
+        return
+
+    assert without_places(parse_query(spec_text(query))) == without_places(query)

@@ -1,0 +1,306 @@
+"""metadata.yml's queries over dependencies: a second answer is made from the index itself."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasette.app import Datasette
+
+from spack_cache_db.build.steps import build
+from tests.graphs import edges, installs, kind, run_time, used
+from tests.indexes import edge, hash_of, index, node, record
+from tests.paths import ROOT
+from tests.test_metadata import METADATA
+from tests.test_queries import DEPENDENCY_QUERIES, EVERY_QUERY, rows, run
+
+MANY = 1_100
+
+
+def named(hashes: Iterable[str]) -> set[tuple[str, str, str, str]]:
+    """Return hash, package, version and kind of specs."""
+    return {
+        (each, installs()[each]["spec"]["name"], installs()[each]["spec"]["version"], kind(each))
+        for each in hashes
+    }
+
+
+def shown(found: list[dict[str, Any]]) -> set[tuple[str, str, str, str]]:
+    """Return the same of rows."""
+    return {(row["hash"], row["package"], row["version"], row["kind"]) for row in found}
+
+
+HASHES = sorted(installs())[::30]
+
+
+@pytest.mark.parametrize("dag_hash", HASHES)
+def test_dependencies_of_hash(dag_hash: str, real_index: sqlite3.Connection) -> None:
+    """All that a spec links to or runs, each once, and how it uses it itself."""
+    found = rows(real_index, "dependencies_of_hash", hash=dag_hash)
+
+    assert len(found) == len(run_time(dag_hash)) - 1
+    assert shown(found) == named(run_time(dag_hash) - {dag_hash})
+    for row in found:
+        how = edges()[dag_hash].get(row["hash"], set())
+        assert set((row["types"] or "").split(",")) - {""} == how
+
+
+@pytest.mark.parametrize("dag_hash", HASHES)
+def test_dependents_of_hash(dag_hash: str, real_index: sqlite3.Connection) -> None:
+    """All that uses a spec directly in any way, or links to it or runs it through others."""
+    found = rows(real_index, "dependents_of_hash", hash=dag_hash)
+    through = {each for each in installs() if dag_hash in run_time(each)} - {dag_hash}
+    directly = {each: edges()[each][dag_hash] for each in installs() if dag_hash in edges()[each]}
+
+    assert len(found) == len(through | directly.keys())
+    assert shown(found) == named(through | directly.keys())
+    for row in found:
+        assert set((row["types"] or "").split(",")) - {""} == directly.get(row["hash"], set())
+
+
+@pytest.mark.parametrize("dag_hash", HASHES)
+def test_dependencies_without_binary(dag_hash: str, real_index: sqlite3.Connection) -> None:
+    """Of what a spec needs to run, and of itself, what is no binary: the externals."""
+    found = rows(real_index, "dependencies_without_binary", hash=dag_hash)
+    lacking = {each for each in run_time(dag_hash) if kind(each) != "binary"}
+
+    assert shown(found) == named(lacking)
+    assert {(row["release"], row["releases"]) for row in found} <= {("develop", 0)}
+
+
+def look_alikes() -> dict[str, list[str]]:
+    """Return the hashes of the real index's configurations that have several, by the first."""
+    groups: dict[str, list[str]] = {}
+    for dag_hash, each in installs().items():
+        spec = {
+            name: value
+            for name, value in each["spec"].items()
+            if name not in ("hash", "dependencies", "package_hash", "annotations", "namespace")
+        }
+        compilers = sorted(
+            (dependency["name"], installs()[dependency["hash"]]["spec"]["version"])
+            for dependency in each["spec"].get("dependencies", [])
+            if {"c", "cxx", "fortran"} & set(dependency["parameters"]["virtuals"])
+        )
+        if each["in_buildcache"]:
+            groups.setdefault(json.dumps([spec, compilers], sort_keys=True), []).append(dag_hash)
+    return {group[0]: group for group in groups.values() if len(group) > 1}
+
+
+@pytest.mark.parametrize("first", sorted(look_alikes()))
+def test_differences_of_look_alikes(first: str, real_index: sqlite3.Connection) -> None:
+    """What some look-alikes need and others do not, with how many of them, and which."""
+    group = look_alikes()[first]
+    count = Counter(key for each in group for key in {own(found) for found in used(each)})
+    found = run(real_index, "differences_of_look_alikes", hash=first)
+
+    if not (different := {key: number for key, number in count.items() if number < len(group)}):
+        (row,) = found
+        assert row["error"] == "they need the same; what that was built with differs"
+        return
+    assert [row["error"] for row in found] == [None] * len(found)
+    assert Counter((row["package"], row["version"], row["specs"]) for row in found) == Counter(
+        (key[0], key[1], number) for key, number in different.items()
+    )
+    assert {row["look_alikes"] for row in found} == {len(group)}
+    for row in found:
+        hashes = row["hashes"].split()
+        assert hashes == sorted(hashes)
+        assert len(hashes) == row["specs"]
+        assert set(hashes) < {each[:7] for each in group}
+
+
+def own(dag_hash: str) -> tuple[str, str, str]:
+    """Return package, version, and all else of a spec but its dependencies and hash."""
+    spec = installs()[dag_hash]["spec"]
+    compilers = sorted(
+        (each["name"], installs()[each["hash"]]["spec"]["version"])
+        for each in spec.get("dependencies", [])
+        if {"c", "cxx", "fortran"} & set(each["parameters"]["virtuals"])
+    )
+    names = ("arch", "namespace", "package_hash", "parameters", "external")
+    rest = [spec.get(name) for name in names]
+    return spec["name"], spec["version"], json.dumps([rest, compilers], sort_keys=True)
+
+
+def test_there_are_look_alikes() -> None:
+    """The real index has configurations with several hashes, which the test above compares."""
+    assert max(map(len, look_alikes().values())) == 6
+
+
+@pytest.fixture(scope="module")
+def invented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """Two releases; a spec that links to an external, and to what one release did not push."""
+    folder = tmp_path_factory.mktemp("invented")
+    system = record(node("system", external={"path": "/usr"}), is_binary=False)
+    tool = node("tool", edge("system", "link"))
+    needs = edge("system", "link"), edge("tool", "run"), edge("maker", "build")
+    maker = record(node("maker", edge("helper", "link")))
+    main = record(node("main", *needs))
+    flags = node("main")["parameters"] | {"cflags": ["-O3", "-g"]}
+    other = record({**node("main", *needs, parameters=flags), "hash": hash_of("again")})
+    rest = maker, record(node("helper")), system
+    for name, is_binary in (("develop", True), ("v1.0", False)):
+        data = index(main, other, *rest, record(tool, is_binary=is_binary))
+        (folder / name / "root").mkdir(parents=True)
+        (folder / name / "root" / "index.json").write_bytes(data)
+    build([str(folder)], folder / "x.db")
+    connection = sqlite3.connect(folder / "x.db")
+    yield connection
+    connection.close()
+
+
+def test_another_release_may_have_it(invented: sqlite3.Connection) -> None:
+    """What a release lacks is an external, or a binary that another release has."""
+    lacking = {
+        release: {
+            (row["package"], row["kind"], row["releases"])
+            for row in rows(
+                invented, "dependencies_without_binary", hash=hash_of("main"), release=release
+            )
+        }
+        for release in ("", "develop", "v1.0")
+    }
+
+    assert lacking["develop"] == lacking[""] == {("system", "external", 0)}
+    assert lacking["v1.0"] == {("system", "external", 0), ("tool", "binary", 1)}
+
+
+def test_flags_tell_look_alikes_apart(invented: sqlite3.Connection) -> None:
+    """Where only flags differ the rows are those of the specs themselves, with their flags."""
+    found = rows(invented, "differences_of_look_alikes", hash=hash_of("main"))
+
+    assert {(row["package"], row["flags"], row["hashes"]) for row in found} == {
+        ("main", None, hash_of("main")[:7]),
+        ("main", 'cflags="-O3 -g"', hash_of("again")[:7]),
+    }
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("query", DEPENDENCY_QUERIES)
+def test_empty_parameters_ask_for_something(query: str, real_index: sqlite3.Connection) -> None:
+    """Each query answers with nothing filled in, and its last column is for what is wrong."""
+    found = rows(real_index, query)
+
+    assert found
+    assert [*run(real_index, query)[0]][-1] == "error"
+    assert EVERY_QUERY[query]["title"]
+    assert "column error is empty" in EVERY_QUERY[query]["description"]
+
+
+@pytest.mark.parametrize("query", DEPENDENCY_QUERIES)
+def test_pages_show_no_dependencies(
+    query: str, samples: sqlite3.Connection, all_sources: sqlite3.Connection
+) -> None:
+    """A file of pages, and a spec that only pages tell of, are answered with that sentence."""
+    (nothing,) = run(samples, query)
+    (from_page,) = run(all_sources, query, hash="aqp7dic")
+
+    assert nothing.pop("error") == "no dependencies are known here: pages do not show them"
+    assert from_page.pop("error").endswith("are not known: pages do not show them")
+    assert {*nothing.values(), *from_page.values()} == {None}
+
+
+WRONG = [
+    ("hash", "abc", "too short: 'abc'; a hash has 32 characters, 7 of them are enough"),
+    ("hash", "a'aaa;-- ", "no hash begins with 'a'aaa;--'; all hashes are in the table specs"),
+    ("page", "9", "no page '9'; pages: 1 to 1"),
+    ("release", "devel", "no release is called 'devel'; releases: develop"),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter", "value", "error"),
+    [
+        (query, *wrong)
+        for query in DEPENDENCY_QUERIES
+        for wrong in WRONG
+        if wrong[0] in EVERY_QUERY[query]["params"]
+    ],
+)
+def test_a_wrong_parameter_is_told(
+    query: str, parameter: str, value: str, error: str, real_index: sqlite3.Connection
+) -> None:
+    """One row says what is wrong; no other row is given."""
+    (row,) = run(real_index, query, **{parameter: value})
+
+    assert row.pop("error") == error
+    assert set(row.values()) == {None}
+
+
+def test_blanks_and_a_slash_say_nothing(real_index: sqlite3.Connection) -> None:
+    """A hash that was pasted with them is the same, and its beginning is enough."""
+    dag_hash = max(installs(), key=lambda each: len(run_time(each)))
+    whole = rows(real_index, "dependencies_of_hash", hash=dag_hash)
+
+    assert rows(real_index, "dependencies_of_hash", hash=f" /{dag_hash[:7].upper()} ") == whole
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A spec that needs more than a thousand, one that as many need; look-alikes of the first."""
+    folder = tmp_path_factory.mktemp("many")
+    names = [f"p{number:04}" for number in range(MANY)]
+    lacking = [record(node(name, edge("base", "link")), is_binary=False) for name in names]
+    top = node("top", *(edge(name, "run") for name in names))
+    like = {**node("top"), "hash": hash_of("like")}
+    (folder / "index.json").write_bytes(
+        index(*lacking, record(top), record(like), record(node("base")))
+    )
+    build([str(folder / "index.json")], folder / "spack-cache.db")
+    return folder / "spack-cache.db"
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(
+    ("query", "start", "total"),
+    [
+        ("dependencies_of_hash", "top", MANY + 1),
+        ("dependents_of_hash", "base", MANY + 1),
+        ("dependencies_without_binary", "top", MANY),
+        ("differences_of_look_alikes", "like", MANY + 1),
+    ],
+)
+@pytest.mark.parametrize("form", ["json", "csv"])
+async def test_no_answer_is_cut_in_silence(
+    query: str, start: str, total: int, form: str, many: Path
+) -> None:
+    """Page by page all rows come; the last row of all pages but the last names the next."""
+    datasette = Datasette(
+        [], immutables=[str(many)], metadata=METADATA, plugins_dir=str(ROOT / "plugins")
+    )
+    found: list[dict[str, Any]] = []
+    for number in ("", "2"):
+        params = {"hash": hash_of(start), "page": number, "_shape": "array"}
+        response = await datasette.client.get(f"/spack-cache/{query}.{form}", params=params)
+        assert response.status_code == 200, response.text
+        text = response.text
+        answer = response.json() if form == "json" else list(csv.DictReader(io.StringIO(text)))
+        if number == "":
+            last = answer.pop()
+            assert last.pop("error") == f"row 1000 of {total} is on page 2"
+            assert not any(last.values())
+        assert not any(row["error"] for row in answer)
+        found += answer
+    assert len(found) == len({row["package"] for row in found}) == total
+
+
+def test_several_hashes_are_told(tmp_path: Path) -> None:
+    """A beginning that two hashes share is answered with both."""
+    twins = [{**node(f"twin{end}"), "hash": "a" * 31 + end} for end in "bc"]
+    (tmp_path / "index.json").write_bytes(index(*map(record, twins)))
+    build([str(tmp_path / "index.json")], tmp_path / "x.db")
+    connection = sqlite3.connect(tmp_path / "x.db")
+
+    for query in DEPENDENCY_QUERIES:
+        (row,) = run(connection, query, hash="a" * 9)
+        both = ", ".join(each["hash"] for each in twins)
+        assert row["error"] == f"several hashes begin with '{'a' * 9}': {both}"
+    connection.close()

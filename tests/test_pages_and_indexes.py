@@ -1,0 +1,198 @@
+"""Pages and indexes in one file: where they tell of the same hashes, they meet in one spec."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.spack.variants import parse_variant, split_compiler
+from spack_cache_db.verify import verify
+from tests.indexes import FLAGS, edge, index, node, record
+from tests.pagetexts import SAMPLES, front_matter, page, spec, spec_hash, write
+
+Records = dict[str, dict[str, Any]]
+
+
+def records_of(data: bytes, database: str) -> tuple[str, Records]:
+    """Return the release of a page, and records of an index that tell of the same binaries."""
+    said = front_matter(data)
+    package, release = said["title"], said["categories"][1]
+    found: Records = {}
+    for detail in said["spec_details"]:
+        compiler, version = split_compiler(detail["compiler"].replace("@=", "@").split("/")[0])
+        more: dict[str, Any] = {}
+        if version is not None and database == "8":
+            found[f"{compiler}@{version}"] = record(
+                node(compiler, hash=hash_of_compiler(compiler, version), version=version),
+                is_binary=False,
+            )
+            needs = edge(compiler, "build", virtuals=("c",))
+            more["dependencies"] = [needs | {"hash": hash_of_compiler(compiler, version)}]
+        elif version is not None:
+            more["compiler"] = {"name": compiler, "version": version}
+        arch = {"platform": detail["platform"], "platform_os": detail["os"]}
+        mine = node(
+            package,
+            hash=detail["hash"],
+            version=detail["versions"][0],
+            arch={**arch, "target": detail["target"]},
+            parameters=FLAGS | {"cflags": ["-O2"]} | dict(map(parameter, detail["variants"])),
+            **more,
+        )
+        if database != "8":
+            del mine["annotations"]
+        found[detail["hash"]] = record(mine)
+    return release, found
+
+
+def hash_of_compiler(name: str, version: str) -> str:
+    """Return a hash for a compiler."""
+    return spec_hash(int(sha256(f"{name}@{version}".encode()).hexdigest()[:12], 16))
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    """Return a variant as indexes say it: bools, texts, and lists; whole sums of patches."""
+    variant = parse_variant(text)
+    if variant.kind == "bool":
+        return variant.name, variant.values == ("True",)
+    if variant.name == "patches":
+        return "patches", [each.ljust(64, "0") for each in variant.values]
+    return variant.name, [*variant.values] if "," in text or ":=" in text else variant.values[0]
+
+
+def indexes_of_the_samples(folder: Path, database: str) -> Path:
+    """Write one index for each release of the sample pages."""
+    releases: dict[str, Records] = {}
+    for path in sorted(SAMPLES.iterdir()):
+        release, found = records_of(path.read_bytes(), database)
+        releases.setdefault(release, {}).update(found)
+    for release, found in releases.items():
+        (folder / release / "hep").mkdir(parents=True)
+        data = index(*found.values(), version=database)
+        (folder / release / "hep" / "index.json").write_bytes(data)
+    return folder
+
+
+@pytest.fixture(params=["7", "8"])
+def indexes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Indexes that list what the sample pages list, in a stack of their own."""
+    yield indexes_of_the_samples(tmp_path / "indexes", request.param)
+
+
+def rows(file: Path, sql: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement."""
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_pages_and_an_index_of_the_same_hashes_do_not_contradict(
+    indexes: Path, tmp_path: Path
+) -> None:
+    """413 specs in 24 configurations, as of the pages alone, each with a record of the index."""
+    report = build([SAMPLES, indexes], tmp_path / "x.db", jobs=2)
+
+    assert (report.pages, report.indexes, report.problems) == (5, 2, 0)
+    assert (report.listings, rows(tmp_path / "x.db", "SELECT count(*) FROM builds")) == (
+        425,
+        [(413,)],
+    )
+    of_binaries = "SELECT count(*) FROM configurations WHERE spec_count > 0"
+    assert rows(tmp_path / "x.db", of_binaries) == [(24,)]
+    assert rows(tmp_path / "x.db", "SELECT count(DISTINCT stacks) FROM build_listings") > [(1,)]
+    listed = "SELECT count(*) FROM records JOIN specs ON specs.id = spec WHERE release_count > 0"
+    assert rows(tmp_path / "x.db", listed) == [(425,)]
+
+
+def test_the_file_is_clean_against_each_of_its_sources(indexes: Path, tmp_path: Path) -> None:
+    """What an index adds to a page's listings is told apart, and the other way round."""
+    build([SAMPLES, indexes], tmp_path / "x.db")
+
+    for paths in ([SAMPLES], [indexes], [SAMPLES, indexes], [next(SAMPLES.iterdir())]):
+        found = verify(tmp_path / "x.db", paths)
+        assert (found.faults, found.differences) == ((), ())
+    found = verify(tmp_path / "x.db", [SAMPLES, indexes])
+    assert (found.pages, found.listings, found.indexes) == (5, 425, 2)
+
+
+def test_what_an_index_adds_hides_no_damage_of_a_page(indexes: Path, tmp_path: Path) -> None:
+    """A stack that the page says and the file has lost is named, though an index lists the spec."""
+    build([SAMPLES, indexes], tmp_path / "x.db")
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        connection.execute("UPDATE stacks SET name = 'gone' WHERE name = 'e4s'")
+        connection.commit()
+
+    found = verify(tmp_path / "x.db", SAMPLES)
+
+    assert any("stacks is" in str(each) for each in found.differences)
+
+
+def test_an_index_may_list_what_a_page_does_not(tmp_path: Path) -> None:
+    """More specs, more stacks, a size: the page is read back as it is, and so is the index."""
+    write(tmp_path / "in", zlib=page("zlib", "develop", [spec(1, stacks=["e4s"])]))
+    parameters = {"build_system": "cmake", "cuda": False}
+    arch = {"platform": "linux", "platform_os": "ubuntu24.04", "target": "x86_64_v3"}
+    said = {
+        "parameters": parameters,
+        "arch": arch,
+        "compiler": {"name": "gcc", "version": "13.2.0"},
+    }
+    specs = [node("zlib", hash=spec_hash(number), **said) for number in (1, 2)]
+    (tmp_path / "in" / "develop" / "hep").mkdir(parents=True)
+    text = index(*map(record, specs))
+    (tmp_path / "in" / "develop" / "hep" / "index.json").write_bytes(text)
+
+    report = build(tmp_path / "in", tmp_path / "x.db")
+
+    assert (report.listings, report.problems) == (2, 0)
+    for path in (tmp_path / "in", tmp_path / "in" / "zlib.md"):
+        assert verify(tmp_path / "x.db", path).differences == ()
+
+
+@pytest.mark.parametrize("release", ["develop", "develop-2025-01-01"])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": "2.0"}, "version 2.0, not 1.0"),
+        ({"parameters": {"build_system": "cmake", "cuda": True}}, "variants +cuda, not ~cuda"),
+        (
+            {"arch": {"platform": "linux", "platform_os": "rhel8", "target": "zen3"}},
+            "os rhel8, not ubuntu24.04; target zen3, not x86_64_v3",
+        ),
+        ({"compiler": {"name": "gcc", "version": "9"}}, "compiler gcc@9, not gcc@13.2.0"),
+    ],
+)
+def test_where_they_disagree_a_problem_has_both_values(
+    tmp_path: Path, release: str, change: dict[str, Any], words: str
+) -> None:
+    """The page is right; what the index says instead is told, and both are read back."""
+    write(tmp_path / "in", zlib=page("zlib", "develop", [spec(1)]))
+    said = {
+        "parameters": {"build_system": "cmake", "cuda": False},
+        "arch": {"platform": "linux", "platform_os": "ubuntu24.04", "target": "x86_64_v3"},
+        "compiler": {"name": "gcc", "version": "13.2.0"},
+    }
+    folder = tmp_path / "in" / release / "e4s"
+    folder.mkdir(parents=True)
+    mine = node("zlib", hash=spec_hash(1), **said | change)
+    (folder / "index.json").write_bytes(index(record(mine)))
+
+    build(tmp_path / "in", tmp_path / "x.db")
+
+    told = rows(tmp_path / "x.db", "SELECT code, mirror, message, declared FROM problems")
+    assert [row[:2] for row in told] == [("two_configurations", 1)]
+    assert told[0][2].endswith(f": {words}")
+    shown = "SELECT version, compiler, os, target, variants FROM builds"
+    assert rows(tmp_path / "x.db", shown) == [
+        ("1.0", "gcc@13.2.0", "ubuntu24.04", "x86_64_v3", "build_system=cmake ~cuda")
+    ]
+    if release == "develop":
+        assert json.loads(told[0][3])["package"] == "zlib"
+    assert verify(tmp_path / "x.db", tmp_path / "in").differences == ()
