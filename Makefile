@@ -13,7 +13,7 @@ PACKAGES := chromium nginx-light systemd docker-registry openssl curl git zstd
 INSTALL_PROGRAMS := { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive \
 	apt-get install -y -qq --no-install-recommends $(PACKAGES); }
 
-.PHONY: run venv test test-datasette1 loop check bench bench-site lock dist clean
+.PHONY: run venv test test-datasette1 loop check attack bench bench-site lock dist clean
 .DELETE_ON_ERROR:
 
 run: $(DATABASE)
@@ -47,6 +47,10 @@ check: $(VENV)/test.done
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/hadolint Containerfile
+
+# Hostile SQL, parameters, visitors, archives and pages against real processes, in ten minutes.
+attack: $(VENV)/test.done
+	$(BIN)/python -m attacks
 
 bench: $(VENV)/test.done
 	$(BIN)/python -m benchmarks

@@ -27,7 +27,10 @@ from spack_cache_db.site import (
     csv_errors,
     data_pages,
     errors,
+    footer,
+    identity,
     permissions,
+    reading,
     routes,
     spec_functions,
     wrapper,
@@ -63,27 +66,38 @@ if hasattr(Datasette, "metadata"):
 
 
 @hook
-def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
-    """Give visitors' SQL its own processes; add the canned queries where Datasette does not."""
+def startup(datasette: Any) -> Callable[[], Awaitable[None]]:
+    """Give visitors' SQL its own processes; learn what all pages show; add the canned queries."""
     use_runners(datasette)
-    if not hasattr(datasette, "add_query"):
-        return None
-    return partial(canned_queries.add_queries, datasette, _SITE / "metadata.yml")
+
+    async def started() -> None:
+        if any(each.path for each in datasette.databases.values()):
+            await identity.learn(datasette, reading.published(datasette))
+        await footer.learn(datasette)
+        if hasattr(datasette, "add_query"):
+            await canned_queries.add_queries(datasette, _SITE / "metadata.yml")
+
+    return started
 
 
 @hook
 def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
     """Add our pages; they come before Datasette's own, so `/` is ours."""
     return tuple(
-        (pattern, permissions.guard(handler, routes.published))
+        (pattern, permissions.guard(handler, reading.published))
         for pattern, handler in routes.ROUTES
     )
 
 
 @hook
-def extra_template_vars() -> dict[str, object]:
-    """Tell the templates the version of style sheets and scripts, and the order of tables."""
-    return {"asset_version": _VERSION, "in_order": data_pages.in_order}
+def extra_template_vars(datasette: Any) -> dict[str, object]:
+    """Tell the templates the version of style sheets and scripts, and what all pages show."""
+    return {
+        "asset_version": _VERSION,
+        "in_order": data_pages.in_order,
+        "newest_snapshot": footer.newest(datasette),
+        "site_title": identity.title_of(datasette),
+    }
 
 
 @hook
@@ -122,8 +136,9 @@ def asgi_wrapper(datasette: Any) -> Callable[[wrapper.App], wrapper.App]:
 
     def wrap(app: wrapper.App) -> wrapper.App:
         ttl, base_url = datasette.setting("default_cache_ttl"), datasette.setting("base_url")
-        app = csv_errors.tell(app)
-        app = admission.admit(app, datasette, [pattern for pattern, _ in routes.ROUTES])
+        own = [pattern for pattern, _ in routes.ROUTES]
+        app = csv_errors.tell(app, base_url, own)
+        app = admission.admit(app, datasette, own)
         app = wrapper.wrap(app, ttl, base_url)
         return admission.end_with_visitor(cors.open_to_others(app, cors=datasette.cors))
 

@@ -56,6 +56,30 @@
     if (folded) folded.open = true;
   };
 
+  const setUpSuggestions = () => {
+    for (const list of document.querySelectorAll("datalist[data-source]")) {
+      const input = list.closest("form").querySelector("input[list]");
+      let waiting = 0;
+      let asked = "";
+      const suggest = async () => {
+        const text = input.value.trim();
+        // A name that was chosen is complete, and a spec of several words is none.
+        const isKnown = [...list.options].some((each) => each.value === text);
+        if (text.length < 2 || text === asked || isKnown || /[\s@%+~=]/.test(text)) return;
+        asked = text;
+        const answer = await fetch(`${list.dataset.source}?q=${encodeURIComponent(text)}`).catch(() => null);
+        if (!answer || !answer.ok || text !== asked) return;
+        const options = (await answer.json()).map(({ name, kind }) => new Option(kind, name));
+        list.replaceChildren(...options);
+      };
+      input.addEventListener("input", () => {
+        clearTimeout(waiting);
+        waiting = setTimeout(suggest, 200);
+      });
+    }
+  };
+
+  setUpSuggestions();
   setUpCopyButtons();
   setUpColumns();
   showTarget();

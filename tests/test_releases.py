@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.releases import public_mirror, release_date, release_kind, sort_releases
+from spack_cache_db.releases import (
+    is_public_mirror,
+    public_mirror,
+    release_date,
+    release_kind,
+    sort_releases,
+)
 
 ORDERED = [
     "develop",
@@ -80,3 +86,17 @@ def test_every_release_has_one_place(names: set[str]) -> None:
 def test_a_public_mirror_is_called_like_its_release() -> None:
     """That is the rule of Spack's public cache, which pages do not say."""
     assert public_mirror("v0.23.1") == "https://binaries.spack.io/v0.23.1"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_public"),
+    [
+        ("https://binaries.spack.io", True),
+        ("https://binaries.spack.io/develop/e4s", True),
+        ("https://binaries.spack.io.example.org/develop", False),
+        ("s3://mine", False),
+    ],
+)
+def test_an_address_in_the_public_cache(url: str, is_public: bool) -> None:
+    """It begins with that of the cache, whose name another host may begin with."""
+    assert is_public_mirror(url) is is_public

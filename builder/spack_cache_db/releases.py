@@ -14,6 +14,9 @@ _BRANCHES = {"develop", "main", "master"}
 _ORDER = ("branch", "release", "snapshot", "other")
 _PUBLIC = "https://binaries.spack.io"
 
+PUBLIC_SITE = "https://cache.spack.io/"
+"""Where Spack's public cache has its own pages."""
+
 
 def release_kind(name: str) -> str:
     """Return `branch`, `snapshot` (a name that ends in a date), `release` or `other`."""
@@ -38,6 +41,11 @@ def release_date(name: str) -> str | None:
 def public_mirror(name: str) -> str:
     """Return where Spack's public cache has the mirror of a release: under its name."""
     return f"{_PUBLIC}/{name}"
+
+
+def is_public_mirror(url: str) -> bool:
+    """Return whether an address lies in Spack's public cache."""
+    return f"{url}/".startswith(f"{_PUBLIC}/")
 
 
 def sort_releases(names: set[str]) -> list[str]:

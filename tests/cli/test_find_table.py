@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-
-import pytest
-
-from spack_cache_db.cli.find_table import as_csv, as_json, as_table
+from spack_cache_db.cli.find_table import as_table
 from spack_cache_db.query.find import Found
 from spack_cache_db.query.specs import FoundSpec
 from spack_cache_db.records import Configuration
@@ -55,18 +49,3 @@ def test_a_table_of_specs() -> None:
         ["1.3", "a" * 32, "2025-01-05", "develop", "+1", "e4s"],
         ["1.3", "b" * 32, "-", "develop", "-"],
     ]
-
-
-@pytest.mark.parametrize("hashes", [False, True])
-def test_json_and_csv_have_the_same_rows(hashes: bool) -> None:
-    """One object or line for each configuration or spec, with the same columns in one order."""
-    objects = json.loads(as_json(FOUND, hashes))
-    lines = [*csv.DictReader(io.StringIO(as_csv(FOUND, hashes)))]
-
-    assert len(objects) == len(lines) == (4 if hashes else 2)
-    for each, line in zip(objects, lines, strict=True):
-        assert [*each] == [*line]
-        assert line == {
-            key: " ".join(value) if isinstance(value, list) else str(value or "")
-            for key, value in each.items()
-        }

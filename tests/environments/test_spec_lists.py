@@ -47,6 +47,7 @@ def test_what_a_list_stands_for(definitions: str, specs: str, expected: list[str
         ("[]", "[{matrix: [[x, '+'], [y]]}]", "'\\+' is no spec"),
         ("[]", "[{matrix: [[x]], exclude: ['@']}]", "'@' is no spec"),
         ("[]", "[{rows: [[x]]}]", "rows: is not known"),
+        ("[]", f"[{{matrix: [[x]], exclude: [{'x, ' * 201}]}}]", "excludes 201 specs"),
         ("[]", "[{exclude: [x]}]", "this is no matrix"),
         ("[]", "[{group: g, specs: [x], override: {}}]", "override"),
         ("[{m: [{matrix: [[a]]}]}]", "[$%m]", "before a matrix"),

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from spack_cache_db.environments.faults import UnreadableEnvironment
 from spack_cache_db.environments.read import read_environment
 from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.cover import Cover, CoveredSpec, cover, cover_environment
+from spack_cache_db.query.cover import cover, cover_environment
+from spack_cache_db.query.covered import Cover, CoveredSpec
 from spack_cache_db.query.find import UnknownNameError, find
 from spack_cache_db.query.lookups import read_lookups
 from tests.query.test_misses import cache, scope_by, scopes, texts

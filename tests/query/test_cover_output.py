@@ -9,8 +9,8 @@ import sqlite3
 
 import pytest
 
-from spack_cache_db.query.cover import Cover
 from spack_cache_db.query.cover_output import as_csv, as_json, as_markdown, as_table
+from spack_cache_db.query.covered import Cover
 from tests.query.test_cover_lock import conn, covered
 
 __all__ = ["conn"]

@@ -81,7 +81,7 @@ def test_any_query_has_the_answer_of_a_walk(drawn: walks.Sources, queries: list[
                 assert refused(drawn, text, str(error)), (text, str(error))
                 continue
             truths = {each: walk.satisfies(each, parse_query(text)) for each in walk.binaries}
-            found = found_by(conn, question, limit=None, with_hashes=True)
+            found = found_by(conn, question, slice(None), with_hashes=True)
 
             expected = {each for each, truth in truths.items() if truth}
             assert {each for one in found for each in one.hashes or ()} == expected, text

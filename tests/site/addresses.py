@@ -20,6 +20,16 @@ OWN = (
     "/find?q=hdf5+%2Bmpi",
     "/find?q=%22",
     "/find?q=hdf5@1.12:",
+    "/find?q=hdf5@99+target=zen4",
+    "/cover",
+    "/cover?q=hdf5%0Ahdf5@99",
+    "/cover?q=spack:+[",
+    "/find?q=torc",
+    "/packages",
+    "/packages?release=develop&has=x86_64_v3&lacks=aarch64&sort=specs",
+    "/releases?kind=snapshot",
+    "/stacks?q=nothing",
+    "/about",
 )
 DATASETTES = (
     "/spack-cache",

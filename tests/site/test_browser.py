@@ -13,7 +13,9 @@ from playwright.sync_api import Browser, Page, expect
 from tests.site.addresses import DATASETTES
 from tests.site.cache import HOSTILE, MPI, spec_hash
 from tests.site.conftest import Server, serving
-from tests.site.visitors import NARROW, WIDE, Visit
+from tests.site.visitors import NARROW, VISITORS, WIDE, Visit, visit
+
+__all__ = ["visit"]
 
 pytestmark = pytest.mark.slow
 
@@ -26,28 +28,13 @@ OWN = (
     "/release/develop-2025-04-20",
     "/stack/e4s",
     "/find?q=hdf5+%2Bmpi",
+    "/find?q=hdf5@99+%2Bmpi",
+    "/cover?q=hdf5+%2Bmpi%0Ahdf5@99+target=zen4%0Ahdf6%0Ahdf5+%25gcc+os=rhel8",
     "/package/hostile",
-)
-
-
-@pytest.fixture
-def visit(browser: Browser, server: Server, request: pytest.FixtureRequest) -> Iterator[Visit]:
-    """A visitor who leaves without having met an error or another host."""
-    options: dict[str, Any] = getattr(request, "param", {"viewport": WIDE})
-    visitor = Visit(browser, server, **options)
-    yield visitor
-    visitor.context.close()
-    assert visitor.faults == []
-
-
-VISITORS = pytest.mark.parametrize(
-    "visit",
-    [
-        pytest.param({"viewport": size, "java_script_enabled": script}, id=f"{name}-{word}")
-        for name, size in (("wide", WIDE), ("narrow", NARROW))
-        for word, script in (("script", True), ("no-script", False))
-    ],
-    indirect=True,
+    "/find?q=torc",
+    "/packages",
+    "/releases",
+    "/about",
 )
 
 
@@ -93,7 +80,7 @@ def test_the_first_row_is_in_the_first_screen(visit: Visit) -> None:
 
         assert row is not None
         assert size is not None
-        assert row["y"] + 60 < size["height"]
+        assert row["y"] + 40 < size["height"]
 
 
 @VISITORS
@@ -359,3 +346,34 @@ def test_paper_is_white(visit: Visit) -> None:
             "rgb(255, 255, 255)"
         )
         assert visit.page.evaluate("getComputedStyle(document.body).color") == "rgb(24, 32, 46)"
+
+
+def test_names_are_suggested(visit: Visit) -> None:
+    """What is typed is completed: one small request, and the name leads to its page."""
+    page = visit.page
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto("/releases")
+    asked.clear()
+    box = page.get_by_role("combobox", name="Search packages, hashes and specs")
+    box.press_sequentially("torchv", delay=20)
+    expect(page.locator("#suggestions option")).to_have_attribute("value", "py-torchvision")
+
+    assert [each.partition("?")[2] for each in asked] == ["q=torchv"]
+    box.fill("py-torchvision")
+    box.press("Enter")
+    expect(page).to_have_url(f"{visit.server.address}/package/py-torchvision")
+
+
+@VISITORS
+def test_packages_with_one_target_and_without_another(visit: Visit) -> None:
+    """From any page: the list, two choices, and there are the packages."""
+    page = visit.page
+    page.goto("/stack/e4s")
+    page.get_by_role("navigation").get_by_role("link", name="Packages", exact=True).click()
+    page.get_by_label("In release").select_option("develop")
+    page.get_by_label("With a binary for").select_option("x86_64_v3")
+    page.get_by_label("Without a binary for").select_option("aarch64")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("5 of 6 packages")).to_be_visible()
+    expect(page.locator("#rows").get_by_role("link", name="hdf5")).to_have_count(0)

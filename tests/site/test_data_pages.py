@@ -10,7 +10,9 @@ import pytest
 
 from spack_cache_db.site.data_pages import in_order
 from tests.site.addresses import get
-from tests.site.conftest import SQL
+from tests.site.conftest import SQL, metadata
+
+CANNED = metadata()["databases"]["spack-cache"]["queries"]
 
 
 def test_the_order_is_that_of_the_schema() -> None:
@@ -28,7 +30,10 @@ async def test_the_database_begins_with_views(datasette: Any) -> None:
     names = re.findall(r'href="/spack-cache/(\w+)"', page)
 
     assert names[:2] == ["builds", "build_listings"]
-    assert names.index("find_spec") < names.index("releases") < names.index("packages")
+    # Of many queries 1.0 shows the first few here.
+    queries = [names.index(each) for each in CANNED if each in names]
+    assert queries
+    assert max(queries) < names.index("releases") < names.index("packages")
     assert names.index("packages") < names.index("compilers")
     assert len(names) == len(set(names))
 

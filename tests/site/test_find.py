@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 import pytest
 
@@ -67,3 +68,42 @@ def test_search_finds_parts_of_names(conn: sqlite3.Connection, lookups: Lookups)
     names = [name for name, _ in load_find(conn, lookups, "torch").packages]
 
     assert sorted(names) == ["py-torch", "py-torchvision"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("hdf5 +cuda", ["without +cuda: 5 configurations; none has a variant cuda"]),
+        (
+            "hdf5@1.14 target=m1",
+            ["without target=m1: 4 configurations; aarch64 runs on m1: ask for target=:m1"],
+        ),
+        ("hdf", ["no package here is called 'hdf'; close: hdf5"]),
+    ],
+)
+def test_search_says_why_nothing_is_found(
+    conn: sqlite3.Connection, lookups: Lookups, text: str, sentences: list[str]
+) -> None:
+    """Conditions without which something is found are named, and names that are close."""
+    page = load_find(conn, lookups, text)
+
+    assert page.why is not None
+    assert [*page.why.sentences()] == sentences
+
+
+def test_search_corrects_what_is_misplaced(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """What stands behind a compiler is offered before it."""
+    page = load_find(conn, lookups, "hdf5 %gcc@13 target=:zen3")
+
+    assert page.error is not None and "what follows %gcc" in page.error
+    assert page.corrected == "hdf5 target=:zen3 %gcc@13"
+
+
+@pytest.mark.asyncio
+async def test_the_ways_out_are_links(datasette: Any) -> None:
+    """Each leads to the spec without what excludes everything, or to the one that is meant."""
+    excluded = await datasette.client.get("/find?q=hdf5%401.14+%2Bcuda")
+    misplaced = await datasette.client.get("/find?q=hdf5+%25gcc+target%3Dzen3")
+
+    assert 'href="/find?q=hdf5%401.14">Without +cuda: 4 configurations' in excluded.text
+    assert 'Perhaps you mean <a href="/find?q=hdf5%20target%3Dzen3%20%25gcc">' in misplaced.text

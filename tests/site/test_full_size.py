@@ -15,7 +15,7 @@ from spack_cache_db.build import database, full_text
 from spack_cache_db.query.conditions import Scope, asked_of, configuration_ids
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.specs import found_specs, specs_in_scope
-from spack_cache_db.site import routes, spec_functions
+from spack_cache_db.site import reading, spec_functions
 from spack_cache_db.site.find import load_find
 from spack_cache_db.site.sql import limits
 from spack_cache_db.spack.query import parse_query
@@ -80,7 +80,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(large: Path) -> Iterator[Any]:
     """The site over that file, with time enough on the slowest of machines."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(routes, "TIME_LIMIT_MS", 60_000)
+        patch.setattr(reading, "TIME_LIMIT_MS", 60_000)
         yield site(large, immutable=False, sql_time_limit_ms=60_000)
 
 

@@ -49,6 +49,10 @@ async def test_unknown_things_are_told(datasette: Any, path: str) -> None:
     [
         ("/find?q=hdf5", "/package/hdf5"),
         ("/find?q=/ddddddd", "/spec/ddddddd"),
+        ("/find?q=DDDDDDD", "/spec/ddddddd"),
+        ("/find?q=develop", "/release/develop"),
+        ("/find?q=E4S", "/stack/e4s"),
+        ("/find?q=zen3", "/packages?has=zen3"),
         ("/spec/ddddddd", "/spec/ddddddd" + "e" * 25),
         ("/spec/DDDDDDD", "/spec/ddddddd" + "e" * 25),
     ],
@@ -58,6 +62,16 @@ async def test_names_and_hashes_redirect(datasette: Any, path: str, target: str)
     answer = await get(datasette, path)
 
     assert (answer.status_code, answer.headers["location"]) == (302, target)
+
+
+@pytest.mark.asyncio
+async def test_part_of_a_name_lists_names(datasette: Any) -> None:
+    """Part of a name lists what has it in its name, and nothing else."""
+    page = (await get(datasette, "/find?q=torc")).text
+    main = page[page.index("<main") : page.index("</main>")]
+
+    assert re.findall(r'href="([^"]*)"', main) == ["/package/py-torch", "/package/py-torchvision"]
+    assert "Nothing satisfies" not in page
 
 
 @pytest.mark.asyncio

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.site.conftest import Server
@@ -31,3 +33,24 @@ class Visit:
     def _request(self, request: Any) -> None:
         if not request.url.startswith((self.server.address, "data:")):
             self.faults.append(f"request to {request.url}")
+
+
+@pytest.fixture
+def visit(browser: Browser, server: Server, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """A visitor who leaves without having met an error or another host."""
+    options: dict[str, Any] = getattr(request, "param", {"viewport": WIDE})
+    visitor = Visit(browser, server, **options)
+    yield visitor
+    visitor.context.close()
+    assert visitor.faults == []
+
+
+VISITORS = pytest.mark.parametrize(
+    "visit",
+    [
+        pytest.param({"viewport": size, "java_script_enabled": script}, id=f"{name}-{word}")
+        for name, size in (("wide", WIDE), ("narrow", NARROW))
+        for word, script in (("script", True), ("no-script", False))
+    ],
+    indirect=True,
+)

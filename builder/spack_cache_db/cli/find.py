@@ -11,13 +11,14 @@ from typing import Any, NoReturn
 
 import click
 
-from spack_cache_db.cli.find_table import as_csv, as_json, as_table
+from spack_cache_db.cli.find_table import as_table
 from spack_cache_db.cli.input import GivenPath
 from spack_cache_db.cli.scope import say_notes, scope_names, scope_options
 from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, say
 from spack_cache_db.errors import BuilderError, printable
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.find import Found, Question, ask, found_by, notes_on
+from spack_cache_db.query.found_data import as_csv, as_json
 from spack_cache_db.query.install import install_found
 from spack_cache_db.query.misplaced import corrected
 from spack_cache_db.query.open import connected
@@ -58,7 +59,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
             query = parse_query(spec)
             question = _question(conn, query, names)
             with_hashes = options["hashes"] or options["install"]
-            found = found_by(conn, question, limit=options["limit"], with_hashes=with_hashes)
+            found = found_by(conn, question, slice(options["limit"]), with_hashes=with_hashes)
             say_notes(notes_on(conn, question))
             if not found:
                 say_notes(_advice(conn, query, question))

@@ -1,49 +1,18 @@
-"""What `find` prints: a table for people, CSV and JSON. Pure text; knows no terminal."""
+"""What `find` prints for people: a table. Pure text; knows no terminal."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
-from typing import Any
 
 from spack_cache_db.query.find import Found
-from spack_cache_db.query.specs import Presence
+from spack_cache_db.query.found_data import counted
 from spack_cache_db.records import Configuration
 
 _VARIANTS = "variants"
 _WORDS = tuple(name for name in Configuration._fields if name != _VARIANTS)
 """The parts of a configuration that are one word."""
-_WHERE = tuple(field.name for field in fields(Presence))
 _SHORTEST = 16
 _GAP = "  "
-
-
-def as_json(found: Iterable[Found], hashes: bool) -> str:
-    """Return a JSON array with one object for each configuration, or for each spec."""
-    records = [
-        each.configuration._asdict() | {name: value} | _where(place)
-        for each in found
-        for name, value, place in _counted(each, hashes)
-    ]
-    return json.dumps(records, indent=2, ensure_ascii=False)
-
-
-def as_csv(found: Sequence[Found], hashes: bool) -> str:
-    """Return CSV, one line per configuration, or per spec; lists are separated by blanks."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    counted = "hash" if hashes else "spec_count"
-    writer.writerow((*Configuration._fields, counted, *_WHERE))
-    for each in found:
-        *words, variants = each.configuration
-        for _, value, place in _counted(each, hashes):
-            lists = (" ".join(place.releases), " ".join(place.stacks))
-            rest = (value, *lists, place.first_seen, place.last_seen)
-            writer.writerow((*words, " ".join(variants), *rest))
-    return text.getvalue()
 
 
 def as_table(found: Sequence[Found], hashes: bool, width: int | None = None) -> str:
@@ -73,19 +42,6 @@ def as_table(found: Sequence[Found], hashes: bool, width: int | None = None) -> 
     return "\n".join([*lines, "", *_aligned([header, *table], width)])
 
 
-def _counted(each: Found, hashes: bool) -> Iterator[tuple[str, str | int, Presence]]:
-    """Yield what a row counts and where that is: the configuration, or each of its specs."""
-    if not hashes:
-        yield "spec_count", each.spec_count, each
-        return
-    for spec in each.specs or ():
-        yield "hash", spec.hash, spec
-
-
-def _where(place: Presence) -> dict[str, Any]:
-    return {name: getattr(place, name) for name in _WHERE}
-
-
 def _total(found: Sequence[Found]) -> str:
     specs = sum(each.spec_count for each in found)
     return f"{_count(len(found), 'configuration')}, {_count(specs, 'spec')}"
@@ -98,7 +54,7 @@ def _count(number: int, word: str) -> str:
 def _rows(each: Found, hashes: bool, names: Iterable[str], common: set[str]) -> Iterator[list[str]]:
     words = [getattr(each.configuration, name) for name in names]
     variants = " ".join(text for text in each.configuration.variants if text not in common)
-    for _, value, place in _counted(each, hashes):
+    for _, value, place in counted(each, hashes):
         more = len(place.releases) - 1
         first = place.releases[0] if place.releases else "-"
         yield [

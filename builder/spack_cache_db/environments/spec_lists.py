@@ -19,6 +19,9 @@ from spack_cache_db.environments.records import Limits
 from spack_cache_db.spack.merge import UnsatisfiableSpec, asks_at_least, constrained
 from spack_cache_db.spack.query import SpecQuery
 
+MOST_EXCLUDED = 200
+"""Each spec of a matrix is held against each that it excludes."""
+
 GROUP_KEYS = {"group", "explicit", "needs"}
 """What Spack 1.2 may say of a group of specs beside its specs; it changes none of them."""
 
@@ -145,6 +148,9 @@ class SpecLists:
         count = prod(sum(item.count for item in row) for row in rows) if rows else 0
         if count > self._most:
             said = f"this matrix stands for {count:,} specs, expected at most {self._most:,}"
+            raise Refused(line, said)
+        if len(exclude) > MOST_EXCLUDED:
+            said = f"excludes {len(exclude):,} specs, expected at most {MOST_EXCLUDED}"
             raise Refused(line, said)
         taken_out = tuple(SpecItem(text_of(each, "a spec"), line_of(each)) for each in exclude)
         return Matrix(rows, taken_out, line, count)

@@ -17,7 +17,6 @@ from spack_cache_db.query.open import select, select_in
 from spack_cache_db.query.specs import specs_in_scope
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
-from spack_cache_db.spack.constraints import VariantConstraint
 from spack_cache_db.spack.match import (
     compiler_matches,
     target_matches,
@@ -91,6 +90,7 @@ class Candidates:
         self.lookups = lookups
         self._rows: dict[int | None, tuple[Row, ...]] = {}
         self._variants: dict[int, dict[str, list[Variant]]] = {}
+        self._keys: dict[tuple[str | None, str], tuple[int, ...]] = {}
         self._holds: dict[tuple[str, Any, int], bool] = {}
         self._present: dict[tuple[Any, Any], Mapping[int, int]] = {}
 
@@ -122,15 +122,22 @@ class Candidates:
             self.prepare([name])
         return self._rows[key]
 
+    def keys(self, name: str | None, column: str) -> tuple[int, ...]:
+        """Return the ids that stand in a column of the rows of a package."""
+        if (name, column) not in self._keys:
+            at = Row._fields.index(column)
+            self._keys[name, column] = tuple({row[at] for row in self.rows(name)})
+        return self._keys[name, column]
+
     def holds(self, kind: str, asked: Any, key: int) -> bool:
         """Return whether the word of an id in a row is as a condition asks; see `COLUMNS`."""
+        if kind == "variant":
+            # Not kept: most sets lack most variants, which is said faster than it is remembered.
+            named = self.variants_of(key).get(asked.name, ())
+            return any(variant_matches(asked, variant) for variant in named)
         known = (kind, asked, key)
         if known not in self._holds:
-            column = COLUMNS[kind]
-            if kind == "variant":
-                self._holds[known] = self._has_variant(asked, key)
-            else:
-                self._holds[known] = _HOLDS[kind](asked, self.lookups.words[column][key])
+            self._holds[known] = _HOLDS[kind](asked, self.lookups.words[COLUMNS[kind]][key])
         return self._holds[known]
 
     def present(self, places: Mapping[str, Any], rows: Iterable[Row]) -> Mapping[int, int]:
@@ -157,10 +164,6 @@ class Candidates:
     def _learn(self, rows: Iterable[Row]) -> None:
         versions, sets = {row.version for row in rows}, {row.variants for row in rows}
         self.lookups.learn(self._conn, versions, sets)
-
-    def _has_variant(self, constraint: VariantConstraint, variant_set: int) -> bool:
-        named = self.variants_of(variant_set).get(constraint.name, ())
-        return any(variant_matches(constraint, variant) for variant in named)
 
     def variants_of(self, variant_set: int) -> dict[str, list[Variant]]:
         """Return the variants of a set by name, without what Spack would not read as one."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.asked import Conditions
 from spack_cache_db.query.candidates import Candidates, Row
 from spack_cache_db.query.conditions import ANYWHERE, Scope, asked_of
-from spack_cache_db.query.cover_lock import CoveredNode, cover_lock
+from spack_cache_db.query.cover_lock import cover_lock
+from spack_cache_db.query.covered import Cover, CoveredSpec
 from spack_cache_db.query.find import scope_of
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.misplaced import corrected
@@ -25,7 +26,6 @@ from spack_cache_db.query.open import connected, select
 from spack_cache_db.query.specs import Spec, specs_in_scope
 from spack_cache_db.query.verdicts import Verdict
 from spack_cache_db.query.why_not import WhyNot, why_not
-from spack_cache_db.records import Configuration
 from spack_cache_db.spack.query import SpecQuery
 
 PACKAGE_OF_HASH = """
@@ -41,61 +41,6 @@ MOST_EXPLAINED = 4
 
 MOST_UNKNOWN = 20
 """For so many unknown packages close names are looked for: each is compared with all that exist."""
-
-
-@dataclass(frozen=True, slots=True)
-class CoveredSpec:
-    """The answer for one spec that is asked for.
-
-    Attributes:
-        spec: the spec as it stands in the environment.
-        status: `binary`; `near`, where leaving out one or two conditions finds some; `none`; or
-            `unanswerable`.
-        line: where it stands, counted from 1; 0 where it stands in no text.
-        query: the spec with what is required of it, as one would ask `find`.
-        configurations: how many satisfy it.
-        spec_count: how many specs these have.
-        configuration: the newest of them, or the nearest where there is none.
-        hash: the current spec of the newest configuration that satisfies it.
-        why: why there is none; None where there is one, or nothing can be said.
-        reasons: the same in sentences, or why it cannot be answered.
-        corrected: the spec to type instead.
-    """
-
-    spec: str
-    status: str
-    line: int
-    query: str
-    configurations: int = 0
-    spec_count: int = 0
-    configuration: Configuration | None = None
-    hash: str | None = None
-    why: WhyNot | None = None
-    reasons: tuple[str, ...] = ()
-    corrected: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Cover:
-    """The answers for all specs of an environment, in its order; `notes` what was left aside."""
-
-    specs: tuple[CoveredSpec, ...] | tuple[CoveredNode, ...]
-    is_lock: bool
-    notes: tuple[str, ...] = ()
-
-    @property
-    def binary(self) -> int:
-        """How many have a binary."""
-        return self.counted("binary")
-
-    @property
-    def total(self) -> int:
-        """How many there are."""
-        return len(self.specs)
-
-    def counted(self, status: str) -> int:
-        """Return how many have a status."""
-        return sum(each.status == status for each in self.specs)
 
 
 def cover(
@@ -135,9 +80,21 @@ def cover(
 
 
 def cover_environment(
-    conn: sqlite3.Connection, lookups: Lookups, environment: Environment, scope: Scope = ANYWHERE
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    environment: Environment,
+    scope: Scope = ANYWHERE,
+    after_each: Callable[[], None] = lambda: None,
 ) -> Cover:
-    """Return the answers for an environment that was read."""
+    """Return the answers for an environment that was read.
+
+    Args:
+        conn: a connection to the file.
+        lookups: its small tables.
+        environment: what was read.
+        scope: what narrows the answers.
+        after_each: called after each spec; what it raises ends the work.
+    """
     candidates = Candidates(conn, lookups)
     if isinstance(environment, Lock):
         notes = environment.notes
@@ -145,7 +102,7 @@ def cover_environment(
             notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
         nodes = cover_lock(conn, candidates, environment.specs, scope)
         return Cover(nodes, is_lock=True, notes=notes)
-    specs = _Specs(conn, candidates, scope).answers(environment)
+    specs = _Specs(conn, candidates, scope).answers(environment, after_each)
     return Cover(specs, is_lock=False, notes=environment.notes)
 
 
@@ -174,10 +131,16 @@ class _Specs:
         self._unknown = 0
         self._known: dict[tuple[Alternative, ...], CoveredSpec] = {}
 
-    def answers(self, environment: UserSpecs) -> tuple[CoveredSpec, ...]:
+    def answers(
+        self, environment: UserSpecs, after_each: Callable[[], None]
+    ) -> tuple[CoveredSpec, ...]:
         queries = [each.query for spec in environment.specs for each in spec.alternatives]
         self._candidates.prepare(query.name for query in queries if query.name is not None)
-        return tuple(self._answer(spec) for spec in environment.specs)
+        found = []
+        for spec in environment.specs:
+            found.append(self._answer(spec))
+            after_each()
+        return tuple(found)
 
     def _answer(self, spec: UserSpec) -> CoveredSpec:
         if spec.error is not None:

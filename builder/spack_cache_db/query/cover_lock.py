@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from spack_cache_db.environments.records import LockedSpec
 from spack_cache_db.query.candidates import Candidates, Row
 from spack_cache_db.query.conditions import Scope
+from spack_cache_db.query.covered import CoveredNode
 from spack_cache_db.query.open import select
 from spack_cache_db.query.specs import specs_in_scope
 from spack_cache_db.records import Configuration
@@ -30,31 +30,6 @@ CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
 WHERE :stack IS NULL OR listings.stacks IN (
   SELECT stack_set FROM stack_set_members WHERE stack = :stack)
 """
-
-
-@dataclass(frozen=True, slots=True)
-class CoveredNode:
-    """The answer for one node of a lockfile.
-
-    Attributes:
-        spec: the name and version of the node.
-        status: `binary`; `rebuilt`, where there are only others of the same configuration; or
-            `missing`.
-        hash: the node's own.
-        is_root: whether it was asked for, and is no dependency alone.
-        configuration: what the lockfile says of it.
-        others: the first hashes of the same configuration, what is current first, where its own
-            has no binary.
-        other_count: how many there are.
-    """
-
-    spec: str
-    status: str
-    hash: str
-    is_root: bool
-    configuration: Configuration
-    others: tuple[str, ...] = ()
-    other_count: int = 0
 
 
 def cover_lock(

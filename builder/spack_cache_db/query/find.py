@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.asked import Conditions
 from spack_cache_db.query.conditions import (
+    ANYWHERE,
     Scope,
     asked_of,
     configuration_ids,
@@ -33,7 +34,7 @@ from spack_cache_db.query.specs import (
 )
 from spack_cache_db.query.verdicts import Verdict
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.query import SpecQuery, parse_query
 from spack_cache_db.spack.targets import is_known
 
 
@@ -117,7 +118,7 @@ def find(
     """
     with connected(db) as conn:
         question = ask(conn, query, release, stack, host, os, platform)
-        return found_by(conn, question, limit=limit, with_hashes=with_hashes)
+        return found_by(conn, question, slice(limit), with_hashes=with_hashes)
 
 
 def ask(
@@ -133,6 +134,18 @@ def ask(
     asked = asked_of(conn, parse_query(query))
     lookups = read_lookups(conn)
     return Question(lookups, asked, scope_of(lookups, release, stack, host, os, platform))
+
+
+def found_part(
+    conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery, start: int, count: int
+) -> list[Found]:
+    """Return what `find` finds of a query, at most `count` records from place `start` on.
+
+    Raises:
+        UnsupportedQuery: the file cannot answer the query; its text says why.
+    """
+    question = Question(lookups, asked_of(conn, query), ANYWHERE)
+    return found_by(conn, question, slice(start, start + count), with_hashes=False)
 
 
 def scope_of(
@@ -175,7 +188,7 @@ def notes_on(conn: sqlite3.Connection, question: Question) -> tuple[str, ...]:
 
 
 def found_by(
-    conn: sqlite3.Connection, question: Question, *, limit: int | None, with_hashes: bool
+    conn: sqlite3.Connection, question: Question, part: slice, *, with_hashes: bool
 ) -> list[Found]:
     """Return the configurations that satisfy a query, as far as specs of them are in the scope."""
     lookups, asked, scope = question
@@ -185,9 +198,9 @@ def found_by(
     specs: dict[int, list[Spec]] = {}
     if narrowed:
         specs = specs_in_scope(conn, ids, scope, asked.hash, among=among)
-        ids = [key for key in ids if key in specs][:limit]
+        ids = [key for key in ids if key in specs][part]
     else:
-        ids = ids[:limit]
+        ids = ids[part]
         specs = specs_in_scope(conn, ids, scope) if with_hashes else {}
     found = configurations_by_id(conn, lookups, ids)
     if narrowed:

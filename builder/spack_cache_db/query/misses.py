@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any
 
 from spack_cache_db.query.asked import Conditions
@@ -22,7 +23,8 @@ class Condition:
         kind: a key of `COLUMNS`, or one of `PLACES`.
         text: the condition as one types it: `@1.14:`, `+mpi`, `%gcc@13`, `target=zen3`; of a
             release, a stack and a host the name.
-        asked: what its kind asks, as `Conditions` has it; of a release and a stack the id.
+        asked: what its kind asks, as `Conditions` has it; of a release and a stack the id. All
+            that is asked beyond configurations is one condition, of the kind `specs`.
     """
 
     kind: str
@@ -108,17 +110,20 @@ def misses_of(candidates: Candidates, asked: Conditions, scope: Scope) -> Misses
     """Return what the configurations of a query's package miss of it."""
     rows = candidates.rows(asked.name)
     conditions = conditions_of(asked, scope, candidates.lookups)
-    missed = [0] * len(rows)
+    # By the words of each column first, which are far fewer than rows.
+    by_word: dict[str, dict[int, int]] = {}
     for place, condition in enumerate(conditions):
         if condition.kind in PLACES:
             continue
-        column = Row._fields.index(COLUMNS[condition.kind])
-        failing = {
-            key
-            for key in {row[column] for row in rows}
-            if not candidates.holds(condition.kind, condition.asked, key)
-        }
-        for number, row in enumerate(rows) if failing else ():
-            if row[column] in failing:
-                missed[number] |= 1 << place
-    return Misses(candidates, rows, conditions, tuple(missed))
+        column = COLUMNS[condition.kind]
+        missed = by_word.setdefault(column, dict.fromkeys(candidates.keys(asked.name, column), 0))
+        for key in missed:
+            if not candidates.holds(condition.kind, condition.asked, key):
+                missed[key] |= 1 << place
+    columns = [(Row._fields.index(column), missed) for column, missed in by_word.items()]
+    return Misses(
+        candidates,
+        rows,
+        conditions,
+        tuple(reduce(or_, (missed[row[at]] for at, missed in columns), 0) for row in rows),
+    )

@@ -48,6 +48,11 @@ class Without:
     nearest: Configuration
 
     @property
+    def is_of_query(self) -> bool:
+        """Whether `spec` alone is what finds them: nothing that narrows the answer is left out."""
+        return all(each.kind not in ("release", "stack", "host") for each in self.left_out)
+
+    @property
     def sentence(self) -> str:
         """What is found, in one sentence."""
         names = " and ".join(label(each) for each in self.left_out)
@@ -89,10 +94,16 @@ class WhyNot:
             yield f"no package here is called {self.unknown!r}{hint}"
         yield from self.missing
         yield from (each.sentence for each in self.without)
-        if self.nearest is not None:
-            configuration, missed = self.nearest
-            yield f"nearest is {in_words(configuration)}, which misses {', '.join(missed)}"
-        yield from self.notes
+        yield from self.last_sentences
+
+    @property
+    def last_sentences(self) -> tuple[str, ...]:
+        """What is said where nothing is found without two conditions, and the notes."""
+        if self.nearest is None:
+            return self.notes
+        configuration, missed = self.nearest
+        said = f"nearest is {in_words(configuration)}, which misses {', '.join(missed)}"
+        return (said, *self.notes)
 
 
 def why_not(

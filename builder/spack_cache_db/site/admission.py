@@ -20,7 +20,7 @@ from spack_cache_db.site.queues import (
     queue_name,
 )
 from spack_cache_db.site.sql_threads import SqlThreads, pool_name
-from spack_cache_db.site.wrapper import App, Message, Receive, Scope, Send
+from spack_cache_db.site.wrapper import App, Message, Receive, Scope, Send, path_of
 
 PIECE = 64 * 1024
 """What is handed to the HTTP server at once: it waits for slow visitors only between two pieces."""
@@ -57,7 +57,7 @@ def admit(app: App, datasette: Any, own: Iterable[str]) -> App:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        name = queue_name(_path(scope, base_url), scope.get("query_string", b""), patterns)
+        name = queue_name(path_of(scope, base_url), scope.get("query_string", b""), patterns)
         if name is None:
             await app(scope, receive, send)
             return
@@ -70,13 +70,6 @@ def admit(app: App, datasette: Any, own: Iterable[str]) -> App:
             await _refuse(scope, send)
 
     return admitted
-
-
-def _path(scope: Scope, base_url: str) -> str:
-    # Datasette finds its way by the path as it was sent, not as it was decoded.
-    raw: bytes | None = scope.get("raw_path")
-    path = raw.partition(b"?")[0].decode("latin-1") if raw else str(scope["path"])
-    return "/" + path.removeprefix(base_url).lstrip("/")
 
 
 async def _refuse(scope: Scope, send: Send) -> None:

@@ -7,20 +7,35 @@ what Datasette writes of an error does not.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from spack_cache_db.site.sql.database import refusal
-from spack_cache_db.site.wrapper import App, Message, Receive, Scope, Send
+from spack_cache_db.site.wrapper import App, Message, Receive, Scope, Send, path_of
 
 ROW_END = b"\r\n"
 UNKNOWN = "The rows cannot be shown: the same address without .csv says why."
 _CSV = (b"text/plain", b"text/csv")
 
 
-def tell(app: App) -> App:
-    """Return the application, none of whose CSV is an error with status 200."""
+def tell(app: App, base_url: str = "/", own: Iterable[str] = ()) -> App:
+    """Return the application, none of whose CSV is an error with status 200.
+
+    Args:
+        app: the application.
+        base_url: the path below which the site is.
+        own: regular expressions for the paths of the catalogue's own pages, which know better.
+    """
+    patterns = [re.compile(each) for each in own]
+
+    def is_csv(scope: Scope) -> bool:
+        if scope["type"] != "http" or not str(scope["path"]).endswith(".csv"):
+            return False
+        path = path_of(scope, base_url)
+        return not any(each.match(path) for each in patterns)
 
     async def told(scope: Scope, receive: Receive, send: Send) -> None:
-        is_csv = scope["type"] == "http" and str(scope["path"]).endswith(".csv")
-        await app(scope, receive, _Answer(send).send if is_csv else send)
+        await app(scope, receive, _Answer(send).send if is_csv(scope) else send)
 
     return told
 

@@ -14,9 +14,9 @@ _MATCHED = {"version", "compiler", "os", "platform", "target", "release"}
 
 @dataclass(frozen=True, slots=True)
 class DataLinks:
-    """The same rows three ways."""
+    """The same rows three ways; `browse` is None where Datasette has no page of them."""
 
-    browse: str
+    browse: str | None
     json: str
     csv: str
 
@@ -58,3 +58,9 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
         return data_links(database, "build_listings", pairs)
     table = "builds" if filters.host is None else "host_builds"
     return data_links(database, table, pairs)
+
+
+def found_links(text: str) -> DataLinks:
+    """Return the addresses of what a spec finds."""
+    query = urlencode({"q": text})
+    return DataLinks(browse=None, json=f"/find.json?{query}", csv=f"/find.csv?{query}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.asked import Conditions
@@ -21,9 +21,10 @@ from spack_cache_db.query.conditions import (
 from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.find import Question, notes_on
 from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.misplaced import corrected
 from spack_cache_db.query.open import select
 from spack_cache_db.query.specs import hashes_beginning, specs_in_scope
-from spack_cache_db.query.why_not import contradicted
+from spack_cache_db.query.why_not import WhyNot, why_not
 from spack_cache_db.site.configurations import Row, table_rows
 from spack_cache_db.site.package import folded
 from spack_cache_db.site.spec import MOST_CANDIDATES, is_hash_prefix
@@ -63,6 +64,8 @@ class FindPage:
     Attributes:
         prefix: what was asked of a hash.
         error: why the text is no spec, or why the file cannot answer it.
+        corrected: the spec to type instead.
+        why: why nothing satisfies the spec.
         notes: what a reader should know of the answer.
     """
 
@@ -72,6 +75,8 @@ class FindPage:
     packages: tuple[tuple[str, int], ...] = ()
     answer: Answer | None = None
     error: str | None = None
+    corrected: str | None = None
+    why: WhyNot | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -89,22 +94,31 @@ def load_find(conn: sqlite3.Connection, lookups: Lookups, text: str, page: int =
     try:
         query = parse(text)
         asked = asked_of(conn, query)
-    except (QuerySyntaxError, UnsupportedQuery) as error:
-        word = _WORD.match(text.strip())
-        return FindPage(error=str(error), packages=_packages(conn, word and word.group()))
+    except QuerySyntaxError as error:
+        return _refused(conn, text, error)
+    except UnsupportedQuery as error:
+        return replace(_refused(conn, text, error), corrected=corrected(conn, query))
     if _is_name(query) and package_id(conn, str(query.name)) is not None:
         return FindPage(package=query.name)
     hashes = _hashes(conn, asked.hash)
     answer = _answer(conn, lookups, asked, page)
     if answer.count == 1 and len(hashes) == 1:
         return FindPage(prefix=asked.hash, hashes=hashes)
-    nothing = () if answer.count else contradicted(conn, lookups, asked)
+    why = None if answer.count else why_not(conn, lookups, query)
     return FindPage(
         prefix=asked.hash,
         packages=() if answer.count else _packages(conn, query.name),
         answer=answer,
-        notes=(*notes_on(conn, Question(lookups, asked, ANYWHERE)), *nothing),
+        corrected=why.corrected if why else None,
+        why=why,
+        notes=notes_on(conn, Question(lookups, asked, ANYWHERE)),
     )
+
+
+def _refused(conn: sqlite3.Connection, text: str, error: Exception) -> FindPage:
+    """Return what is wrong with a text, and the packages that its first word may mean."""
+    word = _WORD.match(text.strip())
+    return FindPage(error=str(error), packages=_packages(conn, word and word.group()))
 
 
 def _answer(conn: sqlite3.Connection, lookups: Lookups, asked: Conditions, page: int) -> Answer:

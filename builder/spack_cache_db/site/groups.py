@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.install import Install, install_example
 from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.query.open import select
 
 RELEASE_PACKAGES = """
-SELECT packages.name, pages.spec_count
-FROM pages JOIN packages ON packages.id = pages.package
-WHERE pages.release = :release ORDER BY packages.name
+SELECT packages.name, sum(listed.spec_count)
+FROM configuration_releases AS listed
+JOIN configurations ON configurations.id = listed.configuration
+JOIN packages ON packages.id = configurations.package
+WHERE listed.release = :release GROUP BY packages.id ORDER BY packages.name
 """
 RELEASE_FACETS = """
 SELECT facet, value, spec_count FROM facet_counts
@@ -37,19 +41,21 @@ FACETS = (
     ("oss", "os", "Operating systems"),
     ("stacks", "stack", "Stacks"),
 )
-BARS = 15
-
 Counts = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Counts of specs by the values of one facet, the largest first."""
+    """Counts of specs by the values of one facet, the largest first.
+
+    Attributes:
+        addresses: for each value, where what it counts is shown.
+    """
 
     title: str
     facet: str
     bars: Counts
-    value_count: int
+    addresses: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Relea
             for kind, value, count in rows
             if kind == source and (source != "stacks" or value in stacks)
         )
-        charts.append(Chart(title, facet, bars[:BARS], len(bars)))
+        charts.append(_chart(title, facet, dict(bars), {"release": name}))
     before, after = _neighbours(lookups, release)
     packages = select(conn, RELEASE_PACKAGES, release=release.id)
     return ReleasePage(
@@ -119,8 +125,8 @@ def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPa
         stack=stack,
         packages=tuple(sorted(packages.items())),
         charts=(
-            _chart("Targets", "target", targets),
-            _chart("Compilers", "compiler", compilers),
+            _chart("Targets", "target", targets, {"stack": name}),
+            _chart("Compilers", "compiler", compilers, {"stack": name}),
         ),
         releases=tuple(
             (release.name, listed[key])
@@ -130,9 +136,20 @@ def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPa
     )
 
 
-def _chart(title: str, facet: str, counts: Counter[str]) -> Chart:
+def _chart(title: str, facet: str, counts: Mapping[str, int], place: dict[str, str]) -> Chart:
     ordered = tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
-    return Chart(title, facet, ordered[:BARS], len(ordered))
+    addresses = {value: _address(facet, value, place) for value in counts}
+    return Chart(title, facet, ordered, addresses)
+
+
+def _address(facet: str, value: str, place: dict[str, str]) -> str:
+    """Return where to see what one value counts; of a compiler or system that is everywhere."""
+    if facet == "stack":
+        return f"/stack/{quote(value, safe='')}"
+    if facet == "target":
+        return f"/packages?{urlencode(place | {'has': value})}"
+    spec = f"%{value}" if facet == "compiler" else f"os={value}"
+    return f"/find?{urlencode({'q': spec})}"
 
 
 def _neighbours(lookups: Lookups, release: Release) -> tuple[str | None, str | None]:

@@ -6,9 +6,11 @@ import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 
+from spack_cache_db.query.examples import Examples, read_examples
 from spack_cache_db.query.install import Install, install_example
 from spack_cache_db.query.lookups import Lookups, Release
 from spack_cache_db.query.open import select
+from spack_cache_db.query.origin import Origin, read_origin
 
 TOTALS = """
 SELECT
@@ -45,6 +47,8 @@ class Totals:
 class Home:
     """Everything the first page shows."""
 
+    origin: Origin
+    examples: Examples | None
     totals: Totals
     kinds: tuple[tuple[str, str, tuple[Release, ...]], ...]
     install: Install | None
@@ -63,6 +67,8 @@ def load_home(conn: sqlite3.Connection, lookups: Lookups) -> Home:
     newest = newest or next(iter(releases), None)
     stacks = sorted(lookups.stacks.values(), key=lambda each: (-each.spec_count, each.name))
     return Home(
+        origin=read_origin(conn),
+        examples=read_examples(conn, lookups),
         totals=Totals(*next(select(conn, TOTALS))),
         kinds=tuple(
             (kind, title, tuple(each for each in releases if each.kind == kind))

@@ -100,7 +100,7 @@ def queue_name(path: str, query: bytes, own: Iterable[re.Pattern[str]]) -> str |
         return None
     if re.fullmatch(r"/[^/]+\.db", path):
         return DOWNLOADS
-    if path == "/find":
+    if re.fullmatch(r"/find(?:\.\w+)?|/cover(?:\.\w+)?", path):
         return SEARCH
     if any(pattern.match(path) for pattern in own):
         return PAGES

@@ -1,114 +1,40 @@
 """Our own pages as Datasette routes: which address leads to which page.
 
-Reading happens in Datasette's threads, one hop for each page; what a page shows is computed by
-the modules beside this one.
+What a page shows is computed by the modules beside this one.
 """
 
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import parse_qsl, quote, unquote, urlencode
-from weakref import WeakKeyDictionary
+from typing import Any
+from urllib.parse import quote, unquote
 
-from datasette.utils import sqlite_timelimit
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
-from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.specs import hashes_beginning
-from spack_cache_db.site import charts
-from spack_cache_db.site.data_links import data_links, package_links
+from spack_cache_db.site import list_routes
+from spack_cache_db.site.cover_answer import answer_cover
+from spack_cache_db.site.data_links import data_links, found_links, package_links
 from spack_cache_db.site.download import send_file
-from spack_cache_db.site.filters import LABELS, Filters, page_number
+from spack_cache_db.site.filters import Filters, page_number
 from spack_cache_db.site.find import load_find
 from spack_cache_db.site.groups import load_release, load_stack
 from spack_cache_db.site.home import load_home
+from spack_cache_db.site.names import having, named
 from spack_cache_db.site.package import load_package
 from spack_cache_db.site.permissions import ensure
+from spack_cache_db.site.reading import published, read, read_once
+from spack_cache_db.site.rendering import missing, pairs_of, redirect, render
 from spack_cache_db.site.spec import (
     MOST_CANDIDATES,
     is_hash_prefix,
     load_candidates,
     load_spec,
 )
-from spack_cache_db.site.wrapper import OWN_PAGE
 
-T = TypeVar("T")
-Load = Callable[[sqlite3.Connection, Lookups], T]
 Handler = Callable[..., Awaitable[Any]]
-
-DATABASE = "spack-cache"
-TIME_LIMIT_MS = 2_000
-MOST_CACHED = 200
-
-_lookups: WeakKeyDictionary[Any, Lookups] = WeakKeyDictionary()
-_pages: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
-
-
-def published(datasette: Any) -> Any:
-    """Return the database that the pages read: the published file."""
-    if DATABASE in datasette.databases:
-        return datasette.databases[DATABASE]
-    files = (each for each in datasette.databases.values() if each.path)
-    found = next(files, None)
-    if found is None:
-        raise NotFound("No database is served here.")
-    return found
-
-
-async def read(datasette: Any, load: Load[T]) -> T:
-    """Run `load` in one of Datasette's threads, within a time limit."""
-    database = published(datasette)
-
-    def in_thread(conn: sqlite3.Connection) -> T:
-        with sqlite_timelimit(conn, TIME_LIMIT_MS):
-            if database not in _lookups:
-                _lookups[database] = read_lookups(conn)
-            return load(conn, _lookups[database])
-
-    result: T = await database.execute_fn(in_thread)
-    return result
-
-
-async def read_once(datasette: Any, key: str, load: Load[T]) -> T:
-    """Read like `read`, and keep the answer: the file does not change while it is served."""
-    database = published(datasette)
-    kept = _pages.setdefault(database, {})
-    if key in kept and not database.is_mutable:
-        found: T = kept[key]
-        return found
-    result = await read(datasette, load)
-    if len(kept) < MOST_CACHED:
-        kept[key] = result
-    return result
-
-
-async def render(
-    datasette: Any, request: Any, template: str, context: dict[str, Any], status: int = 200
-) -> Any:
-    """Render one of our templates, with the headers of our own pages."""
-    context = {"charts": charts, "labels": LABELS, "links": None, **context}
-    html = await datasette.render_template(template, context, request=request)
-    return Response.html(html, status=status, headers=dict(OWN_PAGE))
-
-
-async def missing(datasette: Any, request: Any, what: str, text: str) -> Any:
-    """Say that there is no such thing, and offer the search."""
-    return await render(datasette, request, "missing.html", {"what": what, "text": text}, 404)
-
-
-def redirect(datasette: Any, path: str, query: dict[str, str] | None = None) -> Any:
-    """Lead to another of our pages."""
-    address = datasette.urls.path(path) + (f"?{urlencode(query)}" if query else "")
-    return Response.redirect(address)
-
-
-def pairs_of(request: Any) -> list[tuple[str, str]]:
-    """Return the pairs of a request's query string, in order."""
-    return parse_qsl(request.query_string, keep_blank_values=True, max_num_fields=200)
 
 
 async def home(datasette: Any, request: Any) -> Any:
@@ -190,19 +116,32 @@ async def listing_page(
 
 async def find_page(datasette: Any, request: Any) -> Any:
     """`/find?q=`."""
-    text, number = request.args.get("q") or "", page_number(pairs_of(request))
+    text, number = (request.args.get("q") or "").strip(), page_number(pairs_of(request))
+    names = await list_routes.names(datasette)
+    name, parts = named(names, text), having(names, text)
+    if name is not None:
+        return redirect(datasette, name.address)
+    word = text.removeprefix("/").lower()
+    text = word if is_hash_prefix(word) else text
+    listed = {"names": parts, "search_text": text}
+    if parts and text != word:
+        return await render(datasette, request, "names.html", listed)
     page = await read(datasette, lambda conn, lookups: load_find(conn, lookups, text, number))
     if page.package is not None:
         return redirect(datasette, f"/package/{quote(page.package)}")
     if page.hashes:
         return redirect(datasette, f"/spec/{page.prefix}")
-    return await render(datasette, request, "find.html", {"page": page, "search_text": text})
+    if parts:
+        return await render(datasette, request, "names.html", listed)
+    links = found_links(text) if page.answer and page.answer.rows else None
+    context = {"page": page, "search_text": text, "links": links}
+    return await render(datasette, request, "find.html", context)
 
 
 async def robots(datasette: Any, request: Any) -> Any:
     """`/robots.txt`: our pages may be read by crawlers; tables, SQL and filters are endless."""
     base = datasette.urls.path("/")
-    closed = [f"/{published(datasette).name}", "/find", "/-/", "/*?"]
+    closed = [f"/{published(datasette).name}", "/find", "/cover", "/-/", "/*?"]
     lines = ["User-agent: *", *(f"Disallow: {base}{each.lstrip('/')}" for each in closed)]
     return Response.text("\n".join(lines) + "\n")
 
@@ -232,10 +171,12 @@ NAME = "(?P<name>.*[^/])"
 ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/$", home),
     (r"^/find$", find_page),
+    (r"^/cover(?:\.(?P<form>json|csv))?$", answer_cover),
     (rf"^/package/{NAME}$", package),
     (r"^/spec/(?P<hash>[^/]+)$", spec),
     (rf"^/release/{NAME}$", release),
     (rf"^/stack/{NAME}$", stack),
+    *list_routes.ROUTES,
     (r"^/robots\.txt$", robots),
     (r"^/(?P<database>[^/]+)\.db$", download),
 )

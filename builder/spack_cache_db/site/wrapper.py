@@ -31,8 +31,8 @@ OPEN_TOOLS = re.compile(
 The rest are debugging tools and forms that write, or tell about the machine. Those of databases and
 tables are Datasette 1.0's.
 """
-COUNT = re.compile(r"/[^/]+/[^/]+/-/count")
-"""Datasette 1.0's button "count all" asks with POST; it only reads."""
+READING_POSTS = re.compile(r"/[^/]+/[^/]+/-/count|/cover(?:\.(?:json|csv))?")
+"""What asks with POST and only reads: Datasette 1.0's button "count all", environments."""
 
 _STRICT = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -87,8 +87,8 @@ def barred(scope: Scope, base_url: str) -> tuple[int, str] | None:
         return 404, NO_PAGE
     path = "/" + whole.removeprefix(base_url).lstrip("/")
     if scope["method"] not in ("GET", "HEAD"):
-        is_count = scope["method"] == "POST" and COUNT.fullmatch(path)
-        if not is_count:
+        is_reading = scope["method"] == "POST" and READING_POSTS.fullmatch(path)
+        if not is_reading:
             return 405, "This site is read-only: only GET and HEAD are answered."
     if len(scope.get("query_string", b"")) + len(scope["path"]) > LONGEST_ADDRESS:
         return 414, f"The address is longer than {LONGEST_ADDRESS:,} characters."
@@ -167,3 +167,11 @@ def _with_vary(headers: list[tuple[bytes, bytes]], name: bytes) -> list[tuple[by
     parts = [value for key, value in headers if key == b"vary"]
     rest = [(key, value) for key, value in headers if key != b"vary"]
     return [*rest, (b"vary", b", ".join([*parts, name]))]
+
+
+def path_of(scope: Scope, base_url: str) -> str:
+    """Return the path of a request below `base_url`, as Datasette compares it with its routes."""
+    # Datasette finds its way by the path as it was sent, not as it was decoded.
+    raw: bytes | None = scope.get("raw_path")
+    path = raw.partition(b"?")[0].decode("latin-1") if raw else str(scope["path"])
+    return "/" + path.removeprefix(base_url).lstrip("/")

@@ -45,11 +45,23 @@ def asks_at_least(first: SpecQuery, second: SpecQuery) -> bool:
 
     A variant's values count as all that it has, as where Spack excludes rows of a matrix.
     """
+    if not _speaks_of_all(first, second):
+        return False
     try:
         both = constrained(first, second)
     except UnsatisfiableSpec:
         return False
     return _essence(both) == _essence(first) and _is_within(first.versions, both.versions)
+
+
+def _speaks_of_all(first: SpecQuery, second: SpecQuery) -> bool:
+    """Return whether the first says anything of all that the second asks; quickly told."""
+    parts = ("name", "namespace", "versions", "os", "platform", "target", "hash")
+    return (
+        all(getattr(first, part) is not None or getattr(second, part) is None for part in parts)
+        and {each.name for each in second.variants} <= {each.name for each in first.variants}
+        and len(second.dependencies) <= len(first.dependencies)
+    )
 
 
 def _essence(query: SpecQuery) -> tuple[object, ...]:

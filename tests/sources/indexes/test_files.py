@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import zstandard
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError
 from spack_cache_db.verify import verify
+from tests.commands import peak_memory
 from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, index, node, old_node, real, record
 from tests.pagetexts import SAMPLES
 
@@ -49,6 +51,20 @@ def test_an_index_is_known_by_its_content(tmp_path: Path, form: str) -> None:
     assert rows(output, "SELECT count(*) FROM specs WHERE release_count = 0") == [(22,)]
     assert rows(output, "SELECT count(*) FROM dependency_edges") == [(6115,)]
     assert verify(output, tmp_path / "some.txt").differences == ()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_little_that_unpacks_to_much_is_refused(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    """Zeros that shrink to a thousandth are no index: they are not unpacked to their end."""
+    (tmp_path / "index.json").write_bytes(pack(bytes(300_000_000)))
+
+    status, megabytes, output = peak_memory("check", tmp_path, "--jobs", 1)
+
+    assert status == 1
+    assert "bytes when it is not compressed, expected less" in output
+    assert megabytes < 280
 
 
 def test_whole_mirrors_of_five_versions_of_spack(tmp_path: Path) -> None:

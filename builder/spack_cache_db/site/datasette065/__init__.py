@@ -18,7 +18,8 @@ from spack_cache_db.site.datasette065 import (
     view_counts,
 )
 from spack_cache_db.site.hooks import hook
-from spack_cache_db.site.wrapper import App
+from spack_cache_db.site.identity import metadata_of
+from spack_cache_db.site.wrapper import READING_POSTS, App, path_of
 
 
 @hook
@@ -28,6 +29,18 @@ def startup(datasette: Any) -> None:
     databases = datasette.metadata("databases") or {}
     kept_facets.take_over(databases)
     shared_metadata.share_databases(databases)
+
+
+@hook
+def get_metadata(datasette: Any) -> dict[str, str]:
+    """Say whose data the site shows, where its metadata does not."""
+    return metadata_of(datasette)
+
+
+@hook
+def skip_csrf(datasette: Any, scope: dict[str, Any]) -> bool:
+    """Take environments from a form without a token: the page only reads, and sets no cookie."""
+    return READING_POSTS.fullmatch(path_of(scope, datasette.setting("base_url"))) is not None
 
 
 @hook

@@ -12,19 +12,28 @@ from spack_cache_db.sources.indexes.faults import IndexFault, said
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_STEP = 2**20
+_STEP = 1024
+"""A kilobyte of gzip is at most a megabyte, one of zstd at most 32 of them."""
+_ZSTD_WINDOW = 2**27
+
+
+def unpacked_limit(packed_size: int) -> int:
+    """Return how many bytes may lie under a compression: hashes do not shrink to a hundredth."""
+    return 2**26 + 100 * packed_size
 
 
 def decompressed(data: bytes | mmap, max_size: int) -> bytes | mmap:
     """Return the bytes under a compression, at most `max_size` of them; others as they are.
 
     Raises:
-        IndexFault: they are broken, cut, or too many.
+        IndexFault: they are broken, cut, too many, or more than `unpacked_limit` allows.
     """
+    max_size = min(max_size, unpacked_limit(len(data)))
     if data[:2] == _GZIP:
         return _read(zlib.decompressobj(wbits=zlib.MAX_WBITS | 16), data, max_size)
     if data[:4] == _ZSTD:
-        return _read(zstandard.ZstdDecompressor().decompressobj(), data, max_size)
+        decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+        return _read(decompressor.decompressobj(), data, max_size)
     return data
 
 

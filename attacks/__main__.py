@@ -1,0 +1,83 @@
+"""`python -m attacks`: try all that is known against real processes, and tell what held."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from attacks.archives import archives
+from attacks.builder import run
+from attacks.outcome import Outcome, report
+from attacks.pages import pages
+from attacks.requests import parameters, repetition, sql
+from attacks.target import Target, serving
+from attacks.visitors import crowds, disconnects, endings
+from benchmarks.server import ServerError
+from tests.site.cache import write_pages
+
+SECONDS = 540.0
+"""All kinds together: a whole attack stays within ten minutes."""
+
+Kind = Callable[[float], Outcome]
+
+SERVED: dict[str, Callable[[Target, float], Outcome]] = {
+    "sql": sql,
+    "parameters": parameters,
+    "repetition": repetition,
+    "disconnects": disconnects,
+    "crowds": crowds,
+}
+BUILT: dict[str, Kind] = {"archives": archives, "pages": pages}
+KINDS = (*SERVED, "endings", *BUILT)
+
+
+@click.command()
+@click.argument("kinds", nargs=-1, type=click.Choice(KINDS))
+@click.option("--seconds", type=float, default=SECONDS, help="How long the attack takes, about.")
+@click.option("--file", type=click.Path(path_type=Path, exists=True), help="What is served.")
+def main(kinds: tuple[str, ...], seconds: float, file: Path | None) -> None:
+    """Attack a server and the builder in these KINDS of ways, or in all."""
+    chosen = kinds or KINDS
+    began = time.monotonic()
+    with TemporaryDirectory(prefix="attacks-") as folder:
+        own = Path(folder) / "served" / "spack-cache.db"
+        own.parent.mkdir()
+        if file is None:
+            run("build", write_pages(Path(folder, "pages")), "-o", own)
+        else:
+            # In a folder of its own: whatever appears beside it has been written by an attack.
+            own.symlink_to(file.resolve())
+        outcomes = _attack(own, chosen, seconds / len(chosen))
+    click.echo(report(outcomes))
+    click.echo(f"\n{time.monotonic() - began:.0f} s")
+    if any(each.faults for each in outcomes):
+        raise SystemExit(1)
+
+
+def _attack(file: Path, chosen: tuple[str, ...], seconds: float) -> list[Outcome]:
+    outcomes = []
+    for name in chosen:
+        click.echo(f"{name} …", err=True)
+        kind = BUILT.get(name) or partial(_served, file, name)
+        outcomes.append(kind(seconds))
+    return outcomes
+
+
+def _served(file: Path, name: str, seconds: float) -> Outcome:
+    """Attack a server that was started for this kind: what one leaves behind is not another's."""
+    if name == "endings":
+        return endings(file)
+    try:
+        with serving(file) as target:
+            return SERVED[name](target, seconds)
+    except (ServerError, OSError) as error:
+        return Outcome(name, faults=[f"there is no server any more: {error}"])
+
+
+if __name__ == "__main__":
+    main()

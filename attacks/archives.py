@@ -1,0 +1,168 @@
+"""Archives that unpack to more than they should, lie, lead elsewhere, or are damaged."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import random
+import struct
+import tarfile
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import zstandard
+
+from attacks.builder import enough, judged_build
+from attacks.outcome import Outcome
+from tests.pagetexts import page
+
+MEGABYTE = 10**6
+GOOD = page()
+
+
+def archives(seconds: float) -> Outcome:
+    """Build from every bomb, then from archives with a few bytes changed, cut or doubled."""
+    outcome = Outcome("archives")
+    began, largest = time.monotonic(), 0.0
+    for name, data in _all():
+        with TemporaryDirectory(prefix="attacks-") as folder:
+            path = Path(folder) / name.rpartition(" ")[2]
+            path.write_bytes(data)
+            built, faults = judged_build(path, Path(folder))
+            outcome.judge(name, faults)
+            largest = max(largest, built.megabytes)
+        if enough(began, seconds):
+            break
+    outcome.note = f"at most {largest:.0f} MB"
+    return outcome
+
+
+def _all() -> Iterator[tuple[str, bytes]]:
+    yield from _bombs()
+    yield from _escapes()
+    yield from _damaged(random.Random(3))
+
+
+def _bombs() -> Iterator[tuple[str, bytes]]:
+    """Yield small archives of much; the last word of a name is the file's."""
+    for name, text in (
+        ("lists", GOOD.replace(b"spec_details: [", b"spec_details: [" + b"[]," * 20 * MEGABYTE)),
+        ("YAML", GOOD.replace(b"[package", b"[" + b"a," * 20 * MEGABYTE + b"package")),
+        ("wide text", GOOD.replace(b'"zlib"', b'"' + "\U0001f600".encode() * 10 * MEGABYTE + b'"')),
+        ("a long version", GOOD.replace(b'"1.0"', b'"' + b"1." * 20_000 + b'0"')),
+    ):
+        yield f"{name} a.tar.zst", _zst(_tar(("a.md", text)))
+        yield f"{name} a.tar.gz", gzip.compress(_tar(("a.md", text)), 9)
+    yield "zeros a.tar.zst", _zst(_tar(("a.md", GOOD)) + bytes(500 * MEGABYTE))
+    yield "nothing but zeros a.md.zst", _zst(bytes(500 * MEGABYTE))
+    yield "twice packed a.tar.zst", _zst(_zst(bytes(500 * MEGABYTE)))
+    yield (
+        "long names a.tar.zst",
+        _zst(_tar(*((f"{'d/' * 100_000}{number}.md", GOOD) for number in range(50)))),
+    )
+    claimed = tarfile.TarInfo("a.md")
+    claimed.size, claimed.type = 4000 * MEGABYTE, tarfile.GNUTYPE_LONGNAME
+    yield "a long name a.tar.zst", _zst(claimed.tobuf() + b"a" * 200 * MEGABYTE)
+    claimed.type = tarfile.XHDTYPE
+    yield "PAX records a.tar.zst", _zst(claimed.tobuf() + b"12 a=bbbbbb\n" * 15 * MEGABYTE)
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        packed = bytearray(_zip(("a.md", bytes(100 * MEGABYTE)), method=method))
+        struct.pack_into("<I", packed, packed.rfind(b"PK\1\2") + 24, 1000)
+        yield f"a size that lies ({method}) a.zip", bytes(packed)
+    yield "many members a.zip", _zip(*((f"{number}.md", b"") for number in range(50_000)))
+
+
+def _escapes() -> Iterator[tuple[str, bytes]]:
+    """Yield archives whose members have names and kinds that lead out of them."""
+    names = (
+        "../../a.md",
+        "/etc/a.md",
+        "a\\..\\b.md",
+        "a\nb.md",
+        "\x1b[2J.md",
+        ".md",
+        "//a.md",
+        "é.md",
+    )
+    yield "names a.tar", _tar(*((name, GOOD) for name in names))
+    yield "names a.zip", _zip(*((name, GOOD) for name in names))
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        kinds = (
+            tarfile.SYMTYPE,
+            tarfile.LNKTYPE,
+            tarfile.CHRTYPE,
+            tarfile.FIFOTYPE,
+            tarfile.DIRTYPE,
+        )
+        for number, kind in enumerate(kinds):
+            member = tarfile.TarInfo(f"{number}.md")
+            member.type, member.linkname = kind, "/etc/passwd"
+            tar.addfile(member)
+    yield "links a.tar", stream.getvalue()
+    for name in ("tar.gz", "tar.zst", "zip", "tar", "tar.xz", "tar.bz2", "md"):
+        yield f"nothing a.{name}", b""
+        yield f"a word a.{name}", b"attack"
+
+
+def _damaged(chosen: random.Random) -> Iterator[tuple[str, bytes]]:
+    """Yield whole archives with a few places changed, without end and always the same."""
+    tar = _tar(*((f"{number}/a.md", page(release=f"r{number}")) for number in range(9)))
+    members = [(f"{number}/a.md", page(release=f"r{number}")) for number in range(9)]
+    whole = {
+        "a.tar": tar,
+        "a.tar.gz": gzip.compress(tar),
+        "a.tar.zst": _zst(tar),
+        "a.tar.xz": lzma.compress(tar),
+        "a.tar.bz2": bz2.compress(tar),
+        "a.zip": _zip(*members),
+    }
+    for number in range(10**6):
+        name = chosen.choice(sorted(whole))
+        yield f"damaged, number {number} {name}", damaged(chosen, whole[name])
+
+
+def damaged(chosen: random.Random, data: bytes) -> bytes:
+    """Return bytes with one to eight places changed, cut out, or doubled."""
+    changed = bytearray(data)
+    for _ in range(chosen.choice((1, 1, 2, 8))):
+        place = chosen.randrange(len(changed) or 1)
+        length = chosen.choice((1, 1, 2, 512, len(changed)))
+        what = chosen.choice(("change", "change", "cut", "double", "zero"))
+        piece = changed[place : place + length]
+        if what == "change" and piece:
+            changed[place] = chosen.randrange(256)
+        elif what == "cut":
+            del changed[place : place + length]
+        elif what == "double":
+            changed[place:place] = piece
+        elif what == "zero":
+            changed[place : place + length] = bytes(len(piece))
+    return bytes(changed)
+
+
+def _zst(data: bytes) -> bytes:
+    return zstandard.compress(data, 3)
+
+
+def _tar(*members: tuple[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        for name, data in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return stream.getvalue()
+
+
+def _zip(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    return stream.getvalue()

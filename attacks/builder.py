@@ -1,0 +1,73 @@
+"""The builder as it is attacked: a real process with a bound of memory, and what it may not do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST_MEGABYTES = 600
+SECONDS = 60.0
+"""Of processor time for one build of a few pages, bomb or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How a command ended: its status, what it said, and what its largest process took."""
+
+    status: int
+    said: str
+    output: str
+    megabytes: float
+    cpu_seconds: float
+
+    def faults(self) -> list[str]:
+        """Return what no run may do, whatever it was given."""
+        faults = []
+        if self.status not in (0, 1):
+            faults.append(f"ended with status {self.status}: {self.said[-200:]!r}")
+        if "Traceback" in self.said:
+            faults.append(f"a traceback: {self.said[-200:]!r}")
+        if self.megabytes > MOST_MEGABYTES:
+            faults.append(f"took {self.megabytes:.0f} MB")
+        if self.cpu_seconds > SECONDS:
+            faults.append(f"took {self.cpu_seconds:.0f} s of CPU")
+        return faults
+
+
+def run(*arguments: object) -> Run:
+    """Run `spack-cache-db` with these arguments, its reading in one process of its own."""
+    command = [sys.executable, "-m", "spack_cache_db", *map(str, arguments), "--jobs", "1"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
+        assert process.stdout
+        said = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    cpu = usage.ru_utime + usage.ru_stime
+    return Run(process.returncode, said, said, usage.ru_maxrss / 1024, cpu)
+
+
+def judged_build(source: Path, folder: Path) -> tuple[Run, list[str]]:
+    """Build a source beside an older file, and return what is wrong with what came of it."""
+    output = folder / "built.db"
+    old = b"an older file"
+    output.write_bytes(old)
+    built = run("build", source, "-o", output)
+    faults = built.faults()
+    if built.status and output.read_bytes() != old:
+        faults.append("a build that failed has replaced the older file")
+    if not built.status and output.read_bytes()[:6] != b"SQLite":
+        faults.append("a build that succeeded has written no file")
+    litter = {each.name for each in folder.iterdir()} - {"built.db", "built.inspect.json"}
+    faults += [f"left {name}" for name in sorted(litter - {source.name})]
+    return built, faults
+
+
+def enough(began: float, seconds: float) -> bool:
+    """Return whether so much time has passed since `began`."""
+    return time.monotonic() > began + seconds

@@ -1,0 +1,39 @@
+"""What came of one kind of attack, and the table of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.report import table
+
+MOST_TOLD = 10
+
+
+@dataclass
+class Outcome:
+    """What one kind of attack tried, and each thing that did not hold."""
+
+    kind: str
+    tried: int = 0
+    faults: list[str] = field(default_factory=list)
+    note: str = ""
+
+    def judge(self, what: str, faults: Sequence[str]) -> None:
+        """Count one thing that was tried, with what is wrong with what came of it."""
+        self.tried += 1
+        self.faults += [f"{what[:160]}: {fault[:300]}" for fault in faults]
+
+
+def report(outcomes: Sequence[Outcome]) -> str:
+    """Return the table of all kinds, and the first faults of each."""
+    rows = [
+        [each.kind, f"{each.tried:,}", "no" if each.faults else "yes", each.note]
+        for each in outcomes
+    ]
+    lines = [table(["", "tried", "held", "measured"], rows)]
+    for each in outcomes:
+        lines += [f"\n{each.kind}: {fault}" for fault in each.faults[:MOST_TOLD]]
+        if len(each.faults) > MOST_TOLD:
+            lines.append(f"\n{each.kind}: {len(each.faults) - MOST_TOLD:,} more")
+    return "".join(lines)

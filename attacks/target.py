@@ -1,0 +1,128 @@
+"""The server that is attacked: a real `spack-cache-db serve`, and what has to be true of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+from benchmarks.server import free_port, start, stop, wait_until_up
+
+MOST_MEGABYTES = 512
+PATIENCE = 60
+"""Seconds after which an answer counts as none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer, and the processor time that the server took for it; status 0 is none."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    cpu_seconds: float = 0.0
+
+
+class Target:
+    """A server of a file that nothing may change."""
+
+    def __init__(self, file: Path, pid: int, port: int) -> None:
+        self.port, self.pid = port, pid
+        self._file = file
+        self._before = self._state()
+
+    def ask(self, address: str, method: str = "GET", **headers: str) -> Reply:
+        """Ask for an address on a connection of its own."""
+        before = self.cpu_seconds()
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            connection.request(method, address, headers=headers)
+            answer = connection.getresponse()
+            fields = {name.lower(): value for name, value in answer.getheaders()}
+            body, status = answer.read(), answer.status
+        except (OSError, HTTPException):
+            return Reply(0, {}, b"", self.cpu_seconds() - before)
+        finally:
+            connection.close()
+        return Reply(status, fields, body, self.cpu_seconds() - before)
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time of all its processes, ended ones too."""
+        ticks = 0
+        for pid in self.processes():
+            with suppress(OSError):
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                ticks += sum(map(int, fields[11:15]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def peak_megabytes(self) -> float:
+        """Return the most memory that one of its processes has held."""
+        peaks = [0]
+        for pid in self.processes():
+            with suppress(OSError):
+                status = Path(f"/proc/{pid}/status").read_text()
+                peaks += map(int, re.findall(r"^VmHWM:\s*(\d+)", status, re.MULTILINE))
+        return max(peaks) / 1024
+
+    def processes(self) -> list[int]:
+        """Return the server's process and all that come from it."""
+        found = [self.pid]
+        for pid in found:
+            for children in Path(f"/proc/{pid}/task").glob("*/children"):
+                with suppress(OSError):
+                    found += map(int, children.read_text().split())
+        return found
+
+    def betrayals(self, reply: Reply) -> list[str]:
+        """Return what an answer says that no answer may say, of the machine or of a bug."""
+        faults = [] if reply.status else ["no answer"]
+        if reply.status >= 500 and reply.status != 503:
+            faults.append(f"status {reply.status}")
+        if reply.status >= 400 and "no-store" not in reply.headers.get("cache-control", ""):
+            faults.append(f"a {reply.status} that caches keep")
+        for word in (str(self._file.parent), "site-packages", "Traceback (most", "root:x:0"):
+            if word.encode() in reply.body:
+                faults.append(f"the answer tells {word!r}")
+        return faults
+
+    def standing(self) -> list[str]:
+        """Return what is no longer as it was: the file, its folder, the answers, the memory."""
+        faults = [] if self._state() == self._before else ["the file or its folder has changed"]
+        first = self.ask("/")
+        if first.status != 200:
+            faults.append(f"the first page is a {first.status}")
+        if (peak := self.peak_megabytes()) > MOST_MEGABYTES:
+            faults.append(f"a process held {peak:.0f} MB")
+        return faults
+
+    def idle(self, within: float = PATIENCE) -> bool:
+        """Return whether the server comes to rest: less than a tenth of a second's work in one."""
+        deadline = time.monotonic() + within
+        while time.monotonic() < deadline:
+            before = self.cpu_seconds()
+            time.sleep(1)
+            if self.cpu_seconds() - before < 0.1:
+                return True
+        return False
+
+    def _state(self) -> tuple[str, list[str]]:
+        digest = hashlib.sha256(self._file.read_bytes()).hexdigest()
+        return digest, sorted(each.name for each in self._file.parent.iterdir())
+
+
+@contextmanager
+def serving(file: Path) -> Iterator[Target]:
+    """Serve a file while the context lasts."""
+    port = free_port()
+    process = start(file, port)
+    try:
+        wait_until_up(port, process)
+        yield Target(file, process.pid, port)
+    finally:
+        stop(process)

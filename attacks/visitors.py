@@ -1,0 +1,133 @@
+"""Attacks by many visitors: who leave, who read nothing, who come all at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections import Counter
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from attacks.outcome import Outcome
+from attacks.requests import SQL
+from attacks.target import Target, serving
+from benchmarks.client import Load, load
+
+STREAM = "/spack-cache/spec_variants.csv?_stream=on&_size=1"
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+SORTING = ENDLESS.replace("count(*)", "randomblob(900) AS b") + " ORDER BY b"
+STALLED = 200
+STALLED_MEGABYTES = 100
+END_SECONDS = 5
+CROWD = 32
+
+
+def disconnects(target: Target, seconds: float) -> Outcome:
+    """Leave streams and statements under way; ask and read nothing; ask half."""
+    outcome = Outcome("disconnects")
+    for address in (
+        STREAM,
+        f"{SQL}.json?sql={quote(ENDLESS)}",
+        "/find?q=%2Bmpi",
+        "/spack-cache.db",
+    ):
+        for visitor in [_visit(target, address) for _ in range(16)]:
+            time.sleep(min(0.05, seconds / 100))
+            visitor.close()
+        outcome.judge(address, [] if target.idle() else ["its work goes on without visitors"])
+    before = target.peak_megabytes()
+    stalled = [_visit(target, "/spack-cache.db", buffer=4096) for _ in range(STALLED)]
+    time.sleep(min(2, seconds / 4))
+    more = target.peak_megabytes() - before
+    faults = [f"they hold {more:.0f} MB"] if more > STALLED_MEGABYTES else []
+    outcome.judge(f"{STALLED} downloads that nobody reads", faults + target.standing())
+    half = [_visit(target, None) for _ in range(600)]
+    outcome.judge("600 half-open connections", target.standing())
+    for visitor in stalled + half:
+        visitor.close()
+    outcome.note = f"{more:.0f} MB for {STALLED} stalled downloads"
+    return outcome
+
+
+def endings(file: Path) -> Outcome:
+    """End a server that has streams, statements and downloads under way, by each signal."""
+    outcome = Outcome("endings")
+    longest = 0.0
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        with serving(file) as target:
+            addresses = [STREAM, f"{SQL}.json?sql={quote(ENDLESS)}", "/spack-cache.db"]
+            visitors = [_visit(target, each, buffer=4096) for each in addresses * 6]
+            time.sleep(0.5)
+            processes = target.processes()
+            began = time.monotonic()
+            os.kill(target.pid, number)
+            while any(map(_runs, processes)) and time.monotonic() - began < 4 * END_SECONDS:
+                time.sleep(0.05)
+            longest = max(longest, time.monotonic() - began)
+            left = [pid for pid in processes if _runs(pid)]
+            outcome.judge(number.name, [f"{len(left)} processes outlive it"] if left else [])
+            for visitor in visitors:
+                visitor.close()
+    outcome.note = f"ended after at most {longest:.1f} s"
+    return outcome
+
+
+def crowds(target: Target, seconds: float) -> Outcome:
+    """Let a crowd ask for slow and for large statements; others look at pages meanwhile."""
+    outcome = Outcome("crowds")
+    slow = f"{SQL}.json?sql={quote(ENDLESS)}"
+    large = f"{SQL}.json?sql={quote(SORTING)}"
+    among, tables, asked = asyncio.run(_crowd(target, [slow, large], seconds))
+    outcome.faults += _odd("page", among, {200})
+    # They stand in one queue with SQL: refused, perhaps, but never for the memory of others.
+    outcome.faults += _odd("table", tables, {200, 503})
+    outcome.faults += _odd("statement", asked, {200, 400, 503})
+    outcome.tried = sum(len(each.replies) for each in (among, tables, asked))
+    outcome.faults += target.standing()
+    middle, worst = among.latency()
+    outcome.note = f"pages in {middle:.0f} ms, 99 % in {worst:.0f} ms, while {CROWD} ask for SQL"
+    return outcome
+
+
+async def _crowd(target: Target, addresses: list[str], seconds: float) -> tuple[Load, ...]:
+    def some(asked: list[str], clients: int, share: float) -> Coroutine[Any, Any, Load]:
+        most = 10**6
+        return load(target.port, asked, clients=clients, requests=most, seconds=seconds * share)
+
+    crowd = asyncio.create_task(some(addresses, CROWD, 1))
+    await asyncio.sleep(min(1, seconds / 4))
+    tables = asyncio.create_task(some(["/spack-cache/packages.json?_size=5"], 2, 0.5))
+    among = await some(["/", "/static/site.css", "/package/hdf5"], 1, 0.5)
+    return among, await tables, await crowd
+
+
+def _odd(what: str, asked: Load, expected: set[int]) -> list[str]:
+    """Return which answers were others than these."""
+    odd = Counter(each.status for each in asked.replies if each.status not in expected)
+    return [f"a {what} was a {status}, {count} times" for status, count in odd.items()]
+
+
+def _visit(target: Target, address: str | None, *, buffer: int | None = None) -> socket.socket:
+    """Ask for an address and read nothing; without one, begin to ask and stop."""
+    visitor = socket.socket()
+    if buffer is not None:
+        visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    visitor.settimeout(10)
+    visitor.connect(("127.0.0.1", target.port))
+    end = "HTTP/1.1\r\nHost: localhost\r\n\r\n" if address else ""
+    visitor.sendall(f"GET {address or '/'} {end}".encode())
+    return visitor
+
+
+def _runs(pid: int) -> bool:
+    """Return whether a process is there and is no more than its parent's to bury."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

@@ -1,0 +1,129 @@
+"""Routes of the lists, of what the site says of itself, and of what it finds as data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+from datasette.utils.asgi import Response
+
+from spack_cache_db.query.answerable import UnsupportedQuery
+from spack_cache_db.query.find import Found, found_part
+from spack_cache_db.query.found_data import as_csv, as_json
+from spack_cache_db.site.about import load_about
+from spack_cache_db.site.filters import page_number
+from spack_cache_db.site.list_rows import classes, list_rows
+from spack_cache_db.site.lists import (
+    Asked,
+    ListPage,
+    load_packages,
+    load_releases,
+    load_stacks,
+)
+from spack_cache_db.site.names import Name, load_names, suggested
+from spack_cache_db.site.reading import read, read_once
+from spack_cache_db.site.rendering import pairs_of, render
+from spack_cache_db.site.spec_functions import parse
+from spack_cache_db.spack.query import QuerySyntaxError
+
+MOST_FOUND = 1_000
+"""Configurations in one answer of JSON or CSV; its `Link` header leads to the next."""
+
+
+async def packages(datasette: Any, request: Any) -> Any:
+    """`/packages`."""
+    asked = Asked.parse(pairs_of(request))
+    page = await read(datasette, lambda conn, lookups: load_packages(conn, lookups, asked))
+    return await _list(datasette, request, page)
+
+
+async def releases(datasette: Any, request: Any) -> Any:
+    """`/releases`."""
+    asked = Asked.parse(pairs_of(request))
+    page = await read(datasette, lambda _, lookups: load_releases(lookups, asked))
+    return await _list(datasette, request, page)
+
+
+async def stacks(datasette: Any, request: Any) -> Any:
+    """`/stacks`."""
+    asked = Asked.parse(pairs_of(request))
+    page = await read(datasette, lambda _, lookups: load_stacks(lookups, asked))
+    return await _list(datasette, request, page)
+
+
+async def _list(datasette: Any, request: Any, page: ListPage) -> Any:
+    rows = list_rows(page, datasette.urls.path(f"/{page.kind.removesuffix('s')}/"))
+    context = {"page": page, "asked": page.asked, "rows": rows, "classes": classes}
+    return await render(datasette, request, "list.html", context)
+
+
+async def about(datasette: Any, request: Any) -> Any:
+    """`/about`."""
+    page = await read_once(datasette, "about", load_about)
+    return await render(datasette, request, "about.html", {"page": page})
+
+
+async def names(datasette: Any) -> tuple[Name, ...]:
+    """Return every name of the file, read once."""
+    return await read_once(datasette, "names", load_names)
+
+
+async def suggest(datasette: Any, request: Any) -> Any:
+    """`/suggest.json?q=`: names that have the text; no statement is run for it."""
+    found = suggested(await names(datasette), request.args.get("q") or "")
+    return Response.json(found)
+
+
+async def find_json(datasette: Any, request: Any) -> Any:
+    """`/find.json?q=`: the rows of the command `find --json`."""
+    return await _found(datasette, request, "json", "application/json", as_json)
+
+
+async def find_csv(datasette: Any, request: Any) -> Any:
+    """`/find.csv?q=`: the rows of the command `find --csv`."""
+    return await _found(datasette, request, "csv", "text/csv", as_csv)
+
+
+async def _found(
+    datasette: Any, request: Any, end: str, kind: str, written: Callable[[list[Found], bool], str]
+) -> Any:
+    text, number = request.args.get("q") or "", page_number(pairs_of(request))
+    start = (number - 1) * MOST_FOUND
+    try:
+        query = parse(text)
+        found = await read(
+            datasette,
+            lambda conn, lookups: found_part(conn, lookups, query, start, MOST_FOUND + 1),
+        )
+    except (QuerySyntaxError, UnsupportedQuery) as error:
+        return _refused(str(error), end)
+    headers = {}
+    if len(found) > MOST_FOUND:
+        following = urlencode({"q": text, "page": number + 1})
+        address = datasette.urls.path(f"/find.{end}") + f"?{following}"
+        headers["link"] = f'<{datasette.absolute_url(request, address)}>; rel="next"'
+    body = written(found[:MOST_FOUND], False)
+    return Response(body, headers=headers, content_type=f"{kind}; charset=utf-8")
+
+
+def _refused(sentence: str, end: str) -> Any:
+    if end == "csv":
+        return Response.text(f"Error: {sentence}\n", 400)
+    return Response(
+        json.dumps({"ok": False, "error": sentence, "status": 400}),
+        400,
+        content_type="application/json; charset=utf-8",
+    )
+
+
+ROUTES = (
+    (r"^/packages$", packages),
+    (r"^/releases$", releases),
+    (r"^/stacks$", stacks),
+    (r"^/about$", about),
+    (r"^/suggest\.json$", suggest),
+    (r"^/find\.json$", find_json),
+    (r"^/find\.csv$", find_csv),
+)

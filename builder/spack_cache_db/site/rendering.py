@@ -1,0 +1,37 @@
+"""Answers of our own pages: a template, a redirect, or that there is no such thing."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from datasette.utils.asgi import Response
+
+from spack_cache_db.site import charts
+from spack_cache_db.site.filters import LABELS
+from spack_cache_db.site.wrapper import OWN_PAGE
+
+
+async def render(
+    datasette: Any, request: Any, template: str, context: dict[str, Any], status: int = 200
+) -> Any:
+    """Render one of our templates, with the headers of our own pages."""
+    context = {"charts": charts, "labels": LABELS, "links": None, **context}
+    html = await datasette.render_template(template, context, request=request)
+    return Response.html(html, status=status, headers=dict(OWN_PAGE))
+
+
+async def missing(datasette: Any, request: Any, what: str, text: str) -> Any:
+    """Say that there is no such thing, and offer the search."""
+    return await render(datasette, request, "missing.html", {"what": what, "text": text}, 404)
+
+
+def redirect(datasette: Any, path: str, query: dict[str, str] | None = None) -> Any:
+    """Lead to another of our pages."""
+    address = datasette.urls.path(path) + (f"?{urlencode(query)}" if query else "")
+    return Response.redirect(address)
+
+
+def pairs_of(request: Any) -> list[tuple[str, str]]:
+    """Return the pairs of a request's query string, in order."""
+    return parse_qsl(request.query_string, keep_blank_values=True, max_num_fields=200)

@@ -1,0 +1,1 @@
+"""The attack, in short, and how it judges."""

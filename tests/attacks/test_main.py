@@ -1,0 +1,27 @@
+"""`python -m attacks`, a few seconds of each kind: it finds nothing, and it still runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from attacks.__main__ import KINDS
+from tests.paths import ROOT
+
+LEAST = {"sql": 20, "parameters": 50, "repetition": 10, "crowds": 50, "archives": 2, "pages": 300}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_short_attack_holds(kind: str) -> None:
+    """Each kind tries something of its own, all of which holds."""
+    command = [sys.executable, "-m", "attacks", kind, "--seconds", "6"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    (tried,) = re.findall(r"^\| .*?\| +([\d,]+) \|", done.stdout, re.MULTILINE)
+
+    assert done.returncode == 0, done.stdout
+    assert int(tried.replace(",", "")) >= LEAST.get(kind, 3)

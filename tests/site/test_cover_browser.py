@@ -1,0 +1,46 @@
+"""The page /cover in a real browser, with and without JavaScript, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.site.visitors import VISITORS, Visit, visit
+
+__all__ = ["visit"]
+
+pytestmark = pytest.mark.slow
+
+SPECS = "\n".join([*(f"hdf5@1.{number}" for number in range(1, 19)), "zlib", "py-torch +cuda"])
+
+
+@VISITORS
+def test_an_environment_to_what_lacks_a_binary(visit: Visit) -> None:
+    """Paste twenty specs and submit: those without a binary stand first, and can be shared."""
+    page = visit.page
+    page.goto("/cover")
+    page.get_by_label("One spec a line").fill(SPECS)
+    page.get_by_role("button", name="Look for binaries").click()
+
+    expect(page.get_by_role("status").first).to_contain_text("4 of 20 specs have a binary")
+    expect(page.get_by_role("heading", level=2).first).to_have_text("16 without")
+    assert "/cover?q=hdf5%401.1%0A" in page.url
+    page.reload()
+    expect(page.get_by_label("One spec a line")).to_have_value(SPECS)
+
+    page.get_by_role("link", name="Without @1.1:").first.click()
+    expect(page).to_have_url(f"{visit.server.address}/package/hdf5")
+
+
+@VISITORS
+def test_the_same_as_data(visit: Visit) -> None:
+    """The buttons send the text again, and give what the command prints."""
+    page = visit.page
+    page.goto("/cover?q=zlib%0Ahdf5@99")
+    page.get_by_role("button", name="JSON").click()
+    page.wait_for_url("**/cover.json")
+
+    said = json.loads(page.locator("body").inner_text())
+    assert [each["status"] for each in said["specs"]] == ["binary", "near"]

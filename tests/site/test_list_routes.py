@@ -1,0 +1,103 @@
+"""site.list_routes: lists, suggestions, and what is found as data."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from spack_cache_db.site import list_routes
+from tests.commands import run
+from tests.site.addresses import get
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("spec", ["hdf5", "hdf5@1.10: +mpi", "*", "/" + "d" * 7, "%gcc@13"])
+@pytest.mark.parametrize("end", ["json", "csv"])
+async def test_found_as_on_the_command_line(
+    datasette: Any, database: Path, spec: str, end: str
+) -> None:
+    """`/find.json` and `/find.csv` are what `find --json` and `find --csv` print."""
+    answer = await get(datasette, f"/find.{end}?q={quote(spec)}")
+    printed = run("find", spec, database, f"--{end}").stdout
+
+    assert answer.status_code == 200
+    assert answer.text.rstrip("\n") == printed.rstrip("\n")
+    assert len(answer.text.splitlines()) > 1
+
+
+@pytest.mark.asyncio
+async def test_nothing_found_is_no_fault(datasette: Any) -> None:
+    """Without rows the answer is an empty array, and CSV has its heading."""
+    assert (await get(datasette, "/find.json?q=hdf5@99")).json() == []
+    assert len((await get(datasette, "/find.csv?q=hdf5@99")).text.splitlines()) == 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("end", ["json", "csv"])
+async def test_what_is_no_spec_is_refused(datasette: Any, end: str) -> None:
+    """What is wrong with a spec is told, with status 400, in the form that was asked for."""
+    answer = await get(datasette, f"/find.{end}?q=%22")
+    said = answer.json()["error"] if end == "json" else answer.text
+
+    assert answer.status_code == 400
+    assert said
+    assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.asyncio
+async def test_many_rows_come_in_pages(datasette: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The `Link` header leads from page to page, and the pages together are everything."""
+    everything = (await get(datasette, "/find.json?q=*")).json()
+    monkeypatch.setattr(list_routes, "MOST_FOUND", 5)
+    address, found = "/find.json?q=*", []
+    while address:
+        answer = await get(datasette, address)
+        found += answer.json()
+        following = re.search(r'<http://[^/]+(/[^>]*)>; rel="next"', answer.headers.get("link", ""))
+        address = following[1] if following else ""
+
+    assert len(found) == 12
+    assert found == everything
+
+
+@pytest.mark.asyncio
+async def test_the_search_page_links_to_its_data(datasette: Any) -> None:
+    """The same search as JSON and CSV is a link away, and has the page's rows."""
+    page = (await get(datasette, "/find?q=hdf5+%2Bmpi")).text
+    links = re.findall(r'href="(/find\.(?:json|csv)[^"]*)"', page)
+
+    assert len(links) == 2
+    assert len((await get(datasette, links[0])).json()) == 4
+
+
+@pytest.mark.asyncio
+async def test_suggestions(datasette: Any) -> None:
+    """What is typed gets names that have it, whatever they are of, and nothing for nothing."""
+    assert (await get(datasette, "/suggest.json?q=e4s-")).json() == [
+        {"name": "e4s-arm", "kind": "stack"}
+    ]
+    assert (await get(datasette, "/suggest.json")).json() == []
+
+
+@pytest.mark.asyncio
+async def test_a_list_sorts_and_narrows_by_links(datasette: Any) -> None:
+    """Headings and fields of a list are links and a form: nothing needs a script."""
+    page = (await get(datasette, "/packages?release=develop&sort=specs")).text
+    rows = re.findall(r'<th scope="row"><a href="([^"]*)">', page)
+
+    assert rows[0] == "/package/hdf5?release=develop"
+    assert 'aria-sort="descending"' in page
+    assert 'href="?release=develop&amp;sort=name&amp;order=asc"' in page
+
+
+@pytest.mark.asyncio
+async def test_what_is_asked_comes_back_as_text(datasette: Any) -> None:
+    """What a visitor types into a list's fields is never part of the page's own code."""
+    for path in ("/packages", "/releases", "/stacks"):
+        page = (await get(datasette, f'{path}?q="><script>x</script>&release=<b>')).text
+        assert "<script>x" not in page
+        assert "<b>" not in page
