@@ -18,7 +18,8 @@ import spack_cache_db.cli.scope as scope_options
 from spack_cache_db.build import build
 from spack_cache_db.cli import cli
 from spack_cache_db.cli.here import Machine
-from tests.indexes import REAL_FILE
+from tests.indexes import REAL_FILE, hash_of
+from tests.walks import LOOK_ALIKES, built
 
 
 @pytest.fixture(autouse=True)
@@ -287,3 +288,19 @@ def test_a_real_process(samples_file: Path, spec: str, status: int) -> None:
 
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_dependencies(tmp_path: Path) -> None:
+    """Of two specs that look alike one is found; what cannot be asked is counted in a note."""
+    file = built(LOOK_ALIKES, tmp_path)
+
+    result = run("app ^mpich", file, "--hashes", "--csv")
+    installed = run("app ^openmpi", file, "--install", "--release", "v1.0")
+
+    assert result.exit_code == 0, result.output
+    (row,) = csv.DictReader(io.StringIO(result.stdout))
+    assert (row["hash"], row["releases"]) == (hash_of("one"), "develop")
+    assert result.stderr == (
+        "Note: 1 more spec may satisfy this, but nothing in this file shows it\n"
+    )
+    assert f"app/{hash_of('two')[:7]}" in installed.stdout

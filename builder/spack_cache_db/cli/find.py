@@ -17,12 +17,9 @@ from spack_cache_db.cli.scope import say_notes, scope_names, scope_options
 from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, say
 from spack_cache_db.errors import BuilderError, printable
 from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.asked import caveats
-from spack_cache_db.query.find import Found, scope_of
-from spack_cache_db.query.find import find as find_configurations
+from spack_cache_db.query.find import Found, Question, ask, found_by, notes_on
 from spack_cache_db.query.found_data import as_csv, as_json
 from spack_cache_db.query.install import install_found
-from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.misplaced import corrected
 from spack_cache_db.query.open import connected
 from spack_cache_db.query.why_not import why_not
@@ -47,7 +44,10 @@ class _Failure(click.ClickException):
 def find(spec: str, file: Path, **options: Any) -> None:
     """Find the configurations in FILE that satisfy SPEC, newest version first.
 
-    SPEC is written as for Spack; quote it. Exit status 0 with rows, 1 without any, 2 for an error.
+    SPEC is written as for Spack; quote it. Dependencies (^zlib, %cmake), namespaces and compiler
+    flags can be asked where FILE was built from indexes.
+
+    Exit status 0 with rows, 1 without any, 2 for an error.
 
     Example: spack-cache-db find "hdf5@1.14: +mpi %gcc@13" dist/spack-cache.db
     """
@@ -57,10 +57,12 @@ def find(spec: str, file: Path, **options: Any) -> None:
         names = scope_names(options)
         with connected(file) as conn:
             query = parse_query(spec)
-            found = _found(conn, query, options, names)
-            say_notes(caveats(query))
+            question = _question(conn, query, names)
+            with_hashes = options["hashes"] or options["install"]
+            found = found_by(conn, question, slice(options["limit"]), with_hashes=with_hashes)
+            say_notes(notes_on(conn, question))
             if not found:
-                say_notes(_advice(conn, query, names))
+                say_notes(_advice(conn, query, question))
                 sys.exit(1)
             _print(conn, found, options)
     except QuerySyntaxError as error:
@@ -70,17 +72,9 @@ def find(spec: str, file: Path, **options: Any) -> None:
         _fail(str(error))
 
 
-def _found(
-    conn: sqlite3.Connection, query: SpecQuery, options: dict[str, Any], names: dict[str, Any]
-) -> list[Found]:
+def _question(conn: sqlite3.Connection, query: SpecQuery, names: dict[str, Any]) -> Question:
     try:
-        return find_configurations(
-            conn,
-            query.text,
-            limit=options["limit"],
-            with_hashes=options["hashes"] or options["install"],
-            **names,
-        )
+        return ask(conn, query.text, **names)
     except UnsupportedQuery as error:
         better = corrected(conn, query)
         if better is None:
@@ -113,10 +107,9 @@ def _width() -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def _advice(conn: sqlite3.Connection, query: SpecQuery, names: dict[str, Any]) -> list[str]:
+def _advice(conn: sqlite3.Connection, query: SpecQuery, question: Question) -> list[str]:
     """Return why there is no answer, and what to ask instead."""
-    lookups = read_lookups(conn)
-    why = why_not(conn, lookups, query, scope_of(lookups, **names))
+    why = why_not(conn, question.lookups, query, question.scope)
     nothing = [] if why.unknown else ["nothing here satisfies this spec"]
     instead = [f"perhaps you mean: {why.corrected}"] if why.corrected else []
     return [*nothing, *why.sentences(), *instead]

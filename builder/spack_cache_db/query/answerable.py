@@ -1,10 +1,15 @@
-"""Which spec queries pages can answer: the rest is refused with the reason, never guessed.
+"""Which spec queries a file can answer: the rest is refused with the reason, never guessed.
 
-Pages show of a spec its name, version, one compiler, architecture and variants. What Spack
-decides by dependencies, recipes, flags or the host is not in them.
+Pages show of a spec its name, version, one compiler, architecture and variants. Records of indexes
+add dependencies, flags and namespaces. What Spack decides by recipes or by the machine that asks
+is in neither.
 """
 
+from collections.abc import Callable, Set
+from dataclasses import replace
+
 from spack_cache_db.errors import BuilderError
+from spack_cache_db.spack.match import CompilerConstraint
 from spack_cache_db.spack.query import Dependency, SpecQuery
 from spack_cache_db.spack.targets import unknown_bounds
 from spack_cache_db.spack.versions import VersionRanges, is_git_version
@@ -41,6 +46,7 @@ _VIRTUALS = """
 """
 VIRTUALS = frozenset(_VIRTUALS.split())
 LANGUAGES = frozenset({"c", "cxx", "fortran"})
+DEPTYPES = frozenset({"build", "link", "run", "test"})
 
 _OF_THE_HOST = frozenset(
     {"default_os", "default_target", "default_platform", "frontend", "fe", "backend", "be"}
@@ -48,11 +54,15 @@ _OF_THE_HOST = frozenset(
 
 
 class UnsupportedQuery(BuilderError, ValueError):
-    """A well-formed query that pages cannot answer; its text says why."""
+    """A well-formed query that a file cannot answer; its text says why."""
 
 
-def _check_compiler(edge: Dependency) -> None:
-    """Let through what asks for the compiler that a page shows."""
+def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
+    """Return what a dependency asks of the one compiler that a page shows.
+
+    Raises:
+        UnsupportedQuery: it asks for something else.
+    """
     name, what = edge.node.name, f"%{edge.node.name or ''}"
     if edge.propagate:
         raise UnsupportedQuery(f"'%{what}' is a wish for the solver: ask for {what!r}")
@@ -74,6 +84,7 @@ def _check_compiler(edge: Dependency) -> None:
             f"pages show no dependencies but the compiler, and {name} is not known as one"
         )
     _check_compiler_options(edge.node)
+    return CompilerConstraint(name, edge.node.versions)
 
 
 def _check_compiler_options(node: SpecQuery) -> None:
@@ -109,12 +120,16 @@ def _check_arch(query: SpecQuery) -> None:
         )
 
 
-def _check_root(query: SpecQuery) -> None:
-    if query.name in VIRTUALS:
+def _check_root(query: SpecQuery, virtuals: Set[str]) -> None:
+    if query.name in virtuals:
         raise UnsupportedQuery(
             f"{query.name} is a virtual package: which packages provide it is in Spack's recipes, "
-            "not in pages; ask for a provider by name"
+            "not in pages or indexes; ask for a provider by name"
         )
+
+
+def _check_shown(query: SpecQuery) -> None:
+    """Refuse what only records of indexes tell."""
     if query.namespace is not None:
         raise UnsupportedQuery("pages do not show namespaces: ask for the package by name alone")
     if query.flags:
@@ -133,15 +148,71 @@ def check_answerable(query: SpecQuery) -> None:
     Raises:
         UnsupportedQuery: with the reason, and what to ask instead where there is something.
     """
-    _check_root(query)
+    _check_root(query, VIRTUALS)
+    _check_shown(query)
     _check_versions(query.versions)
     _check_arch(query)
     for edge in query.dependencies:
         if not edge.direct:
             raise UnsupportedQuery("pages show no dependencies: '^' cannot be answered")
-        _check_compiler(edge)
+        compiler_of_pages(edge)
     names = {edge.node.name for edge in query.dependencies}
     if len(names) > 1:
         raise UnsupportedQuery(
             "pages show one compiler per binary: only one compiler can be asked for"
+        )
+
+
+def check_recorded(
+    query: SpecQuery, provided: Set[str] | None, is_package: Callable[[str], bool]
+) -> None:
+    """Refuse what the records of indexes cannot answer.
+
+    Args:
+        provided: the virtual packages that dependencies in the file provide; None where no record
+            is of a format that says so.
+        is_package: whether the file has a package of that name.
+
+    Raises:
+        UnsupportedQuery: with the reason, and what to ask instead where there is something.
+    """
+    virtuals = {name for name in VIRTUALS | (provided or set()) if not is_package(name)}
+    _check_root(query, virtuals)
+    _check_versions(query.versions)
+    _check_arch(query)
+    for edge in query.dependencies:
+        _check_edge(edge, virtuals)
+        if provided is None:
+            _check_virtuals(edge, virtuals)
+        named = edge.node.name not in virtuals
+        check_recorded(edge.node if named else replace(edge.node, name=None), provided, is_package)
+
+
+def provider_of(node: SpecQuery, name: str | None = None) -> SpecQuery:
+    """Return what can be asked of the provider of a virtual package: its hash, what it needs."""
+    return SpecQuery(name=name, hash=node.hash, dependencies=node.dependencies, text=node.text)
+
+
+def _check_edge(edge: Dependency, virtuals: Set[str]) -> None:
+    """Refuse unknown types of dependencies, and what recipes alone say of virtual packages."""
+    unknown = sorted({*edge.deptypes} - DEPTYPES)
+    if unknown:
+        raise UnsupportedQuery(
+            f"no dependency is of type {unknown[0]!r}: the types are {', '.join(sorted(DEPTYPES))}"
+        )
+    node, name = edge.node, edge.node.name
+    if name in virtuals and (edge.virtuals or node != provider_of(node, name)):
+        raise UnsupportedQuery(
+            f"{name} is a virtual package: its versions and options are in Spack's recipes, not in "
+            f"indexes; ask for a provider, as in '{'%' if edge.direct else '^'}{name}=<package>'"
+        )
+
+
+def _check_virtuals(edge: Dependency, virtuals: Set[str]) -> None:
+    """Refuse virtual packages; of a direct dependency, older records name the compiler alone."""
+    asked = [each for each in (edge.node.name,) if each in virtuals]
+    asked += [] if edge.direct else edge.virtuals
+    if asked:
+        raise UnsupportedQuery(
+            f"no index in this file says what provides {asked[0]}: those of Spack 0.21 and later do"
         )

@@ -70,8 +70,8 @@ COLUMNS = {
 }
 """The kinds of conditions that the words of a configuration decide, and by which column."""
 
-PLACES = ("release", "stack", "hash")
-"""The kinds that say where a spec is, and not what it is."""
+PLACES = ("release", "stack", "hash", "specs")
+"""The kinds that tell specs of one configuration apart: where they are, what they depend on."""
 
 
 class Row(NamedTuple):
@@ -151,10 +151,11 @@ class Candidates:
 
     def present(self, places: Mapping[str, Any], rows: Iterable[Row]) -> Mapping[int, int]:
         """Return how many specs count in these places, by the ids of configurations."""
-        release, stack, prefix = (places.get(kind) for kind in PLACES)
-        if prefix is not None:
-            scope = Scope(release, stack)
-            found = specs_in_scope(self._conn, [row.id for row in rows], scope, prefix)
+        release, stack, prefix, specs = (places.get(kind) for kind in PLACES)
+        if prefix is not None or specs is not None:
+            ids, scope = [row.id for row in rows], Scope(release, stack)
+            among = None if specs is None else specs.holds
+            found = specs_in_scope(self._conn, ids, scope, prefix, among=among)
             return {key: len(specs) for key, specs in found.items()}
         if (release, stack) not in self._present:
             sql = IN_STACK_OF_RELEASE if stack is not None else IN_RELEASE

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from spack_cache_db.environments.faults import UnreadableEnvironment
@@ -12,6 +13,7 @@ from spack_cache_db.environments.read import MAX_BYTES, read_environment, user_s
 from spack_cache_db.environments.records import Alternative, Environment, Lock, UserSpec, UserSpecs
 from spack_cache_db.errors import Fault, reason
 from spack_cache_db.query.answerable import UnsupportedQuery
+from spack_cache_db.query.asked import Conditions
 from spack_cache_db.query.candidates import Candidates, Row
 from spack_cache_db.query.conditions import ANYWHERE, Scope, asked_of
 from spack_cache_db.query.cover_lock import cover_lock
@@ -21,7 +23,8 @@ from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.misplaced import corrected
 from spack_cache_db.query.misses import misses_of
 from spack_cache_db.query.open import connected, select
-from spack_cache_db.query.specs import specs_in_scope
+from spack_cache_db.query.specs import Spec, specs_in_scope
+from spack_cache_db.query.verdicts import Verdict
 from spack_cache_db.query.why_not import WhyNot, why_not
 from spack_cache_db.spack.query import SpecQuery
 
@@ -149,22 +152,27 @@ class _Specs:
     def _satisfied(self, alternatives: tuple[Alternative, ...]) -> CoveredSpec:
         """Return the answer for what one of several alternatives satisfies."""
         found: dict[Row, int] = {}
+        asked: dict[Row, Conditions] = {}
         refused: CoveredSpec | None = None
         for each in alternatives:
             try:
-                found |= self._rows(each)
+                conditions, rows = self._rows(each)
+                found |= rows
+                asked |= dict.fromkeys(rows, conditions)
             except UnsupportedQuery as error:
                 better = corrected(self._conn, each.query)
                 refused = CoveredSpec(
                     "", "unanswerable", 0, each.query.text, reasons=(str(error),), corrected=better
                 )
         if found:
-            return self._binary(alternatives[0].query, found)
+            return self._binary(alternatives[0].query, found, asked)
         return refused or self._lacking(alternatives)
 
-    def _binary(self, query: SpecQuery, found: dict[Row, int]) -> CoveredSpec:
+    def _binary(
+        self, query: SpecQuery, found: dict[Row, int], asked: dict[Row, Conditions]
+    ) -> CoveredSpec:
         newest = min(found, key=lambda row: (-row.version, row.id))
-        current = specs_in_scope(self._conn, [newest.id], self._scope, query.hash, limit=1)
+        current = self._specs([newest], asked[newest], limit=1)
         return CoveredSpec(
             "",
             "binary",
@@ -173,22 +181,36 @@ class _Specs:
             len(found),
             sum(found.values()),
             self._candidates.configuration(newest),
-            next((spec.hash for specs in current.values() for spec in specs), None),
+            next((spec.hash for spec in current), None),
         )
 
-    def _rows(self, alternative: Alternative) -> dict[Row, int]:
-        """Return the configurations that satisfy an alternative.
+    def _rows(self, alternative: Alternative) -> tuple[Conditions, dict[Row, int]]:
+        """Return what an alternative asks, and the configurations that satisfy it.
 
         Raises:
-            UnsupportedQuery: pages cannot answer it.
+            UnsupportedQuery: the file cannot answer it.
         """
         query = self._named(alternative.query)
-        found = misses_of(self._candidates, asked_of(self._conn, query), self._scope).fitting()
+        asked = asked_of(self._conn, query)
+        found = misses_of(self._candidates, asked, self._scope).fitting()
         for each in alternative.without:
-            asked = asked_of(self._conn, replace(each, name=query.name))
-            excluded = misses_of(self._candidates, asked, ANYWHERE).fitting()
-            found = {row: count for row, count in found.items() if row not in excluded}
-        return found
+            unwanted = asked_of(self._conn, replace(each, name=query.name))
+            excluded = misses_of(self._candidates, unwanted, ANYWHERE).fitting()
+            if not unwanted.is_of_specs:
+                found = {row: count for row, count in found.items() if row not in excluded}
+                continue
+            gone = {spec.id for spec in self._specs(excluded, unwanted)}
+            left = {spec.id for spec in self._specs(found, asked)} - gone
+            asked = replace(asked, specs=Verdict(left), beyond=asked.beyond or "packages: requires")
+            found = misses_of(self._candidates, asked, self._scope).fitting()
+        return asked, found
+
+    def _specs(self, rows: Iterable[Row], asked: Conditions, limit: int = -1) -> Iterator[Spec]:
+        """Yield the specs of configurations that satisfy all that is asked."""
+        among = asked.specs.holds if asked.specs else None
+        ids = [row.id for row in rows]
+        found = specs_in_scope(self._conn, ids, self._scope, asked.hash, limit, among)
+        return chain.from_iterable(found.values())
 
     def _named(self, query: SpecQuery) -> SpecQuery:
         """Return a query with its package's name, which a hash may stand for."""

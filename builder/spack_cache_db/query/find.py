@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.asked import Conditions
@@ -32,6 +32,7 @@ from spack_cache_db.query.specs import (
     joined,
     specs_in_scope,
 )
+from spack_cache_db.query.verdicts import Verdict
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.query import SpecQuery, parse_query
 from spack_cache_db.spack.targets import is_known
@@ -50,7 +51,8 @@ class Found(Presence):
             releases and snapshots from new to old.
         stacks: all stacks that hold it in some release, sorted, without `root`.
         first_seen: the day of the first snapshot that shows it.
-        last_seen: the day of the last. Where a hash is asked, these four are of its specs.
+        last_seen: the day of the last. Where a hash, or what a spec depends on, is asked, these
+            four are of the specs that satisfy the query.
         configuration: package, version, compiler, os, platform, target and variants.
         spec_count: how many specs satisfy query, release and stack.
         specs: those specs, what is current first; None unless asked for.
@@ -70,6 +72,14 @@ class Found(Presence):
         if name in Configuration._fields:
             return getattr(self.configuration, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class Question(NamedTuple):
+    """What is asked of a file."""
+
+    lookups: Lookups
+    asked: Conditions
+    scope: Scope
 
 
 def find(
@@ -102,16 +112,28 @@ def find(
 
     Raises:
         QuerySyntaxError: the query is no spec; its text has a caret under the place.
-        UnsupportedQuery: pages cannot answer the query; its text says why.
+        UnsupportedQuery: the file cannot answer the query; its text says why.
         UnknownNameError: the file has no such release or stack, archspec no such host.
         DatabaseError: the file is not one of this builder.
     """
-    parsed = parse_query(query)
     with connected(db) as conn:
-        asked = asked_of(conn, parsed)
-        lookups = read_lookups(conn)
-        scope = scope_of(lookups, release, stack, host, os, platform)
-        return _found(conn, lookups, asked, scope, slice(limit), with_hashes)
+        question = ask(conn, query, release, stack, host, os, platform)
+        return found_by(conn, question, slice(limit), with_hashes=with_hashes)
+
+
+def ask(
+    conn: sqlite3.Connection,
+    query: str,
+    release: str | None = None,
+    stack: str | None = None,
+    host: str | None = None,
+    os: str | None = None,
+    platform: str | None = None,
+) -> Question:
+    """Return what `find` is asked: see there for the arguments and the errors."""
+    asked = asked_of(conn, parse_query(query))
+    lookups = read_lookups(conn)
+    return Question(lookups, asked, scope_of(lookups, release, stack, host, os, platform))
 
 
 def found_part(
@@ -120,10 +142,10 @@ def found_part(
     """Return what `find` finds of a query, at most `count` records from place `start` on.
 
     Raises:
-        UnsupportedQuery: pages cannot answer the query; its text says why.
+        UnsupportedQuery: the file cannot answer the query; its text says why.
     """
-    part = slice(start, start + count)
-    return _found(conn, lookups, asked_of(conn, query), ANYWHERE, part, with_hashes=False)
+    question = Question(lookups, asked_of(conn, query), ANYWHERE)
+    return found_by(conn, question, slice(start, start + count), with_hashes=False)
 
 
 def scope_of(
@@ -150,20 +172,32 @@ def scope_of(
     )
 
 
-def _found(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    asked: Conditions,
-    scope: Scope,
-    part: slice,
-    with_hashes: bool,
+def notes_on(conn: sqlite3.Connection, question: Question) -> tuple[str, ...]:
+    """Return what a user should know of an answer: how it was read, and what it leaves out."""
+    lookups, asked, scope = question
+    if asked.specs is None or not asked.specs.unknown:
+        return asked.notes
+    unknown = replace(asked, specs=Verdict(asked.specs.unknown))
+    ids = configuration_ids(conn, lookups, unknown, scope)
+    found = specs_in_scope(conn, ids, scope, asked.hash, among=asked.specs.unknown)
+    count = sum(map(len, found.values()))
+    if not count:
+        return asked.notes
+    specs = "1 more spec" if count == 1 else f"{count:,} more specs"
+    return (*asked.notes, f"{specs} may satisfy this, but nothing in this file shows it")
+
+
+def found_by(
+    conn: sqlite3.Connection, question: Question, part: slice, *, with_hashes: bool
 ) -> list[Found]:
     """Return the configurations that satisfy a query, as far as specs of them are in the scope."""
+    lookups, asked, scope = question
     ids = configuration_ids(conn, lookups, asked, scope)
-    narrowed = not (asked.hash is None and scope.release is None and scope.stack is None)
+    among = asked.specs.holds if asked.specs else None
+    narrowed = asked.is_of_specs or scope.release is not None or scope.stack is not None
     specs: dict[int, list[Spec]] = {}
     if narrowed:
-        specs = specs_in_scope(conn, ids, scope, asked.hash)
+        specs = specs_in_scope(conn, ids, scope, asked.hash, among=among)
         ids = [key for key in ids if key in specs][part]
     else:
         ids = ids[part]
@@ -172,12 +206,12 @@ def _found(
     if narrowed:
         found = [each._replace(spec_count=len(specs[each.id])) for each in found]
     told: dict[int, tuple[FoundSpec, ...]] = {}
-    if with_hashes or asked.hash is not None:
+    if with_hashes or asked.is_of_specs:
         told = _told(conn, lookups, {key: specs[key] for key in ids})
-    if asked.hash is None:
-        presence = presence_of_configurations(conn, lookups, ids)
-    else:
+    if asked.is_of_specs:
         presence = {key: joined(lookups, each) for key, each in told.items()}
+    else:
+        presence = presence_of_configurations(conn, lookups, ids)
     return [_record(each, presence[each.id], told if with_hashes else {}) for each in found]
 
 

@@ -23,7 +23,8 @@ class Condition:
         kind: a key of `COLUMNS`, or one of `PLACES`.
         text: the condition as one types it: `@1.14:`, `+mpi`, `%gcc@13`, `target=zen3`; of a
             release, a stack and a host the name.
-        asked: what its kind asks, as `Conditions` has it; of a release and a stack the id.
+        asked: what its kind asks, as `Conditions` has it; of a release and a stack the id. All
+            that is asked beyond configurations is one condition, of the kind `specs`.
     """
 
     kind: str
@@ -43,6 +44,8 @@ def conditions_of(asked: Conditions, scope: Scope, lookups: Lookups) -> tuple[Co
             found.append(Condition(kind, f"{kind}={value}", value))
     if asked.hash is not None:
         found.append(Condition("hash", f"/{asked.hash}", asked.hash))
+    if asked.specs is not None:
+        found.append(Condition("specs", asked.beyond, asked.specs))
     for compiler in dict.fromkeys(asked.compilers):
         versions = f"@{compiler.versions.text}" if compiler.versions else ""
         found.append(Condition("compiler", f"%{compiler.name}{versions}", compiler))

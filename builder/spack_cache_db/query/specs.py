@@ -9,9 +9,10 @@ lists it (`specs.configuration`). A spec that no release lists counts nowhere.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from spack_cache_db.query.conditions import Scope
@@ -96,6 +97,7 @@ def specs_in_scope(
     scope: Scope,
     prefix: str | None = None,
     limit: int = -1,
+    among: Set[int] | None = None,
 ) -> dict[int, list[Spec]]:
     """Return the specs that count, by the id of the configuration that they count for.
 
@@ -104,6 +106,7 @@ def specs_in_scope(
         scope: a release and a stack narrow them: to that stack in that release, if both are given.
         prefix: what their hashes begin with.
         limit: at most so many, where one configuration is asked for; -1 for all.
+        among: only these, by their ids.
 
     Returns:
         Of each configuration those first whose foremost release is first in the file's order, then
@@ -111,8 +114,11 @@ def specs_in_scope(
     """
     sql = OWN_SPECS if scope.release is None else LISTED_SPECS
     wanted = {"release": scope.release, "stack": scope.stack, "prefix": prefix or ""}
+    rows = select_in(conn, sql, ids, limit=limit if among is None else -1, **wanted)
+    if among is not None:
+        rows = islice((row for row in rows if row[1] in among), limit if limit >= 0 else None)
     found: dict[int, list[Spec]] = {}
-    for configuration, *spec in select_in(conn, sql, ids, limit=limit, **wanted):
+    for configuration, *spec in rows:
         found.setdefault(configuration, []).append(Spec._make(spec))
     return found
 

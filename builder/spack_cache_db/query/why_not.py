@@ -214,6 +214,9 @@ def _reduced(query: SpecQuery, left_out: tuple[Condition, ...]) -> SpecQuery:
     kinds = {each.kind for each in left_out}
     texts = {each.text for each in left_out}
     named = {each.asked.name for each in left_out if each.kind in ("variant", "compiler")}
+    if "specs" in kinds:
+        own = tuple(each for each in query.variants if not each.propagate)
+        query = replace(query, namespace=None, variants=own, flags=(), dependencies=())
     return replace(
         query,
         versions=None if "version" in kinds else query.versions,

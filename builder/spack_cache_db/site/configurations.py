@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from spack_cache_db.query.conditions import Scope
@@ -44,6 +44,7 @@ def table_rows(
     scope: Scope,
     prefix: str | None = None,
     opened: str | None = None,
+    among: Set[int] | None = None,
 ) -> tuple[Row, ...]:
     """Return the lines for `found`, without the variants that are `folded` into one line above.
 
@@ -51,12 +52,13 @@ def table_rows(
         scope: the release and the stack whose specs count.
         prefix: what their hashes begin with.
         opened: the first hash of the configuration of which all hashes are wanted.
+        among: the ids of those that a search found, where not all of a configuration are.
     """
     presence = presence_of_configurations(conn, lookups, [each.id for each in found])
     hidden = frozenset(folded)
 
     def hashes(each: Counted, limit: int) -> tuple[str, ...]:
-        specs = specs_in_scope(conn, [each.id], scope, prefix, limit).get(each.id, ())
+        specs = specs_in_scope(conn, [each.id], scope, prefix, limit, among).get(each.id, ())
         return tuple(spec.hash for spec in specs)
 
     def row(each: Counted) -> Row:

@@ -11,7 +11,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 
 from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.asked import Conditions, caveats
+from spack_cache_db.query.asked import Conditions
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     asked_of,
@@ -19,6 +19,7 @@ from spack_cache_db.query.conditions import (
     package_id,
 )
 from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.find import Question, notes_on
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.misplaced import corrected
 from spack_cache_db.query.open import select
@@ -62,7 +63,7 @@ class FindPage:
 
     Attributes:
         prefix: what was asked of a hash.
-        error: why the text is no spec, or why pages cannot answer it.
+        error: why the text is no spec, or why the file cannot answer it.
         corrected: the spec to type instead.
         why: why nothing satisfies the spec.
         notes: what a reader should know of the answer.
@@ -110,7 +111,7 @@ def load_find(conn: sqlite3.Connection, lookups: Lookups, text: str, page: int =
         answer=answer,
         corrected=why.corrected if why else None,
         why=why,
-        notes=caveats(query),
+        notes=notes_on(conn, Question(lookups, asked, ANYWHERE)),
     )
 
 
@@ -126,13 +127,15 @@ def _answer(conn: sqlite3.Connection, lookups: Lookups, asked: Conditions, page:
     pages = max(1, -(-len(ids) // PAGE_ROWS))
     start = (min(page, pages) - 1) * PAGE_ROWS
     found = configurations_by_id(conn, lookups, ids[start : start + PAGE_ROWS])
-    if asked.hash is not None:
-        specs = specs_in_scope(conn, [each.id for each in found], ANYWHERE, asked.hash)
+    among = asked.specs.holds if asked.specs else None
+    if asked.is_of_specs:
+        shown = [each.id for each in found]
+        specs = specs_in_scope(conn, shown, ANYWHERE, asked.hash, among=among)
         found = [each._replace(spec_count=len(specs[each.id])) for each in found]
     common, variants = folded(found) if pages == 1 else ((), ())
     return Answer(
         count=len(ids),
-        rows=table_rows(conn, lookups, found, variants, ANYWHERE, asked.hash),
+        rows=table_rows(conn, lookups, found, variants, ANYWHERE, asked.hash, among=among),
         common=common,
         common_variants=variants,
         page=min(page, pages),

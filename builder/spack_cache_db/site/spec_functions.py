@@ -25,21 +25,29 @@ LOOK_AT_THE_TIME = """
 WITH RECURSIVE steps(step) AS (SELECT 1 UNION ALL SELECT step + 1 FROM steps WHERE step < 200)
 SELECT count(*) FROM steps
 """
-CONFIGURATION = "SELECT configuration FROM specs WHERE hash = :hash"
+SPEC = "SELECT id, configuration FROM specs WHERE hash = :hash"
 
 Value = str | bytes | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """Which configurations satisfy a query: a byte for each id, 1 where it does."""
+    """What satisfies a query: a byte for each id, 1 where it does.
 
-    satisfied: bytes = b""
+    Attributes:
+        configurations: those that satisfy it, or of which some spec does.
+        specs: those that satisfy what is asked beyond configurations; None where nothing is.
+    """
+
+    configurations: bytes = b""
+    specs: bytes | None = None
     prefix: str | None = None
     error: str | None = None
 
-    def holds(self, configuration: int) -> bool:
-        return 0 <= configuration < len(self.satisfied) and self.satisfied[configuration] == 1
+    def holds(self, configuration: int, spec: int | None = None) -> bool:
+        return _is_set(self.configurations, configuration) and (
+            spec is None or self.specs is None or _is_set(self.specs, spec)
+        )
 
 
 def register(conn: sqlite3.Connection) -> None:
@@ -89,8 +97,8 @@ class SpecFunctions:
             return None
         if not hash_matches(answer.prefix, which):
             return 0
-        own = self._by_hash.execute(CONFIGURATION, {"hash": which}).fetchone()
-        return int(own is not None and answer.holds(own[0]))
+        own = self._by_hash.execute(SPEC, {"hash": which}).fetchone()
+        return int(own is not None and answer.holds(configuration=own[1], spec=own[0]))
 
     def error(self, query: Value) -> str | None:
         """`spec_error(query)`: why it cannot be answered; NULL where it can."""
@@ -122,7 +130,12 @@ class SpecFunctions:
         if self._lookups is None:
             self._lookups = read_lookups(self._conn)
         ids = every_configuration_id(self._conn, self._lookups, asked)
-        return _Answer(_flags(ids), asked.hash)
+        specs = None if asked.specs is None else _flags(asked.specs.holds)
+        return _Answer(_flags(ids), specs, asked.hash)
+
+
+def _is_set(flags: bytes, number: int) -> bool:
+    return 0 <= number < len(flags) and flags[number] == 1
 
 
 def _flags(ids: Iterable[int]) -> bytes:

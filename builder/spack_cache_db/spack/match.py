@@ -13,6 +13,7 @@ from spack_cache_db.spack.variants import Variant, split_compiler
 from spack_cache_db.spack.versions import VersionRanges
 
 __all__ = [
+    "PATCH_PRINTED",
     "CompilerConstraint",
     "compiler_matches",
     "target_matches",
@@ -21,16 +22,16 @@ __all__ = [
 ]
 
 # Spack prints seven characters of a patch's sha256 since 0.18, all 64 before.
-_PATCH_PRINTED = 7
+PATCH_PRINTED = 7
 _PATCH_FULL = 64
 _SHA256_START = re.compile(rf"[0-9a-f]{{0,{_PATCH_FULL}}}")
 
 
 @dataclass(frozen=True, slots=True)
 class CompilerConstraint:
-    """What `%gcc@13` asks of the one compiler that Spack prints of a spec."""
+    """What `%gcc@13` asks of the one compiler that Spack prints of a spec; None is any name."""
 
-    name: str
+    name: str | None
     versions: VersionRanges | None = None
 
 
@@ -46,17 +47,21 @@ def compiler_matches(constraint: CompilerConstraint, compiler: str) -> bool:
     `intel-oneapi-compilers`.
     """
     name, version = split_compiler(compiler)
-    asked = LEGACY_COMPILERS.get(constraint.name, constraint.name)
-    if LEGACY_COMPILERS.get(name, name) != asked:
+    asked = constraint.name
+    if asked is not None and _name_of_today(name) != _name_of_today(asked):
         return False
     if constraint.versions is None:
-        return True
+        return asked is not None or version is not None
     return version is not None and constraint.versions.contains(version)
+
+
+def _name_of_today(compiler: str) -> str:
+    return LEGACY_COMPILERS.get(compiler, compiler)
 
 
 def _is_patch(asked: str, printed: str) -> bool:
     """Whether a patch begins as asked, as far as its printed form goes."""
-    if len(printed) == _PATCH_PRINTED and _SHA256_START.fullmatch(asked):
+    if len(printed) == PATCH_PRINTED and _SHA256_START.fullmatch(asked):
         return asked.startswith(printed[: len(asked)])
     return printed.startswith(asked)
 

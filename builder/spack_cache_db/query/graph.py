@@ -1,0 +1,241 @@
+"""What a query asks beyond configurations → the specs that satisfy it, by a file's records.
+
+Dependencies, namespaces, compiler flags, whole patch sums and propagated variants are compared as
+Spack 1.1's `Spec.satisfies` compares them with a concrete spec. A spec has its own configuration
+here, whatever the page of a release shows of it (see `specs`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import replace
+from itertools import chain
+
+from spack_cache_db.query.answerable import (
+    DEPTYPES,
+    VIRTUALS,
+    UnsupportedQuery,
+    check_recorded,
+    compiler_of_pages,
+    provider_of,
+)
+from spack_cache_db.query.asked import asks_more, caveats, needs_whole_patches, of_configurations
+from spack_cache_db.query.edges import Edges
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.open import select, select_in
+from spack_cache_db.query.recorded import Node, Recorded
+from spack_cache_db.query.selection import (
+    ANYWHERE,
+    configurations_meeting,
+    configurations_with_other,
+    package_id,
+)
+from spack_cache_db.query.verdicts import Verdict
+from spack_cache_db.spack.flags import flags_match
+from spack_cache_db.spack.match import CompilerConstraint, variant_matches
+from spack_cache_db.spack.query import Dependency, SpecQuery, VariantConstraint, parse_query
+from spack_cache_db.spack.variants import Variant
+
+WITH_CONFIGURATION = """
+SELECT specs.id FROM json_each(:ids) AS wanted
+CROSS JOIN specs ON specs.configuration = wanted.value
+"""
+WITH_HASH = "SELECT id FROM specs WHERE hash >= :prefix AND hash < :prefix || '{'"
+
+Way = tuple[Set[int] | None, frozenset[str]]
+"""What an edge may lead to, None for anything; and the virtual packages of which it provides one,
+where any are given."""
+
+_RUN = ("link", "run")
+_BUILD = ("build",)
+_NONE: frozenset[int] = frozenset()
+
+
+class Graph:
+    """The records of a file, to be asked one query."""
+
+    def __init__(self, conn: sqlite3.Connection, lookups: Lookups) -> None:
+        self._conn = conn
+        self._lookups = lookups
+        self._edges = Edges(conn)
+        self._recorded = Recorded(conn)
+
+    def verdict(self, query: SpecQuery) -> Verdict:
+        """Return which specs satisfy what is asked beyond configurations.
+
+        Raises:
+            QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
+            UnsupportedQuery: the file cannot answer the query.
+        """
+        provided = self._edges.virtuals if self._recorded.tells_virtuals else None
+        check_recorded(query, provided, self._is_package)
+        return self._beyond(query)
+
+    def notes(self, query: SpecQuery) -> tuple[str, ...]:
+        """Return what a user should know of the answer."""
+        notes: list[str] = []
+        direct = [edge for edge in query.dependencies if edge.direct]
+        if direct and self._recorded.unrecorded:
+            notes += caveats(replace(query, dependencies=tuple(direct)))
+        if direct and self._recorded.old:
+            notes.append("records of before Spack 1.0 name one compiler, and '%' asks for that")
+        if any(edge.deptypes for edge in query.dependencies if not edge.direct):
+            notes.append("Spack compares deptypes of direct dependencies only: write '%', not '^'")
+        return tuple(notes)
+
+    def _beyond(self, query: SpecQuery) -> Verdict:
+        found = Verdict(self._recorded.every)
+        for part in self._parts(query):
+            found &= part
+        return found
+
+    def _parts(self, query: SpecQuery) -> Iterator[Verdict]:
+        if query.namespace is not None:
+            yield self._by_node(lambda node: node.namespace == query.namespace)
+        if query.flags:
+            yield self._by_node(lambda node: flags_match(query.flags, node.parameters))
+        for variant in query.variants:
+            if variant.propagate:
+                yield self._propagated(variant)
+            elif needs_whole_patches(variant):
+                yield self._patched(variant)
+        compilers = {edge.node.name for edge in query.dependencies if edge.direct}
+        for edge in query.dependencies:
+            if edge.direct:
+                found = self._direct(edge, is_only=len(compilers) == 1)
+            else:
+                found = self._needed(edge)
+            yield found if edge.when is None else self._unless(edge.when) | found
+
+    def _direct(self, edge: Dependency, *, is_only: bool) -> Verdict:
+        """Return the specs that have such a dependency themselves.
+
+        Args:
+            is_only: no other compiler is asked for, since pages show one.
+        """
+        virtuals = frozenset(edge.virtuals)
+        types = self._edges.of_all_types(edge.deptypes)
+        needing = (
+            self._edges.needing(of, types, provided or virtuals)
+            for of, provided in self._ways(edge.node)
+        )
+        by_edges = Verdict(set(chain.from_iterable(needing)) - self._recorded.by_compiler)
+        shown = self._shown_compiler(edge) if is_only else Verdict(_NONE, self._recorded.unrecorded)
+        return by_edges | self._named_compiler(edge) | shown
+
+    def _named_compiler(self, edge: Dependency) -> Verdict:
+        """Return the specs whose record names one compiler, this one.
+
+        Spack then asks nothing of the edge, and of the compiler its name and version.
+        """
+        among, node = self._recorded.by_compiler, edge.node
+        if not among or self._is_virtual(node.name):
+            return Verdict(_NONE, among)
+        known = SpecQuery(name=node.name, versions=node.versions, namespace=node.namespace)
+        if node != replace(known, text=node.text):
+            return Verdict(_NONE)
+        return Verdict(among & self._compiled(CompilerConstraint(node.name, node.versions)))
+
+    def _shown_compiler(self, edge: Dependency) -> Verdict:
+        """Return the specs without a record whose page shows this compiler."""
+        among = self._recorded.unrecorded
+        try:
+            constraint = compiler_of_pages(replace(edge, when=None))
+        except UnsupportedQuery:
+            return Verdict(_NONE, among)
+        return Verdict(among & self._compiled(constraint) if among else _NONE)
+
+    def _needed(self, edge: Dependency) -> Verdict:
+        """Return the specs that need such a dependency at run time, or directly to be built."""
+        holds = self._reaching(self._ways(edge.node))
+        # Spack asks for the virtuals among all edges to the package, whichever spec of it.
+        package = self._like(SpecQuery(name=edge.node.name))
+        for virtual in edge.virtuals:
+            holds &= self._reaching([(package, frozenset({virtual}))])
+        unknown = self._recorded.unrecorded
+        if edge.virtuals or self._is_virtual(edge.node.name):
+            unknown |= self._recorded.without_virtuals
+        return Verdict(holds, unknown - holds)
+
+    def _reaching(self, ways: Iterable[Way]) -> set[int]:
+        """Return the specs that reach such an edge by link and run, or have it to be built."""
+        run, build = self._edges.of_any_type(_RUN), self._edges.of_any_type(_BUILD)
+        needing: set[int] = set()
+        building: set[int] = set()
+        for of, virtuals in ways:
+            needing |= self._edges.needing(of, run, virtuals)
+            building |= self._edges.needing(of, build, virtuals)
+        return self._edges.with_ancestors(needing, run) | building
+
+    def _ways(self, node: SpecQuery) -> list[Way]:
+        """Return what an edge leads to: a package as asked, or whatever provides a virtual one."""
+        if node.name is None or not self._is_virtual(node.name):
+            return [(self._like(node), frozenset())]
+        ways: list[Way] = []
+        if self._is_package(node.name):
+            ways.append((self._like(node), frozenset()))
+        if node == provider_of(node, node.name):
+            ways.append((self._like(provider_of(node)), frozenset({node.name})))
+        return ways
+
+    def _unless(self, condition: str) -> Verdict:
+        """Return the specs that do not satisfy the condition of a dependency."""
+        query = parse_query(condition)
+        like = self._configured(query)
+        met = Verdict(self._recorded.every if like is None else like) & self.verdict(query)
+        return met.opposite(self._recorded.every)
+
+    def _propagated(self, variant: VariantConstraint) -> Verdict:
+        """Return the specs of which neither they nor anything they need has another value."""
+        others = self._with(configurations_with_other(self._conn, self._lookups, variant))
+        needing = self._edges.with_ancestors(others, self._edges.of_any_type(DEPTYPES))
+        possible = self._recorded.every - needing
+        return Verdict(possible - self._recorded.unrecorded, possible & self._recorded.unrecorded)
+
+    def _patched(self, variant: VariantConstraint) -> Verdict:
+        """Return the specs with such whole patch sums; pages print the beginning of each."""
+
+        def is_patched(node: Node) -> bool:
+            sums = node.parameters.get(variant.name, ())
+            return variant_matches(variant, Variant(variant.name, tuple(sums), "multi"))
+
+        return Verdict(self._recorded.with_node(is_patched) | self._recorded.unrecorded)
+
+    def _by_node(self, is_as_asked: Callable[[Node], bool]) -> Verdict:
+        return Verdict(self._recorded.with_node(is_as_asked), self._recorded.unrecorded)
+
+    def _like(self, node: SpecQuery) -> Set[int] | None:
+        """Return the specs that are as asked; None where nothing is."""
+        found = self._configured(node)
+        if not asks_more(node):
+            return found
+        holds = self._beyond(node).holds
+        return holds if found is None else found & holds
+
+    def _configured(self, node: SpecQuery) -> Set[int] | None:
+        """Return the specs whose configuration and hash are as asked; None where none is."""
+        asked = of_configurations(node)
+        found: Set[int] | None = None
+        if asked != of_configurations(SpecQuery(hash=node.hash)):
+            ids = configurations_meeting(self._conn, self._lookups, asked, ANYWHERE, {})
+            found = self._with(ids)
+        if node.hash is not None:
+            rows = select(self._conn, WITH_HASH, prefix=node.hash)
+            beginning = frozenset(chain.from_iterable(rows))
+            found = beginning if found is None else found & beginning
+        return found
+
+    def _compiled(self, constraint: CompilerConstraint) -> frozenset[int]:
+        asked = replace(of_configurations(SpecQuery()), compilers=(constraint,))
+        return self._with(configurations_meeting(self._conn, self._lookups, asked, ANYWHERE, {}))
+
+    def _with(self, configurations: Iterable[int]) -> frozenset[int]:
+        rows = select_in(self._conn, WITH_CONFIGURATION, configurations)
+        return frozenset(chain.from_iterable(rows))
+
+    def _is_package(self, name: str) -> bool:
+        return package_id(self._conn, name) is not None
+
+    def _is_virtual(self, name: str | None) -> bool:
+        return name in VIRTUALS or name in self._edges.virtuals

@@ -1,0 +1,315 @@
+"""query.graph: what specs depend on, as Spack and as a walk over the records answer."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spack_cache_db.build.steps import build
+from spack_cache_db.query.answerable import UnsupportedQuery
+from spack_cache_db.query.conditions import asked_of
+from spack_cache_db.query.cover import cover
+from spack_cache_db.query.find import Found, ask, find, found_by, notes_on
+from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.why_not import contradicted, why_not
+from spack_cache_db.site.find import load_find
+from spack_cache_db.spack.query import QuerySyntaxError, parse_query
+from tests import walks
+from tests.indexes import REAL_FILE, edge, hash_of, node, old_node, real, record
+from tests.pagetexts import spec_hash
+from tests.paths import ROOT
+from tests.spackrecords import SPACK
+
+FIND_SPEC = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))["databases"][
+    "spack-cache"
+]["queries"]["find_spec"]["sql"]
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """A connection to the database of a real index, of whose specs Spack's answers are recorded."""
+    output = tmp_path_factory.mktemp("index") / "index.db"
+    build([str(REAL_FILE)], output)
+    connection = sqlite3.connect(output)
+    yield connection
+    connection.close()
+
+
+def hashes(conn: sqlite3.Connection, text: str, **options: Any) -> set[str]:
+    """Return the hashes that satisfy a spec."""
+    return {
+        each
+        for found in find(conn, text, with_hashes=True, **options)
+        for each in found.hashes or ()
+    }
+
+
+def test_every_recorded_answer_is_spacks(sample: sqlite3.Connection) -> None:
+    """Each of 210 queries, dependencies and flags included, finds the binaries that Spack finds."""
+    installs = json.loads(real())["database"]["installs"]
+    binaries = {dag_hash for dag_hash, each in installs.items() if each["in_buildcache"]}
+    every = [row[0] for row in SPACK["specs"]]
+
+    wrong = [
+        text
+        for text, places in SPACK["answers"].items()
+        if hashes(sample, text) != {every[place] for place in places} & binaries
+    ]
+
+    assert wrong == []
+    assert len(SPACK["answers"]) == 210
+
+
+@settings(max_examples=60, deadline=None)
+@given(walks.sources(), st.lists(walks.QUERIES, min_size=3, max_size=12))
+def test_any_query_has_the_answer_of_a_walk(drawn: walks.Sources, queries: list[str]) -> None:
+    """SQL finds what a walk over the records finds, and counts what nothing can be said of."""
+    with walks.opened(drawn) as conn:
+        walk = walks.Walk.of(drawn, conn)
+        for text in queries:
+            try:
+                question = ask(conn, text)
+            except (UnsupportedQuery, QuerySyntaxError) as error:
+                assert refused(drawn, text, str(error)), (text, str(error))
+                continue
+            truths = {each: walk.satisfies(each, parse_query(text)) for each in walk.binaries}
+            found = found_by(conn, question, slice(None), with_hashes=True)
+
+            expected = {each for each, truth in truths.items() if truth}
+            assert {each for one in found for each in one.hashes or ()} == expected, text
+            assert left_out(notes_on(conn, question)) == [*truths.values()].count(None), text
+            every_road_leads_there(conn, text, found)
+
+
+def every_road_leads_there(conn: sqlite3.Connection, text: str, found: list[Found]) -> None:
+    """SQL of hashes and of configurations, the canned query and the search say what `find` does."""
+    expected = {each for one in found for each in one.hashes or ()}
+    by_hash = conn.execute("SELECT hash FROM builds WHERE spec_match(?, hash)", [text])
+    assert {row[0] for row in by_hash} == expected, text
+    canned = [row[0] for row in conn.execute(FIND_SPEC, {"spec": text})]
+    assert sorted(canned) == sorted(expected), text
+    # Where releases contradict each other, a configuration is that of more specs than its own.
+    by_id = "SELECT count(*) FROM configurations WHERE spec_count > 0 AND spec_match(?, id)"
+    assert conn.execute(by_id, [text]).fetchone()[0] >= len(found), text
+    page = load_find(conn, read_lookups(conn), text)
+    if page.answer is not None:
+        rows = {row.configuration: (row.spec_count, {*row.hashes}) for row in page.answer.rows}
+        wanted = {each.configuration: each for each in found}
+        assert {key: count for key, (count, _) in rows.items()} == {
+            key: each.spec_count for key, each in wanted.items()
+        }, text
+        assert all(first <= {*(wanted[key].hashes or ())} for key, (_, first) in rows.items()), text
+
+
+def refused(drawn: walks.Sources, text: str, reason: str) -> bool:
+    """Return whether a query is one that the file cannot answer for any spec."""
+    if "no index in this file" in reason:
+        return all(version == "6" for version, _ in drawn.mirrors.values())
+    return "virtual package" in reason and ("=mpi" in text or "%mpi" in text)
+
+
+def left_out(notes: tuple[str, ...]) -> int:
+    """Return how many specs may satisfy the query besides, as the notes say."""
+    counts = [int(note.split()[0]) for note in notes if "may satisfy this" in note]
+    return counts[0] if counts else 0
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """A file of indexes in which two specs look alike, and of pages."""
+    with walks.opened(walks.LOOK_ALIKES) as conn:
+        yield conn
+
+
+def test_specs_of_one_configuration_differ(mixed: sqlite3.Connection) -> None:
+    """Counts, hashes, releases and stacks are those of the specs that satisfy the query."""
+    (both,) = find(mixed, "app@1.0 os=debian12", with_hashes=True)
+    (one,) = find(mixed, "app ^mpich")
+    (two,) = find(mixed, "app ^openmpi ^hwloc", with_hashes=True)
+
+    assert (both.spec_count, both.hashes) == (2, (hash_of("one"), hash_of("two")))
+    assert one.configuration == two.configuration == both.configuration
+    assert (one.spec_count, one.releases, one.stacks) == (1, ("develop",), ("e4s",))
+    assert (two.releases, two.stacks) == (("develop", "v1.0"), ("e4s", "ml"))
+    assert two.hashes == (hash_of("two"),)
+    assert find(mixed, "app ^mpich ^openmpi") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"release": "v1.0"}, {"two"}),
+        ({"stack": "e4s"}, {"one", "two"}),
+        ({"release": "develop", "stack": "ml"}, set()),
+        ({"os": "rhel8"}, set()),
+    ],
+)
+def test_a_place_narrows(
+    mixed: sqlite3.Connection, options: dict[str, Any], expected: set[str]
+) -> None:
+    """Release, stack and machine narrow what depends on something as they do everything else."""
+    assert hashes(mixed, "app ^mpi", **options) == {hash_of(name) for name in expected}
+
+
+def test_what_is_no_binary_is_needed_but_not_found(mixed: sqlite3.Connection) -> None:
+    """A dependency that was not pushed leads to what needs it, and is in no answer itself."""
+    assert hashes(mixed, "^hwloc") == {hash_of("two"), hash_of("openmpi")}
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "count"),
+    [
+        ("app ^mpi", {"one", "two"}, 1),
+        ("app os=debian12 ^mpi", {"one", "two"}, 0),
+        ("tool ^mpi", set(), 2),
+        ("tool %gcc", {8}, 0),
+        ("tool %gcc ^mpi", set(), 1),
+        ("tool %gcc %clang", set(), 2),
+        ("tool %[deptypes=build] gcc", set(), 2),
+        ("++x", {"one", "two", "mpich", "openmpi"}, 4),
+        ("own.app", set(), 1),
+        ("cflags=-g", set(), 4),
+        ("%[when='@1'] gcc", {8, 9}, 0),
+        ("tool %[when='^mpi'] nothing", set(), 2),
+    ],
+)
+def test_what_pages_alone_tell_of(
+    mixed: sqlite3.Connection, text: str, found: set[str | int], count: int
+) -> None:
+    """Such a spec is found by its compiler; else it is left out, and counted where it may fit."""
+    expected = {hash_of(each) if isinstance(each, str) else spec_hash(each) for each in found}
+
+    assert hashes(mixed, text) == expected
+    assert left_out(notes_on(mixed, ask(mixed, text))) == count
+
+
+def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> None:
+    """What was not pushed satisfies nothing, and does not contradict a binary that looks alike."""
+    asked = asked_of(mixed, parse_query("hwloc namespace=builtin"))
+
+    assert len(find(mixed, "hwloc")) == 1
+    assert find(mixed, "hwloc namespace=builtin") == []
+    assert contradicted(mixed, read_lookups(mixed), asked) == ()
+
+
+def test_notes(mixed: sqlite3.Connection) -> None:
+    """An answer comes with how it was read."""
+    assert any("one compiler per binary" in each for each in notes_on(mixed, ask(mixed, "%gcc")))
+    assert notes_on(mixed, ask(mixed, "app os=debian12 ^mpi")) == ()
+    (note,) = notes_on(mixed, ask(mixed, "mpich ^[deptypes=run] openmpi"))
+    assert "direct dependencies only" in note
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("^mpi@3", "such as|as in '\\^mpi=<package>'"),
+        ("%mpi+cuda", "as in '%mpi=<package>'"),
+        ("mpi", "virtual package"),
+        ("^[deptypes=built] zlib", "no dependency is of type 'built'"),
+        ("^app@git.main", "git repository"),
+        ("app ^zlib os=default_os", "depends on a machine"),
+    ],
+)
+def test_what_records_cannot_answer(mixed: sqlite3.Connection, text: str, reason: str) -> None:
+    """It is refused with the reason."""
+    with pytest.raises(UnsupportedQuery, match=reason):
+        find(mixed, text)
+
+
+def test_the_condition_of_a_dependency_is_a_spec(mixed: sqlite3.Connection) -> None:
+    """What is none is an error like any other of the syntax."""
+    with pytest.raises(QuerySyntaxError):
+        find(mixed, "app %[when='@@'] gcc")
+
+
+def test_indexes_that_do_not_tell_of_virtual_packages(sample: sqlite3.Connection) -> None:
+    """Where no index does, a virtual package is refused; a compiler is asked of what is named."""
+    old = [record(old_node("app", "6", "mpich")), record(old_node("mpich", "6"))]
+    sources = walks.Sources({("develop", "e4s"): ("6", old)}, {})
+    with walks.opened(sources) as conn:
+        for text in ("^mpi", "%c", "^mpi=mpich"):
+            with pytest.raises(UnsupportedQuery, match="no index in this file says what provides"):
+                find(conn, text)
+        assert hashes(conn, "^mpich") == {hash_of("app")}
+        assert hashes(conn, "app %c=gcc@12") == {hash_of("app")}
+        assert hashes(conn, "%[deptypes=build] gcc") == {hash_of("app"), hash_of("mpich")}
+        assert hashes(conn, "%mpich") == set()
+        assert any("before Spack 1.0" in each for each in notes_on(conn, ask(conn, "%gcc")))
+
+
+def test_old_compilers_have_two_names(mixed: sqlite3.Connection) -> None:
+    """What a record of before Spack 1.0 calls clang is llvm as well."""
+    kept = {"original_specfile_version": 4, "compiler": "clang@=15.0.7"}
+    records = [record(node("app", annotations=kept))]
+    with walks.opened(walks.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+        assert hashes(conn, "%clang@15") == hashes(conn, "%llvm") == {hash_of("app")}
+        assert hashes(conn, "%[virtuals=c] @15") == {hash_of("app")}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("patches=ab", True),
+        ("patches=" + "ab" * 5, True),
+        ("patches=abababab0", False),
+        ("patches:=" + "ab" * 32, False),
+        ("patches:=" + "ab" * 32 + "," + "cd" * 32, True),
+    ],
+)
+def test_records_have_whole_patch_sums(text: str, expected: bool) -> None:
+    """A patch is compared by all of its sum, where an index tells it."""
+    patched = {"patches": ["cd" * 32, "ab" * 32], "cflags": []}
+    records = [record(node("app", parameters=patched))]
+    with walks.opened(walks.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+        assert bool(hashes(conn, text)) is expected
+
+
+def test_a_cycle_comes_to_an_end() -> None:
+    """What needs itself, which Spack does not write, is found once."""
+    records = [record(node("a", edge("b", "link"))), record(node("b", edge("a", "link")))]
+    with walks.opened(walks.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+        assert hashes(conn, "a ^a") == {hash_of("a")}
+
+
+def test_why_nothing_has_such_a_dependency(mixed: sqlite3.Connection) -> None:
+    """What is asked beyond configurations is one condition, and can be left out like others."""
+    query = parse_query("app@1.0 os=debian12 namespace=builtin ^mpich@9")
+
+    why = why_not(mixed, read_lookups(mixed), query)
+
+    assert [(each.spec, each.configurations) for each in why.without] == [
+        ("app@1.0 os=debian12", 1),
+    ]
+    assert why.sentences()[0].startswith("without namespace=builtin ^mpich@9: 1 configuration")
+
+
+def test_environments_ask_for_dependencies(mixed: sqlite3.Connection) -> None:
+    """A spec has a binary if some spec has such a dependency; its hash is that of this one."""
+    answers = cover(mixed, ["app ^mpich", "app ^openmpi ^hwloc", "app ^mpich ^openmpi"]).specs
+
+    assert [(each.status, each.hash) for each in answers] == [
+        ("binary", hash_of("one")),
+        ("binary", hash_of("two")),
+        ("near", None),
+    ]
+
+
+def test_requirements_ask_for_dependencies(mixed: sqlite3.Connection, tmp_path: Path) -> None:
+    """What `packages:` excludes is excluded of specs, and not of all that look like them."""
+    path = tmp_path / "spack.yaml"
+    path.write_text(
+        "spack:\n  specs: [app os=debian12]\n  packages:\n    app:\n      conflict: [^mpich]\n"
+    )
+
+    (answer,) = cover(mixed, path).specs
+
+    assert (answer.status, answer.hash) == ("binary", hash_of("two"))
