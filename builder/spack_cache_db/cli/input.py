@@ -63,11 +63,13 @@ class Bar:
     def __init__(self, label: str = "Reading") -> None:
         self._label = label
 
-    def __enter__(self) -> Callable[[int, int], None] | None:
+    def __enter__(self) -> Callable[[float, int], None] | None:
         self._bar: Any = None
         return self._move if sys.stderr.isatty() else None
 
-    def _move(self, done: int, total: int) -> None:
+    def _move(self, done: float, total: int) -> None:
+        # Click counts in whole steps.
+        done, total = int(1000 * done), 1000 * total
         if self._bar is None:
             self._bar = click.progressbar(length=total, label=self._label, file=sys.stderr)
             self._bar.__enter__()
