@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
+from spack_cache_db.sources.indexes.address import write_address
 from spack_cache_db.verify import verify
 from tests.indexes import MIRRORS, edge, hash_of, index, node, old_node, record
 
@@ -123,6 +124,44 @@ def test_old_indexes_are_given_back(tmp_path: Path, version: str) -> None:
     path.write_bytes(index(*records, version=version))
     (found,) = verify(tmp_path / "x.db", path).differences
     assert f"the spec {hash_of('a')}: dependencies is " in str(found)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE listings SET size = '7'", "its tarball has 82 bytes, the file says 7"),
+        ("UPDATE tarball_prefixes SET url = 'x' || url", "the file says xhttps://"),
+    ],
+)
+def test_sizes_and_addresses_are_those_of_the_manifests(
+    tmp_path: Path, statement: str, words: str
+) -> None:
+    """A mirror of layout 3 says them beside its index; what the file lost of them is named."""
+    mirror = tmp_path / "mirror"
+    shutil.copytree(MIRRORS / "v3", mirror)
+    (mirror / "mirror.json").write_bytes(write_address("https://cache.example.org/v1"))
+    build(mirror, tmp_path / "x.db")
+    assert verify(tmp_path / "x.db", mirror).differences == ()
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+    found = verify(tmp_path / "x.db", mirror).differences
+
+    assert len(found) == 5
+    assert all(words in str(each) for each in found)
+
+
+def test_a_tarball_of_layout_2_lies_within_its_mirror(tmp_path: Path) -> None:
+    """There, its address follows from the address of the mirror."""
+    mirror = tmp_path / "mirror"
+    shutil.copytree(MIRRORS / "v2", mirror)
+    (mirror / "mirror.json").write_bytes(write_address("https://cache.example.org/v1"))
+    build(mirror, tmp_path / "x.db")
+    assert verify(tmp_path / "x.db", mirror).differences == ()
+
+    (mirror / "mirror.json").write_bytes(write_address("https://elsewhere.example.org"))
+    assert len(verify(tmp_path / "x.db", mirror).differences) == 4
 
 
 def test_the_file_is_the_same_whoever_reads(tmp_path: Path) -> None:
