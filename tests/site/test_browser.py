@@ -114,6 +114,20 @@ def test_the_release_goes_along(visit: Visit) -> None:
 
 
 @VISITORS
+def test_a_search_for_ones_own_machine(visit: Visit) -> None:
+    """A release and a machine narrow a search, and go along to the spec that is installed."""
+    page = visit.page
+    page.goto("/find?q=hdf5+%2Bmpi")
+    page.get_by_label("Release", exact=True).select_option("v0.23.1")
+    page.get_by_label("Runs on", exact=True).select_option("zen3")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#configurations tbody tr")).to_have_count(1)
+
+    page.get_by_role("link", name="Install").click()
+    expect(page.get_by_text("spack mirror add v0.23.1")).to_be_visible()
+
+
+@VISITORS
 def test_filters_can_be_switched(visit: Visit) -> None:
     """A chosen filter is changed for another value in one step, even where nothing is left."""
     page = visit.page

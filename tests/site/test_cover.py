@@ -176,15 +176,15 @@ def test_fields() -> None:
     """The first field of a name counts, and an empty one asks nothing."""
     pairs = [("q", "a\r\nb"), ("q", "c"), ("release", " "), ("host", "zen3"), ("x", "y")]
 
-    assert pasted_of(pairs) == Pasted("a\nb", host="zen3")
-    assert Pasted("a b", release="develop").query == "q=a+b&release=develop"
+    assert pasted_of(pairs) == Pasted(text="a\nb", host="zen3")
+    assert Pasted(text="a b", release="develop").query == "q=a+b&release=develop"
 
 
 def test_the_time_is_looked_at(conn: sqlite3.Connection, lookups: Lookups) -> None:
     """When the time is over, the page says what to do, whatever is under way."""
     conn.set_progress_handler(lambda: 1, 50)
     try:
-        page = load_cover(conn, lookups, Pasted("\n".join(f"none{n}" for n in range(500))))
+        page = load_cover(conn, lookups, Pasted(text="\n".join(f"none{n}" for n in range(500))))
     finally:
         conn.set_progress_handler(None, 0)
 

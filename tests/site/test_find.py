@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.find import load_find
+from spack_cache_db.site.narrowing import Narrowing
 
 
 def test_search_leads_to_a_package(conn: sqlite3.Connection, lookups: Lookups) -> None:
@@ -107,3 +109,51 @@ async def test_the_ways_out_are_links(datasette: Any) -> None:
 
     assert 'href="/find?q=hdf5%401.14">Without +cuda: 4 configurations' in excluded.text
     assert 'Perhaps you mean <a href="/find?q=hdf5%20target%3Dzen3%20%25gcc">' in misplaced.text
+
+
+@pytest.mark.parametrize("release", [None, "develop", "v0.23.1", "develop-2025-04-20"])
+@pytest.mark.parametrize("stack", [None, "e4s", "e4s-arm"])
+@pytest.mark.parametrize("host", [None, "zen3", "neoverse_v2"])
+@pytest.mark.parametrize("text", ["hdf5 +mpi", "*", "zlib /ddddddd", "hdf5@1.14.5:"])
+def test_it_is_narrowed_as_the_command_is(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    release: str | None,
+    stack: str | None,
+    host: str | None,
+    text: str,
+) -> None:
+    """With a release, a stack and a machine the page shows the rows and counts of `find`."""
+    page = load_find(conn, lookups, text, narrowing=Narrowing(release, stack, host))
+    found = find(conn, text, release=release, stack=stack, host=host)
+    if page.hashes:
+        assert len(found) == 1
+        return
+
+    assert page.answer is not None
+    assert page.answer.count == len(found)
+    assert [(row.configuration, row.spec_count) for row in page.answer.rows] == [
+        (each.configuration, each.spec_count) for each in found
+    ]
+    assert (page.why is None) == bool(found)
+
+
+def test_an_unknown_release_is_told(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """What no file has is an error in words, and the choices stay."""
+    page = load_find(conn, lookups, "hdf5 +mpi", narrowing=Narrowing(release="v9"))
+
+    assert page.error is not None
+    assert "no release is called 'v9'" in page.error
+    assert page.releases[0] == "develop"
+    assert "zen3" in page.hosts["x86_64"]
+
+
+def test_a_row_can_be_opened(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """All hashes of one row are shown, of those that the search found."""
+    first = load_find(conn, lookups, "hdf5 +mpi target=x86_64_v3 @1.14").answer
+    assert first is not None
+    (row,) = first.rows
+    page = load_find(conn, lookups, "hdf5 +mpi target=x86_64_v3 @1.14", opened=row.hashes[0])
+
+    assert page.answer is not None
+    assert len(page.answer.rows[0].hashes) == 7

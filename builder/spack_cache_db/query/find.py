@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.asked import Conditions
 from spack_cache_db.query.conditions import (
-    ANYWHERE,
     Scope,
     asked_of,
     configuration_ids,
@@ -137,14 +136,19 @@ def ask(
 
 
 def found_part(
-    conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery, start: int, count: int
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    query: SpecQuery,
+    scope: Scope,
+    start: int,
+    count: int,
 ) -> list[Found]:
     """Return what `find` finds of a query, at most `count` records from place `start` on.
 
     Raises:
         UnsupportedQuery: the file cannot answer the query; its text says why.
     """
-    question = Question(lookups, asked_of(conn, query), ANYWHERE)
+    question = Question(lookups, asked_of(conn, query), scope)
     return found_by(conn, question, slice(start, start + count), with_hashes=False)
 
 

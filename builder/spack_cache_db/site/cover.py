@@ -7,50 +7,38 @@ looked at the time after each spec.
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from spack_cache_db.environments.faults import UnreadableEnvironment
 from spack_cache_db.environments.read import read_environment
 from spack_cache_db.environments.records import Limits
 from spack_cache_db.errors import Fault
-from spack_cache_db.query.conditions import Scope
 from spack_cache_db.query.cover import cover_environment
 from spack_cache_db.query.cover_output import total
 from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
-from spack_cache_db.query.find import UnknownNameError, scope_of
+from spack_cache_db.query.find import UnknownNameError
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
+from spack_cache_db.site.narrowing import Narrowing
 from spack_cache_db.site.spec_functions import LONGEST, LOOK_AT_THE_TIME
 from spack_cache_db.spack.targets import known_targets
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)
 NAME = "what you pasted"
 TOO_LONG = "takes longer than a page may take: ask for fewer specs at once, or use the command"
-_NARROWING = ("release", "stack", "host")
 
 
 @dataclass(frozen=True, slots=True)
-class Pasted:
-    """What a visitor asks: a text, and names that narrow the answer."""
+class Pasted(Narrowing):
+    """What a visitor asks: a text, and what narrows the answer."""
 
-    text: str
-    release: str | None = None
-    stack: str | None = None
-    host: str | None = None
+    text: str = ""
 
     @property
     def query(self) -> str:
         """The query string that asks the same."""
-        named = [(name, getattr(self, name)) for name in _NARROWING]
-        return urlencode([("q", self.text), *((name, value) for name, value in named if value)])
-
-    @property
-    def narrowing(self) -> str:
-        """What narrows the answer, as the end of a query string."""
-        named = [(name, getattr(self, name)) for name in _NARROWING]
-        found = urlencode([(name, value) for name, value in named if value])
-        return f"&{found}" if found else ""
+        return urlencode([("q", self.text), *self.pairs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +66,9 @@ class CoverPage:
 
 def pasted_of(pairs: list[tuple[str, str]]) -> Pasted:
     """Return what the fields of an address or a form ask; the first of each name counts."""
-    fields = dict(reversed(pairs))
-    named = {name: fields.get(name, "").strip() or None for name in _NARROWING}
+    text = dict(reversed(pairs)).get("q", "")
     # Forms send lines with carriage returns.
-    return Pasted(fields.get("q", "").replace("\r\n", "\n"), **named)
+    return replace(Pasted.parse(pairs), text=text.replace("\r\n", "\n"))
 
 
 def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: Pasted) -> Cover:
@@ -91,7 +78,7 @@ def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: Pasted) -> Cover
         UnreadableEnvironment: it cannot be read.
         UnknownNameError: there is no such release, stack or host.
     """
-    scope: Scope = scope_of(lookups, pasted.release, pasted.stack, pasted.host)
+    scope = pasted.scope(lookups)
     environment = read_environment(pasted.text.encode("utf-8", "replace"), NAME, LIMITS)
 
     def look_at_the_time() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.site.filters import Filters
+from spack_cache_db.site.narrowing import Narrowing
 from spack_cache_db.spack.targets import known_targets, runs_on
 
 _MATCHED = {"version", "compiler", "os", "platform", "target", "release"}
@@ -60,7 +61,7 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
     return data_links(database, table, pairs)
 
 
-def found_links(text: str) -> DataLinks:
+def found_links(text: str, narrowing: Narrowing) -> DataLinks:
     """Return the addresses of what a spec finds."""
-    query = urlencode({"q": text})
+    query = urlencode([("q", text), *narrowing.pairs])
     return DataLinks(browse=None, json=f"/find.json?{query}", csv=f"/find.csv?{query}")

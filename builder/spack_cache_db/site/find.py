@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.asked import Conditions
 from spack_cache_db.query.conditions import (
-    ANYWHERE,
+    Scope,
     asked_of,
     configuration_ids,
     package_id,
 )
 from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.find import Question, notes_on
+from spack_cache_db.query.find import Question, UnknownNameError, notes_on
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.misplaced import corrected
 from spack_cache_db.query.open import select
 from spack_cache_db.query.specs import hashes_beginning, specs_in_scope
 from spack_cache_db.query.why_not import WhyNot, why_not
 from spack_cache_db.site.configurations import Row, table_rows
+from spack_cache_db.site.hosts import hosts_of
+from spack_cache_db.site.narrowing import EVERYWHERE, Narrowing
 from spack_cache_db.site.package import folded
 from spack_cache_db.site.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.spec_functions import parse
@@ -67,6 +69,8 @@ class FindPage:
         corrected: the spec to type instead.
         why: why nothing satisfies the spec.
         notes: what a reader should know of the answer.
+        releases: the names of all releases, in the file's order.
+        hosts: the CPU targets of machines on which something runs, by family.
     """
 
     package: str | None = None
@@ -78,10 +82,43 @@ class FindPage:
     corrected: str | None = None
     why: WhyNot | None = None
     notes: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ()
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def load_find(conn: sqlite3.Connection, lookups: Lookups, text: str, page: int = 1) -> FindPage:
-    """Return the answer to a search."""
+def load_find(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    text: str,
+    page: int = 1,
+    narrowing: Narrowing = EVERYWHERE,
+    opened: str | None = None,
+) -> FindPage:
+    """Return the answer to a search.
+
+    Args:
+        text: what was typed.
+        page: which of the pages of its rows.
+        narrowing: the release, the stack and the machine whose specs count.
+        opened: the first hash of the row of which all hashes are wanted.
+    """
+    try:
+        scope = narrowing.scope(lookups)
+        found = _load(conn, lookups, text, scope, page, opened)
+    except UnknownNameError as error:
+        found = FindPage(error=str(error))
+    names = tuple(each.name for each in lookups.releases.values())
+    return replace(found, releases=names, hosts=hosts_of(lookups.families))
+
+
+def _load(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    text: str,
+    scope: Scope,
+    page: int,
+    opened: str | None,
+) -> FindPage:
     if not text.strip():
         return FindPage()
     whole = _ONE_WORD.fullmatch(text)
@@ -101,17 +138,18 @@ def load_find(conn: sqlite3.Connection, lookups: Lookups, text: str, page: int =
     if _is_name(query) and package_id(conn, str(query.name)) is not None:
         return FindPage(package=query.name)
     hashes = _hashes(conn, asked.hash)
-    answer = _answer(conn, lookups, asked, page)
+    question = Question(lookups, asked, scope)
+    answer = _answer(conn, question, page, opened)
     if answer.count == 1 and len(hashes) == 1:
         return FindPage(prefix=asked.hash, hashes=hashes)
-    why = None if answer.count else why_not(conn, lookups, query)
+    why = None if answer.count else why_not(conn, lookups, query, scope)
     return FindPage(
         prefix=asked.hash,
         packages=() if answer.count else _packages(conn, query.name),
         answer=answer,
         corrected=why.corrected if why else None,
         why=why,
-        notes=notes_on(conn, Question(lookups, asked, ANYWHERE)),
+        notes=notes_on(conn, question),
     )
 
 
@@ -121,21 +159,32 @@ def _refused(conn: sqlite3.Connection, text: str, error: Exception) -> FindPage:
     return FindPage(error=str(error), packages=_packages(conn, word and word.group()))
 
 
-def _answer(conn: sqlite3.Connection, lookups: Lookups, asked: Conditions, page: int) -> Answer:
+def _answer(conn: sqlite3.Connection, question: Question, page: int, opened: str | None) -> Answer:
     """Return the configurations that satisfy a query, newest versions first."""
-    ids = configuration_ids(conn, lookups, asked)
+    lookups, asked, scope = question
+    among = asked.specs.holds if asked.specs else None
+
+    def counted(ids: list[int]) -> dict[int, int]:
+        specs = specs_in_scope(conn, ids, scope, asked.hash, among=among)
+        return {key: len(some) for key, some in specs.items()}
+
+    ids = configuration_ids(conn, lookups, asked, scope)
+    places = (scope.release, scope.stack, asked.hash, among)
+    place_count = sum(each is not None for each in places)
+    if place_count > 1:
+        # Each of them may have some spec, and none may be in all of them.
+        ids = [*filter(counted(ids).__contains__, ids)]
     pages = max(1, -(-len(ids) // PAGE_ROWS))
     start = (min(page, pages) - 1) * PAGE_ROWS
-    found = configurations_by_id(conn, lookups, ids[start : start + PAGE_ROWS])
-    among = asked.specs.holds if asked.specs else None
-    if asked.is_of_specs:
-        shown = [each.id for each in found]
-        specs = specs_in_scope(conn, shown, ANYWHERE, asked.hash, among=among)
-        found = [each._replace(spec_count=len(specs[each.id])) for each in found]
+    shown = ids[start : start + PAGE_ROWS]
+    found = configurations_by_id(conn, lookups, shown)
+    if place_count:
+        counts = counted(shown)
+        found = [each._replace(spec_count=counts[each.id]) for each in found]
     common, variants = folded(found) if pages == 1 else ((), ())
     return Answer(
         count=len(ids),
-        rows=table_rows(conn, lookups, found, variants, ANYWHERE, asked.hash, among=among),
+        rows=table_rows(conn, lookups, found, variants, scope, asked.hash, opened, among),
         common=common,
         common_variants=variants,
         page=min(page, pages),

@@ -148,13 +148,13 @@ def _chart(title: str, facet: str, counts: Mapping[str, int], place: dict[str, s
 
 
 def _address(facet: str, value: str, place: dict[str, str]) -> str:
-    """Return where to see what one value counts; of a compiler or system that is everywhere."""
+    """Return where to see what one value counts, in a release or a stack."""
     if facet == "stack":
         return f"/stack/{quote(value, safe='')}"
     if facet == "target":
         return f"/packages?{urlencode(place | {'has': value})}"
     spec = f"%{value}" if facet == "compiler" else f"os={value}"
-    return f"/find?{urlencode({'q': spec})}"
+    return f"/find?{urlencode({'q': spec} | place)}"
 
 
 def _neighbours(lookups: Lookups, release: Release) -> tuple[str | None, str | None]:

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from datasette.utils.asgi import Response
 
 from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.find import Found, found_part
+from spack_cache_db.query.find import Found, UnknownNameError, found_part
 from spack_cache_db.query.found_data import as_csv, as_json
 from spack_cache_db.site.about import load_about
 from spack_cache_db.site.filters import page_number
@@ -23,6 +23,7 @@ from spack_cache_db.site.lists import (
     load_stacks,
 )
 from spack_cache_db.site.names import Name, load_names, suggested
+from spack_cache_db.site.narrowing import Narrowing
 from spack_cache_db.site.reading import read, read_once
 from spack_cache_db.site.rendering import pairs_of, render
 from spack_cache_db.site.spec_functions import parse
@@ -90,18 +91,21 @@ async def _found(
     datasette: Any, request: Any, end: str, kind: str, written: Callable[[list[Found], bool], str]
 ) -> Any:
     text, number = request.args.get("q") or "", page_number(pairs_of(request))
+    narrowing = Narrowing.parse(pairs_of(request))
     start = (number - 1) * MOST_FOUND
     try:
         query = parse(text)
         found = await read(
             datasette,
-            lambda conn, lookups: found_part(conn, lookups, query, start, MOST_FOUND + 1),
+            lambda conn, lookups: found_part(
+                conn, lookups, query, narrowing.scope(lookups), start, MOST_FOUND + 1
+            ),
         )
-    except (QuerySyntaxError, UnsupportedQuery) as error:
+    except (QuerySyntaxError, UnsupportedQuery, UnknownNameError) as error:
         return _refused(str(error), end)
     headers = {}
     if len(found) > MOST_FOUND:
-        following = urlencode({"q": text, "page": number + 1})
+        following = urlencode([("q", text), *narrowing.pairs, ("page", number + 1)])
         address = datasette.urls.path(f"/find.{end}") + f"?{following}"
         headers["link"] = f'<{datasette.absolute_url(request, address)}>; rel="next"'
     body = written(found[:MOST_FOUND], False)

@@ -23,6 +23,7 @@ from spack_cache_db.site.find import load_find
 from spack_cache_db.site.groups import load_release, load_stack
 from spack_cache_db.site.home import load_home
 from spack_cache_db.site.names import having, named
+from spack_cache_db.site.narrowing import Narrowing
 from spack_cache_db.site.package import load_package
 from spack_cache_db.site.permissions import ensure
 from spack_cache_db.site.reading import published, read, read_once
@@ -116,25 +117,32 @@ async def listing_page(
 
 async def find_page(datasette: Any, request: Any) -> Any:
     """`/find?q=`."""
-    text, number = (request.args.get("q") or "").strip(), page_number(pairs_of(request))
+    pairs = pairs_of(request)
+    text, narrowing = (request.args.get("q") or "").strip(), Narrowing.parse(pairs)
     names = await list_routes.names(datasette)
     name, parts = named(names, text), having(names, text)
     if name is not None:
-        return redirect(datasette, name.address)
+        kept = dict(narrowing.pairs) if name.kind == "package" else {}
+        return redirect(datasette, name.address, kept)
     word = text.removeprefix("/").lower()
     text = word if is_hash_prefix(word) else text
     listed = {"names": parts, "search_text": text}
     if parts and text != word:
         return await render(datasette, request, "names.html", listed)
-    page = await read(datasette, lambda conn, lookups: load_find(conn, lookups, text, number))
+    number, opened = page_number(pairs), request.args.get("open")
+    page = await read(
+        datasette,
+        lambda conn, lookups: load_find(conn, lookups, text, number, narrowing, opened),
+    )
     if page.package is not None:
-        return redirect(datasette, f"/package/{quote(page.package)}")
+        return redirect(datasette, f"/package/{quote(page.package)}", dict(narrowing.pairs))
     if page.hashes:
-        return redirect(datasette, f"/spec/{page.prefix}")
+        kept = {"release": narrowing.release} if narrowing.release else {}
+        return redirect(datasette, f"/spec/{page.prefix}", kept)
     if parts:
         return await render(datasette, request, "names.html", listed)
-    links = found_links(text) if page.answer and page.answer.rows else None
-    context = {"page": page, "search_text": text, "links": links}
+    links = found_links(text, narrowing) if page.answer and page.answer.rows else None
+    context = {"page": page, "search_text": text, "links": links, "narrowing": narrowing}
     return await render(datasette, request, "find.html", context)
 
 
