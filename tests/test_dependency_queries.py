@@ -259,6 +259,14 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "spack-cache.db"
 
 
+@pytest.fixture(scope="module")
+def asked(many: Path) -> Datasette:
+    """One Datasette for all queries: the connections of each stay open until the tests end."""
+    return Datasette(
+        [], immutables=[str(many)], metadata=METADATA, plugins_dir=str(ROOT / "plugins")
+    )
+
+
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
     ("query", "start", "total"),
@@ -271,16 +279,13 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 @pytest.mark.parametrize("form", ["json", "csv"])
 async def test_no_answer_is_cut_in_silence(
-    query: str, start: str, total: int, form: str, many: Path
+    query: str, start: str, total: int, form: str, asked: Datasette
 ) -> None:
     """Page by page all rows come; the last row of all pages but the last names the next."""
-    datasette = Datasette(
-        [], immutables=[str(many)], metadata=METADATA, plugins_dir=str(ROOT / "plugins")
-    )
     found: list[dict[str, Any]] = []
     for number in ("", "2"):
         params = {"hash": hash_of(start), "page": number, "_shape": "array"}
-        response = await datasette.client.get(f"/spack-cache/{query}.{form}", params=params)
+        response = await asked.client.get(f"/spack-cache/{query}.{form}", params=params)
         assert response.status_code == 200, response.text
         text = response.text
         answer = response.json() if form == "json" else list(csv.DictReader(io.StringIO(text)))
