@@ -32,6 +32,8 @@ PATHS = [
     *("/spack-cache/find_spec.json", "/spack-cache/find_spec.csv", "/spack-cache/nope"),
     *(SQL, f"{SQL}.json", f"{SQL}.csv", f"{SQL}.blob", "/-/versions.json", "/-/jump.json"),
     *("/-/metadata", "/-/settings", "/-/threads", "/-/static/app.css", "/static/site.css"),
+    *("/packages", "/releases", "/stacks", "/about", "/suggest.json", "/find.json", "/find.csv"),
+    *("/cover", "/cover.json", "/package/hdf5/", "/diff/develop...v0.23.1", "/feed.atom"),
     *("/spack-cache/-/schema", "/spack-cache/-/queries", "/spack-cache/builds/-/definition"),
 ]
 NAMES = [
@@ -40,6 +42,7 @@ NAMES = [
     *("_col", "_nocol", "_json", "_label", "_labels", "_trace", "_nofacet", "_nocount", "_stream"),
     *("_dl", "_header", "_filter_column", "_filter_op", "_filter_value", "_ttl", "_timelimit"),
     *("_extras", "_blob_column", "_blob_hash", "_hide_sql", "_sort_by_desc", "sql", "spec", "q"),
+    *("has", "lacks", "sort", "kind", "dependencies", "here", "format", "limit", "offset"),
     *("page", "release", "stack", "variant", "version", "hide", "versions", "common", "name"),
     *("id__gt", "id__in", "id__isnull", "hash__like", "hash__date", "stacks__arraycontains"),
     *("stacks__arraynotcontains", "id__notin", "name__nope", "__", "_", "rowid", "release__exact"),

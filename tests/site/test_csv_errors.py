@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import httpx
 import pytest
 
 from spack_cache_db.site.csv_errors import UNKNOWN, tell
 from tests.site.addresses import get
-from tests.site.conftest import SQL, site
+from tests.site.conftest import SQL, serving_directory, site
 
 ROWS = [b"a,b\r\n", b'1,"x\r\n"\r\n', b"2,y\r\n"]
 MANY = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 900) SELECT x FROM n"
+TOO_MANY = MANY.replace("SELECT x FROM", f"SELECT '{'x' * 2_000}' FROM")
+"""More than a megabyte."""
 
 
 async def sent_by(app: Any, path: str = "/d/t.csv", query: bytes = b"") -> list[Any]:
@@ -91,7 +94,7 @@ async def test_an_answer_that_is_no_csv_is_left_alone() -> None:
 async def test_a_table_larger_than_the_bound_breaks_off(database: Path) -> None:
     """Datasette's own word for "too large" is never taken for a row of a table."""
     bounded = site(database, max_csv_mb=1).app()
-    query = urlencode({"sql": MANY.replace("SELECT x FROM", f"SELECT '{'x' * 2_000}' FROM")})
+    query = urlencode({"sql": TOO_MANY})
     sent = await sent_by(bounded, f"{SQL}.csv", query.encode())
     text = b"".join(each["body"] for each in sent[1:]).decode()
 
@@ -99,6 +102,16 @@ async def test_a_table_larger_than_the_bound_breaks_off(database: Path) -> None:
     assert sent[-1]["more_body"]
     assert len(text) > 1_000_000
     assert "more than" not in text
+
+
+@pytest.mark.slow
+def test_a_visitor_sees_that_rows_are_missing(database: Path) -> None:
+    """A real server breaks the connection, so that a visitor's program ends with an error."""
+    with serving_directory(database, "--setting", "max_csv_mb", "1") as server:
+        address = f"{server.address}{SQL}.csv"
+        with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
+            httpx.get(address, params={"sql": TOO_MANY}, timeout=60)
+        assert httpx.get(address, params={"sql": MANY}, timeout=60).status_code == 200
 
 
 @pytest.mark.asyncio
