@@ -12,9 +12,10 @@ from statistics import median
 
 import click
 
+from benchmarks import index_build
 from benchmarks.build import Build, build
 from benchmarks.measure import FOLDER, CommandFailedError, Run, run_module
-from benchmarks.report import PERFORMANCE, Measure, goals_table, table, write_section
+from benchmarks.report import PERFORMANCE, Measure, goals_table, stages_table, write_section
 from tests.corpus import pages as corpus
 
 SCRIPT_SHARE = 0.05
@@ -23,21 +24,37 @@ SCRIPT_SHARE = 0.05
 @click.command()
 @click.option("--scale", type=corpus.SCALE, default=1.0, show_default=True)
 @click.option("--large", type=corpus.SCALE, help="Also build a corpus of this scale, once.")
+@click.option(
+    "--records",
+    default=150_000,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Records of the index; 0 leaves it out.",
+)
 @click.option("--runs", default=3, show_default=True, help="How many runs the medians are of.")
 @click.option("--jobs", type=int, help="Worker processes of the build.  [default: its own]")
 @click.option("--dir", "folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True)
 @click.option("--write", is_flag=True, help="Put the table into docs/performance.md.")
 def main(
-    scale: float, large: float | None, runs: int, jobs: int | None, folder: Path, write: bool
+    scale: float,
+    large: float | None,
+    records: int,
+    runs: int,
+    jobs: int | None,
+    folder: Path,
+    write: bool,
 ) -> None:
     """Measure the build against the floor, the obvious script, and its goals."""
     try:
-        text = report(folder, scale, large, runs, jobs)
+        texts = {"build table": report(folder, scale, large, runs, jobs)}
+        if records:
+            texts["index table"] = index_build.report(folder, records, runs, jobs)
     except CommandFailedError as error:
         raise click.ClickException(str(error)) from error
-    click.echo(text)
-    if write:
-        write_section(PERFORMANCE, "build table", text)
+    for name, text in texts.items():
+        click.echo(f"{text}\n")
+        if write:
+            write_section(PERFORMANCE, name, text)
 
 
 def report(folder: Path, scale: float, large: float | None, runs: int, jobs: int | None) -> str:
@@ -60,7 +77,8 @@ def report(folder: Path, scale: float, large: float | None, runs: int, jobs: int
         *_script(folder, scale, totals, ours),
         *(_larger(folder, large, ours.seconds / totals.pages, jobs) if large else []),
     ]
-    return f"{_preamble(totals, runs)}\n\n{goals_table(measures)}{_stages(ours)}"
+    stages = stages_table(ours.stages, ours.seconds)
+    return f"{_preamble(totals, runs)}\n\n{goals_table(measures)}{stages}"
 
 
 def _floor(pages: Path) -> Run:
@@ -113,16 +131,6 @@ def _preamble(totals: corpus.Totals, runs: int) -> str:
         f" {totals.specs:,} specs; medians of {runs}; {os.cpu_count()} cores, "
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}."
     )
-
-
-def _stages(ours: Build) -> str:
-    if not ours.stages:
-        return ""
-    rows = [
-        [name, f"{seconds:.2f} s", f"{100 * seconds / ours.seconds:.0f} %"]
-        for name, seconds in ours.stages.items()
-    ]
-    return "\n\n" + table(["stage", "time", "of the build"], rows)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def write_config(
         site = _changed(site, "proxy_cache spack_cache_pages;", "proxy_cache off;")
     if not limits:
         site = re.sub(r"^ *limit_(req|conn) .*\n", "", site, flags=re.MULTILINE)
-        site = _changed(site, " max_conns=32", "")
+        site = _changed(site, " max_conns=200", "")
     (folder / "site.conf").write_text(site, encoding="utf-8")
     user = "user root;" if os.geteuid() == 0 else ""
     config = folder / "nginx.conf"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +51,16 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def goals_table(measures: Sequence[Measure]) -> str:
     """Draw the table of measured numbers and goals."""
     return table(["", "measured", "goal", "met"], [each.cells() for each in measures])
+
+
+def stages_table(stages: Mapping[str, float], seconds: float) -> str:
+    """Draw the table of a build's stages below another one; nothing if there are none."""
+    if not stages:
+        return ""
+    rows = [
+        [name, f"{each:.2f} s", f"{100 * each / seconds:.0f} %"] for name, each in stages.items()
+    ]
+    return "\n\n" + table(["stage", "time", "of the build"], rows)
 
 
 def write_section(file: Path, name: str, text: str) -> None:

@@ -47,6 +47,8 @@ def page_kinds(file: Path) -> list[PageKind]:
         PageKind("spec", _pages("spec", hashes), goal=10),
         PageKind("release", _pages("release", releases)),
         PageKind("stack", _pages("stack", stacks)),
+        PageKind("packages", ("/packages",), goal=25),
+        PageKind("suggest", tuple(f"/suggest.json?q={name[:4]}" for name in sample), goal=5),
         PageKind("find", tuple(_finds(sample, compilers)), goal=30),
         PageKind("search", tuple(_table("_search=" + quote(text)) for text in SEARCHED), goal=25),
         PageKind("configurations", (_table(""),), goal=25),

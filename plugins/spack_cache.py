@@ -45,10 +45,13 @@ _SITE = Path(__file__).resolve().parent.parent
 # Read once, when Datasette loads this file: a server is started again after an update.
 _VERSION = routes.asset_version(_SITE / "static")
 _HASH = re.compile(r"[a-z2-7]{32}")
+_HASHES = ("hash", "dependency_hash")
 _NAMED = {
     ("package", "builds"): "package",
     ("package", "build_listings"): "package",
     ("package", "host_builds"): "package",
+    ("package", "dependency_edges"): "package",
+    ("dependency_package", "dependency_edges"): "package",
     ("release", "build_listings"): "release",
     ("release", "spec_stacks"): "release",
     ("stack", "spec_stacks"): "stack",
@@ -105,7 +108,7 @@ def render_cell(value: object, column: str, table: str | None, datasette: Any) -
     """Link hashes, and names of packages, releases and stacks, to their pages."""
     if not isinstance(value, str):
         return None
-    kind = "spec" if column == "hash" and _HASH.fullmatch(value) else None
+    kind = "spec" if column in _HASHES and _HASH.fullmatch(value) else None
     kind = kind or _NAMED.get((column, table or ""))
     if kind is None or (kind == "stack" and value == "root"):
         return None

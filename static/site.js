@@ -30,7 +30,7 @@
         try {
           await copy(button.dataset.copy);
         } catch {
-          said = "Not copied";
+          said = "Failed";
         }
         button.textContent = said;
         button.focus();

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 from base64 import b32encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha1, sha256
 from pathlib import Path
@@ -19,6 +20,12 @@ MIRRORS = DATA / "mirrors"
 FLAGS: dict[str, Any] = {
     name: [] for name in ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
 }
+
+OTHERS: list[Any] = [
+    None, True, 0, -1, 10**30, 1.5, 1e308, "", "x" * 300, "x" * 10_000, "\ud800", "a\0b", "a\nb",
+    "a,b", [], [1], ["a"], [[]], {}, {"a": 1}, {"a": {"b": []}},
+]  # fmt: skip
+"""A value of each type, and some that look right."""
 
 
 @cache
@@ -128,3 +135,20 @@ def signed(text: str) -> str:
         f"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n{body}\n"
         "-----BEGIN PGP SIGNATURE-----\n\niQIzBAEBCgAdFiEE\n-----END PGP SIGNATURE-----\n"
     )
+
+
+def ways(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to each value within a value."""
+    yield way
+    if isinstance(value, dict | list):
+        for step in value if isinstance(value, dict) else range(len(value)):
+            yield from ways(value[step], (*way, step))
+
+
+def replaced(value: Any, way: tuple[Any, ...], other: Any) -> Any:
+    """Return a value with another one somewhere in it."""
+    if not way:
+        return other
+    found = copy.copy(value)
+    found[way[0]] = replaced(value[way[0]], way[1:], other)
+    return found

@@ -146,7 +146,8 @@ def invented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
     main = record(node("main", *needs))
     flags = node("main")["parameters"] | {"cflags": ["-O3", "-g"]}
     other = record({**node("main", *needs, parameters=flags), "hash": hash_of("again")})
-    rest = maker, record(node("helper")), system
+    unpushed = record({**node("main"), "hash": hash_of("unpushed")}, is_binary=False)
+    rest = maker, record(node("helper")), system, unpushed
     for name, is_binary in (("develop", True), ("v1.0", False)):
         data = index(main, other, *rest, record(tool, is_binary=is_binary))
         (folder / name / "root").mkdir(parents=True)
@@ -174,14 +175,14 @@ def test_another_release_may_have_it(invented: sqlite3.Connection) -> None:
 
 
 def test_flags_tell_look_alikes_apart(invented: sqlite3.Connection) -> None:
-    """Where only flags differ the rows are those of the specs themselves, with their flags."""
+    """Where only flags differ the rows are those of the specs themselves; all are binaries."""
     found = rows(invented, "differences_of_look_alikes", hash=hash_of("main"))
 
     assert {(row["package"], row["flags"], row["hashes"]) for row in found} == {
         ("main", None, hash_of("main")[:7]),
         ("main", 'cflags="-O3 -g"', hash_of("again")[:7]),
     }
-    assert len(found) == 2
+    assert [row["look_alikes"] for row in found] == [2, 2]
 
 
 @pytest.mark.parametrize("query", DEPENDENCY_QUERIES)

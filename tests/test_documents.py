@@ -23,7 +23,7 @@ READ = ("README.md", "docs/site.md", "docs/spec-language.md", "docs/environments
 """The documents in the order in which they are read."""
 
 NOT_TYPED = {
-    "docs/mirrors.md": "its mirrors are examples; tests/sources/indexes has real ones",
+    "docs/mirrors.md": "its way to a site is typed in tests/deploy/test_mirrors.py",
     "docs/performance.md": "each of its commands takes minutes, and all of the machine",
     "docs/container.md": "needs podman and a registry; the workflow does the same with docker",
     "docs/deploy.md": "typed in tests/deploy, beside the servers that it sets up",

@@ -34,17 +34,13 @@ WITHOUT = {
     "sources/indexes/faults.py": "words of faults, compared in tests/sources/indexes/test_files.py",
     "sources/indexes/fetch/faults.py": "words of faults, compared in tests/sources/indexes/fetch",
     "sources/indexes/fetch/records.py": "records without behaviour",
-    "sources/indexes/nodes.py": "tests/sources/indexes/test_database.py reads each version",
     "sources/indexes/records.py": "records without behaviour",
     "sources/indexes/spellings.py": _INDEXES,
-    "sources/indexes/spec_files.py": _INDEXES,
-    "sources/places.py": _INDEXES,
     "spack/constraints.py": _SPEC,
     "spack/lexer.py": _SPEC,
     "spack/match.py": "tests/query/test_find.py compares its answers",
     "spack/nodes.py": _SPEC,
     "start.py": "tests/cli/test_stopping.py sends signals while it is loaded",
-    "verify/records.py": _INDEXES,
 }
 """Modules without a test module of their own, and where their tests are."""
 

@@ -21,7 +21,7 @@ from tests.deploy.manager import Manager
 from tests.deploy.tools import PATH, needed
 from tests.paths import ROOT
 
-_FOLDERS = r"/(?:opt|srv|run)/spack-cache|/var/cache/nginx|/etc/(?=nginx|systemd)"
+_FOLDERS = r"/(?:opt|srv|run)/spack-cache|/var/cache/nginx|/etc/(?=nginx|systemd|spack-cache)"
 _DEBIAN = r"/etc/nginx|/var/log/nginx|/run/nginx\.pid"
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -81,8 +81,14 @@ class Manager:
             unit = read_unit(file)
         except FileNotFoundError:
             raise RefusedError(f"Unit {file.name} not found.") from None
+        if not all(Path(each).exists() for each in unit.get("ConditionPathExists", ())):
+            return
         for needed in " ".join(unit.get("Requires", ())).split():
             self._start(needed)
+        for wanted in " ".join(unit.get("Wants", ())).split():
+            if wanted.endswith(".service"):
+                with suppress(RefusedError):
+                    self._start(wanted)
         if unit.get("Type") == ["oneshot"]:
             self._run(file, unit)
         else:

@@ -2,9 +2,10 @@
 
 systemd itself need not run. Of the unit's settings these are applied, with the kernel's own means:
 `SystemCallFilter` with `SystemCallErrorNumber`, `RestrictAddressFamilies`, `NoNewPrivileges`,
-`CapabilityBoundingSet`, `Environment`, `WorkingDirectory`, `LimitNOFILE` and `UMask`. The groups of
-system calls are those that `systemd-analyze syscall-filter` names. Users, namespaces and control
-groups are not applied.
+`CapabilityBoundingSet`, `Environment`, `EnvironmentFile`, `WorkingDirectory`, `LimitNOFILE` and
+`UMask`. A word of the command that names a variable is what that says. The groups of system calls
+are those that `systemd-analyze syscall-filter` names. Users, namespaces and control groups are not
+applied.
 """
 
 from __future__ import annotations
@@ -91,6 +92,9 @@ def apply(unit: Unit) -> None:
     calls = allowed_calls(unit)
     for text in unit.get("Environment", ()):
         os.environ.update(each.partition("=")[::2] for each in shlex.split(text))
+    for name in unit.get("EnvironmentFile", ()):
+        text = Path(name).read_text(encoding="utf-8")
+        os.environ.update(line.partition("=")[::2] for line in text.splitlines())
     for folder in unit.get("WorkingDirectory", ()):
         os.chdir(folder)
     for text in unit.get("LimitNOFILE", ()):
@@ -160,7 +164,13 @@ def main() -> None:
     """Run the command in the sandbox of the unit."""
     unit, *command = sys.argv[1:]
     apply(read_unit(Path(unit)))
-    os.execvp(command[0], command)
+    words = [word for each in command for word in _expanded(each)]
+    os.execvp(words[0], words)
+
+
+def _expanded(word: str) -> list[str]:
+    """Return the words that one stands for: `$NAME` is split at blanks (systemd.service(5))."""
+    return os.environ[word[1:]].split() if word.startswith("$") else [word]
 
 
 if __name__ == "__main__":

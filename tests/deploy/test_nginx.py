@@ -71,6 +71,35 @@ def test_a_body_does_not_reach_the_servers(site: Front) -> None:
     assert "/package/x" in {each.target for each in seen}
 
 
+def test_a_form_with_an_environment_is_passed_on(site: Front) -> None:
+    """Its text and type, and nothing else of the visitor; no other page takes one."""
+    body, kind = b"q=zlib%0Ahdf5", "application/x-www-form-urlencoded"
+    with httpx.Client(verify=False, base_url=f"http://127.0.0.1:{site.port}") as client:
+        headers = {"Content-Type": kind, "Cookie": "a=1", "Host": "evil.example"}
+        answers = [
+            client.post(path, content=body, headers=headers).status_code
+            for path in ("/cover", "/cover.json", "/coverx", "/cover/x", "/package/cover")
+        ]
+        large = client.post("/cover", content=b"x" * 5_000_000).status_code
+    assert answers[2:] == [405, 405, 405]
+    assert large == 413
+    seen = [each for server in site.servers for each in server.seen if each.body]
+    assert {(each.method, each.target, each.body) for each in seen} == {
+        ("POST", "/cover", body),
+        ("POST", "/cover.json", body),
+    }
+    for each in seen:
+        assert each.headers == {
+            "host": f"{NAME}:{site.port}",
+            "x-forwarded-proto": "http",
+            "x-forwarded-for": "127.0.0.1",
+            "accept-encoding": "gzip",
+            "content-type": kind,
+            "content-length": str(len(body)),
+            "connection": "close",
+        }
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"])
 def test_only_reading_is_passed_on(site: Front, method: str) -> None:
     """Other methods are refused before they cost a server anything."""

@@ -11,9 +11,18 @@ from contextlib import suppress
 import httpx
 import pytest
 
+from spack_cache_db.site.admission import MOST_DELAYED
+from spack_cache_db.site.protocol import MOST_CONNECTIONS
+from spack_cache_db.site.queues import BOUNDS
 from tests.deploy.front import Front
+from tests.paths import ROOT
+
+NGINX = ROOT / "deploy" / "nginx"
 
 pytestmark = pytest.mark.slow
+
+MOST = 200
+"""Connections that a server has at once, behind nginx."""
 
 
 def answered(
@@ -79,19 +88,32 @@ def test_streams_are_few(start: Callable[..., Front]) -> None:
 
 
 def test_when_all_are_busy_visitors_are_told(start: Callable[..., Front]) -> None:
-    """Each server has 32 requests at most, from however many visitors; kept pages are shown."""
+    """Each server has so many requests at most, whoever asks; pages that are kept are shown."""
     site = start(limits=True)
     site.get("/spec/kept")
-    with ThreadPoolExecutor(70) as crowd:
-        waiting = [crowd.submit(site.get, f"/wait/{n}", f"192.0.2.{2 + n % 5}") for n in range(70)]
+    asked = 2 * MOST + 6
+    with ThreadPoolExecutor(asked) as crowd:
+        waiting = [
+            crowd.submit(site.get, f"/wait/{n}", f"192.0.2.{2 + n % 20}") for n in range(asked)
+        ]
         refused = answered(waiting, 503, 6)
         assert site.get("/spec/kept").status_code == 200
         for server in site.servers:
-            assert sum("wait" in each for each in server.targets()) == 32
+            assert sum("wait" in each for each in server.targets()) == MOST
             server.gate.set()
         found = [each.result().status_code for each in waiting]
-    assert (found.count(200), found.count(503)) == (64, 6)
+    assert (found.count(200), found.count(503)) == (2 * MOST, 6)
     assert refused[0].headers["retry-after"] == "2"
+
+
+def test_tables_and_sql_leave_connections_for_pages() -> None:
+    """What else is asked for, waits or is refused, all of it at once, is less than a server has."""
+    pages = BOUNDS["pages"]
+    bounds = [each for name, each in BOUNDS.items() if name not in ("pages", "downloads")]
+    others = sum(each.running + each.waiting for each in bounds) + MOST_DELAYED
+
+    assert others + pages.running <= MOST < MOST_CONNECTIONS
+    assert (NGINX / "spack-cache.conf").read_text().count(f"max_conns={MOST};") == 2
 
 
 def test_a_visitor_who_sends_nothing_is_let_go(site: Front) -> None:

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from benchmarks.server import free_port, wait_until_up
+from spack_cache_db.site.process import END_SECONDS
 from tests.deploy.sandbox import allowed_calls, call_number, read_unit
 from tests.deploy.tools import needed
 from tests.paths import ROOT
@@ -38,8 +39,10 @@ for family in (socket.AF_INET, socket.AF_UNIX, socket.AF_NETLINK):
 @pytest.fixture
 def units(tmp_path: Path) -> Path:
     """The units in a folder of their own, with programs that are there."""
+    (tmp_path / "mirrors").write_text("SPACK_CACHE_MIRRORS=http://127.0.0.1:1/v1.0\n")
     for unit in UNITS:
         text = unit.read_text(encoding="utf-8")
+        text = text.replace("/etc/spack-cache/mirrors", str(tmp_path / "mirrors"))
         text = text.replace("/opt/spack-cache-db/.venv/bin/python", sys.executable)
         text = text.replace("/opt/spack-cache-db", str(ROOT))
         (tmp_path / unit.name).write_text(text, encoding="utf-8")
@@ -91,10 +94,17 @@ def test_a_service_cannot_take_the_machine(unit: Path) -> None:
     assert ("TimeoutStartSec" in settings) == (settings.get("Type") == ["oneshot"])
 
 
+def test_a_server_has_the_time_to_end_by_itself() -> None:
+    """It is killed only where it did not end within the time that it gives itself."""
+    (seconds,) = read_unit(ROOT / "deploy/systemd/spack-cache@.service")["TimeoutStopSec"]
+    assert 2 * END_SECONDS <= float(seconds) <= 10
+
+
 def test_pages_are_not_read_by_root() -> None:
     """What builds and what serves has another user; root runs the script alone."""
     users = {unit.name: read_unit(unit) for unit in SERVICES}
     assert users["spack-cache-build.service"]["User"] == ["spack-cache"]
+    assert users["spack-cache-fetch.service"]["User"] == ["spack-cache"]
     assert users["spack-cache@.service"]["DynamicUser"] == ["yes"]
     root = [name for name, unit in users.items() if not {"User", "DynamicUser"} & unit.keys()]
     assert root == ["spack-cache-update.service"]

@@ -73,6 +73,9 @@ def upstream() -> Iterator[Upstream]:
             except ConnectionError:
                 state.gone.set()
 
+        def do_POST(self) -> None:
+            self.do_GET()
+
         def answer(self) -> None:
             status, caching = ANSWERS.get(self.path, (200, "public, max-age=3600"))
             body = b"x" * LARGE if self.path.startswith("/large") else self.text()

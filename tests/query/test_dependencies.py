@@ -91,6 +91,21 @@ def test_modules_are_a_place_too(tmp_path: Path) -> None:
     conn.close()
 
 
+def test_an_external_of_one_mirror_may_be_a_binary_of_another(tmp_path: Path) -> None:
+    """A spec that some release lists is a binary, whatever another mirror calls it."""
+    for name, is_binary in (("e4s", True), ("hep", False)):
+        (tmp_path / "develop" / name).mkdir(parents=True)
+        gcc = node("gcc") if is_binary else node("gcc", external={"path": "/usr"})
+        data = index(record(gcc, is_binary=is_binary), record(node(name)))
+        (tmp_path / "develop" / name / "index.json").write_bytes(data)
+    build(tmp_path, tmp_path / "x.db")
+    conn = sqlite3.connect(tmp_path / "x.db")
+    (gcc_node,) = read_nodes(conn, [ids(conn)[hash_of("gcc")]]).values()
+
+    assert (gcc_node.kind, gcc_node.external) == ("binary", None)
+    conn.close()
+
+
 def test_pages_tell_of_no_dependencies(tmp_path: Path) -> None:
     """Specs that an index tells of are told apart from those that pages alone show, in order."""
     write(tmp_path / "input", page=page("foo", specs=[spec(1)]))

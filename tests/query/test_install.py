@@ -68,6 +68,8 @@ def test_a_mirror_says_where_it_is(mirrors: Mirrors) -> None:
             "mine/root": (("foo",), "https://root"),
             "mine/a": (("outside",), "https://a"),
             "other/root": (("foo",), "oci://other/x"),
+            "half/root": (("foo",), None),
+            "half/hep": (("foo",), "https://hep"),
         }
     )
 
@@ -75,6 +77,7 @@ def test_a_mirror_says_where_it_is(mirrors: Mirrors) -> None:
     assert mirror_url(conn, "mine", hash_of("bar")) == "https://e4s"
     assert mirror_url(conn, "mine", hash_of("outside")) == "https://a"
     assert mirror_url(conn, "other", hash_of("foo")) == "oci://other/x"
+    assert mirror_url(conn, "half", hash_of("foo")) == "https://hep"
     assert mirror_url(conn, "mine") == "https://root"
 
 

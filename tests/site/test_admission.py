@@ -11,7 +11,9 @@ import pytest
 import pytest_asyncio
 from datasette.app import Datasette
 
-from spack_cache_db.site.admission import PIECE, end_with_visitor
+from spack_cache_db.site import admission
+from spack_cache_db.site.admission import MOST_DELAYED, PIECE, end_with_visitor
+from spack_cache_db.site.protocol import MOST_CONNECTIONS
 from spack_cache_db.site.queues import BOUNDS
 from tests.site.conftest import site
 
@@ -170,3 +172,31 @@ async def test_pages_come_while_sql_is_full(patient: Any) -> None:
     await asyncio.wait(asked, timeout=PATIENCE)
     answer = await asyncio.wait_for(ask(f"{SQL}select+1"), PATIENCE / 2)
     assert answer.json()["rows"] == [[1]]
+
+
+@pytest.mark.asyncio
+async def test_a_refusal_takes_its_time(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is refused waits, so that asking again is no load; only so many wait, others do not."""
+    monkeypatch.setattr(admission, "REFUSAL_SECONDS", 10 * PATIENCE)
+    monkeypatch.setattr(admission, "MOST_DELAYED", 1)
+    datasette = site(database, sql_time_limit_ms=PATIENCE * 1000)
+    bound = BOUNDS["data"]
+    asked = [
+        asyncio.create_task(datasette.client.get(f"{SQL}{ENDLESS.replace('+', '%2B')}&n={each}"))
+        for each in range(bound.running + bound.waiting + 2)
+    ]
+    done, waiting = await asyncio.wait(asked, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+
+    assert [each.result().status_code for each in done] == [503]
+    assert len(waiting) == len(asked) - 1
+    for each in asked:
+        each.cancel()
+    await asyncio.wait(asked, timeout=PATIENCE)
+    datasette.executor.shutdown(cancel_futures=True)
+
+
+def test_who_waits_for_a_refusal_keeps_no_page_out() -> None:
+    """All queues full and all places of those who are refused taken, there are connections left."""
+    queued = sum(each.running + each.waiting for each in BOUNDS.values())
+
+    assert queued + MOST_DELAYED < MOST_CONNECTIONS

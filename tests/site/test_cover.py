@@ -86,7 +86,7 @@ async def test_a_lockfile(datasette: Any) -> None:
     """Each node stands with its hash, and the share that has a binary is told."""
     answer = await get(datasette, q=LOCK)
 
-    assert "0 of 2 specs have a binary (0 %)" in html.unescape(answer.text)
+    assert "0 of 2 specs have a binary (0%)" in html.unescape(answer.text)
     assert node("hdf5")["hash"] in answer.text
 
 

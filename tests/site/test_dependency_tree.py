@@ -55,6 +55,11 @@ def test_build_only_stands_apart() -> None:
     )
 
 
+def test_a_cycle_ends() -> None:
+    """Spack has none, an index may say anything: what stands above is not unfolded again."""
+    assert both(a="a b", b="a c:build") == ("a(a^ b(a^ ))b^", "")
+
+
 def test_nothing_is_needed() -> None:
     """A spec without dependencies has two empty trees."""
     assert trees(*graph_of(a="")) == Trees((), (), 0, is_whole=True)

@@ -29,6 +29,8 @@ def names(page: ListPage) -> list[str]:
         ({"stack": "hep"}, ["hdf5"]),
         ({"stack": "e4s", "release": "v0.23.1"}, ["hdf5", "py-torch"]),
         ({"has": "aarch64"}, ["hdf5"]),
+        ({"host": "neoverse_v2"}, ["hdf5"]),
+        ({"host": "haswell", "q": "h"}, ["hdf5", "hostile", "py-torch", "py-torchvision"]),
         ({"has": "x86_64", "lacks": "aarch64", "q": "5"}, []),
         (
             {"has": "x86_64_v3", "lacks": "zen3", "release": "develop-2025-04-20"},
@@ -48,11 +50,13 @@ def test_packages(
 def test_counts_are_those_of_what_is_asked(conn: sqlite3.Connection, lookups: Lookups) -> None:
     """In a release, for a target, the numbers are of that release and that target."""
     rows = packages(conn, lookups, release="develop", has="aarch64").rows
+    on_haswell = packages(conn, lookups, q="hdf5", host="haswell").rows
     both = packages(conn, lookups, release="develop", stack="hep").rows
     everywhere = packages(conn, lookups, q="hdf5").rows
 
     assert [(row["configurations"], row["specs"]) for row in rows] == [(1, 2)]
     assert [(row["configurations"], row["specs"]) for row in both] == [(1, 7)]
+    assert [(row["configurations"], row["specs"]) for row in on_haswell] == [(3, 11)]
     assert [(row["configurations"], row["specs"]) for row in everywhere] == [(5, 14)]
 
 
@@ -70,10 +74,11 @@ def test_only_binaries_are_listed(conn: sqlite3.Connection) -> None:
 
 def test_what_is_not_known_is_told(conn: sqlite3.Connection, lookups: Lookups) -> None:
     """A release or target that the file does not have is named."""
-    page = packages(conn, lookups, release="v9", has="zen9")
+    page = packages(conn, lookups, release="v9", has="zen9", host="zen8")
 
     assert [each.split(":")[0] for each in page.faults] == [
         "There is no release v9",
+        "No binary here runs on zen8.",
         "No binary here is for a target zen9.",
     ]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from spack_cache_db.build import build
 from spack_cache_db.query.dependencies import read_graph, told_of
 from spack_cache_db.query.lookups import read_lookups
@@ -12,6 +14,8 @@ from spack_cache_db.site.other_specs import compared, read_others
 from tests.conftest import Build
 from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash, write
+from tests.site.addresses import get
+from tests.site.conftest import site
 
 
 def test_one_page_of_them_the_current_first(built: Build) -> None:
@@ -27,10 +31,10 @@ def test_one_page_of_them_the_current_first(built: Build) -> None:
     assert read_others(conn, 1, spec_hash(1), 2) == {}
 
 
-def test_what_pages_alone_tell_of_is_not_compared(tmp_path: Path) -> None:
-    """Of two others one is in the index: only in what that one differs is known."""
-    like = node("foo", edge("lib", "link"), compiler=None)
-    del like["compiler"]
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """A file with three look-alikes: two of an index, one of a page."""
+    like = node("foo", edge("lib", "link"))
     records = (
         record(like),
         record({**node("foo"), "hash": hash_of("second")}),
@@ -39,8 +43,13 @@ def test_what_pages_alone_tell_of_is_not_compared(tmp_path: Path) -> None:
     shown = spec(1, compiler="none", os="debian12", variants=["build_system=generic"])
     write(tmp_path / "input", page=page("foo", specs=[shown]))
     (tmp_path / "input" / "index.json").write_bytes(index(*records))
-    build(tmp_path / "input", tmp_path / "x.db")
-    conn = sqlite3.connect(tmp_path / "x.db")
+    build(tmp_path / "input", tmp_path / "spack-cache.db")
+    return tmp_path / "spack-cache.db"
+
+
+def test_what_pages_alone_tell_of_is_not_compared(mixed: Path) -> None:
+    """Of two others one is in the index: only in what that one differs is known."""
+    conn = sqlite3.connect(mixed)
     this, configuration = conn.execute(
         "SELECT id, configuration FROM specs WHERE hash = ?", [hash_of("foo")]
     ).fetchone()
@@ -61,3 +70,16 @@ def test_what_pages_alone_tell_of_is_not_compared(tmp_path: Path) -> None:
     back = compared(conn, read_lookups(conn), graph, page_only, {this: ("x", 1, None)})
     assert [each.differences for each in back] == [None]
     conn.close()
+
+
+@pytest.mark.asyncio
+async def test_the_page_says_what_is_not_compared(mixed: Path) -> None:
+    """It tells in what the one differs, and why the other is not compared."""
+    text = (await get(site(mixed), f"/spec/{hash_of('foo')}")).text
+
+    assert '<span class="differs">lib 1.0 only here</span>' in text
+    assert '<span class="differs">not compared</span>' in text
+    assert "Not compared are those of which pages alone tell" in text
+    alone = (await get(site(mixed), f"/spec/{spec_hash(1)}")).text
+    assert "in their dependencies, which pages do not show" in alone
+    assert 'class="differs"' not in alone

@@ -166,3 +166,21 @@ async def test_what_is_no_binary_has_a_page(real_index_file: Path) -> None:
         assert (await get(served, link)).status_code == 200, link
     (row,) = (await get(served, f"/spack-cache/specs.json?hash={external}&_shape=array")).json()
     assert row["release_count"] == 0
+
+
+@pytest.mark.asyncio
+async def test_edges_lead_to_both_specs(real_index_file: Path) -> None:
+    """In the rows of the view of edges both hashes and both packages are links to our pages."""
+    served = site(real_index_file)
+    dag_hash = "dyheadhjccf4dd3wofittcndk263tjmh"
+    page = await get(served, f"/spack-cache/dependency_edges?hash={dag_hash}")
+
+    assert page.status_code == 200
+    linked = set(re.findall(r'<a href="(/(?:spec|package)/[^"]*)"', page.text))
+    (needed,) = {
+        each["hash"]
+        for each in installs()[dag_hash]["spec"]["dependencies"]
+        if each["name"] == "bison"
+    }
+    expected = {f"/spec/{dag_hash}", f"/spec/{needed}", "/package/flex", "/package/bison"}
+    assert expected <= linked

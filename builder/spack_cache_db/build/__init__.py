@@ -18,8 +18,8 @@ from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
 
 AnyPath = str | os.PathLike[str]
 
-Progress = Callable[[int, int], None]
-"""Called with (units read, units in all)."""
+Progress = Callable[[float, int], None]
+"""Called with (units read, units in all); of an index that is being read, with its part."""
 
 
 @dataclass(frozen=True, slots=True)

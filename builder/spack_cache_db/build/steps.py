@@ -86,8 +86,15 @@ def read(
     """Return the whole input, merged; raise `InputError` if there is none."""
     merge = Merge()
     units = plan(paths)
-    for done, columns in enumerate(read_units(units, jobs, max_page_size, place), start=1):
+    done = 0
+
+    def share(part: float) -> None:
+        if progress:
+            progress(done + part, len(units))
+
+    for columns in read_units(units, jobs, max_page_size, place, share):
         merge.add(columns)
+        done += 1
         if progress:
             progress(done, len(units))
     merged = merge.merged()

@@ -20,7 +20,7 @@ from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources.columns import Columns
 from spack_cache_db.sources.files import read
 from spack_cache_db.sources.places import ANYWHERE, Place
-from spack_cache_db.sources.readers import read_files
+from spack_cache_db.sources.readers import Share, read_files
 from spack_cache_db.sources.units import Unit
 
 T = TypeVar("T")
@@ -29,10 +29,20 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def read_units(
-    units: Sequence[Unit], jobs: int, max_page_size: int, place: Place = ANYWHERE
+    units: Sequence[Unit],
+    jobs: int,
+    max_page_size: int,
+    place: Place = ANYWHERE,
+    share: Share | None = None,
 ) -> Iterator[Columns]:
-    """Yield the columns of each unit (see `work_through`)."""
-    return work_through(units, partial(read_unit, max_page_size=max_page_size, place=place), jobs)
+    """Yield the columns of each unit (see `work_through`).
+
+    `share` is told how much of an index has been read, if that is done in this process.
+    """
+    work = partial(read_unit, max_page_size=max_page_size, place=place)
+    if _processes(units, jobs) < 2:
+        work = partial(work, share=share)
+    return work_through(units, work, jobs)
 
 
 def work_through(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) -> Iterator[T]:
@@ -41,8 +51,7 @@ def work_through(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) ->
     Raises:
         BuilderError: a worker process died.
     """
-    # A process of `multiprocessing.Pool` may not start any.
-    jobs = 1 if current_process().daemon else min(jobs, len(units))
+    jobs = _processes(units, jobs)
     if jobs < 2:
         yield from map(work, units)
         return
@@ -67,9 +76,16 @@ def work_through(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) ->
             raise
 
 
-def read_unit(unit: Unit, max_page_size: int, place: Place = ANYWHERE) -> Columns:
-    """Return what one unit says, read in this process."""
-    return read_files(read(unit, max_page_size), place)
+def _processes(units: Sequence[Unit], jobs: int) -> int:
+    # A process of `multiprocessing.Pool` may not start any.
+    return 1 if current_process().daemon else min(jobs, len(units))
+
+
+def read_unit(
+    unit: Unit, max_page_size: int, place: Place = ANYWHERE, share: Share | None = None
+) -> Columns:
+    """Return what one unit says, read in this process (`share` as in `read_units`)."""
+    return read_files(read(unit, max_page_size), place, share)
 
 
 @contextmanager

@@ -75,12 +75,14 @@ class Bar:
     def __init__(self, label: str = "Reading") -> None:
         self._label = label
 
-    def __enter__(self) -> Callable[[int, int], None] | None:
+    def __enter__(self) -> Callable[[float, int], None] | None:
         self._bar: Any = None
         self._end = ExitStack()
         return self._move if sys.stderr and sys.stderr.isatty() else None
 
-    def _move(self, done: int, total: int) -> None:
+    def _move(self, done: float, total: int) -> None:
+        # Click counts in whole steps.
+        done, total = int(1000 * done), 1000 * total
         if self._bar is None:
             self._end.enter_context(when_stopped(_show_cursor))
             self._bar = click.progressbar(length=total, label=self._label, file=sys.stderr)

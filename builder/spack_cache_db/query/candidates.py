@@ -27,11 +27,17 @@ from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.variants import Variant, parse_variant
 
 _ROWS = """
-SELECT id, package, version, compiler, os, platform, target, variants, spec_count
+SELECT id, package, version, compiler, os, platform, target, variants, spec_count, 1
 FROM configurations {} ORDER BY package, -version, id
 """
 ROWS_OF_PACKAGES = _ROWS.format("WHERE package IN (SELECT value FROM json_each(:ids))")
 EVERY_ROW = _ROWS.format("")
+# SQLite gives the other columns of the row that has the least id (SQLite docs, "SELECT", 2.5).
+GROUPS = """
+SELECT min(id), package, version, compiler, os, platform, target, variants,
+  sum(spec_count), count(*)
+FROM configurations GROUP BY {} ORDER BY 1
+"""
 IN_RELEASE = """
 SELECT configuration, spec_count FROM configuration_releases WHERE release = :release
 """
@@ -69,7 +75,10 @@ PLACES = ("release", "stack", "hash", "specs")
 
 
 class Row(NamedTuple):
-    """A configuration as its table has it; the words of its ids are in the lookups."""
+    """A configuration as its table has it; the words of its ids are in the lookups.
+
+    It stands for so many `configurations` that are the same in all that is asked: see `groups`.
+    """
 
     id: int
     package: int
@@ -80,6 +89,7 @@ class Row(NamedTuple):
     target: int
     variants: int
     spec_count: int
+    configurations: int = 1
 
 
 class Candidates:
@@ -90,7 +100,6 @@ class Candidates:
         self.lookups = lookups
         self._rows: dict[int | None, tuple[Row, ...]] = {}
         self._variants: dict[int, dict[str, list[Variant]]] = {}
-        self._keys: dict[tuple[str | None, str], tuple[int, ...]] = {}
         self._holds: dict[tuple[str, Any, int], bool] = {}
         self._present: dict[tuple[Any, Any], Mapping[int, int]] = {}
 
@@ -122,12 +131,12 @@ class Candidates:
             self.prepare([name])
         return self._rows[key]
 
-    def keys(self, name: str | None, column: str) -> tuple[int, ...]:
-        """Return the ids that stand in a column of the rows of a package."""
-        if (name, column) not in self._keys:
-            at = Row._fields.index(column)
-            self._keys[name, column] = tuple({row[at] for row in self.rows(name)})
-        return self._keys[name, column]
+    def groups(self, columns: Iterable[str]) -> tuple[Row, ...]:
+        """Return all configurations, one for each group that is the same in these columns."""
+        grouped = ", ".join(("spec_count > 0", *columns))
+        rows = tuple(map(Row._make, select(self._conn, GROUPS.format(grouped))))
+        self._learn(rows)
+        return rows
 
     def holds(self, kind: str, asked: Any, key: int) -> bool:
         """Return whether the word of an id in a row is as a condition asks; see `COLUMNS`."""

@@ -53,7 +53,7 @@ def cover(
     os: str | None = None,
     platform: str | None = None,
 ) -> Cover:
-    """Say which specs of an environment have a binary in a built file.
+    """Return which specs of an environment have a binary in a built file, and what is nearest.
 
     Args:
         db: a file made by `build`, or a connection to one.

@@ -108,22 +108,26 @@ class Misses:
 
 def misses_of(candidates: Candidates, asked: Conditions, scope: Scope) -> Misses:
     """Return what the configurations of a query's package miss of it."""
-    rows = candidates.rows(asked.name)
     conditions = conditions_of(asked, scope, candidates.lookups)
+    columns = dict.fromkeys(COLUMNS[each.kind] for each in conditions if each.kind in COLUMNS)
+    if asked.name is None and all(each.kind in COLUMNS for each in conditions):
+        rows = candidates.groups(columns)
+    else:
+        rows = candidates.rows(asked.name)
     # By the words of each column first, which are far fewer than rows.
-    by_word: dict[str, dict[int, int]] = {}
+    places = {column: Row._fields.index(column) for column in columns}
+    by_word = {column: dict.fromkeys({row[at] for row in rows}, 0) for column, at in places.items()}
     for place, condition in enumerate(conditions):
         if condition.kind in PLACES:
             continue
-        column = COLUMNS[condition.kind]
-        missed = by_word.setdefault(column, dict.fromkeys(candidates.keys(asked.name, column), 0))
+        missed = by_word[COLUMNS[condition.kind]]
         for key in missed:
             if not candidates.holds(condition.kind, condition.asked, key):
                 missed[key] |= 1 << place
-    columns = [(Row._fields.index(column), missed) for column, missed in by_word.items()]
+    words = [(at, by_word[column]) for column, at in places.items()]
     return Misses(
         candidates,
         rows,
         conditions,
-        tuple(reduce(or_, (missed[row[at]] for at, missed in columns), 0) for row in rows),
+        tuple(reduce(or_, (missed[row[at]] for at, missed in words), 0) for row in rows),
     )

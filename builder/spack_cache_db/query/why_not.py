@@ -198,12 +198,12 @@ def _found_without(
     instead = (
         instead_of(misses.candidates, each, rows)
         for place, each in zip(places, left_out, strict=True)
-        if each.kind != "version" or not misses.all_miss(place)
+        if each.kind != "version" or not (query.name is None or misses.all_miss(place))
     )
     return Without(
         left_out,
         spec_text(_reduced(query, left_out)),
-        len(rows),
+        sum(row.configurations for row in rows),
         tuple(each for each in instead if each),
         misses.candidates.configuration(rows[0]),
     )

@@ -25,7 +25,14 @@ from spack_cache_db.site.wrapper import App, Message, Receive, Scope, Send, path
 PIECE = 64 * 1024
 """What is handed to the HTTP server at once: it waits for slow visitors only between two pieces."""
 
+REFUSAL_SECONDS = 1.0
+"""So long a visitor waits for a refusal: those who ask again at once would keep the server busy."""
+
+MOST_DELAYED = 100
+"""So many wait so at once: with all queues they hold fewer connections than there may be."""
+
 _queues: WeakKeyDictionary[Any, dict[str, Queue]] = WeakKeyDictionary()
+_delayed: WeakKeyDictionary[Any, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 def take_over_threads(datasette: Any) -> None:
@@ -51,6 +58,7 @@ def admit(app: App, datasette: Any, own: Iterable[str]) -> App:
     """
     take_over_threads(datasette)
     queues = _queues.setdefault(datasette, {name: Queue(bound) for name, bound in BOUNDS.items()})
+    delayed = _delayed.setdefault(datasette, asyncio.Semaphore(MOST_DELAYED))
     patterns, base_url = [re.compile(each) for each in own], datasette.setting("base_url")
 
     async def admitted(scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,6 +75,9 @@ def admit(app: App, datasette: Any, own: Iterable[str]) -> App:
                     pool_name.set(name)
                 await app(scope, receive, send)
         except QueueFull:
+            if not delayed.locked():
+                async with delayed:
+                    await asyncio.sleep(REFUSAL_SECONDS)
             await _refuse(scope, send)
 
     return admitted

@@ -16,6 +16,7 @@ from spack_cache_db.environments.records import Limits
 from spack_cache_db.errors import Fault
 from spack_cache_db.query.conditions import Scope
 from spack_cache_db.query.cover import cover_environment
+from spack_cache_db.query.cover_output import total
 from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
 from spack_cache_db.query.find import UnknownNameError, scope_of
 from spack_cache_db.query.lookups import Lookups
@@ -62,6 +63,7 @@ class CoverPage:
         found: the answer; None before anything was asked.
         lacking: the specs that lack a binary.
         having: those that have one.
+        total: how many have a binary, in words.
         error: why the environment cannot be read.
     """
 
@@ -70,6 +72,7 @@ class CoverPage:
     found: Cover | None = None
     lacking: tuple[CoveredSpec | CoveredNode, ...] = ()
     having: tuple[CoveredSpec | CoveredNode, ...] = ()
+    total: str = ""
     error: str | None = None
 
 
@@ -117,4 +120,5 @@ def load_cover(conn: sqlite3.Connection, lookups: Lookups, pasted: Pasted) -> Co
         found,
         lacking=tuple(each for each in found.specs if each.status != "binary"),
         having=tuple(each for each in found.specs if each.status == "binary"),
+        total=total(found),
     )

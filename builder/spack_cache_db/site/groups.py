@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from spack_cache_db.query.install import Install, install_example
 from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.query.open import select
+from spack_cache_db.site.hosts import hosts_of
 
 RELEASE_PACKAGES = """
 SELECT packages.name, sum(listed.spec_count)
@@ -64,6 +65,7 @@ class ReleasePage:
 
     release: Release
     packages: Counts
+    hosts: Mapping[str, tuple[str, ...]]
     charts: tuple[Chart, ...]
     before: str | None
     after: str | None
@@ -76,6 +78,7 @@ class StackPage:
 
     stack: Stack
     packages: Counts
+    hosts: Mapping[str, tuple[str, ...]]
     charts: tuple[Chart, ...]
     releases: Counts
 
@@ -100,6 +103,7 @@ def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Relea
     return ReleasePage(
         release=release,
         packages=tuple((package, count) for package, count in packages),
+        hosts=hosts_of(value for kind, value, _ in rows if kind == "targets"),
         charts=tuple(each for each in charts if each.bars),
         before=before,
         after=after,
@@ -124,6 +128,7 @@ def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPa
     return StackPage(
         stack=stack,
         packages=tuple(sorted(packages.items())),
+        hosts=hosts_of(targets),
         charts=(
             _chart("Targets", "target", targets, {"stack": name}),
             _chart("Compilers", "compiler", compilers, {"stack": name}),

@@ -10,7 +10,9 @@ from urllib.parse import urlencode
 
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
+from spack_cache_db.site.hosts import hosts_of
 from spack_cache_db.site.package_counts import package_counts
+from spack_cache_db.spack.targets import runs_on
 
 PACKAGES = """
 SELECT name, newest_version, configuration_count, spec_count, release_count, last_seen
@@ -73,6 +75,7 @@ class Asked:
         release: only packages of this release, counted in it.
         stack: only packages of this stack, counted in it; in that release, where one is asked.
         kind: only releases of this kind.
+        host: the CPU target of a machine; only packages with a spec that runs there, so counted.
         has: a target, or a family of targets, that a package must have a spec for.
         lacks: one for which it must have none.
     """
@@ -81,6 +84,7 @@ class Asked:
     release: str = ""
     stack: str = ""
     kind: str = ""
+    host: str = ""
     has: str = ""
     lacks: str = ""
     sort: str = ""
@@ -114,6 +118,7 @@ class ListPage:
     releases: tuple[str, ...] = ()
     stacks: tuple[str, ...] = ()
     targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
 
     @property
@@ -138,8 +143,8 @@ class ListPage:
 
     def package_query(self) -> str:
         """Return what to add to a package's address so that it is narrowed as the list is."""
-        places = {"release": self.asked.release, "stack": self.asked.stack}
-        query = urlencode({name: value for name, value in places.items() if value})
+        values = {name: getattr(self.asked, name) for name in ("release", "stack", "host")}
+        query = urlencode({name: value for name, value in values.items() if value})
         return f"?{query}" if query and self.kind == "packages" else ""
 
     def in_order(self) -> list[Row]:
@@ -156,7 +161,7 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: Asked) -> L
     found = (dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES))
     rows = {row["name"]: row for row in found}
     wanted = rows
-    if asked.release or asked.stack or asked.has or asked.lacks:
+    if asked.release or asked.stack or asked.host or asked.has or asked.lacks:
         wanted = _by_target(conn, lookups, asked, rows)
     families = sorted(set(lookups.families.values()))
     return ListPage(
@@ -171,6 +176,7 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: Asked) -> L
             each: tuple(sorted(name for name, of in lookups.families.items() if of == each))
             for each in families
         },
+        hosts_of(lookups.families),
         _faults(lookups, asked),
     )
 
@@ -185,7 +191,11 @@ def _by_target(
     has, lacks = (_target_test(lookups, each) for each in (asked.has, asked.lacks))
     found = {}
     for name, counts in parts.items():
-        kept = [count for target, count in counts.items() if not asked.has or has(target)]
+        kept = [
+            count
+            for target, count in counts.items()
+            if (not asked.has or has(target)) and (not asked.host or runs_on(target, asked.host))
+        ]
         if kept and not (asked.lacks and any(map(lacks, counts))):
             numbers = {"configurations": sum(each[0] for each in kept)}
             numbers["specs"] = sum(each[1] for each in kept)
@@ -203,12 +213,15 @@ def _fits(row: Row, asked: Asked) -> bool:
 
 def _faults(lookups: Lookups, asked: Asked) -> tuple[str, ...]:
     """Return what is asked for that the file does not have."""
+    machines = {name for names in hosts_of(lookups.families).values() for name in names}
     known = {*lookups.families, *lookups.families.values()}
     faults = []
     if asked.release and lookups.release(asked.release) is None:
         faults.append(f"There is no release {asked.release}: all are shown.")
     if asked.stack and lookups.stack(asked.stack) is None:
         faults.append(f"There is no stack {asked.stack}: all are shown.")
+    if asked.host and asked.host not in machines:
+        faults.append(f"No binary here runs on {asked.host}.")
     faults += [
         f"No binary here is for a target {each}."
         for each in (asked.has, asked.lacks)

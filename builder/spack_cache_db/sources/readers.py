@@ -10,9 +10,12 @@ from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.indexes.files import MirrorReader, is_spacks
+from spack_cache_db.sources.indexes.reader import Share
 from spack_cache_db.sources.pages.reader import PageReader
 from spack_cache_db.sources.places import ANYWHERE, Place
 from spack_cache_db.sources.units import Mirror
+
+__all__ = ["KINDS", "Kind", "Reader", "Share", "read_files"]
 
 
 class Reader(Protocol):
@@ -43,16 +46,22 @@ KINDS: tuple[Kind, ...] = (Kind(is_spacks, MirrorReader), Kind(_anything, _page_
 a file that is none."""
 
 
-def read_files(files: Iterable[RawFile | Mirror | Fault], place: Place = ANYWHERE) -> Columns:
+def read_files(
+    files: Iterable[RawFile | Mirror | Fault],
+    place: Place = ANYWHERE,
+    share: Share | None = None,
+) -> Columns:
     """Return what the files and mirrors of a unit say; one that cannot be kept becomes faults.
 
     Args:
         place: the release and stack of indexes, where the input does not say it.
+        share: told, now and then, how much of an index has been read.
     """
     writer = Writer()
     columns = writer.columns
     readers = [(kind.knows, kind.reader(writer, place)) for kind in KINDS]
     mirrors = next(reader for _, reader in readers if isinstance(reader, MirrorReader))
+    mirrors.share = share
     for file in files:
         try:
             if isinstance(file, Fault):

@@ -8,13 +8,11 @@ of compilers. This module prints that, and `variants` makes it normal.
 from collections.abc import Mapping
 from functools import lru_cache
 
+from spack_cache_db.spack.match import PATCH_PRINTED
 from spack_cache_db.spack.variants import FLAG_NAMES, Variant, normal_variant
 
 Value = bool | str | tuple[str, ...]
 """A variant's value; a tuple is a multi-valued variant, or flags of a compiler."""
-
-PATCH_PRINTED = 7
-"""Characters of a patch's sha256 that Spack prints since 0.18."""
 
 NO_COMPILER = "none"
 """What is printed for a spec that uses no compiler."""

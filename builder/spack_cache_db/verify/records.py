@@ -73,6 +73,13 @@ WHERE records.mirror = :mirror AND {IS_BINARY} AND NOT EXISTS (
 )
 ORDER BY specs.hash
 """  # noqa: S608 - our own text
+_TARBALLS = """
+SELECT hash, size, tarball FROM build_listings
+WHERE release = (
+  SELECT releases.name FROM mirrors JOIN releases ON releases.id = mirrors.release
+  WHERE mirrors.id = :mirror
+)
+"""
 _DECLARED = """
 SELECT code, message, declared FROM problems WHERE mirror = :mirror AND declared IS NOT NULL
 """
@@ -101,6 +108,19 @@ class RecordsOfFile:
         """Return the hashes of the binaries that its release does not list in its stack."""
         rows = self._connection.execute(_NOT_LISTED, {"mirror": self._mirror})
         return [dag_hash for (dag_hash,) in rows]
+
+    def tarballs(self) -> dict[str, dict[str, Any]]:
+        """Return the `size` and `tarball` of each spec that its release lists, as here said."""
+        found = {}
+        for dag_hash, size, tarball in self._connection.execute(
+            _TARBALLS, {"mirror": self._mirror}
+        ):
+            declared = dict(self._declared.get(dag_hash, ()))
+            found[dag_hash] = {
+                "size": declared.get("two_sizes", size),
+                "tarball": declared.get("two_tarballs", tarball),
+            }
+        return found
 
     def normal(self, said: Mapping[str, Any]) -> Values:
         """Return what a source says of a spec, in normal form; what was given is taken apart."""

@@ -13,15 +13,17 @@ from spack_cache_db.build.workers import uncollected, work_through
 from spack_cache_db.errors import DatabaseError, Fault, InputError
 from spack_cache_db.query.open import open_database
 from spack_cache_db.sources.files import RawFile, read
+from spack_cache_db.sources.indexes.faults import IndexFault
 from spack_cache_db.sources.indexes.files import OpenIndex, is_spacks, open_file, open_mirror
 from spack_cache_db.sources.pages.parse import parse_page
 from spack_cache_db.sources.places import Place
+from spack_cache_db.sources.tarballs import Tarball
 from spack_cache_db.sources.units import Mirror, Unit, plan
 from spack_cache_db.verify import Verification
 from spack_cache_db.verify.compare import differences, parts
 from spack_cache_db.verify.pages_of_file import PagesOfFile
 from spack_cache_db.verify.pages_of_source import said_by_source
-from spack_cache_db.verify.records import mirror_of
+from spack_cache_db.verify.records import RecordsOfFile, mirror_of
 
 
 @uncollected()
@@ -117,8 +119,36 @@ def _verify_index(index: OpenIndex, database: Path) -> Verification:
             if values[0] != values[1]:
                 found += parts(f"the spec {dag_hash}: ", *values)
     found += (f"lists the spec {each}, the file does not" for each in stored.not_listed())
+    found += _tarball_differences(index, stored)
     told = tuple(Fault(document.location, 0, each) for each in found)
     return replace(_NOTHING, indexes=1, records=len(ours), differences=told)
+
+
+def _tarball_differences(index: OpenIndex, stored: RecordsOfFile) -> Iterator[str]:
+    """Yield where the file has another size or address of a binary than its manifest says."""
+    said = {}
+    for dag_hash in index.records:
+        try:
+            listed = index.listed(index.records.entry(dag_hash))
+        except IndexFault:
+            continue  # Then it is no record that the file could have, and has been named.
+        if listed and (listed.size or listed.tarball):
+            said[dag_hash] = listed
+    theirs = stored.tarballs() if said else {}
+    for dag_hash, listed in said.items():
+        size, url = theirs[dag_hash].values() if dag_hash in theirs else ("-", None)
+        if listed.size and listed.size != size:
+            yield f"the spec {dag_hash}: its tarball has {listed.size} bytes, the file says {size}"
+        if listed.tarball and not _is_there(listed.tarball, url):
+            where = listed.tarball.url
+            yield f"the spec {dag_hash}: its tarball is at {where}, the file says {url}"
+
+
+def _is_there(tarball: Tarball, url: str | None) -> bool:
+    """Whether a URL is that of a tarball, or within the mirror of which the prefix is known."""
+    if tarball.is_whole or url is None:
+        return url == tarball.url
+    return url.startswith(f"{tarball.url}/")
 
 
 def _verify_page(file: RawFile, database: Path) -> Verification:

@@ -58,6 +58,17 @@ def children() -> list[int]:
     return [int(each) for text in texts for each in text.split()]
 
 
+def test_a_runner_goes_before_a_server(runner: Runner) -> None:
+    """Where there is no memory left, the kernel takes it for the larger of the two."""
+    assert runner.is_alive
+    scores = [
+        int(Path(f"/proc/{each}/oom_score_adj").read_text(encoding="ascii"))
+        for each in (os.getpid(), *children())
+    ]
+
+    assert scores[0] < max(scores) == int(runner_module.FIRST_TO_GO)
+
+
 def test_a_runner_answers(runner: Runner) -> None:
     """Statements are answered one after the other, with the functions of the site."""
     answers = [

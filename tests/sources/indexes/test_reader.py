@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from hypothesis import strategies as st
 from spack_cache_db.build import build
 from spack_cache_db.errors import InputError
 from spack_cache_db.verify import verify
-from tests.indexes import edge, hash_of, index, node, old_node, record
+from tests.indexes import OTHERS, edge, hash_of, index, node, old_node, record, replaced, ways
 
 TARGET = {"name": "zen3", "vendor": "AMD", "features": ["avx"], "generation": 0, "parents": ["zen"]}
 FULL = record(
@@ -49,30 +47,6 @@ INDEXES: dict[str, Any] = {
         for version in "567"
     },
 }
-OTHERS: list[Any] = [
-    None, True, 0, -1, 10**30, 1.5, 1e308, "", "x" * 300, "x" * 10_000, "\ud800", "a\0b", "a\nb",
-    "a,b", [], [1], ["a"], [[]], {}, {"a": 1}, {"a": {"b": []}},
-]  # fmt: skip
-"""A value of each type, and some that look right."""
-
-
-def ways(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to each value within a value."""
-    yield way
-    if isinstance(value, dict | list):
-        for step in value if isinstance(value, dict) else range(len(value)):
-            yield from ways(value[step], (*way, step))
-
-
-def replaced(value: Any, way: tuple[Any, ...], other: Any) -> Any:
-    """Return a value with another one somewhere in it."""
-    if not way:
-        return other
-    found = copy.copy(value)
-    found[way[0]] = replaced(value[way[0]], way[1:], other)
-    return found
-
-
 PLACES = [(version, way) for version, value in sorted(INDEXES.items()) for way in ways(value)]
 
 

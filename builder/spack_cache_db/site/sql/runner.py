@@ -13,6 +13,7 @@ import resource
 import signal
 import sqlite3
 import sys
+from pathlib import Path
 
 import msgspec
 from datasette.utils import escape_fts
@@ -32,6 +33,8 @@ BOUNDS = {
     resource.RLIMIT_FSIZE: FILE_BYTES,
     resource.RLIMIT_CORE: 0,
 }
+FIRST_TO_GO = "500"
+"""Where a machine or a systemd unit has no memory left, the kernel ends this before a server."""
 NICENESS = 5
 """Pages of the catalogue come first."""
 
@@ -52,6 +55,8 @@ def bound_itself() -> None:
     for kind, most in BOUNDS.items():
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(kind, (most, most))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(FIRST_TO_GO, encoding="ascii")
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
 

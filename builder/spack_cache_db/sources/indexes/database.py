@@ -7,7 +7,6 @@ index of two hundred megabytes takes little more memory than its bytes (which ma
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from mmap import mmap
@@ -18,7 +17,7 @@ from msgspec import Raw
 
 from spack_cache_db.records import Problem
 from spack_cache_db.sources.indexes.faults import IndexFault, name, said
-from spack_cache_db.sources.indexes.nodes import read_node
+from spack_cache_db.sources.indexes.nodes import read_node, require_hash
 from spack_cache_db.sources.indexes.records import Index, Node, Record
 from spack_cache_db.sources.indexes.unknown_keys import read_strictly, take_out_unknown_keys
 
@@ -28,7 +27,6 @@ NAMED_NODES = "5"
 VERSIONS = (NAMED_NODES, "6", "7", "8")
 """The database versions of Spack 0.13 to 1.1 that are read."""
 
-_HASH = re.compile(r"[a-z2-7]{32}")
 _INDEX = msgspec.json.Decoder(Index)
 _INSTALLS = msgspec.json.Decoder(dict[str, Raw])
 _RECORD = msgspec.json.Decoder(Record)
@@ -95,8 +93,7 @@ class Installs:
                 entry = self.entry_without_unknown_keys(dag_hash)
             except (msgspec.DecodeError, ValueError, RecursionError):
                 raise IndexFault(f"{name(dag_hash)}: {said(error)}") from None
-        if not _HASH.fullmatch(dag_hash):
-            raise IndexFault(f"{name(dag_hash)}: is no hash, expected 32 characters of a-z and 2-7")
+        require_hash(dag_hash)
         if entry.node.hash != dag_hash:
             words = f"its spec has the hash {name(entry.node.hash)}"
             raise IndexFault(f"{dag_hash}: {words}, expected that of the record")

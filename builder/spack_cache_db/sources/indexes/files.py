@@ -19,7 +19,7 @@ from spack_cache_db.sources.indexes import mirrors
 from spack_cache_db.sources.indexes.compression import decompressed
 from spack_cache_db.sources.indexes.database import Entry, Installs
 from spack_cache_db.sources.indexes.faults import IndexFault
-from spack_cache_db.sources.indexes.reader import IndexReader, Listed, Records
+from spack_cache_db.sources.indexes.reader import IndexReader, Listed, Records, Share
 from spack_cache_db.sources.indexes.records import Record
 from spack_cache_db.sources.indexes.spec_files import SpecFile, read_spec_file
 from spack_cache_db.sources.places import Place
@@ -46,20 +46,24 @@ class OpenIndex(NamedTuple):
 
 
 class MirrorReader:
-    """Reads indexes and spec files, alone or in the folder of a mirror, into columns."""
+    """Reads indexes and spec files, alone or in the folder of a mirror, into columns.
+
+    `share` is told how much of an index has been read, if it is set.
+    """
 
     def __init__(self, writer: Writer, place: Place) -> None:
         self._reader = IndexReader(writer)
         self._place = place
+        self.share: Share | None = None
 
     def add(self, file: RawFile) -> None:
         """Read an index or a spec file; `InputError` with all its faults if it cannot be kept."""
-        self._reader.add(*open_file(file, self._place))
+        self._reader.add(*open_file(file, self._place), self.share)
 
     def add_mirror(self, mirror: Mirror) -> None:
         """Read the folder of a mirror (as `add`)."""
         for index in open_mirror(mirror, self._place):
-            self._reader.add(*index)
+            self._reader.add(*index, self.share)
 
 
 def open_file(file: RawFile, place: Place) -> OpenIndex:

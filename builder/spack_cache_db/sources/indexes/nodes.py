@@ -11,6 +11,7 @@ import re
 
 import msgspec
 
+from spack_cache_db.sources.indexes.faults import IndexFault, name
 from spack_cache_db.sources.indexes.records import Dependency, NamedNode, Node
 
 _NODE = msgspec.json.Decoder(Node)
@@ -22,6 +23,15 @@ _CLEAR_SIGNED = re.compile(
     re.DOTALL,
 )
 """RFC 9580 section 7, "Cleartext Signature Framework": armor headers, an empty line, the text."""
+
+
+_HASH = re.compile(r"[a-z2-7]{32}")
+
+
+def require_hash(text: str) -> None:
+    """Raise `IndexFault` unless a text is a hash of Spack's: 20 bytes in base32."""
+    if not _HASH.fullmatch(text):
+        raise IndexFault(f"{name(text)}: is no hash, expected 32 characters of a-z and 2-7")
 
 
 def without_signature(data: bytes) -> bytes:
@@ -43,9 +53,9 @@ def read_node(text: bytes | msgspec.Raw, *, is_named: bool) -> Node:
     named = _NAMED_NODE.decode(text)
     if len(named) != 1:
         raise msgspec.ValidationError(f"Expected one name, got {len(named)}")
-    ((name, node),) = named.items()
+    ((own_name, node),) = named.items()
     return Node(
-        name=name,
+        name=own_name,
         version=node.version,
         arch=node.arch,
         namespace=node.namespace,

@@ -34,6 +34,11 @@ INSTALLATION = (
 _installation = attrgetter(*INSTALLATION)
 _NO_INSTALLATION = (UNSET,) * len(INSTALLATION)
 
+Share = Callable[[float], None]
+"""Called with how much has been read, from 0 to 1."""
+
+RECORDS_PER_CALL = 5000
+
 RECORD_WIDTH = len(RecordColumns._fields) - 1
 
 
@@ -103,6 +108,7 @@ class IndexReader:
         document: Document,
         known: Records,
         listed: Callable[[Entry], Listed | None],
+        share: Share | None = None,
     ) -> None:
         """Add all records of an index.
 
@@ -110,6 +116,7 @@ class IndexReader:
             document: the index; problems of its records are added to it.
             known: its records; edges lead to nothing else.
             listed: where a record's binary lies; None for a record without one.
+            share: told after some thousands of records, each time, how much has been read.
 
         Raises:
             InputError: with every fault of the index; nothing of it is kept.
@@ -118,7 +125,9 @@ class IndexReader:
         rows = _Rows({dag_hash: hashes[dag_hash] for dag_hash in known})
         faults: list[str] = []
         problems: list[Problem] = []
-        for dag_hash in known:
+        for count, dag_hash in enumerate(rows.numbers):
+            if share and count and count % RECORDS_PER_CALL == 0:
+                share(count / len(rows.numbers))
             try:
                 entry = self._add_record(rows, dag_hash, known, listed)
             except IndexFault as fault:

@@ -15,7 +15,11 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from spack_cache_db.sources.indexes.compression import decompressed
 from spack_cache_db.sources.indexes.faults import IndexFault, said
-from spack_cache_db.sources.indexes.nodes import read_node, without_signature
+from spack_cache_db.sources.indexes.nodes import (
+    read_node,
+    require_hash,
+    without_signature,
+)
 from spack_cache_db.sources.indexes.records import Dependency, Node
 
 NODE_LIMIT = 10_000
@@ -37,7 +41,7 @@ class SpecFile(NamedTuple):
     rest: dict[str, Any]
 
 
-class _Meta(Struct, frozen=True):
+class _Meta(Struct, frozen=True, forbid_unknown_fields=True):
     version: int
 
 
@@ -83,6 +87,8 @@ def read_spec_file(data: bytes, max_size: int) -> SpecFile:
         nodes = _by_hash(tuple(read_node(each, is_named=is_named) for each in texts))
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise IndexFault(f"broken spec file: {said(error)}, expected one of Spack's") from None
+    for node in nodes:
+        require_hash(node.hash)
     rest = {
         key: value
         for key in _File.__struct_fields__

@@ -1,0 +1,32 @@
+"""What stands on the first screen, in a wide window and on a phone."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.site.conftest import Server
+from tests.site.visitors import NARROW, WIDE, Visit
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_rows_begin_on_the_first_screen(
+    browser: Browser, server: Server, size: dict[str, int]
+) -> None:
+    """Whoever opens a table or a list sees the first row of it without scrolling."""
+    visit = Visit(browser, server, viewport=size)
+    places = {}
+    for path in (
+        "/packages",
+        "/spack-cache/configurations",
+        "/spack-cache/builds",
+        "/spack-cache/find_spec?spec=hdf5",
+    ):
+        visit.page.goto(path)
+        row = visit.page.locator("#rows tbody tr").first.bounding_box()
+        places[path] = row["y"] if row else None
+    visit.context.close()
+
+    assert {path: y for path, y in places.items() if y is None or y + 20 > size["height"]} == {}

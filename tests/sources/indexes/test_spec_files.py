@@ -1,0 +1,130 @@
+"""sources.indexes.spec_files: what lies beside each binary of a mirror that has no index."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spack_cache_db.build import build
+from spack_cache_db.errors import InputError
+from spack_cache_db.sources.indexes.faults import IndexFault
+from spack_cache_db.sources.indexes.spec_files import NODE_LIMIT, read_spec_file
+from spack_cache_db.verify import verify
+from tests.indexes import (
+    MIRRORS,
+    OTHERS,
+    edge,
+    hash_of,
+    node,
+    old_node,
+    replaced,
+    signed,
+    ways,
+)
+
+FILES: dict[str, dict[str, Any]] = {
+    "specfile 5": {
+        "spec": {"_meta": {"version": 5}, "nodes": [node("a", edge("b", "link")), node("b")]},
+        "buildcache_layout_version": 2,
+        "binary_cache_checksum": {"hash_algorithm": "sha256", "hash": "ab"},
+    },
+    "specfile 2": {
+        "spec": {"_meta": {"version": 2}, "nodes": [old_node("a", "6", "b"), old_node("b", "6")]},
+    },
+    "specfile 1": {
+        "spec": [old_node("a", "5", "b"), old_node("b", "5")],
+        "full_hash": "x",
+        "buildinfo": {"relative_prefix": "p", "relative_rpaths": False},
+    },
+}
+FORMS: dict[str, Callable[[str], bytes]] = {
+    "plain": lambda text: text.encode(),
+    "signed": lambda text: signed(text).encode(),
+    "packed": lambda text: gzip.compress(text.encode()),
+    "yaml": lambda text: yaml.safe_dump(json.loads(text)).encode(),
+}
+PLACES = [(name, way) for name, value in sorted(FILES.items()) for way in ways(value)]
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_every_form_says_the_same(name: str, form: str) -> None:
+    """JSON or YAML, clear-signed, packed: the same nodes, the binary's own first."""
+    found = read_spec_file(FORMS[form](json.dumps(FILES[name])), 2**20)
+
+    assert [each.name for each in found.nodes] == ["a", "b"]
+    assert found.nodes[0].dependencies[0].hash == hash_of("b")
+    assert (found.version, {*found.rest}) == (int(name[-1]), FILES[name].keys() - {"spec"})
+
+
+@pytest.mark.parametrize("path", sorted(MIRRORS.glob("v2*/build_cache/*")), ids=lambda p: p.name)
+def test_real_files_are_read(path: Path) -> None:
+    """Of Spack 0.16 to 0.23: the hash in the file's name is that of the first node."""
+    found = read_spec_file(path.read_bytes(), 2**20)
+
+    assert found.nodes[0].hash in path.name
+    ends = {edge.hash for each in found.nodes for edge in each.dependencies}
+    assert ends <= {each.hash for each in found.nodes}
+
+
+BROKEN = {
+    "empty": (b"", "broken spec file"),
+    "cut": (json.dumps(FILES["specfile 5"]).encode()[:-40], "broken spec file"),
+    "nested": (b'{"spec": ' + b"[" * 1_000_000, "broken spec file"),
+    "nested YAML": (b"spec: " + b"[" * 2_000, "broken spec file"),
+    "YAML that grows": (b"spec: &a [1]\nbuildinfo: {a: *a}", "has YAML aliases"),
+    "no nodes": (b'{"spec": {"_meta": {"version": 2}, "nodes": []}}', "has 0 nodes, expected 1"),
+    "too many nodes": (
+        json.dumps({"spec": {"_meta": {"version": 2}, "nodes": [0] * (NODE_LIMIT + 1)}}).encode(),
+        "has 10,001 nodes",
+    ),
+    "another key": (json.dumps({**FILES["specfile 5"], "odd": 1}).encode(), "unknown field `odd`"),
+    "another key of _meta": (
+        b'{"spec": {"_meta": {"version": 2, "odd": 1}, "nodes": [0]}}',
+        "unknown field `odd`",
+    ),
+    "no hash": (
+        json.dumps(replaced(FILES["specfile 5"], ("spec", "nodes", 1, "hash"), "b")).encode(),
+        "b: is no hash, expected 32 characters",
+    ),
+    "two names": (
+        json.dumps({"spec": [{**old_node("a", "5"), **old_node("b", "5")}]}).encode(),
+        "Expected one name, got 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN))
+def test_what_is_no_spec_file_is_named(name: str) -> None:
+    """In words, whatever it is instead."""
+    data, words = BROKEN[name]
+    with pytest.raises(IndexFault, match=words):
+        read_spec_file(data, 2**20)
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(PLACES), st.sampled_from(OTHERS))
+def test_another_type_in_any_place_is_told_or_kept(place: tuple[str, Any], other: Any) -> None:
+    """A mirror is refused in words, with no traceback and no file, or given back as it is."""
+    name, way = place
+    with tempfile.TemporaryDirectory() as folder:
+        mirror, output = Path(folder, "mirror"), Path(folder, "x.db")
+        (mirror / "build_cache").mkdir(parents=True)
+        text = json.dumps(replaced(FILES[name], way, other))
+        (mirror / "build_cache" / "a.spec.json").write_text(text)
+        try:
+            build(mirror, output)
+        except InputError:
+            assert not output.exists()
+            return
+        found = verify(output, mirror)
+        assert (found.faults, found.differences) == ((), ())
