@@ -31,6 +31,15 @@ ORDER BY packages.configuration_count DESC, configurations.spec_count DESC, conf
 LIMIT 1
 """
 
+NEEDED = """
+SELECT packages.name FROM dependencies
+JOIN specs ON specs.id = dependencies.dependency
+JOIN configurations ON configurations.id = specs.configuration
+JOIN packages ON packages.id = configurations.package
+WHERE types IN (SELECT id FROM dependency_types WHERE types LIKE '%link%')
+GROUP BY packages.id ORDER BY count(*) DESC LIMIT 1
+"""
+
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), default=FOLDER / "bench.db")
@@ -48,7 +57,8 @@ def main(file: Path) -> None:
     click.echo(
         f"{specs:,} specs; the median of {ROUNDS} rounds; one trivial query: {trivial:.3f} ms"
     )
-    for query in queries(*row):
+    needed = next((found[0] for found in conn.execute(NEEDED)), None)
+    for query in (*queries(*row), *dependency_queries(row[0], needed)):
         spent = _milliseconds(partial(find, conn, query))
         count = len(find(conn, query))
         click.echo(f"{spent:8.2f} ms {spent / trivial:8.0f} x trivial {count:7,} rows  {query}")
@@ -71,6 +81,13 @@ def queries(
         f"/{dag_hash[:7]}",
         f"/{dag_hash[:3]}",
     ]
+
+
+def dependency_queries(package: str, needed: str | None) -> list[str]:
+    """Give the queries about dependencies; none where the file shows none."""
+    if needed is None:
+        return []
+    return [f"{package} ^{needed}", f"^{needed}", f"{package} %c=gcc", f"{package} ^mpi", "++pic"]
 
 
 def _milliseconds(work: Callable[[], object]) -> float:

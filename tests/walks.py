@@ -150,7 +150,7 @@ QUERIES = st.builds("{}{}".format, _ROOTS, _PARTS | _PARTS | _MORE | st.just("")
 
 def built(drawn: Sources, folder: Path) -> Path:
     """Build the sources in a folder and return the file."""
-    output, where = folder / "out.db", folder / "in"
+    output, where = folder / "spack-cache.db", folder / "in"
     write(where / "pages", **drawn.pages)
     for (release, stack), (version, records) in drawn.mirrors.items():
         (where / release / stack).mkdir(parents=True)

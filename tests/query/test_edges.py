@@ -69,6 +69,10 @@ def test_what_needs_a_spec(
     found = edges.needing(wanted, edges.of_any_type(types), frozenset(virtuals))
 
     assert names(graph, found) == expected
+    for name in ("top", "other", "middle", "low"):
+        one = {spec_id(graph, name)}
+        among = edges.needing(wanted, edges.of_any_type(types), frozenset(virtuals), among=one)
+        assert among == found & one
 
 
 def test_all_types_at_once(graph: sqlite3.Connection) -> None:

@@ -53,6 +53,10 @@ def test_what_pages_alone_tell_of(make: Make) -> None:
     assert not has_records(make(PAGES))
     assert hashes(mixed, Recorded(mixed).unrecorded) == {spec_hash(1)}
     assert hashes(mixed, Recorded(mixed).every) == {spec_hash(1), hash_of("aa")}
+    for each in Recorded(mixed).every:
+        assert Recorded(mixed, {each}).unrecorded == Recorded(mixed).unrecorded & {each}
+        one = Recorded(mixed, {each}).with_node(lambda _: True)
+        assert one == Recorded(mixed).with_node(lambda _: True) & {each}
 
 
 def test_the_first_record_counts(make: Make) -> None:

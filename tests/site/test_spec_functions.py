@@ -12,6 +12,9 @@ from urllib.parse import urlencode
 import pytest
 
 from spack_cache_db.site.spec_functions import MOST_KEPT, register
+from tests.indexes import hash_of
+from tests.site.conftest import SQL, site
+from tests.walks import LOOK_ALIKES, built
 
 ASK = "SELECT spec_match(:spec, :hash), spec_match(:spec, 1), spec_error(:spec)"
 ZLIB = "ddddddd" + "e" * 25
@@ -180,3 +183,49 @@ async def test_asking_for_the_versions_takes_no_memory(datasette: Any) -> None:
         taken.append(int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]))
     pages = (10 << 20) // os.sysconf("SC_PAGE_SIZE")
     assert taken[2] - taken[1] < pages
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The site over indexes in which two specs look alike, and pages."""
+    return site(built(LOOK_ALIKES, tmp_path_factory.mktemp("mixed")))
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("spec", "names"),
+    [
+        ("app ^mpich", ["one"]),
+        ("app ^mpi=openmpi", ["two"]),
+        ("^hwloc", ["two", "openmpi"]),
+        ("app ^mpich ^hwloc", []),
+        ("app ++x %[deptypes=link] mpich", ["one"]),
+    ],
+)
+async def test_dependencies_on_the_site(mixed: Any, spec: str, names: list[str]) -> None:
+    """SQL, the canned query and the search give the specs that have them, of several alike."""
+    expected = sorted(map(hash_of, names))
+    by_hash = f"{SQL}.json?" + urlencode(
+        {
+            "sql": "SELECT hash FROM builds WHERE spec_match(:spec, hash)",
+            "spec": spec,
+            "_shape": "array",
+        }
+    )
+    canned = "/spack-cache/find_spec.json?" + urlencode({"_shape": "array", "spec": spec})
+    for address in (by_hash, canned):
+        rows = (await mixed.client.get(address)).json()
+        assert sorted(row["hash"] for row in rows) == expected
+    found = (await mixed.client.get("/find.json?" + urlencode({"q": spec}))).json()
+    assert sum(row["spec_count"] for row in found) == len(names)
+
+
+@pytest.mark.asyncio
+async def test_the_search_page_tells_what_it_leaves_out(mixed: Any) -> None:
+    """A spec that pages alone tell of is counted in a note."""
+    answer = await mixed.client.get("/find?" + urlencode({"q": "app ^mpich"}))
+
+    assert answer.status_code == 200
+    assert "1 more spec may satisfy this, but nothing in this file shows it." in answer.text
+    assert hash_of("one")[:7] in answer.text
+    assert hash_of("two")[:7] not in answer.text

@@ -58,7 +58,7 @@ def asked_of(conn: sqlite3.Connection, query: SpecQuery) -> Conditions:
     if not asks_more(query) or not has_records(conn):
         unnamed = replace(query, name=None) if is_package else query
         return replace(conditions(unnamed), name=query.name)
-    graph = Graph(conn, read_lookups(conn))
+    graph = Graph(conn, read_lookups(conn)).about(query.name)
     specs = graph.verdict(query)
     beyond = spec_text(beyond_configurations(query))
     return replace(of_configurations(query), specs=specs, beyond=beyond, notes=graph.notes(query))

@@ -20,6 +20,11 @@ SELECT dependencies.spec FROM json_each(:ids) AS wanted
 CROSS JOIN dependencies ON dependencies.dependency = wanted.value
 WHERE types IN (SELECT value FROM json_each(:types))
 """
+NEEDED_BY = """
+SELECT dependencies.spec, dependency FROM json_each(:ids) AS wanted
+CROSS JOIN dependencies ON dependencies.spec = wanted.value
+WHERE types IN (SELECT value FROM json_each(:types))
+"""
 NEEDING_ANY = "SELECT spec FROM dependencies WHERE types IN (SELECT value FROM json_each(:types))"
 PROVIDED = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
 
@@ -46,7 +51,11 @@ class Edges:
         return [key for key, words in self._types.items() if words.issuperset(types)]
 
     def needing(
-        self, of: Set[int] | None, types: Iterable[int], virtuals: Set[str] = frozenset()
+        self,
+        of: Set[int] | None,
+        types: Iterable[int],
+        virtuals: Set[str] = frozenset(),
+        among: Set[int] | None = None,
     ) -> set[int]:
         """Return the specs that have an edge to one of some specs.
 
@@ -54,12 +63,16 @@ class Edges:
             of: what the edge leads to; None for anything.
             types: the ids of the sets of types that it may have.
             virtuals: it provides one of these; any edge will do where there is none.
+            among: only specs of these are asked for.
         """
         more = {"types": _one(types)}
         provided = ""
         if virtuals:
             sets = (key for key, words in self._virtuals.items() if words & virtuals)
             more["virtuals"], provided = _one(sets), PROVIDED
+        if among is not None:
+            edges = select_in(self._conn, NEEDED_BY + provided, sorted(among), **more)
+            return {spec for spec, dependency in edges if of is None or dependency in of}
         if of is None:
             rows = select(self._conn, NEEDING_ANY + provided, **more)
         else:

@@ -53,13 +53,22 @@ _NONE: frozenset[int] = frozenset()
 
 
 class Graph:
-    """The records of a file, to be asked one query."""
+    """The records of a file, to be asked one query; `among`: about these specs only."""
 
-    def __init__(self, conn: sqlite3.Connection, lookups: Lookups) -> None:
+    def __init__(
+        self, conn: sqlite3.Connection, lookups: Lookups, among: Set[int] | None = None
+    ) -> None:
         self._conn = conn
         self._lookups = lookups
+        self._among = among
         self._edges = Edges(conn)
-        self._recorded = Recorded(conn)
+        self._recorded = Recorded(conn, among)
+
+    def about(self, package: str | None) -> Graph:
+        """Return the records for a query about one package: few specs to look at."""
+        if package is None:
+            return self
+        return Graph(self._conn, self._lookups, self._configured(SpecQuery(name=package)))
 
     def verdict(self, query: SpecQuery) -> Verdict:
         """Return which specs satisfy what is asked beyond configurations.
@@ -117,7 +126,7 @@ class Graph:
         virtuals = frozenset(edge.virtuals)
         types = self._edges.of_all_types(edge.deptypes)
         needing = (
-            self._edges.needing(of, types, provided or virtuals)
+            self._edges.needing(of, types, provided or virtuals, self._among)
             for of, provided in self._ways(edge.node)
         )
         by_edges = Verdict(set(chain.from_iterable(needing)) - self._recorded.by_compiler)
@@ -210,7 +219,8 @@ class Graph:
         found = self._configured(node)
         if not asks_more(node):
             return found
-        holds = self._beyond(node).holds
+        # What is needed may be of any package.
+        holds = Graph(self._conn, self._lookups)._beyond(node).holds
         return holds if found is None else found & holds
 
     def _configured(self, node: SpecQuery) -> Set[int] | None:

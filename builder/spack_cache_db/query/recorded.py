@@ -8,25 +8,34 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.open import select
+from spack_cache_db.query.open import select, select_in
 
 ANY_RECORD = "SELECT 1 FROM records LIMIT 1"
 SPECS = "SELECT id FROM specs"
 UNRECORDED = """
 SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = specs.id)
 """
+UNRECORDED_OF = """
+SELECT value FROM json_each(:ids)
+WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = value)
+"""
 # SQLite takes the other columns from the row that has the minimum ("SELECT", 2.5).
 FIRST_RECORDS = "SELECT spec, node, min(mirror) FROM records GROUP BY spec"
+FIRST_RECORDS_OF = """
+SELECT spec, node, min(mirror) FROM records
+WHERE spec IN (SELECT value FROM json_each(:ids)) GROUP BY spec
+"""
 NODES = "SELECT id, namespace, parameters FROM nodes"
 ORIGINS = "SELECT id, external IS NOT NULL, rest FROM nodes"
 WITHOUT_EDGES = """
-SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM dependencies WHERE spec = specs.id)
+SELECT value FROM json_each(:ids)
+WHERE NOT EXISTS (SELECT 1 FROM dependencies WHERE dependencies.spec = value)
 """
 MIRRORS = "SELECT id FROM mirrors"
 # Before database 7 and specfile 4, edges had no virtuals; spec files of layout 2 are of any.
@@ -58,19 +67,26 @@ class Node(NamedTuple):
 
 @dataclass
 class Recorded:
-    """The records of a file, each read when it is first asked for."""
+    """The records of a file, each read when it is first asked for; `among`: of these specs only."""
 
     conn: sqlite3.Connection
+    among: Set[int] | None = None
 
     @cached_property
-    def every(self) -> frozenset[int]:
-        """All specs of the file."""
+    def every(self) -> Set[int]:
+        """All specs that are asked about."""
+        if self.among is not None:
+            return self.among
         return frozenset(chain.from_iterable(select(self.conn, SPECS)))
 
     @cached_property
     def unrecorded(self) -> frozenset[int]:
         """The specs that have no record: pages alone tell of them."""
-        return frozenset(chain.from_iterable(select(self.conn, UNRECORDED)))
+        if self.among is not None:
+            rows = select_in(self.conn, UNRECORDED_OF, self.among)
+        else:
+            rows = select(self.conn, UNRECORDED)
+        return frozenset(chain.from_iterable(rows))
 
     @cached_property
     def old(self) -> frozenset[int]:
@@ -84,19 +100,15 @@ class Recorded:
         Beside the old ones, these are externals without dependencies (Spack 1.1 `Spec.satisfies`).
         """
         external = {key for key, is_external, is_old in self._origins if is_external and not is_old}
-        if not external:
-            return self.old
-        alone = frozenset(chain.from_iterable(select(self.conn, WITHOUT_EDGES)))
-        return self.old | (self._with_node(external) & alone)
+        alone = select_in(self.conn, WITHOUT_EDGES, self._with_node(external))
+        return self.old.union(chain.from_iterable(alone))
 
     @cached_property
     def without_virtuals(self) -> frozenset[int]:
         """The recorded specs of whose edges nothing says which virtual packages they provide."""
         if not self._mute:
             return frozenset()
-        return frozenset(
-            spec for spec, _, mirror in select(self.conn, FIRST_RECORDS) if mirror in self._mute
-        )
+        return frozenset(spec for spec, _, mirror in self._first() if mirror in self._mute)
 
     @cached_property
     def tells_virtuals(self) -> bool:
@@ -130,9 +142,14 @@ class Recorded:
     def _with_node(self, nodes: set[int]) -> frozenset[int]:
         if not nodes:
             return frozenset()
-        return frozenset(
-            spec for spec, node, _ in select(self.conn, FIRST_RECORDS) if node in nodes
-        )
+        return frozenset(spec for spec, node, _ in self._first() if node in nodes)
+
+    def _first(self) -> Iterator[tuple[int, int, int]]:
+        """Yield of each spec its first record: spec, node, mirror."""
+        if self.among is not None:
+            yield from select_in(self.conn, FIRST_RECORDS_OF, self.among)
+        else:
+            yield from select(self.conn, FIRST_RECORDS)
 
 
 def _specfile(rest: str) -> int:
