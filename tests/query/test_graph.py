@@ -313,3 +313,22 @@ def test_requirements_ask_for_dependencies(mixed: sqlite3.Connection, tmp_path: 
     (answer,) = cover(mixed, path).specs
 
     assert (answer.status, answer.hash) == ("binary", hash_of("two"))
+
+
+def test_what_is_needed_to_build() -> None:
+    """`^` goes over link and run, and over build from the root alone."""
+    records = [
+        record(node("app", edge("lib", "link"), edge("cmake", "build"))),
+        record(node("lib", edge("other", "build"), edge("low", "run"))),
+        record(node("cmake", edge("tool", "build", "link"))),
+        *(record(node(name)) for name in ("other", "low", "tool")),
+    ]
+    with walks.opened(walks.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+        found = {name: hashes(conn, f"^{name}") for name in ("cmake", "tool", "other", "low")}
+
+    assert found == {
+        "cmake": {hash_of("app")},
+        "tool": {hash_of("cmake")},
+        "other": {hash_of("lib")},
+        "low": {hash_of("app"), hash_of("lib")},
+    }
