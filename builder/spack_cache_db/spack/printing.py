@@ -11,6 +11,7 @@ from spack_cache_db.spack.constraints import Dependency, SpecQuery, VariantConst
 
 _BARE = re.compile(r"[a-zA-Z0-9_\-+*.,:=%^~/\\]+")
 """What a value may be made of without quotes."""
+_WORD = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_\-]*")
 
 
 def spec_text(query: SpecQuery) -> str:
@@ -61,11 +62,13 @@ def dependency_text(edge: Dependency) -> str:
     """Return `%gcc@13`, `^mpi=openmpi`, `%[deptypes=build] cmake` with what is asked of it."""
     sign = "%" * (1 + edge.propagate) if edge.direct else "^"
     node = spec_text(edge.node)
-    if not edge.deptypes and edge.when is None:
+    # `%c,cxx=gcc` is read so only where words stand on both sides of the sign.
+    is_short = edge.node.name is not None and all(map(_WORD.fullmatch, edge.virtuals))
+    if not edge.deptypes and edge.when is None and (is_short or not edge.virtuals):
         named = f"{','.join(edge.virtuals)}=" if edge.virtuals else ""
         return f"{sign}{named}{node}"
-    attributes = [f"deptypes={','.join(edge.deptypes)}"] if edge.deptypes else []
-    attributes += [f"virtuals={','.join(edge.virtuals)}"] if edge.virtuals else []
+    attributes = [f"deptypes={_value(','.join(edge.deptypes))}"] if edge.deptypes else []
+    attributes += [f"virtuals={_value(','.join(edge.virtuals))}"] if edge.virtuals else []
     attributes += [f"when={_value(edge.when)}"] if edge.when is not None else []
     return f"{sign}[{' '.join(attributes)}] {node}"
 
