@@ -9,6 +9,7 @@ import pytest
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.asker import Asker
 from spack_cache_db.query.conditions import asked_of
+from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.spack.query import parse_query
 
 QUERIES = (
@@ -31,7 +32,7 @@ QUERIES = (
 def test_answers_are_those_of_each_query(cache: str, request: pytest.FixtureRequest) -> None:
     """With records and without, in any order and asked twice, nothing changes an answer."""
     conn: sqlite3.Connection = request.getfixturevalue(cache)
-    asker = Asker(conn)
+    asker = Asker(conn, read_lookups(conn))
     for text in (*QUERIES, *reversed(QUERIES)):
         query = parse_query(text)
         try:

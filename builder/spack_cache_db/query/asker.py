@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from spack_cache_db.query.asked import Conditions, beyond_configurations, of_configurations
 from spack_cache_db.query.conditions import asked_of
+from spack_cache_db.query.graph import Graph
+from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.query import SpecQuery
 
@@ -17,8 +19,9 @@ from spack_cache_db.spack.query import SpecQuery
 class Asker:
     """What queries ask of one file, as `asked_of` says it."""
 
-    def __init__(self, conn: sqlite3.Connection) -> None:
+    def __init__(self, conn: sqlite3.Connection, lookups: Lookups) -> None:
         self._conn = conn
+        self._graph = Graph(conn, lookups)
         self._beyond: dict[str, Conditions] = {}
 
     def asked(self, query: SpecQuery) -> Conditions:
@@ -33,7 +36,7 @@ class Asker:
             return asked_of(self._conn, query)
         text = spec_text(beyond)
         if text not in self._beyond:
-            self._beyond[text] = asked_of(self._conn, beyond)
+            self._beyond[text] = asked_of(self._conn, beyond, self._graph)
         known = self._beyond[text]
         if known.specs is None:
             return asked_of(self._conn, query)

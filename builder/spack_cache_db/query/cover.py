@@ -129,7 +129,7 @@ class _Specs:
         self._conn = conn
         self._candidates = candidates
         self._scope = scope
-        self._asker = Asker(conn)
+        self._asker = Asker(conn, candidates.lookups)
         self._unknown = 0
         self._known: dict[tuple[Alternative, ...], CoveredSpec] = {}
 

@@ -53,7 +53,7 @@ _NONE: frozenset[int] = frozenset()
 
 
 class Graph:
-    """The records of a file, to be asked one query."""
+    """The records of a file, read when they are asked for, and kept."""
 
     def __init__(self, conn: sqlite3.Connection, lookups: Lookups) -> None:
         self._conn = conn
