@@ -44,11 +44,16 @@ CROSS JOIN listing_configurations AS listed
 """  # noqa: S608 - our own statement
 
 
-def asked_of(conn: sqlite3.Connection, query: SpecQuery) -> Conditions:
+def asked_of(conn: sqlite3.Connection, query: SpecQuery, graph: Graph | None = None) -> Conditions:
     """Return what a query asks of a file.
 
     A name that is virtual in Spack is a package like any other where the file has one. What is
     asked beyond configurations is answered here, as `specs`, where the file has records.
+
+    Args:
+        conn: a connection to the file.
+        query: what is asked.
+        graph: the records of the file, where they are asked more than once.
 
     Raises:
         QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
@@ -58,7 +63,7 @@ def asked_of(conn: sqlite3.Connection, query: SpecQuery) -> Conditions:
     if not asks_more(query) or not has_records(conn):
         unnamed = replace(query, name=None) if is_package else query
         return replace(conditions(unnamed), name=query.name)
-    graph = Graph(conn, read_lookups(conn)).about(query.name)
+    graph = graph or Graph(conn, read_lookups(conn)).about(query.name)
     specs = graph.verdict(query)
     beyond = spec_text(beyond_configurations(query))
     return replace(of_configurations(query), specs=specs, beyond=beyond, notes=graph.notes(query))

@@ -14,8 +14,9 @@ from spack_cache_db.environments.records import Alternative, Environment, Lock, 
 from spack_cache_db.errors import Fault, reason
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.asked import Conditions
+from spack_cache_db.query.asker import Asker
 from spack_cache_db.query.candidates import Candidates, Row
-from spack_cache_db.query.conditions import ANYWHERE, Scope, asked_of
+from spack_cache_db.query.conditions import ANYWHERE, Scope
 from spack_cache_db.query.cover_lock import cover_lock
 from spack_cache_db.query.covered import Cover, CoveredSpec
 from spack_cache_db.query.find import scope_of
@@ -128,6 +129,7 @@ class _Specs:
         self._conn = conn
         self._candidates = candidates
         self._scope = scope
+        self._asker = Asker(conn, candidates.lookups)
         self._unknown = 0
         self._known: dict[tuple[Alternative, ...], CoveredSpec] = {}
 
@@ -191,10 +193,10 @@ class _Specs:
             UnsupportedQuery: the file cannot answer it.
         """
         query = self._named(alternative.query)
-        asked = asked_of(self._conn, query)
+        asked = self._asker.asked(query)
         found = misses_of(self._candidates, asked, self._scope).fitting()
         for each in alternative.without:
-            unwanted = asked_of(self._conn, replace(each, name=query.name))
+            unwanted = self._asker.asked(replace(each, name=query.name))
             excluded = misses_of(self._candidates, unwanted, ANYWHERE).fitting()
             if not unwanted.is_of_specs:
                 found = {row: count for row, count in found.items() if row not in excluded}
@@ -241,4 +243,7 @@ class _Specs:
             self._unknown += 1
             if self._unknown > MOST_UNKNOWN:
                 return WhyNot(unknown=named.name)
-        return why_not(self._conn, self._candidates.lookups, named, self._scope, self._candidates)
+        asked = self._asker.asked(named)
+        return why_not(
+            self._conn, self._candidates.lookups, named, self._scope, self._candidates, asked
+        )

@@ -53,7 +53,10 @@ _NONE: frozenset[int] = frozenset()
 
 
 class Graph:
-    """The records of a file, to be asked one query; `among`: about these specs only."""
+    """The records of a file, read when they are asked for, and kept.
+
+    `among`: about these specs only.
+    """
 
     def __init__(
         self, conn: sqlite3.Connection, lookups: Lookups, among: Set[int] | None = None

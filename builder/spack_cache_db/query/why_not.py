@@ -112,6 +112,7 @@ def why_not(
     query: SpecQuery,
     scope: Scope = ANYWHERE,
     candidates: Candidates | None = None,
+    asked: Conditions | None = None,
 ) -> WhyNot:
     """Return why nothing satisfies a query.
 
@@ -121,11 +122,12 @@ def why_not(
         query: a query without an answer.
         scope: what narrows it.
         candidates: configurations that were read already.
+        asked: what the query asks, where it is known.
 
     Raises:
         UnsupportedQuery: pages cannot answer the query.
     """
-    asked = asked_of(conn, query)
+    asked = asked or asked_of(conn, query)
     candidates = candidates or Candidates(conn, lookups)
     if asked.name is not None and asked.name not in candidates.packages:
         return WhyNot(unknown=asked.name, close=close_names(asked.name, candidates.packages))
