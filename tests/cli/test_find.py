@@ -190,7 +190,7 @@ def test_install_from_a_mirror_without_an_address(tmp_path: Path) -> None:
         ("py-mpi4py", ("--here", "--host", "zen3"), 2, "exclude each other"),
         ("py-mpi4py@@4", (), 2, "  py-mpi4py@@4\n           ^\n"),
         ("", (), 2, "expected a package name"),
-        ("py-mpi4py ^openmpi", (), 2, "pages show no dependencies"),
+        ("py-mpi4py ^openmpi", (), 2, "no dependencies are known here"),
         ("mpi", (), 2, "virtual package"),
         ("py-mpi4py", ("--release", "devlop"), 2, "no release is called 'devlop'; close: develop"),
         ("py-mpi4py", ("--stack", "e4"), 2, "no stack is called 'e4'; close: e4s"),
@@ -240,7 +240,7 @@ def test_caveats_are_said(samples_file: Path) -> None:
     result = run("py-mpi4py %gcc@11", samples_file)
 
     assert result.exit_code == 0, result.output
-    assert "Note: pages show one compiler per binary" in result.stderr
+    assert "Note: one compiler per binary is known" in result.stderr
 
 
 def test_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

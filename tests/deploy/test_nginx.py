@@ -157,7 +157,7 @@ def test_the_pages_without_fields_read_none(samples_file: Path) -> None:
     """The real site's pages are the same with fields and without."""
     fields = "?x=1&page=2&q=mpi&version=1&_size=1&_sort=name&release=develop"
     with serving(samples_file) as server:
-        for page in ("/", "/robots.txt", "/release/develop", "/stack/e4s"):
+        for page in ("/", "/robots.txt", "/about", "/release/develop", "/stack/e4s"):
             plain, other = (
                 httpx.get(f"http://127.0.0.1:{server.port}{page}{end}") for end in ("", fields)
             )

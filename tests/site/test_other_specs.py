@@ -79,7 +79,7 @@ async def test_the_page_says_what_is_not_compared(mixed: Path) -> None:
 
     assert '<span class="differs">lib 1.0 only here</span>' in text
     assert '<span class="differs">not compared</span>' in text
-    assert "Not compared are those of which pages alone tell" in text
+    assert "Not compared are those whose dependencies are not known" in text
     alone = (await get(site(mixed), f"/spec/{spec_hash(1)}")).text
-    assert "in their dependencies, which pages do not show" in alone
+    assert "in their dependencies, which are not known here" in alone
     assert 'class="differs"' not in alone

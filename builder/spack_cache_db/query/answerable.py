@@ -68,20 +68,20 @@ def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
         raise UnsupportedQuery(f"'%{what}' is a wish for the solver: ask for {what!r}")
     if edge.deptypes or edge.when is not None:
         raise UnsupportedQuery(
-            f"pages do not show how {name or 'a dependency'} is used (deptypes=, when=): "
+            f"nothing here says how {name or 'a dependency'} is used (deptypes=, when=): "
             f"only {what!r} can be answered"
         )
     if name is None:
-        raise UnsupportedQuery("pages show no dependencies: name a compiler after '%'")
+        raise UnsupportedQuery("no dependencies are known here: name a compiler after '%'")
     if not LANGUAGES.issuperset(edge.virtuals):
-        raise UnsupportedQuery(f"pages do not show what provides {', '.join(edge.virtuals)}")
+        raise UnsupportedQuery(f"nothing here says what provides {', '.join(edge.virtuals)}")
     if set(edge.virtuals) == {"fortran"}:
-        raise UnsupportedQuery("pages show the compiler for C, not the one for Fortran")
+        raise UnsupportedQuery("the compiler for C is known here, not the one for Fortran")
     if name in LANGUAGES:
-        raise UnsupportedQuery(f"pages do not show which languages a package uses ({what!r})")
+        raise UnsupportedQuery(f"nothing here says which languages a package uses ({what!r})")
     if not edge.virtuals and name not in COMPILERS:
         raise UnsupportedQuery(
-            f"pages show no dependencies but the compiler, and {name} is not known as one"
+            f"no dependencies are known here but the compiler, and {name} is not known as one"
         )
     _check_compiler_options(edge.node)
     return CompilerConstraint(name, edge.node.versions)
@@ -91,8 +91,8 @@ def _check_compiler_options(node: SpecQuery) -> None:
     arch = node.os or node.platform or node.target
     if node.variants or node.flags or node.hash or node.namespace or arch:
         raise UnsupportedQuery(
-            f"what follows %{node.name} is asked of {node.name}, of which pages show the "
-            "version only: write what the package itself must have before the '%'"
+            f"what follows %{node.name} is asked of {node.name}, of which the "
+            "version alone is known here: write what the package itself must have before the '%'"
         )
     _check_versions(node.versions)
 
@@ -131,14 +131,14 @@ def _check_root(query: SpecQuery, virtuals: Set[str]) -> None:
 def _check_shown(query: SpecQuery) -> None:
     """Refuse what only records of indexes tell."""
     if query.namespace is not None:
-        raise UnsupportedQuery("pages do not show namespaces: ask for the package by name alone")
+        raise UnsupportedQuery("no namespaces are known here: ask for the package by name alone")
     if query.flags:
-        raise UnsupportedQuery(f"pages do not show compiler flags ({query.flags[0].name}=)")
+        raise UnsupportedQuery(f"no compiler flags are known here ({query.flags[0].name}=)")
     for variant in query.variants:
         if variant.propagate:
             raise UnsupportedQuery(
-                f"the doubled sign of {variant.name!r} asks its dependencies too, which pages "
-                "do not show: write it once to ask the package itself"
+                f"the doubled sign of {variant.name!r} asks its dependencies too, which are "
+                "not known here: write it once to ask the package itself"
             )
 
 
@@ -154,13 +154,11 @@ def check_answerable(query: SpecQuery) -> None:
     _check_arch(query)
     for edge in query.dependencies:
         if not edge.direct:
-            raise UnsupportedQuery("pages show no dependencies: '^' cannot be answered")
+            raise UnsupportedQuery("no dependencies are known here: '^' cannot be answered")
         compiler_of_pages(edge)
     names = {edge.node.name for edge in query.dependencies}
     if len(names) > 1:
-        raise UnsupportedQuery(
-            "pages show one compiler per binary: only one compiler can be asked for"
-        )
+        raise UnsupportedQuery("one compiler per binary is known here: only one can be asked for")
 
 
 def check_recorded(

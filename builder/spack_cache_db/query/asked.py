@@ -105,12 +105,12 @@ def caveats(query: SpecQuery) -> tuple[str, ...]:
     notes = []
     if query.dependencies:
         notes.append(
-            "pages show one compiler per binary, the one for C where C is used; "
+            "one compiler per binary is known, the one for C where C is used; "
             "compilers of other languages, and gcc or llvm used as a library, are not seen"
         )
     if any(edge.virtuals for edge in query.dependencies):
         notes.append(
-            "pages do not show which languages a package uses: "
+            "nothing here says which languages a package uses: "
             "%c,cxx=… is answered as % with the compiler alone"
         )
     return tuple(notes)
