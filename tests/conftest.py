@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ from tests.indexes import MIRRORS, REAL_FILE, index, node, record, write_layout3
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 
 pytest_plugins = ["tests.browser"]
+
+# Whoever started the tests may ignore it (nohup), and what they start would as well.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # A deadline would be a timing, and fail where the machine has other things to do.
 settings.register_profile("no deadline", deadline=None)

@@ -26,6 +26,7 @@ SPEC = "py-mpi4py@4 target=x86_64_v3"
 ARGUMENTS = {
     "build": ("build", SAMPLES, "-o", FILE),
     "check": ("check", SAMPLES, "--json"),
+    "cover": ("cover", "specs.txt", FILE),
     "fetch": ("fetch", "--help"),  # It needs a mirror: tests/cli/test_fetch.py has some.
     "find": ("find", SPEC, FILE, "--install"),
     "info": ("info", FILE),
@@ -40,6 +41,14 @@ OWN = (
     f"/find?q={SPEC}",
     "/package/py-mpi4py",
     f"/spec/{HASH}",
+    "/packages",
+    "/releases",
+    "/stacks",
+    "/about",
+    "/suggest.json?q=mpi",
+    f"/find.json?q={SPEC}",
+    f"/find.csv?q={SPEC}",
+    f"/cover?q={SPEC}",
     "/release/develop",
     "/stack/e4s",
     "/robots.txt",
@@ -137,6 +146,7 @@ def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> 
 def _said(folder: Path, *program: object) -> dict[str, str]:
     """Call each command in a new folder; return what it printed on its standard output."""
     folder.mkdir()
+    (folder / "specs.txt").write_text(SPEC)
     said = {}
     for name in (name for name in ARGUMENTS if name in COMMANDS):
         ran = subprocess.run(

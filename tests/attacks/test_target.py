@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,12 @@ KEPT, NOT_KEPT = {"cache-control": "max-age=3600"}, {"cache-control": "no-store"
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Target:
-    """A file that no server serves."""
+def target(tmp_path: Path) -> Iterator[Target]:
+    """A file that no server serves: a process that does nothing stands for it."""
     (tmp_path / "a.db").write_bytes(b"SQLite")
-    return Target(tmp_path / "a.db", 1, 1)
+    with subprocess.Popen(["sleep", "60"]) as idle:
+        yield Target(tmp_path / "a.db", idle.pid, 1)
+        idle.kill()
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_a_folder_of_databases_holds_no_pages(tmp_path: Path) -> None:
     (folder / "a.md").unlink()
     result = run("build", folder, "-o", tmp_path / "y.db")
     assert result.exit_code == 1
-    assert result.stderr.splitlines()[0] == f"{folder}: holds no file, expected pages"
+    assert result.stderr.splitlines()[0] == f"{folder}: holds no file, expected pages or indexes"
 
 
 @pytest.mark.slow
