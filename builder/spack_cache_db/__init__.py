@@ -12,8 +12,8 @@ from spack_cache_db.errors import (
     OutputError,
 )
 from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.cover import cover
-from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.cover.records import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.cover.steps import cover
 from spack_cache_db.query.find import Found, UnknownNameError, find
 from spack_cache_db.spack.query import QuerySyntaxError
 

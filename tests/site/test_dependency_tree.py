@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from spack_cache_db.query.dependencies import Edge, Graph, Node, read_graph, read_nodes
+from spack_cache_db.query.dependencies.needs import Edge, Graph, Node, read_graph, read_nodes
 from spack_cache_db.site import dependency_tree
 from spack_cache_db.site.dependency_tree import Row, Trees, trees
 from tests.graphs import edges, installs, run_time, used

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.dependencies import read_graph, told_of
+from spack_cache_db.query.dependencies.needs import read_graph, told_of
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.site.other_specs import compared, read_others
 from tests.conftest import Build

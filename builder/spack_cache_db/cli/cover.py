@@ -15,9 +15,9 @@ from spack_cache_db.cli.scope import say_notes, scope_names, scope_options
 from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values
 from spack_cache_db.environments.read import MAX_BYTES, read_environment
 from spack_cache_db.errors import BuilderError, printable
-from spack_cache_db.query.cover import cover_environment, read_file
-from spack_cache_db.query.cover_output import as_csv, as_json, as_markdown, as_table
-from spack_cache_db.query.covered import Cover
+from spack_cache_db.query.cover.output import as_csv, as_json, as_markdown, as_table
+from spack_cache_db.query.cover.records import Cover
+from spack_cache_db.query.cover.steps import cover_environment, read_file
 from spack_cache_db.query.find import scope_of
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.open import connected

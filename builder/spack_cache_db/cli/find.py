@@ -20,9 +20,9 @@ from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.find import Found, Question, ask, found_by, notes_on
 from spack_cache_db.query.found_data import as_csv, as_json
 from spack_cache_db.query.install import install_found
-from spack_cache_db.query.misplaced import corrected
 from spack_cache_db.query.open import connected
-from spack_cache_db.query.why_not import why_not
+from spack_cache_db.query.why_not.misplaced import corrected
+from spack_cache_db.query.why_not.reasons import why_not
 from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
 
 

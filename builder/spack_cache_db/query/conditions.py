@@ -13,10 +13,10 @@ from spack_cache_db.query.asked import (
     conditions,
     of_configurations,
 )
-from spack_cache_db.query.graph import Graph
+from spack_cache_db.query.dependencies.graph import Graph
+from spack_cache_db.query.dependencies.recorded import has_records
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.open import select_in
-from spack_cache_db.query.recorded import has_records
 from spack_cache_db.query.selection import ANYWHERE, Scope, configurations_meeting, package_id
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.query import SpecQuery

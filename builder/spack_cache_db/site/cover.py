@@ -14,9 +14,9 @@ from spack_cache_db.environments.faults import UnreadableEnvironment
 from spack_cache_db.environments.read import read_environment
 from spack_cache_db.environments.records import Limits
 from spack_cache_db.errors import Fault
-from spack_cache_db.query.cover import cover_environment
-from spack_cache_db.query.cover_output import total
-from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.cover.output import total
+from spack_cache_db.query.cover.records import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.cover.steps import cover_environment
 from spack_cache_db.query.find import UnknownNameError
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select

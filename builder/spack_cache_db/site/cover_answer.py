@@ -10,7 +10,7 @@ from datasette.utils import add_cors_headers
 from datasette.utils.asgi import Response
 
 from spack_cache_db.environments.faults import UnreadableEnvironment
-from spack_cache_db.query.cover_output import as_csv, as_json
+from spack_cache_db.query.cover.output import as_csv, as_json
 from spack_cache_db.query.find import UnknownNameError
 from spack_cache_db.site.cover import Pasted, covered, load_cover, pasted_of
 from spack_cache_db.site.reading import read

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from spack_cache_db.query.dependencies import Edge, Graph, Node
+from spack_cache_db.query.dependencies.needs import Edge, Graph, Node
 
 MOST_ROWS = 1_500
 """So many dependencies stand on one page; the canned queries give all."""

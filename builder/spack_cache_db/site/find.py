@@ -21,10 +21,10 @@ from spack_cache_db.query.conditions import (
 from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.find import Question, UnknownNameError, notes_on
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.misplaced import corrected
 from spack_cache_db.query.open import select
 from spack_cache_db.query.specs import hashes_beginning, specs_in_scope
-from spack_cache_db.query.why_not import WhyNot, why_not
+from spack_cache_db.query.why_not.misplaced import corrected
+from spack_cache_db.query.why_not.reasons import WhyNot, why_not
 from spack_cache_db.site.configurations import Row, table_rows
 from spack_cache_db.site.hosts import hosts_of
 from spack_cache_db.site.narrowing import EVERYWHERE, Narrowing

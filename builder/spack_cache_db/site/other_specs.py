@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spack_cache_db.query.dependencies import Graph
-from spack_cache_db.query.look_alikes import Differences, differences
+from spack_cache_db.query.dependencies.look_alikes import Differences, differences
+from spack_cache_db.query.dependencies.needs import Graph
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
 

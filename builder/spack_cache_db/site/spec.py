@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.dependencies import Graph, read_graph, read_nodes, told_of
+from spack_cache_db.query.dependencies.needs import Graph, read_graph, read_nodes, told_of
 from spack_cache_db.query.install import Install, install_spec
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select

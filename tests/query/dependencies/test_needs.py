@@ -1,4 +1,4 @@
-"""query.dependencies: what specs need, held against the index itself."""
+"""query.dependencies.needs: what specs need, held against the index itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
-from spack_cache_db.query.dependencies import (
+from spack_cache_db.query.dependencies.needs import (
     Edge,
     Graph,
     Reach,

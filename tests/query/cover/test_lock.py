@@ -1,4 +1,4 @@
-"""query.cover_lock: which nodes of a lockfile have a binary, and which have another."""
+"""query.cover.lock: which nodes of a lockfile have a binary, and which have another."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from spack_cache_db.environments.read import read_environment
-from spack_cache_db.query.cover import cover_environment
-from spack_cache_db.query.covered import Cover, CoveredNode
+from spack_cache_db.query.cover.records import Cover, CoveredNode
+from spack_cache_db.query.cover.steps import cover_environment
 from spack_cache_db.query.find import scope_of
 from spack_cache_db.query.lookups import read_lookups
 from tests.conftest import Build

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from spack_cache_db.query.asked import Conditions
-from spack_cache_db.query.candidates import PLACES, Candidates, Row
 from spack_cache_db.query.conditions import ANYWHERE, Scope, asked_of, every_configuration_id
 from spack_cache_db.query.configurations import presence_of_configurations
-from spack_cache_db.query.instead import in_words, instead_of, label
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.misplaced import corrected
-from spack_cache_db.query.misses import Condition, Misses, misses_of
 from spack_cache_db.query.specs import joined
+from spack_cache_db.query.why_not.candidates import PLACES, Candidates, Row
+from spack_cache_db.query.why_not.instead import in_words, instead_of, label
+from spack_cache_db.query.why_not.misplaced import corrected
+from spack_cache_db.query.why_not.misses import Condition, Misses, misses_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.query import SpecQuery

@@ -1,4 +1,4 @@
-"""query.cover_output: a cover as text, whatever its kind."""
+"""query.cover.output: a cover as text, whatever its kind."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import sqlite3
 
 import pytest
 
-from spack_cache_db.query.cover_output import as_csv, as_json, as_markdown, as_table
-from spack_cache_db.query.covered import Cover
-from tests.query.test_cover_lock import conn, covered
+from spack_cache_db.query.cover.output import as_csv, as_json, as_markdown, as_table
+from spack_cache_db.query.cover.records import Cover
+from tests.query.cover.test_lock import conn, covered
 
 __all__ = ["conn"]
 

@@ -7,11 +7,11 @@ import sqlite3
 from collections.abc import Iterable
 
 from spack_cache_db.environments.records import LockedSpec
-from spack_cache_db.query.candidates import Candidates, Row
 from spack_cache_db.query.conditions import Scope
-from spack_cache_db.query.covered import CoveredNode
+from spack_cache_db.query.cover.records import CoveredNode
 from spack_cache_db.query.open import select
 from spack_cache_db.query.specs import specs_in_scope
+from spack_cache_db.query.why_not.candidates import Candidates, Row
 from spack_cache_db.records import Configuration
 
 HASHES_AT_ONCE = 4_000

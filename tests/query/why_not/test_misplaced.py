@@ -1,4 +1,4 @@
-"""query.misplaced: what stands behind a compiler, asked of the package."""
+"""query.why_not.misplaced: what stands behind a compiler, asked of the package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from spack_cache_db.query.misplaced import corrected
+from spack_cache_db.query.why_not.misplaced import corrected
 from spack_cache_db.spack.query import parse_query
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spack_cache_db.query.why_not import WhyNot
+from spack_cache_db.query.why_not.reasons import WhyNot
 from spack_cache_db.records import Configuration
 
 

@@ -1,4 +1,4 @@
-"""query.cover: which specs of an environment have a binary, as `find` would say one by one."""
+"""query.cover.steps: which specs of an environment have a binary, as `find` says one by one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from spack_cache_db.environments.faults import UnreadableEnvironment
 from spack_cache_db.environments.read import read_environment
 from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.cover import cover, cover_environment
-from spack_cache_db.query.covered import Cover, CoveredSpec
+from spack_cache_db.query.cover.records import Cover, CoveredSpec
+from spack_cache_db.query.cover.steps import cover, cover_environment
 from spack_cache_db.query.find import UnknownNameError, find
 from spack_cache_db.query.lookups import read_lookups
-from tests.query.test_misses import cache, scope_by, scopes, texts
+from tests.query.why_not.test_misses import cache, scope_by, scopes, texts
 
 __all__ = ["cache"]
 

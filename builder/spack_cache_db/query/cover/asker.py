@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from spack_cache_db.query.asked import Conditions, beyond_configurations, of_configurations
 from spack_cache_db.query.conditions import asked_of
-from spack_cache_db.query.graph import Graph
+from spack_cache_db.query.dependencies.graph import Graph
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.query import SpecQuery

@@ -1,4 +1,4 @@
-"""query.look_alikes: in what specs of one configuration differ."""
+"""query.dependencies.look_alikes: in what specs of one configuration differ."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.build import build
-from spack_cache_db.query.dependencies import read_graph
-from spack_cache_db.query.look_alikes import (
+from spack_cache_db.query.dependencies.look_alikes import (
     FLAGS,
     Change,
     Differences,
     differences,
     read_facts,
 )
+from spack_cache_db.query.dependencies.needs import read_graph
 from spack_cache_db.query.lookups import read_lookups
 from tests.graphs import installs
 from tests.indexes import edge, hash_of, index, node, record

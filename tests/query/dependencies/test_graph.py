@@ -1,4 +1,4 @@
-"""query.graph: what specs depend on, as Spack and as a walk over the records answer."""
+"""query.dependencies.graph: what specs depend on, as Spack and a walk over the records answer."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from spack_cache_db.build.steps import build
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.conditions import asked_of
-from spack_cache_db.query.cover import cover
+from spack_cache_db.query.cover.steps import cover
 from spack_cache_db.query.find import Found, ask, find, found_by, notes_on
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.why_not import contradicted, why_not
+from spack_cache_db.query.why_not.reasons import contradicted, why_not
 from spack_cache_db.site.find import load_find
 from spack_cache_db.spack.query import QuerySyntaxError, parse_query
 from tests import walks

@@ -1,4 +1,4 @@
-"""query.recorded: what the records of several indexes say, the first of them first."""
+"""query.dependencies.recorded: what the records of several indexes say, the first of them first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build.steps import build
-from spack_cache_db.query.recorded import Recorded, has_records
+from spack_cache_db.query.dependencies.recorded import Recorded, has_records
 from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, index, node, old_node, record
 from tests.pagetexts import page, spec, spec_hash, write
 

@@ -1,4 +1,4 @@
-"""query.edges: what needs what, over edges of some types that provide something."""
+"""query.dependencies.edges: what needs what, over edges of some types that provide something."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build.steps import build
-from spack_cache_db.query.edges import Edges
+from spack_cache_db.query.dependencies.edges import Edges
 from tests.indexes import edge, hash_of, index, node, record
 
 GRAPH = index(

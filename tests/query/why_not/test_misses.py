@@ -1,4 +1,4 @@
-"""query.misses and query.candidates: what is left without some conditions, as `find` has it."""
+"""query.why_not.misses and candidates: what is left without some conditions, as `find` has it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.conditions import Scope, asked_of
 from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.misses import Misses, conditions_of, misses_of
+from spack_cache_db.query.why_not.candidates import Candidates
+from spack_cache_db.query.why_not.misses import Misses, conditions_of, misses_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.query import SpecQuery, parse_query

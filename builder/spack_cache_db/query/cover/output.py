@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
-from spack_cache_db.query.instead import in_words
+from spack_cache_db.query.cover.records import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.why_not.instead import in_words
 from spack_cache_db.records import Configuration
 
 _GAP = "  "

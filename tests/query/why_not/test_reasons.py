@@ -1,4 +1,4 @@
-"""query.why_not: what excludes everything, held against `find` without each condition."""
+"""query.why_not.reasons: what excludes everything, held against `find` without each condition."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.conditions import ANYWHERE, Scope, asked_of
 from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.misses import misses_of
-from spack_cache_db.query.why_not import WhyNot, close_names, contradicted, why_not
+from spack_cache_db.query.why_not.candidates import Candidates
+from spack_cache_db.query.why_not.misses import misses_of
+from spack_cache_db.query.why_not.reasons import WhyNot, close_names, contradicted, why_not
 from spack_cache_db.spack.query import parse_query
 from tests.conftest import Build
 from tests.pagetexts import page, spec
-from tests.query.test_misses import cache, found, scope_by, scopes, texts
+from tests.query.why_not.test_misses import cache, found, scope_by, scopes, texts
 
 __all__ = ["cache"]
 

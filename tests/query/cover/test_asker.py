@@ -1,4 +1,4 @@
-"""query.asker: many queries are answered as each by itself."""
+"""query.cover.asker: many queries are answered as each by itself."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sqlite3
 import pytest
 
 from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.asker import Asker
 from spack_cache_db.query.conditions import asked_of
-from spack_cache_db.query.graph import Graph
+from spack_cache_db.query.cover.asker import Asker
+from spack_cache_db.query.dependencies.graph import Graph
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.spack.query import parse_query
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from spack_cache_db.query.candidates import COLUMNS, PLACES, Candidates, Row
-from spack_cache_db.query.misses import Condition
+from spack_cache_db.query.why_not.candidates import COLUMNS, PLACES, Candidates, Row
+from spack_cache_db.query.why_not.misses import Condition
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.targets import runs_on
 

@@ -14,19 +14,19 @@ from spack_cache_db.environments.records import Alternative, Environment, Lock, 
 from spack_cache_db.errors import Fault, reason
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.asked import Conditions
-from spack_cache_db.query.asker import Asker
-from spack_cache_db.query.candidates import Candidates, Row
 from spack_cache_db.query.conditions import ANYWHERE, Scope
-from spack_cache_db.query.cover_lock import cover_lock
-from spack_cache_db.query.covered import Cover, CoveredSpec
+from spack_cache_db.query.cover.asker import Asker
+from spack_cache_db.query.cover.lock import cover_lock
+from spack_cache_db.query.cover.records import Cover, CoveredSpec
+from spack_cache_db.query.dependencies.verdicts import Verdict
 from spack_cache_db.query.find import scope_of
 from spack_cache_db.query.lookups import Lookups, read_lookups
-from spack_cache_db.query.misplaced import corrected
-from spack_cache_db.query.misses import misses_of
 from spack_cache_db.query.open import connected, select
 from spack_cache_db.query.specs import Spec, specs_in_scope
-from spack_cache_db.query.verdicts import Verdict
-from spack_cache_db.query.why_not import WhyNot, why_not
+from spack_cache_db.query.why_not.candidates import Candidates, Row
+from spack_cache_db.query.why_not.misplaced import corrected
+from spack_cache_db.query.why_not.misses import misses_of
+from spack_cache_db.query.why_not.reasons import WhyNot, why_not
 from spack_cache_db.spack.query import SpecQuery
 
 PACKAGE_OF_HASH = """

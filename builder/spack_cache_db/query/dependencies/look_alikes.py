@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.dependencies import Graph, Reach
+from spack_cache_db.query.dependencies.needs import Graph, Reach
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select_in
 from spack_cache_db.records import Configuration

@@ -1,0 +1,1 @@
+"""Which specs of an environment have a binary."""

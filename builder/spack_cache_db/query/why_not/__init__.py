@@ -1,0 +1,1 @@
+"""Why nothing satisfies a query, and what there is instead."""

@@ -1,0 +1,1 @@
+"""Tests of query.cover: environments and their binaries."""

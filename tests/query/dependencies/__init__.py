@@ -1,0 +1,1 @@
+"""Tests of query.dependencies: the graph of a file."""

@@ -1,0 +1,1 @@
+"""Tests of query.why_not: queries without an answer."""
