@@ -24,10 +24,10 @@ from spack_cache_db.query.find import Found, find
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.specs import FoundSpec
 from spack_cache_db.records import Configuration
-from spack_cache_db.site.filters import Filters
-from spack_cache_db.site.find import load_find
-from spack_cache_db.site.package import load_package
-from spack_cache_db.site.spec import load_spec
+from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.pages.find import load_find
+from spack_cache_db.site.pages.package import load_package
+from spack_cache_db.site.pages.spec import load_spec
 from tests.commands import run
 from tests.contradictions import (
     QUERIES,

@@ -18,7 +18,7 @@ from spack_cache_db.query.specs import (
     joined,
     specs_in_scope,
 )
-from spack_cache_db.site.find import load_find
+from spack_cache_db.site.pages.find import load_find
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
 

@@ -16,7 +16,7 @@ from spack_cache_db.query.conditions import Scope, asked_of, configuration_ids
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.specs import found_specs, specs_in_scope
 from spack_cache_db.site import reading, spec_functions
-from spack_cache_db.site.find import load_find
+from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.sql import limits
 from spack_cache_db.spack.query import parse_query
 from tests.pagetexts import spec_hash

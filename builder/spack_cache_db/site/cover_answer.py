@@ -12,7 +12,7 @@ from datasette.utils.asgi import Response
 from spack_cache_db.environments.faults import UnreadableEnvironment
 from spack_cache_db.query.cover.output import as_csv, as_json
 from spack_cache_db.query.find import UnknownNameError
-from spack_cache_db.site.cover import Pasted, covered, load_cover, pasted_of
+from spack_cache_db.site.pages.cover import Pasted, covered, load_cover, pasted_of
 from spack_cache_db.site.reading import read
 from spack_cache_db.site.rendering import render
 from spack_cache_db.site.wrapper import OWN_PAGE

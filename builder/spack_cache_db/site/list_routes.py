@@ -12,18 +12,18 @@ from datasette.utils.asgi import Response
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.find import Found, UnknownNameError, found_part
 from spack_cache_db.query.found_data import as_csv, as_json
-from spack_cache_db.site.about import load_about
-from spack_cache_db.site.filters import page_number
-from spack_cache_db.site.list_rows import classes, list_rows
-from spack_cache_db.site.lists import (
+from spack_cache_db.site.pages.about import load_about
+from spack_cache_db.site.pages.filters import page_number
+from spack_cache_db.site.pages.list_rows import classes, list_rows
+from spack_cache_db.site.pages.lists import (
     Asked,
     ListPage,
     load_packages,
     load_releases,
     load_stacks,
 )
-from spack_cache_db.site.names import Name, load_names, suggested
-from spack_cache_db.site.narrowing import Narrowing
+from spack_cache_db.site.pages.names import Name, load_names, suggested
+from spack_cache_db.site.pages.narrowing import Narrowing
 from spack_cache_db.site.reading import read, read_once
 from spack_cache_db.site.rendering import pairs_of, render
 from spack_cache_db.site.spec_functions import parse

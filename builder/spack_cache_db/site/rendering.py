@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from datasette.utils.asgi import Response
 
-from spack_cache_db.site import charts
-from spack_cache_db.site.filters import LABELS
+from spack_cache_db.site.pages import charts
+from spack_cache_db.site.pages.filters import LABELS
 from spack_cache_db.site.wrapper import OWN_PAGE
 
 

@@ -16,24 +16,24 @@ from datasette.utils.asgi import Forbidden, NotFound, Response
 from spack_cache_db.query.specs import hashes_beginning
 from spack_cache_db.site import list_routes
 from spack_cache_db.site.cover_answer import answer_cover
-from spack_cache_db.site.data_links import data_links, found_links, package_links
 from spack_cache_db.site.download import send_file
-from spack_cache_db.site.filters import Filters, page_number
-from spack_cache_db.site.find import load_find
-from spack_cache_db.site.groups import load_release, load_stack
-from spack_cache_db.site.home import load_home
-from spack_cache_db.site.names import having, named
-from spack_cache_db.site.narrowing import Narrowing
-from spack_cache_db.site.package import load_package
-from spack_cache_db.site.permissions import ensure
-from spack_cache_db.site.reading import published, read, read_once
-from spack_cache_db.site.rendering import missing, pairs_of, redirect, render
-from spack_cache_db.site.spec import (
+from spack_cache_db.site.pages.data_links import data_links, found_links, package_links
+from spack_cache_db.site.pages.filters import Filters, page_number
+from spack_cache_db.site.pages.find import load_find
+from spack_cache_db.site.pages.groups import load_release, load_stack
+from spack_cache_db.site.pages.home import load_home
+from spack_cache_db.site.pages.names import having, named
+from spack_cache_db.site.pages.narrowing import Narrowing
+from spack_cache_db.site.pages.package import load_package
+from spack_cache_db.site.pages.spec import (
     MOST_CANDIDATES,
     is_hash_prefix,
     load_candidates,
     load_spec,
 )
+from spack_cache_db.site.permissions import ensure
+from spack_cache_db.site.reading import published, read, read_once
+from spack_cache_db.site.rendering import missing, pairs_of, redirect, render
 
 Handler = Callable[..., Awaitable[Any]]
 

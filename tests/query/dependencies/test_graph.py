@@ -20,7 +20,7 @@ from spack_cache_db.query.cover.steps import cover
 from spack_cache_db.query.find import Found, ask, find, found_by, notes_on
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.why_not.reasons import contradicted, why_not
-from spack_cache_db.site.find import load_find
+from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.spack.query import QuerySyntaxError, parse_query
 from tests import walks
 from tests.indexes import REAL_FILE, edge, hash_of, node, old_node, real, record

@@ -1,0 +1,248 @@
+"""What a package's rows can be narrowed to, with counts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from spack_cache_db.query.configurations import Counted
+from spack_cache_db.query.lookups import Lookups, Release, Stack
+from spack_cache_db.query.open import select_in
+from spack_cache_db.records import Configuration
+from spack_cache_db.site.pages.filters import LABELS, Filters
+from spack_cache_db.spack.targets import family, known_targets, runs_on
+from spack_cache_db.spack.variants import parse_variant
+
+PLACES = ("release", "stack")
+"""Filters that are not of configurations: they say whose specs count."""
+
+Values = tuple[tuple[str, int], ...]
+"""What a filter can be set to, and how many configurations that leaves."""
+
+RELEASE_COUNTS = """
+SELECT release, count(*) FROM configuration_releases
+WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY release
+"""
+STACK_COUNTS = """
+SELECT stack, count(*) FROM configuration_stacks
+WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY stack
+"""
+# Within a release a spec has the configuration that the release's page shows (see query/specs.py).
+RELEASE_COUNTS_IN_STACK = """
+SELECT release, count(DISTINCT configuration) FROM (
+  SELECT releases.id AS release, specs.configuration
+  FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
+  CROSS JOIN releases
+  CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
+  WHERE specs.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+    AND listings.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+    AND NOT EXISTS (
+      SELECT 1 FROM listing_configurations AS other
+      WHERE other.release = listings.release AND other.spec = listings.spec)
+  UNION ALL
+  SELECT listed.release, listed.configuration
+  FROM json_each(:ids) AS wanted
+  CROSS JOIN listing_configurations AS listed ON listed.configuration = wanted.value
+  CROSS JOIN listings ON listings.release = listed.release AND listings.spec = listed.spec
+  WHERE listings.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+) GROUP BY release
+"""
+STACK_COUNTS_IN_RELEASE = """
+SELECT stack, count(DISTINCT configuration) FROM (
+  SELECT member.stack, specs.configuration
+  FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
+  CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
+  CROSS JOIN stack_set_members AS member ON member.stack_set = listings.stacks
+  WHERE NOT EXISTS (
+    SELECT 1 FROM listing_configurations AS other
+    WHERE other.release = :release AND other.spec = specs.id)
+  UNION ALL
+  SELECT member.stack, listed.configuration
+  FROM json_each(:ids) AS wanted
+  CROSS JOIN listing_configurations AS listed
+    ON listed.configuration = wanted.value AND listed.release = :release
+  CROSS JOIN listings ON listings.release = :release AND listings.spec = listed.spec
+  CROSS JOIN stack_set_members AS member ON member.stack_set = listings.stacks
+) GROUP BY stack
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One filter and the values it can take, each with the count of configurations it leaves.
+
+    Attributes:
+        label: what to call it; of a variant that is chosen, the variant's own name.
+        chosen: its value now, which is one of the values; None where it asks nothing.
+    """
+
+    name: str
+    label: str
+    chosen: str | None
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """Configurations by what they lack of what is asked of them, release and stack left aside.
+
+    Attributes:
+        fitting: those that lack nothing.
+        lacking: those that lack one thing alone, by that filter's name and value.
+    """
+
+    fitting: list[Counted]
+    lacking: dict[tuple[str, str], list[Counted]]
+
+    def counted(self, counts: Callable[[list[Counted]], list[Counted]]) -> Narrowed:
+        """Return those of which a spec counts, each with how many do."""
+        lacking = {key: counts(each) for key, each in self.lacking.items()}
+        return Narrowed(counts(self.fitting), lacking)
+
+
+def narrowed(every: Iterable[Counted], filters: Filters) -> Narrowed:
+    """Return which configurations fit the filters, and which would but for one of them."""
+    tests = [(pair, _test(*pair)) for pair in filters.chosen() if pair[0] not in PLACES]
+    found = Narrowed([], {pair: [] for pair, _ in tests})
+    for each in every:
+        lacks = [pair for pair, fits in tests if not fits(each.configuration)]
+        if not lacks:
+            found.fitting.append(each)
+        elif len(lacks) == 1:
+            found.lacking[lacks[0]].append(each)
+    return found
+
+
+def choices_of(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    filters: Filters,
+    anywhere: Narrowed,
+    here: Narrowed,
+) -> tuple[Choice, ...]:
+    """Return what each filter can be set to, the others staying as they are.
+
+    Args:
+        anywhere: the configurations by what they lack.
+        here: the same, in the release and the stack that are chosen.
+    """
+    ids = [each.id for each in anywhere.fitting]
+    choices = [
+        Choice(name, LABELS[name], filters.value(name), _places(conn, lookups, filters, name, ids))
+        for name in PLACES
+    ]
+    for name, values in _PARTS.items():
+        chosen = filters.value(name)
+        among = here.fitting + here.lacking.get((name, chosen or ""), [])
+        choices.append(Choice(name, LABELS[name], chosen, values(among)))
+    for text in filters.variants:
+        among = here.fitting + here.lacking["variant", text]
+        choices.append(Choice("variant", _variant_name(text), text, _alternatives(among, text)))
+    choices.append(Choice("variant", LABELS["variant"], None, _varying(here.fitting)))
+    return tuple(
+        _with_chosen(each)
+        for each in choices
+        if each.chosen is not None or len(each.values) > (each.name != "variant")
+    )
+
+
+def _with_chosen(choice: Choice) -> Choice:
+    """Return a choice whose values have the one that is chosen, even if it leaves nothing."""
+    if choice.chosen is None or choice.chosen in dict(choice.values):
+        return choice
+    return replace(choice, values=((choice.chosen, 0), *choice.values))
+
+
+def _test(name: str, value: str) -> Callable[[Configuration], bool]:
+    if name == "variant":
+        return lambda each: value in each.variants
+    if name == "host":
+        return lambda each: runs_on(each.target, value)
+    return lambda each: bool(getattr(each, name) == value)
+
+
+def _places(
+    conn: sqlite3.Connection, lookups: Lookups, filters: Filters, name: str, ids: list[int]
+) -> Values:
+    """Return the releases of these configurations, or their stacks, by what of the two is named."""
+    release, stack = lookups.release(filters.release), lookups.stack(filters.stack)
+    if name == "release":
+        if filters.stack and stack is None:
+            return ()
+        if stack is None:
+            return _named(select_in(conn, RELEASE_COUNTS, ids), lookups.releases)
+        counts = select_in(conn, RELEASE_COUNTS_IN_STACK, ids, stack=stack.id)
+        return _named(counts, lookups.releases)
+    if filters.release and release is None:
+        return ()
+    if release is None:
+        return _named(select_in(conn, STACK_COUNTS, ids), lookups.stacks)
+    counts = select_in(conn, STACK_COUNTS_IN_RELEASE, ids, release=release.id)
+    return _named(counts, lookups.stacks)
+
+
+def _versions(among: Sequence[Counted]) -> Values:
+    positions = {each.configuration.version: -each.position for each in among}
+    return _counts((each.configuration.version for each in among), positions.__getitem__)
+
+
+def _part(name: str) -> Callable[[Sequence[Counted]], Values]:
+    return lambda among: _counts(getattr(each.configuration, name) for each in among)
+
+
+def _hosts(among: Sequence[Counted]) -> Values:
+    """Return the machines on which something runs, by family."""
+    targets = Counter(each.configuration.target for each in among)
+    hosts = {*known_targets(), *targets}
+    counts = {
+        host: sum(count for target, count in targets.items() if runs_on(target, host))
+        for host in sorted(hosts, key=lambda host: (family(host), host))
+    }
+    return tuple((host, count) for host, count in counts.items() if count)
+
+
+_PARTS: dict[str, Callable[[Sequence[Counted]], Values]] = {
+    "host": _hosts,
+    "version": _versions,
+    **{name: _part(name) for name in ("compiler", "os", "platform", "target")},
+}
+
+
+def _varying(among: Sequence[Counted]) -> Values:
+    """Return the variants that some have and others have not."""
+    variants = Counter(text for each in among for text in each.configuration.variants)
+    varying = {text: count for text, count in variants.items() if count < len(among)}
+    return tuple(sorted(varying.items()))
+
+
+def _alternatives(among: Sequence[Counted], chosen: str) -> Values:
+    """Return the values of one variant."""
+    name = _variant_name(chosen)
+    texts = (text for each in among for text in each.configuration.variants)
+    return _counts(text for text in texts if _variant_name(text) == name)
+
+
+@lru_cache(maxsize=4096)
+def _variant_name(text: str) -> str:
+    try:
+        return parse_variant(text).name
+    except ValueError:
+        # A page may print what Spack would not read as a variant.
+        return text
+
+
+def _named(
+    counts: Iterable[tuple[int, int]], known: Mapping[int, Release] | Mapping[int, Stack]
+) -> Values:
+    found: Counter[int] = Counter()
+    for key, count in counts:
+        found[key] += count
+    return tuple((each.name, found[key]) for key, each in known.items() if key in found)
+
+
+def _counts(values: Iterable[str], order: Callable[[str], int | str] = str) -> Values:
+    counts = Counter(values)
+    return tuple((value, counts[value]) for value in sorted(counts, key=order))

@@ -1,0 +1,111 @@
+"""The page `/cover`: an environment that somebody pastes, with and without binaries.
+
+It is read and answered as the command `cover` does; what it may ask for is bounded, and it is
+looked at the time after each spec.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from spack_cache_db.environments.faults import UnreadableEnvironment
+from spack_cache_db.environments.read import read_environment
+from spack_cache_db.environments.records import Limits
+from spack_cache_db.errors import Fault
+from spack_cache_db.query.cover.output import total
+from spack_cache_db.query.cover.records import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.cover.steps import cover_environment
+from spack_cache_db.query.find import UnknownNameError
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.open import select
+from spack_cache_db.site.pages.narrowing import Narrowing
+from spack_cache_db.site.spec_functions import LONGEST, LOOK_AT_THE_TIME
+from spack_cache_db.spack.targets import known_targets
+
+LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)
+NAME = "what you pasted"
+TOO_LONG = "takes longer than a page may take: ask for fewer specs at once, or use the command"
+
+
+@dataclass(frozen=True, slots=True)
+class Pasted(Narrowing):
+    """What a visitor asks: a text, and what narrows the answer."""
+
+    text: str = ""
+
+    @property
+    def query(self) -> str:
+        """The query string that asks the same."""
+        return urlencode([("q", self.text), *self.pairs])
+
+
+@dataclass(frozen=True, slots=True)
+class CoverPage:
+    """The page: the form's choices, and the answer or why there is none.
+
+    Attributes:
+        releases: the names of all releases, in the file's order.
+        hosts: the names of all CPU targets that archspec knows.
+        found: the answer; None before anything was asked.
+        lacking: the specs that lack a binary.
+        having: those that have one.
+        total: how many have a binary, in words.
+        error: why the environment cannot be read.
+    """
+
+    releases: tuple[str, ...]
+    hosts: tuple[str, ...]
+    found: Cover | None = None
+    lacking: tuple[CoveredSpec | CoveredNode, ...] = ()
+    having: tuple[CoveredSpec | CoveredNode, ...] = ()
+    total: str = ""
+    error: str | None = None
+
+
+def pasted_of(pairs: list[tuple[str, str]]) -> Pasted:
+    """Return what the fields of an address or a form ask; the first of each name counts."""
+    text = dict(reversed(pairs)).get("q", "")
+    # Forms send lines with carriage returns.
+    return replace(Pasted.parse(pairs), text=text.replace("\r\n", "\n"))
+
+
+def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: Pasted) -> Cover:
+    """Return the answer for what was pasted.
+
+    Raises:
+        UnreadableEnvironment: it cannot be read.
+        UnknownNameError: there is no such release, stack or host.
+    """
+    scope = pasted.scope(lookups)
+    environment = read_environment(pasted.text.encode("utf-8", "replace"), NAME, LIMITS)
+
+    def look_at_the_time() -> None:
+        list(select(conn, LOOK_AT_THE_TIME))
+
+    try:
+        return cover_environment(conn, lookups, environment, scope, after_each=look_at_the_time)
+    except sqlite3.OperationalError as error:
+        if "interrupted" not in str(error):
+            raise
+        raise UnreadableEnvironment([Fault(NAME, 0, TOO_LONG)]) from None
+
+
+def load_cover(conn: sqlite3.Connection, lookups: Lookups, pasted: Pasted) -> CoverPage:
+    """Return the page."""
+    releases = tuple(each.name for each in lookups.releases.values())
+    if not pasted.text.strip():
+        return CoverPage(releases, known_targets())
+    try:
+        found = covered(conn, lookups, pasted)
+    except (UnreadableEnvironment, UnknownNameError) as error:
+        return CoverPage(releases, known_targets(), error=str(error))
+    return CoverPage(
+        releases,
+        known_targets(),
+        found,
+        lacking=tuple(each for each in found.specs if each.status != "binary"),
+        having=tuple(each for each in found.specs if each.status == "binary"),
+        total=total(found),
+    )

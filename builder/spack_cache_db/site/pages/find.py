@@ -1,0 +1,214 @@
+"""The search page: a package's name, a hash, or the configurations that satisfy a spec.
+
+The text is read by the parser of Spack's spec syntax that the command line uses, and by nothing
+else; where it is no spec, the page says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from spack_cache_db.query.answerable import UnsupportedQuery
+from spack_cache_db.query.conditions import (
+    Scope,
+    asked_of,
+    configuration_ids,
+    package_id,
+)
+from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.find import Question, UnknownNameError, notes_on
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.open import select
+from spack_cache_db.query.specs import hashes_beginning, specs_in_scope
+from spack_cache_db.query.why_not.misplaced import corrected
+from spack_cache_db.query.why_not.reasons import WhyNot, why_not
+from spack_cache_db.site.pages.configurations import Row, table_rows
+from spack_cache_db.site.pages.hosts import hosts_of
+from spack_cache_db.site.pages.narrowing import EVERYWHERE, Narrowing
+from spack_cache_db.site.pages.package import folded
+from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
+from spack_cache_db.site.spec_functions import parse
+from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery
+
+PAGE_ROWS = 25
+MOST_PACKAGES = 40
+
+PACKAGES_LIKE = """
+SELECT packages.name, packages.spec_count
+FROM packages_fts JOIN packages ON packages.id = packages_fts.rowid
+WHERE packages_fts MATCH :match AND packages.release_count > 0
+ORDER BY packages.spec_count DESC, packages.name LIMIT :limit
+"""
+
+_WORD = re.compile(r"[A-Za-z0-9][\w-]*")
+_ONE_WORD = re.compile(r"\s*/?([a-z2-7]{7,32})\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The configurations that satisfy a spec, one page of them."""
+
+    count: int
+    rows: tuple[Row, ...]
+    common: tuple[tuple[str, str], ...]
+    common_variants: tuple[str, ...]
+    page: int
+    page_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindPage:
+    """What a search leads to: another page (`package` or `hashes`), rows, or what is wrong.
+
+    Attributes:
+        prefix: what was asked of a hash.
+        error: why the text is no spec, or why the file cannot answer it.
+        corrected: the spec to type instead.
+        why: why nothing satisfies the spec.
+        notes: what a reader should know of the answer.
+        releases: the names of all releases, in the file's order.
+        hosts: the CPU targets of machines on which something runs, by family.
+    """
+
+    package: str | None = None
+    prefix: str | None = None
+    hashes: tuple[str, ...] = ()
+    packages: tuple[tuple[str, int], ...] = ()
+    answer: Answer | None = None
+    error: str | None = None
+    corrected: str | None = None
+    why: WhyNot | None = None
+    notes: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ()
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def load_find(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    text: str,
+    page: int = 1,
+    narrowing: Narrowing = EVERYWHERE,
+    opened: str | None = None,
+) -> FindPage:
+    """Return the answer to a search.
+
+    Args:
+        text: what was typed.
+        page: which of the pages of its rows.
+        narrowing: the release, the stack and the machine whose specs count.
+        opened: the first hash of the row of which all hashes are wanted.
+    """
+    try:
+        scope = narrowing.scope(lookups)
+        found = _load(conn, lookups, text, scope, page, opened)
+    except UnknownNameError as error:
+        found = FindPage(error=str(error))
+    names = tuple(each.name for each in lookups.releases.values())
+    return replace(found, releases=names, hosts=hosts_of(lookups.families))
+
+
+def _load(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    text: str,
+    scope: Scope,
+    page: int,
+    opened: str | None,
+) -> FindPage:
+    if not text.strip():
+        return FindPage()
+    whole = _ONE_WORD.fullmatch(text)
+    hashes = hashes_beginning(conn, whole[1], MOST_CANDIDATES) if whole else ()
+    if whole and hashes and package_id(conn, whole[1]) is None:
+        return FindPage(prefix=whole[1], hashes=hashes)
+    if package_id(conn, text.strip()) is not None:
+        # Its name need not be one that a spec could have: pages decide what packages are called.
+        return FindPage(package=text.strip())
+    try:
+        query = parse(text)
+        asked = asked_of(conn, query)
+    except QuerySyntaxError as error:
+        return _refused(conn, text, error)
+    except UnsupportedQuery as error:
+        return replace(_refused(conn, text, error), corrected=corrected(conn, query))
+    if _is_name(query) and package_id(conn, str(query.name)) is not None:
+        return FindPage(package=query.name)
+    hashes = _hashes(conn, asked.hash)
+    question = Question(lookups, asked, scope)
+    answer = _answer(conn, question, page, opened)
+    if answer.count == 1 and len(hashes) == 1:
+        return FindPage(prefix=asked.hash, hashes=hashes)
+    why = None if answer.count else why_not(conn, lookups, query, scope)
+    return FindPage(
+        prefix=asked.hash,
+        packages=() if answer.count else _packages(conn, query.name),
+        answer=answer,
+        corrected=why.corrected if why else None,
+        why=why,
+        notes=notes_on(conn, question),
+    )
+
+
+def _refused(conn: sqlite3.Connection, text: str, error: Exception) -> FindPage:
+    """Return what is wrong with a text, and the packages that its first word may mean."""
+    word = _WORD.match(text.strip())
+    return FindPage(error=str(error), packages=_packages(conn, word and word.group()))
+
+
+def _answer(conn: sqlite3.Connection, question: Question, page: int, opened: str | None) -> Answer:
+    """Return the configurations that satisfy a query, newest versions first."""
+    lookups, asked, scope = question
+    among = asked.specs.holds if asked.specs else None
+
+    def counted(ids: list[int]) -> dict[int, int]:
+        specs = specs_in_scope(conn, ids, scope, asked.hash, among=among)
+        return {key: len(some) for key, some in specs.items()}
+
+    ids = configuration_ids(conn, lookups, asked, scope)
+    places = (scope.release, scope.stack, asked.hash, among)
+    place_count = sum(each is not None for each in places)
+    if place_count > 1:
+        # Each of them may have some spec, and none may be in all of them.
+        ids = [*filter(counted(ids).__contains__, ids)]
+    pages = max(1, -(-len(ids) // PAGE_ROWS))
+    start = (min(page, pages) - 1) * PAGE_ROWS
+    shown = ids[start : start + PAGE_ROWS]
+    found = configurations_by_id(conn, lookups, shown)
+    if place_count:
+        counts = counted(shown)
+        found = [each._replace(spec_count=counts[each.id]) for each in found]
+    common, variants = folded(found) if pages == 1 else ((), ())
+    return Answer(
+        count=len(ids),
+        rows=table_rows(conn, lookups, found, variants, scope, asked.hash, opened, among),
+        common=common,
+        common_variants=variants,
+        page=min(page, pages),
+        page_count=pages,
+    )
+
+
+def _is_name(query: SpecQuery) -> bool:
+    return query.name is not None and query == SpecQuery(name=query.name, text=query.text)
+
+
+def _hashes(conn: sqlite3.Connection, prefix: str | None) -> tuple[str, ...]:
+    """Return the first specs whose hash begins so; none where it is too short to lead anywhere."""
+    if prefix is None or not is_hash_prefix(prefix):
+        return ()
+    return hashes_beginning(conn, prefix, MOST_CANDIDATES)
+
+
+def _packages(conn: sqlite3.Connection, name: str | None) -> tuple[tuple[str, int], ...]:
+    """Return the packages whose name the searched name is part of."""
+    if not name:
+        return ()
+    match = '"' + name.replace('"', '""') + '"'
+    return tuple(
+        (found, count)
+        for found, count in select(conn, PACKAGES_LIKE, match=match, limit=MOST_PACKAGES)
+    )

@@ -1,0 +1,168 @@
+"""The pages of a release and of a stack: what is in it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from spack_cache_db.query.install import Install, install_example
+from spack_cache_db.query.lookups import Lookups, Release, Stack
+from spack_cache_db.query.open import select
+from spack_cache_db.site.pages.hosts import hosts_of
+
+RELEASE_PACKAGES = """
+SELECT packages.name, sum(listed.spec_count)
+FROM configuration_releases AS listed
+JOIN configurations ON configurations.id = listed.configuration
+JOIN packages ON packages.id = configurations.package
+WHERE listed.release = :release GROUP BY packages.id ORDER BY packages.name
+"""
+RELEASE_FACETS = """
+SELECT facet, value, spec_count FROM facet_counts
+WHERE release = :release ORDER BY facet, spec_count DESC, value
+"""
+STACK_CONFIGURATIONS = """
+SELECT package, target, compiler, sum(configuration_stacks.spec_count)
+FROM configuration_stacks
+JOIN configurations ON configurations.id = configuration_stacks.configuration
+WHERE configuration_stacks.stack = :stack
+GROUP BY package, target, compiler
+"""
+STACK_RELEASES = """
+SELECT release, spec_count FROM facet_counts
+WHERE facet = 'stacks' AND value = :name AND release IS NOT NULL
+"""
+
+FACETS = (
+    ("targets", "target", "Targets"),
+    ("compilers", "compiler", "Compilers"),
+    ("oss", "os", "Operating systems"),
+    ("stacks", "stack", "Stacks"),
+)
+Counts = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Counts of specs by the values of one facet, the largest first.
+
+    Attributes:
+        addresses: for each value, where what it counts is shown.
+    """
+
+    title: str
+    facet: str
+    bars: Counts
+    addresses: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePage:
+    """Everything the page of a release shows."""
+
+    release: Release
+    packages: Counts
+    hosts: Mapping[str, tuple[str, ...]]
+    charts: tuple[Chart, ...]
+    before: str | None
+    after: str | None
+    install: Install
+
+
+@dataclass(frozen=True, slots=True)
+class StackPage:
+    """Everything the page of a stack shows."""
+
+    stack: Stack
+    packages: Counts
+    hosts: Mapping[str, tuple[str, ...]]
+    charts: tuple[Chart, ...]
+    releases: Counts
+
+
+def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> ReleasePage | None:
+    """Return the page of the release called `name`; None if there is none."""
+    release = lookups.release(name)
+    if release is None:
+        return None
+    rows = [*select(conn, RELEASE_FACETS, release=release.id)]
+    charts = []
+    for source, facet, title in FACETS:
+        stacks = {each.name for each in lookups.stacks.values()}
+        bars = tuple(
+            (value, count)
+            for kind, value, count in rows
+            if kind == source and (source != "stacks" or value in stacks)
+        )
+        charts.append(_chart(title, facet, dict(bars), {"release": name}))
+    before, after = _neighbours(lookups, release)
+    packages = select(conn, RELEASE_PACKAGES, release=release.id)
+    return ReleasePage(
+        release=release,
+        packages=tuple((package, count) for package, count in packages),
+        hosts=hosts_of(value for kind, value, _ in rows if kind == "targets"),
+        charts=tuple(each for each in charts if each.bars),
+        before=before,
+        after=after,
+        install=install_example(conn, release.name),
+    )
+
+
+def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPage | None:
+    """Return the page of the stack called `name`; None if there is none."""
+    stack = lookups.stack(name)
+    if stack is None:
+        return None
+    packages: Counter[str] = Counter()
+    targets: Counter[str] = Counter()
+    compilers: Counter[str] = Counter()
+    words = lookups.words
+    for package, target, compiler, count in select(conn, STACK_CONFIGURATIONS, stack=stack.id):
+        packages[words["package"][package]] += count
+        targets[words["target"][target]] += count
+        compilers[words["compiler"][compiler]] += count
+    listed = dict(select(conn, STACK_RELEASES, name=name))
+    return StackPage(
+        stack=stack,
+        packages=tuple(sorted(packages.items())),
+        hosts=hosts_of(targets),
+        charts=(
+            _chart("Targets", "target", targets, {"stack": name}),
+            _chart("Compilers", "compiler", compilers, {"stack": name}),
+        ),
+        releases=tuple(
+            (release.name, listed[key])
+            for key, release in lookups.releases.items()
+            if key in listed
+        ),
+    )
+
+
+def _chart(title: str, facet: str, counts: Mapping[str, int], place: dict[str, str]) -> Chart:
+    ordered = tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+    addresses = {value: _address(facet, value, place) for value in counts}
+    return Chart(title, facet, ordered, addresses)
+
+
+def _address(facet: str, value: str, place: dict[str, str]) -> str:
+    """Return where to see what one value counts, in a release or a stack."""
+    if facet == "stack":
+        return f"/stack/{quote(value, safe='')}"
+    if facet == "target":
+        return f"/packages?{urlencode(place | {'has': value})}"
+    spec = f"%{value}" if facet == "compiler" else f"os={value}"
+    return f"/find?{urlencode({'q': spec} | place)}"
+
+
+def _neighbours(lookups: Lookups, release: Release) -> tuple[str | None, str | None]:
+    """Return the snapshots before and after one; other releases have no such order."""
+    if release.date is None:
+        return None, None
+    dated = sorted((each.date, each.name) for each in lookups.releases.values() if each.date)
+    place = dated.index((release.date, release.name))
+    before = dated[place - 1][1] if place > 0 else None
+    after = dated[place + 1][1] if place + 1 < len(dated) else None
+    return before, after

@@ -1,0 +1,257 @@
+"""The lists of all packages, releases and stacks: sorted and narrowed as their address says."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.open import select
+from spack_cache_db.site.pages.hosts import hosts_of
+from spack_cache_db.site.pages.package_counts import package_counts
+from spack_cache_db.spack.targets import runs_on
+
+PACKAGES = """
+SELECT name, newest_version, configuration_count, spec_count, release_count, last_seen
+FROM packages WHERE spec_count > 0 AND release_count > 0 ORDER BY name
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a list: its name in the address and in a row, its heading, and its order.
+
+    Attributes:
+        is_count: whether it holds numbers.
+        most_first: whether its first order is from the most, or the latest, to the least.
+        is_minor: whether a phone may do without it.
+    """
+
+    name: str
+    title: str
+    is_count: bool = False
+    most_first: bool = False
+    is_minor: bool = False
+
+
+_SPECS = Column("specs", "Specs", is_count=True, most_first=True)
+COLUMNS: Mapping[str, tuple[Column, ...]] = {
+    "packages": (
+        Column("name", "Package"),
+        Column("version", "Newest version"),
+        Column("configurations", "Configurations", is_count=True, most_first=True, is_minor=True),
+        _SPECS,
+        Column("releases", "Releases", is_count=True, most_first=True, is_minor=True),
+        Column("last_seen", "Last snapshot", most_first=True, is_minor=True),
+    ),
+    "releases": (
+        Column("position", "Release"),
+        Column("kind", "Kind", is_minor=True),
+        Column("date", "Snapshot of", most_first=True, is_minor=True),
+        Column("packages", "Packages", is_count=True, most_first=True),
+        _SPECS,
+    ),
+    "stacks": (
+        Column("name", "Stack"),
+        Column("releases", "Releases", is_count=True, most_first=True),
+        _SPECS,
+    ),
+}
+_UNSORTED = frozenset({"version"})
+"""Columns whose words have no order across packages."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an address asks of a list.
+
+    Attributes:
+        q: part of a name, capitals aside.
+        release: only packages of this release, counted in it.
+        stack: only packages of this stack, counted in it; in that release, where one is asked.
+        kind: only releases of this kind.
+        host: the CPU target of a machine; only packages with a spec that runs there, so counted.
+        has: a target, or a family of targets, that a package must have a spec for.
+        lacks: one for which it must have none.
+    """
+
+    q: str = ""
+    release: str = ""
+    stack: str = ""
+    kind: str = ""
+    host: str = ""
+    has: str = ""
+    lacks: str = ""
+    sort: str = ""
+    order: str = ""
+
+    @classmethod
+    def parse(cls, pairs: Iterable[tuple[str, str]]) -> Asked:
+        """Return what the pairs of a query string ask; unknown ones are passed over."""
+        return cls(**{name: value.strip() for name, value in pairs if name in cls.__slots__})
+
+    def address(self, **changes: str) -> str:
+        """Return the query string that asks the same but for `changes`."""
+        values = {name: getattr(self, name) for name in self.__slots__} | changes
+        return "?" + urlencode({name: value for name, value in values.items() if value})
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """Everything a list shows.
+
+    Attributes:
+        total: how many rows there are before anything is asked of them.
+        faults: what is asked for and not known, in words.
+    """
+
+    kind: str
+    asked: Asked
+    rows: tuple[Row, ...]
+    total: int
+    columns: tuple[Column, ...]
+    releases: tuple[str, ...] = ()
+    stacks: tuple[str, ...] = ()
+    targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+
+    @property
+    def sort(self) -> Column:
+        """The column by which the rows are sorted."""
+        found = (each for each in self.columns if each.name == self.asked.sort)
+        return next((each for each in found if each.name not in _UNSORTED), self.columns[0])
+
+    @property
+    def is_descending(self) -> bool:
+        """Whether the rows are in descending order."""
+        return self.sort.most_first if not self.asked.order else self.asked.order == "desc"
+
+    def sorted_by(self, column: Column) -> str | None:
+        """Return the address of the list sorted by a column, the other way if it is already."""
+        if column.name in _UNSORTED:
+            return None
+        descending = column.most_first
+        if column == self.sort:
+            descending = not self.is_descending
+        return self.asked.address(sort=column.name, order="desc" if descending else "asc")
+
+    def package_query(self) -> str:
+        """Return what to add to a package's address so that it is narrowed as the list is."""
+        values = {name: getattr(self.asked, name) for name in ("release", "stack", "host")}
+        query = urlencode({name: value for name, value in values.items() if value})
+        return f"?{query}" if query and self.kind == "packages" else ""
+
+    def in_order(self) -> list[Row]:
+        """Return the rows as they are sorted; those without a value last."""
+        key = self.sort.name
+        known = [row for row in self.rows if row[key] is not None]
+        known.sort(key=lambda row: row[key], reverse=self.is_descending)
+        return known + [row for row in self.rows if row[key] is None]
+
+
+def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: Asked) -> ListPage:
+    """Return the list of packages that have a binary."""
+    names = [column.name for column in COLUMNS["packages"]]
+    found = (dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES))
+    rows = {row["name"]: row for row in found}
+    wanted = rows
+    if asked.release or asked.stack or asked.host or asked.has or asked.lacks:
+        wanted = _by_target(conn, lookups, asked, rows)
+    families = sorted(set(lookups.families.values()))
+    return ListPage(
+        "packages",
+        asked,
+        tuple(row for row in wanted.values() if _fits(row, asked)),
+        len(rows),
+        COLUMNS["packages"],
+        tuple(each.name for each in lookups.releases.values()),
+        tuple(each.name for each in lookups.stacks.values()),
+        {
+            each: tuple(sorted(name for name, of in lookups.families.items() if of == each))
+            for each in families
+        },
+        hosts_of(lookups.families),
+        _faults(lookups, asked),
+    )
+
+
+def _by_target(
+    conn: sqlite3.Connection, lookups: Lookups, asked: Asked, rows: Mapping[str, Row]
+) -> dict[str, Row]:
+    """Return the packages that have one target and lack another, counted in release and stack."""
+    parts = package_counts(
+        conn, lookups, lookups.release(asked.release), lookups.stack(asked.stack)
+    )
+    has, lacks = (_target_test(lookups, each) for each in (asked.has, asked.lacks))
+    found = {}
+    for name, counts in parts.items():
+        kept = [
+            count
+            for target, count in counts.items()
+            if (not asked.has or has(target)) and (not asked.host or runs_on(target, asked.host))
+        ]
+        if kept and not (asked.lacks and any(map(lacks, counts))):
+            numbers = {"configurations": sum(each[0] for each in kept)}
+            numbers["specs"] = sum(each[1] for each in kept)
+            found[name] = rows[name] | numbers
+    return dict(sorted(found.items()))
+
+
+def _target_test(lookups: Lookups, wanted: str) -> Callable[[str], bool]:
+    return lambda target: wanted in (target, lookups.families.get(target))
+
+
+def _fits(row: Row, asked: Asked) -> bool:
+    return asked.q.lower() in row["name"].lower()
+
+
+def _faults(lookups: Lookups, asked: Asked) -> tuple[str, ...]:
+    """Return what is asked for that the file does not have."""
+    machines = {name for names in hosts_of(lookups.families).values() for name in names}
+    known = {*lookups.families, *lookups.families.values()}
+    faults = []
+    if asked.release and lookups.release(asked.release) is None:
+        faults.append(f"There is no release {asked.release}: all are shown.")
+    if asked.stack and lookups.stack(asked.stack) is None:
+        faults.append(f"There is no stack {asked.stack}: all are shown.")
+    if asked.host and asked.host not in machines:
+        faults.append(f"No binary here runs on {asked.host}.")
+    faults += [
+        f"No binary here is for a target {each}."
+        for each in (asked.has, asked.lacks)
+        if each and each not in known
+    ]
+    return tuple(faults)
+
+
+def load_releases(lookups: Lookups, asked: Asked) -> ListPage:
+    """Return the list of releases."""
+    rows = [
+        {
+            "position": each.position,
+            "name": each.name,
+            "kind": each.kind,
+            "date": each.date,
+            "packages": each.package_count,
+            "specs": each.spec_count,
+        }
+        for each in lookups.releases.values()
+    ]
+    wanted = [row for row in rows if asked.kind in ("", row["kind"]) and _fits(row, asked)]
+    return ListPage("releases", asked, tuple(wanted), len(rows), COLUMNS["releases"])
+
+
+def load_stacks(lookups: Lookups, asked: Asked) -> ListPage:
+    """Return the list of stacks, without `root`."""
+    rows = [
+        {"name": each.name, "releases": each.release_count, "specs": each.spec_count}
+        for each in lookups.stacks.values()
+    ]
+    wanted = [row for row in rows if _fits(row, asked)]
+    return ListPage("stacks", asked, tuple(wanted), len(rows), COLUMNS["stacks"])

@@ -1,0 +1,178 @@
+"""The page of one package: its configurations, filters with counts, and a grid."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from spack_cache_db.query.conditions import ANYWHERE, Scope
+from spack_cache_db.query.configurations import Counted, configurations_of_package
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.open import select
+from spack_cache_db.query.specs import specs_in_scope
+from spack_cache_db.site.pages.choices import Choice, choices_of, narrowed
+from spack_cache_db.site.pages.configurations import Row, table_rows
+from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.pages.grid import Grid, grid_of
+
+PAGE_ROWS = 25
+
+PACKAGE = """
+SELECT id, name, spec_count, configuration_count, release_count, newest_version,
+  first_seen, last_seen
+FROM packages WHERE name = :name
+"""
+IN_RELEASE = """
+SELECT configuration, configuration_releases.spec_count
+FROM configurations JOIN configuration_releases
+  ON configuration_releases.configuration = configurations.id AND release = :release
+WHERE package = :package
+"""
+IN_STACK = """
+SELECT configuration, configuration_stacks.spec_count
+FROM configurations JOIN configuration_stacks
+  ON configuration_stacks.configuration = configurations.id AND stack = :stack
+WHERE package = :package
+"""
+# The ids of releases are in the file's order.
+FOREMOST = """
+SELECT id, (SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id)
+FROM configurations WHERE package = :package AND spec_count > 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One package and its totals."""
+
+    id: int
+    name: str
+    spec_count: int
+    configuration_count: int
+    release_count: int
+    newest_version: str | None
+    first_seen: str | None
+    last_seen: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PackagePage:
+    """Everything the page of a package shows."""
+
+    package: Package
+    filters: Filters
+    configuration_count: int
+    spec_count: int
+    choices: tuple[Choice, ...]
+    grid: Grid
+    common: tuple[tuple[str, str], ...]
+    common_variants: tuple[str, ...]
+    rows: tuple[Row, ...]
+    page_count: int
+
+
+def load_package(
+    conn: sqlite3.Connection, lookups: Lookups, name: str, filters: Filters
+) -> PackagePage | None:
+    """Return the page of the package called `name`; None if there is no such package."""
+    found = next(select(conn, PACKAGE, name=name), None)
+    if found is None:
+        return None
+    package = Package(*found)
+    every = configurations_of_package(conn, lookups, package.id)
+    anywhere = narrowed(every, filters)
+    scope = _scope(lookups, filters)
+    here = anywhere.counted(lambda some: _counted(conn, package, scope, some))
+    foremost = dict(select(conn, FOREMOST, package=package.id))
+    matching = sorted(here.fitting, key=_order(foremost, filters))
+    common, common_variants = ((), ()) if filters.common else folded(matching)
+    pages = max(1, -(-len(matching) // PAGE_ROWS))
+    start = (min(filters.page, pages) - 1) * PAGE_ROWS
+    return PackagePage(
+        package=package,
+        filters=filters.at_page(min(filters.page, pages)),
+        configuration_count=len(matching),
+        spec_count=sum(each.spec_count for each in matching),
+        choices=choices_of(conn, lookups, filters, anywhere, here),
+        grid=grid_of(matching, filters.all_versions),
+        common=common,
+        common_variants=common_variants,
+        rows=table_rows(
+            conn,
+            lookups,
+            matching[start : start + PAGE_ROWS],
+            common_variants,
+            scope or ANYWHERE,
+            opened=filters.opened,
+        ),
+        page_count=pages,
+    )
+
+
+def folded(
+    matching: Sequence[Counted],
+) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Return the columns and the variants whose value is the same in all of several rows."""
+    if len(matching) < 2:
+        return (), ()
+    configurations = [each.configuration for each in matching]
+    columns = []
+    for name in ("version", "compiler", "os", "platform", "target"):
+        values = {getattr(each, name) for each in configurations}
+        if len(values) == 1:
+            columns.append((name, str(values.pop())))
+    first, *others = configurations
+    shared = set(first.variants).intersection(*(each.variants for each in others))
+    return tuple(columns), tuple(each for each in first.variants if each in shared)
+
+
+def _scope(lookups: Lookups, filters: Filters) -> Scope | None:
+    """Return the chosen release and stack; None if the file has no such."""
+    release, stack = lookups.release(filters.release), lookups.stack(filters.stack)
+    if (filters.release and release is None) or (filters.stack and stack is None):
+        return None
+    return Scope(release.id if release else None, stack.id if stack else None)
+
+
+def _counted(
+    conn: sqlite3.Connection, package: Package, scope: Scope | None, fitting: list[Counted]
+) -> list[Counted]:
+    """Return the configurations of which a spec counts there, and how many do."""
+    if scope is None or not fitting:
+        return []
+    if scope == ANYWHERE:
+        return [each for each in fitting if each.spec_count]
+    counts: dict[int, int]
+    if scope.release is not None and scope.stack is not None:
+        found = specs_in_scope(conn, [each.id for each in fitting], scope)
+        counts = {key: len(specs) for key, specs in found.items()}
+    else:
+        sql = IN_STACK if scope.release is None else IN_RELEASE
+        where = {"package": package.id, "release": scope.release, "stack": scope.stack}
+        counts = dict(select(conn, sql, **where))
+    # Spelled out: `_replace` takes several times as long, and some packages have thousands.
+    return [
+        Counted(each.id, each.configuration, each.position, counts[each.id])
+        for each in fitting
+        if each.id in counts
+    ]
+
+
+def _order(
+    foremost: dict[int, int], filters: Filters
+) -> Callable[[Counted], tuple[bool, int, str, str, str, tuple[str, ...]]]:
+    """Return what puts a configuration in its place: those that are current, newest version first.
+
+    Args:
+        foremost: the first release of each configuration. Unless one is chosen, those that the
+            package's first release does not have any more come after all that it has.
+    """
+    current = min(foremost.values(), default=0)
+
+    def place(each: Counted) -> tuple[bool, int, str, str, str, tuple[str, ...]]:
+        what = each.configuration
+        is_history = filters.release is None and foremost.get(each.id) != current
+        return is_history, -each.position, what.target, what.compiler, what.os, what.variants
+
+    return place

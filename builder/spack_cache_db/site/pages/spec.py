@@ -1,0 +1,227 @@
+"""The page of one spec: what it is and needs, where it is listed, what shares its configuration."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from dataclasses import dataclass
+
+from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.dependencies.needs import Graph, read_graph, read_nodes, told_of
+from spack_cache_db.query.install import Install, install_spec
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.open import select
+from spack_cache_db.records import Configuration
+from spack_cache_db.site.pages.dependency_tree import Trees, trees
+from spack_cache_db.site.pages.other_specs import (
+    MOST_NODES,
+    MOST_OTHERS,
+    OtherSpec,
+    compared,
+    read_others,
+)
+
+MOST_CANDIDATES = 50
+
+# Of releases whose page shows the hash with another configuration than its own.
+CONTRADICTIONS = """
+SELECT releases.name, listed.configuration
+FROM listing_configurations AS listed JOIN releases ON releases.id = listed.release
+WHERE listed.spec = :spec ORDER BY releases.position
+"""
+CANDIDATES = """
+SELECT hash, configuration FROM specs
+WHERE hash IN (SELECT value FROM json_each(:hashes)) ORDER BY hash
+"""
+SPEC = """
+SELECT specs.id, specs.configuration, stack_sets.shown, specs.release_count, specs.first_seen,
+  specs.last_seen
+FROM specs JOIN stack_sets ON stack_sets.id = specs.stacks
+WHERE specs.hash = :hash
+"""
+LISTINGS = """
+SELECT releases.name, releases.kind, stack_sets.shown, build_listings.size,
+  build_listings.tarball
+FROM listings
+JOIN releases ON releases.id = listings.release
+JOIN stack_sets ON stack_sets.id = listings.stacks
+JOIN build_listings ON build_listings.release = releases.name AND build_listings.hash = :hash
+WHERE listings.spec = :spec
+ORDER BY releases.position
+"""
+_WEB = re.compile(r"https?://[^/]", re.IGNORECASE)
+_PREFIX = re.compile(r"[a-z2-7]{7,32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A spec's presence in one release."""
+
+    release: str
+    kind: str
+    stacks: tuple[str, ...]
+    size: str
+    tarball: str | None
+
+    @property
+    def has_link(self) -> bool:
+        """Whether the tarball's address is one of the web, and neither a script nor a file."""
+        return bool(self.tarball and _WEB.match(self.tarball))
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What the page of one release shows of a hash, where that is not its own configuration.
+
+    `differences` are triples: the name of a part, what the page shows, what the spec has.
+    """
+
+    release: str
+    differences: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One of several specs that a short hash may mean."""
+
+    hash: str
+    configuration: Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class SpecPage:
+    """Everything the page of a spec shows.
+
+    `kind` is `binary`, `external` (which a system has at the place `external`) or `not pushed`.
+    `trees` is None where no index tells of it. `others` are specs of the same configuration,
+    what is current first; `release` is the one that the reader came with, if it lists the spec;
+    `install` is None where no release lists the spec.
+    """
+
+    hash: str
+    kind: str
+    external: str | None
+    configuration: Configuration
+    stacks: tuple[str, ...]
+    release_count: int
+    first_seen: str | None
+    last_seen: str | None
+    listings: tuple[Listing, ...]
+    contradictions: tuple[Contradiction, ...]
+    trees: Trees | None
+    other_count: int
+    others: tuple[OtherSpec, ...]
+    page: int
+    page_count: int
+    release: str | None
+    install: Install | None
+
+
+def is_hash_prefix(text: str) -> bool:
+    """Return whether a text can be a hash or the beginning of one."""
+    return _PREFIX.fullmatch(text) is not None
+
+
+def load_candidates(
+    conn: sqlite3.Connection, lookups: Lookups, hashes: tuple[str, ...]
+) -> tuple[Candidate, ...]:
+    """Return the specs that a short hash may mean."""
+    rows = [*select(conn, CANDIDATES, hashes=json.dumps(hashes))]
+    found = configurations_by_id(conn, lookups, [configuration for _, configuration in rows])
+    return tuple(
+        Candidate(dag_hash, each.configuration)
+        for (dag_hash, _), each in zip(rows, found, strict=True)
+    )
+
+
+def load_spec(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    dag_hash: str,
+    page: int = 1,
+    release: str | None = None,
+) -> SpecPage | None:
+    """Return the page of the spec with this full hash; None if there is none.
+
+    Args:
+        page: which of the pages of other specs.
+        release: from which release to install it; from the foremost, unless that lists the spec.
+    """
+    found = next(select(conn, SPEC, hash=dag_hash), None)
+    if found is None:
+        return None
+    spec, configuration, stacks, release_count, first_seen, last_seen = found
+    (own,) = configurations_by_id(conn, lookups, [configuration])
+    listings = _listings(conn, spec, dag_hash)
+    listed = [each.release for each in listings]
+    chosen = release if release in listed else None
+    other_count = own.spec_count - bool(release_count)
+    others = read_others(conn, configuration, dag_hash, page)
+    graph = read_graph(conn, told_of(conn, [spec, *others]), MOST_NODES)
+    node = read_nodes(conn, [spec])[spec]
+    return SpecPage(
+        hash=dag_hash,
+        kind=node.kind,
+        external=node.external,
+        configuration=own.configuration,
+        stacks=tuple(json.loads(stacks)),
+        release_count=release_count,
+        first_seen=first_seen,
+        last_seen=last_seen,
+        listings=listings,
+        contradictions=_contradictions(conn, lookups, spec, own.configuration),
+        trees=_trees(conn, graph, spec) if spec in graph.edges else None,
+        other_count=other_count,
+        others=compared(conn, lookups, graph, spec, others),
+        page=page,
+        page_count=max(1, -(-other_count // MOST_OTHERS)),
+        release=chosen,
+        install=install_spec(conn, own.configuration.package, dag_hash, chosen or listed[0])
+        if listed
+        else None,
+    )
+
+
+def _listings(conn: sqlite3.Connection, spec: int, dag_hash: str) -> tuple[Listing, ...]:
+    return tuple(
+        Listing(release, kind, tuple(json.loads(stacks)), size, tarball)
+        for release, kind, stacks, size, tarball in select(conn, LISTINGS, spec=spec, hash=dag_hash)
+    )
+
+
+def _contradictions(
+    conn: sqlite3.Connection, lookups: Lookups, spec: int, own: Configuration
+) -> tuple[Contradiction, ...]:
+    releases = [*select(conn, CONTRADICTIONS, spec=spec)]
+    found = configurations_by_id(conn, lookups, [configuration for _, configuration in releases])
+    return tuple(
+        Contradiction(release, _differences(each.configuration, own))
+        for (release, _), each in zip(releases, found, strict=True)
+    )
+
+
+def _differences(
+    configuration: Configuration, own: Configuration
+) -> tuple[tuple[str, str, str], ...]:
+    pairs = zip(_texts(configuration), _texts(own), strict=True)
+    return tuple(
+        (name, there, here)
+        for name, (there, here) in zip(Configuration._fields, pairs, strict=True)
+        if there != here
+    )
+
+
+def _texts(configuration: Configuration) -> tuple[str, ...]:
+    *words, variants = configuration
+    return (*words, " ".join(variants) or "none")
+
+
+def _trees(conn: sqlite3.Connection, graph: Graph, spec: int) -> Trees:
+    """Return the trees of a spec; of its graph no more is named than what it needs."""
+    needed, ahead = {spec}, [spec]
+    while ahead:
+        new = {each.dependency for each in graph.edges.get(ahead.pop(), ())} - needed
+        needed |= new
+        ahead += new
+    return trees(graph, read_nodes(conn, needed), spec)

@@ -1,0 +1,1 @@
+"""Tests of site.pages: what each page shows."""

@@ -1,0 +1,41 @@
+"""site.pages.about: what the site says of its data."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from spack_cache_db.build.steps import build
+from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.site.pages.about import load_about, newest_snapshot
+from spack_cache_db.sources.places import Place
+from tests.indexes import index, node, record
+
+
+def test_of_pages(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """Totals, dates and sources are those of the file's own tables."""
+    page = load_about(conn, lookups)
+
+    assert (page.package_count, page.spec_count, page.release_count) == (6, 23, 4)
+    assert (page.first_snapshot, page.newest_snapshot) == ("2025-04-13", "2025-04-20")
+    assert sum(count for _, count in page.pages) == len(page.pages) * 15
+    assert page.mirrors == ()
+    assert page.example is not None and page.example.name == "develop"
+
+
+def test_of_an_index(tmp_path: Path) -> None:
+    """An index is named with its release and stack; where there is no snapshot, there is no day."""
+    place = tmp_path / "v1.0" / "e4s" / "build_cache" / "index.json"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(index(record(node("zlib"))))
+    build([str(tmp_path / "v1.0")], tmp_path / "out.db", place=Place("v1.0", "e4s"))
+    conn = sqlite3.connect(tmp_path / "out.db")
+    page = load_about(conn, read_lookups(conn))
+    newest = newest_snapshot(read_lookups(conn))
+    conn.close()
+
+    assert [(each.release, each.stack, each.spec_count) for each in page.mirrors] == [
+        ("v1.0", "e4s", 1)
+    ]
+    assert page.pages == ()
+    assert page.newest_snapshot is newest is None

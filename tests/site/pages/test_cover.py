@@ -1,0 +1,191 @@
+"""site.pages.cover and its answers: the page says what the command says, within bounds."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from click.testing import CliRunner
+
+from spack_cache_db.cli import cli
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site.cover_answer import LONGEST_LINK, MOST_BYTES
+from spack_cache_db.site.pages.cover import LIMITS, Pasted, load_cover, pasted_of
+from tests.indexes import node
+
+SPECS = "hdf5@1.14 +mpi\nhdf5@99\nhdf5 %gcc@13 target=zen3\nhdf6\nhdf5 ^mpich\nzlib  # small\n"
+MANIFEST = """
+spack:
+  definitions:
+  - packages: [hdf5, zlib]
+  specs:
+  - matrix: [[$packages], [target=:zen4], ['%gcc@13', '%gcc@99']]
+  packages:
+    hdf5: {require: +mpi, prefer: [+cxx]}
+"""
+LOCK = json.dumps(
+    {
+        "_meta": {"lockfile-version": 6},
+        "roots": [],
+        "concrete_specs": {each["hash"]: each for each in (node("hdf5"), node("zlib"))},
+    }
+)
+
+
+async def get(datasette: Any, form: str = "", **fields: str) -> Any:
+    """Ask by an address."""
+    return await datasette.client.get(f"/cover{form}?{urlencode(fields)}")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("text", [SPECS, MANIFEST, LOCK], ids=["specs", "manifest", "lock"])
+@pytest.mark.parametrize("fields", [{}, {"release": "v0.23.1", "host": "zen3"}])
+async def test_the_answers_are_those_of_the_command(
+    datasette: Any, database: Path, tmp_path: Path, text: str, fields: dict[str, str]
+) -> None:
+    """JSON and CSV are what the command prints of the same environment."""
+    (tmp_path / "pasted").write_text(text)
+    options = [part for name, value in fields.items() for part in (f"--{name}", value)]
+    for form in ("json", "csv"):
+        command = ["cover", str(tmp_path / "pasted"), str(database), f"--{form}", *options]
+        printed = CliRunner().invoke(cli, command).stdout
+        answer = await get(datasette, f".{form}", q=text, **fields)
+        assert answer.status_code == 200, answer.text
+        assert answer.text.strip() == printed.strip()
+        posted = await datasette.client.post(f"/cover.{form}", data={"q": text, **fields})
+        assert posted.text == answer.text
+
+
+@pytest.mark.asyncio
+async def test_the_page_says_which_lack_a_binary(datasette: Any) -> None:
+    """What lacks one stands apart, with the reason and links to what is nearest."""
+    answer = await get(datasette, q=SPECS)
+    text = html.unescape(answer.text)
+
+    assert answer.status_code == 200
+    assert "2 of 6 specs have a binary" in text
+    lacking, having = text.split('id="having"')
+    assert re.findall(r'<td data-label="Status">(\w+)', lacking) == [
+        *("near", "unanswerable", "none", "unanswerable"),
+    ]
+    assert re.findall(r'<td data-label="Status">(\w+)', having) == ["binary", "binary"]
+    assert "No version 99 of hdf5: newest 1.14.10" in lacking
+    assert 'href="/find?q=hdf5%20target%3Dzen3%20%25gcc%4013"' in lacking
+    assert re.search(r"close: <a href=\"/package/hdf5\">", lacking)
+    assert "textarea" in text and "hdf5@1.14 +mpi\nhdf5@99" in text
+
+
+@pytest.mark.asyncio
+async def test_a_lockfile(datasette: Any) -> None:
+    """Each node stands with its hash, and the share that has a binary is told."""
+    answer = await get(datasette, q=LOCK)
+
+    assert "0 of 2 specs have a binary (0%)" in html.unescape(answer.text)
+    assert node("hdf5")["hash"] in answer.text
+
+
+@pytest.mark.asyncio
+async def test_a_form_leads_to_its_address(datasette: Any) -> None:
+    """A short text can be shared; with a cookie, too, nothing but the text is asked for."""
+    for cookies in ({}, {"ds_csrftoken": "x"}):
+        answer = await datasette.client.post(
+            "/cover", data={"q": "zlib\r\nhdf5", "host": "zen3", "release": ""}, cookies=cookies
+        )
+        assert answer.status_code == 303
+        assert answer.headers["location"] == "/cover?q=zlib%0Ahdf5&host=zen3"
+
+
+@pytest.mark.asyncio
+async def test_a_long_form_is_answered_at_once(datasette: Any) -> None:
+    """What no address can carry is answered where it was sent, and can be had as data."""
+    text = "zlib\n" * 900 + "# " + "x" * LONGEST_LINK
+    answer = await datasette.client.post("/cover", data={"q": text})
+
+    assert answer.status_code == 200
+    assert "900 of 900 specs have a binary" in answer.text
+    assert 'formaction="/cover.json"' in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("spack: {include: [x]}", "include: names other files"),
+        ("spack: [", "what you pasted:1: broken YAML"),
+        ("zlib\n" * (LIMITS.specs + 1), "has 1,001 specs, expected at most 1,000"),
+        ("zlib " + "+x" * 300, None),
+    ],
+)
+async def test_what_cannot_be_read(datasette: Any, text: str, said: str | None) -> None:
+    """The page says what is wrong; JSON and CSV say it with status 400."""
+    page = await get(datasette, q=text)
+    data = await get(datasette, ".json", q=text)
+
+    assert page.status_code == 200
+    if said is None:
+        assert "characters, expected at most 400" in page.text
+        return
+    assert said in html.unescape(page.text)
+    assert data.status_code == 400 and said in data.json()["error"]
+    assert (await get(datasette, ".csv", q=text)).text.startswith("Error: ")
+
+
+@pytest.mark.asyncio
+async def test_names_that_are_not_known(datasette: Any) -> None:
+    """An unknown release or machine is said, with what is close."""
+    assert "no release is called" in (await get(datasette, q="zlib", release="x")).text
+    assert "archspec knows no target" in (await get(datasette, q="zlib", host="toaster")).text
+
+
+@pytest.mark.asyncio
+async def test_too_much_is_refused(datasette: Any) -> None:
+    """A form is read up to its bound, whatever it says of its length."""
+    answer = await datasette.client.post("/cover", data={"q": "x" * (MOST_BYTES + 1)})
+    assert answer.status_code == 413
+
+    many = "&".join(f"a{number}=1" for number in range(50))
+    answer = await datasette.client.post("/cover", content=many)
+    assert answer.status_code == 413
+
+
+@pytest.mark.asyncio
+async def test_before_anything_is_pasted(datasette: Any) -> None:
+    """The page shows the form, the releases to choose from, and what can be pasted."""
+    answer = await get(datasette)
+
+    assert answer.status_code == 200
+    assert "<option>develop</option>" in answer.text
+    assert "What can be pasted" in answer.text
+
+
+@pytest.mark.asyncio
+async def test_only_environments_may_be_sent(datasette: Any) -> None:
+    """No other page takes a form."""
+    for path in ("/find", "/coverx", "/cover.html", "/spack-cache/cover"):
+        assert (await datasette.client.post(path, data={"q": "x"})).status_code == 405
+
+
+def test_fields() -> None:
+    """The first field of a name counts, and an empty one asks nothing."""
+    pairs = [("q", "a\r\nb"), ("q", "c"), ("release", " "), ("host", "zen3"), ("x", "y")]
+
+    assert pasted_of(pairs) == Pasted(text="a\nb", host="zen3")
+    assert Pasted(text="a b", release="develop").query == "q=a+b&release=develop"
+
+
+def test_the_time_is_looked_at(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """When the time is over, the page says what to do, whatever is under way."""
+    conn.set_progress_handler(lambda: 1, 50)
+    try:
+        page = load_cover(conn, lookups, Pasted(text="\n".join(f"none{n}" for n in range(500))))
+    finally:
+        conn.set_progress_handler(None, 0)
+
+    assert page.error is not None and "ask for fewer specs at once" in page.error

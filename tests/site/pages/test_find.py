@@ -1,0 +1,159 @@
+"""site.pages.find: what a search leads to."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import pytest
+
+from spack_cache_db.query.find import find
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site.pages.find import load_find
+from spack_cache_db.site.pages.narrowing import Narrowing
+
+
+def test_search_leads_to_a_package(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """The name of a package alone is that package."""
+    assert load_find(conn, lookups, " hdf5 ").package == "hdf5"
+
+
+def test_search_leads_to_a_spec(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """A hash is that spec; a short one may be several."""
+    assert load_find(conn, lookups, "/ddddddd").hashes == ("ddddddd" + "e" * 25,)
+    assert len(load_find(conn, lookups, "aaaaaaa").hashes) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("hdf5 +mpi", 4),
+        ("hdf5+mpi target=aarch64", 1),
+        ("hdf5@1.14", 4),
+        ("hdf5@1.10:1.14.5", 3),
+        ("hdf5 target=:zen3", 4),
+        ("hdf5@1.14.5 ~mpi", 1),
+        ("hdf5 %gcc@11", 1),
+        ("+cuda", 1),
+        ("~cuda", 1),
+        ("target=zen3 +mpi", 1),
+        ("hdf5 +cuda", 0),
+        ("torch", 0),
+    ],
+)
+def test_search_reads_specs(
+    conn: sqlite3.Connection, lookups: Lookups, text: str, rows: int
+) -> None:
+    """Configurations are found that satisfy the spec, and only those."""
+    page = load_find(conn, lookups, text)
+
+    assert page.answer is not None
+    assert page.answer.count == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("hdf5 +", "name of a variant"), ("hdf5 ^mpich", "no dependencies"), ("mpi", "virtual")],
+)
+def test_search_says_what_is_wrong(
+    conn: sqlite3.Connection, lookups: Lookups, text: str, said: str
+) -> None:
+    """A text that is no spec, or that pages cannot answer, has a reason and no rows."""
+    page = load_find(conn, lookups, text)
+
+    assert page.error is not None and said in page.error
+    assert page.answer is None
+
+
+def test_search_finds_parts_of_names(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """Part of a name finds all packages that have it."""
+    names = [name for name, _ in load_find(conn, lookups, "torch").packages]
+
+    assert sorted(names) == ["py-torch", "py-torchvision"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("hdf5 +cuda", ["without +cuda: 5 configurations; none has a variant cuda"]),
+        (
+            "hdf5@1.14 target=m1",
+            ["without target=m1: 4 configurations; aarch64 runs on m1: ask for target=:m1"],
+        ),
+        ("hdf", ["no package here is called 'hdf'; close: hdf5"]),
+    ],
+)
+def test_search_says_why_nothing_is_found(
+    conn: sqlite3.Connection, lookups: Lookups, text: str, sentences: list[str]
+) -> None:
+    """Conditions without which something is found are named, and names that are close."""
+    page = load_find(conn, lookups, text)
+
+    assert page.why is not None
+    assert [*page.why.sentences()] == sentences
+
+
+def test_search_corrects_what_is_misplaced(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """What stands behind a compiler is offered before it."""
+    page = load_find(conn, lookups, "hdf5 %gcc@13 target=:zen3")
+
+    assert page.error is not None and "what follows %gcc" in page.error
+    assert page.corrected == "hdf5 target=:zen3 %gcc@13"
+
+
+@pytest.mark.asyncio
+async def test_the_ways_out_are_links(datasette: Any) -> None:
+    """Each leads to the spec without what excludes everything, or to the one that is meant."""
+    excluded = await datasette.client.get("/find?q=hdf5%401.14+%2Bcuda")
+    misplaced = await datasette.client.get("/find?q=hdf5+%25gcc+target%3Dzen3")
+
+    assert 'href="/find?q=hdf5%401.14">Without +cuda: 4 configurations' in excluded.text
+    assert 'Perhaps you mean <a href="/find?q=hdf5%20target%3Dzen3%20%25gcc">' in misplaced.text
+
+
+@pytest.mark.parametrize("release", [None, "develop", "v0.23.1", "develop-2025-04-20"])
+@pytest.mark.parametrize("stack", [None, "e4s", "e4s-arm"])
+@pytest.mark.parametrize("host", [None, "zen3", "neoverse_v2"])
+@pytest.mark.parametrize("text", ["hdf5 +mpi", "*", "zlib /ddddddd", "hdf5@1.14.5:"])
+def test_it_is_narrowed_as_the_command_is(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    release: str | None,
+    stack: str | None,
+    host: str | None,
+    text: str,
+) -> None:
+    """With a release, a stack and a machine the page shows the rows and counts of `find`."""
+    page = load_find(conn, lookups, text, narrowing=Narrowing(release, stack, host))
+    found = find(conn, text, release=release, stack=stack, host=host)
+    if page.hashes:
+        assert len(found) == 1
+        return
+
+    assert page.answer is not None
+    assert page.answer.count == len(found)
+    assert [(row.configuration, row.spec_count) for row in page.answer.rows] == [
+        (each.configuration, each.spec_count) for each in found
+    ]
+    assert (page.why is None) == bool(found)
+
+
+def test_an_unknown_release_is_told(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """What no file has is an error in words, and the choices stay."""
+    page = load_find(conn, lookups, "hdf5 +mpi", narrowing=Narrowing(release="v9"))
+
+    assert page.error is not None
+    assert "no release is called 'v9'" in page.error
+    assert page.releases[0] == "develop"
+    assert "zen3" in page.hosts["x86_64"]
+
+
+def test_a_row_can_be_opened(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """All hashes of one row are shown, of those that the search found."""
+    first = load_find(conn, lookups, "hdf5 +mpi target=x86_64_v3 @1.14").answer
+    assert first is not None
+    (row,) = first.rows
+    page = load_find(conn, lookups, "hdf5 +mpi target=x86_64_v3 @1.14", opened=row.hashes[0])
+
+    assert page.answer is not None
+    assert len(page.answer.rows[0].hashes) == 7

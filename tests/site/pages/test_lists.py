@@ -1,0 +1,117 @@
+"""site.pages.lists: packages, releases and stacks, sorted and narrowed as the address says."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.site.pages.lists import (
+    Asked,
+    ListPage,
+    load_packages,
+    load_releases,
+    load_stacks,
+)
+
+
+def packages(conn: sqlite3.Connection, lookups: Lookups, **asked: str) -> ListPage:
+    """Return the list of packages as an address with these fields asks for it."""
+    return load_packages(conn, lookups, Asked.parse(asked.items()))
+
+
+def names(page: ListPage) -> list[str]:
+    """Return the names of a list, in its order."""
+    return [row["name"] for row in page.in_order()]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, ["hdf5", "hostile", "netcdf-c", "py-torch", "py-torchvision", "zlib"]),
+        ({"q": "TORCH"}, ["py-torch", "py-torchvision"]),
+        ({"release": "v0.23.1"}, ["hdf5", "py-torch", "zlib"]),
+        ({"stack": "hep"}, ["hdf5"]),
+        ({"stack": "e4s", "release": "v0.23.1"}, ["hdf5", "py-torch"]),
+        ({"has": "aarch64"}, ["hdf5"]),
+        ({"host": "neoverse_v2"}, ["hdf5"]),
+        ({"host": "haswell", "q": "h"}, ["hdf5", "hostile", "py-torch", "py-torchvision"]),
+        ({"has": "x86_64", "lacks": "aarch64", "q": "5"}, []),
+        (
+            {"has": "x86_64_v3", "lacks": "zen3", "release": "develop-2025-04-20"},
+            ["py-torch", "zlib"],
+        ),
+        ({"sort": "specs"}, ["hdf5", "zlib", "hostile", "py-torch", "netcdf-c", "py-torchvision"]),
+        ({"sort": "nothing", "order": "desc"}, ["zlib", "py-torchvision", "py-torch", "netcdf-c"]),
+    ],
+)
+def test_packages(
+    conn: sqlite3.Connection, lookups: Lookups, asked: dict[str, str], expected: list[str]
+) -> None:
+    """A name, a release, a target that is there and one that is not narrow the list; all hold."""
+    assert names(packages(conn, lookups, **asked))[: len(expected) or None] == expected
+
+
+def test_counts_are_those_of_what_is_asked(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """In a release, for a target, the numbers are of that release and that target."""
+    rows = packages(conn, lookups, release="develop", has="aarch64").rows
+    on_haswell = packages(conn, lookups, q="hdf5", host="haswell").rows
+    both = packages(conn, lookups, release="develop", stack="hep").rows
+    everywhere = packages(conn, lookups, q="hdf5").rows
+
+    assert [(row["configurations"], row["specs"]) for row in rows] == [(1, 2)]
+    assert [(row["configurations"], row["specs"]) for row in both] == [(1, 7)]
+    assert [(row["configurations"], row["specs"]) for row in on_haswell] == [(3, 11)]
+    assert [(row["configurations"], row["specs"]) for row in everywhere] == [(5, 14)]
+
+
+def test_only_binaries_are_listed(conn: sqlite3.Connection) -> None:
+    """A package that is known, but of which nothing can be installed, is no row."""
+    copy = sqlite3.connect(":memory:")
+    conn.backup(copy)
+    copy.execute("UPDATE packages SET spec_count = 0 WHERE name = 'zlib'")
+    page = packages(copy, read_lookups(copy))
+    copy.close()
+
+    assert "zlib" not in names(page)
+    assert page.total == 5
+
+
+def test_what_is_not_known_is_told(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """A release or target that the file does not have is named."""
+    page = packages(conn, lookups, release="v9", has="zen9", host="zen8")
+
+    assert [each.split(":")[0] for each in page.faults] == [
+        "There is no release v9",
+        "No binary here runs on zen8.",
+        "No binary here is for a target zen9.",
+    ]
+
+
+def test_an_address_keeps_what_is_asked(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """A heading sorts by its column and then the other way round, and keeps the filters."""
+    page = packages(conn, lookups, q="py torch", sort="specs")
+    by_name, version, _, by_specs, *_ = page.columns
+
+    assert page.sorted_by(by_name) == "?q=py+torch&sort=name&order=asc"
+    assert page.sorted_by(by_specs) == "?q=py+torch&sort=specs&order=asc"
+    assert page.sorted_by(version) is None
+    assert (page.sort, page.is_descending) == (by_specs, True)
+
+
+def test_releases(lookups: Lookups) -> None:
+    """Releases stand in the file's order, by kind and name as asked; dates may be missing."""
+    snapshots = load_releases(lookups, Asked(kind="snapshot", sort="date", order="asc"))
+    by_date = load_releases(lookups, Asked(sort="date"))
+
+    assert names(load_releases(lookups, Asked()))[0] == "develop"
+    assert names(snapshots) == ["develop-2025-04-13", "develop-2025-04-20"]
+    assert names(by_date)[:2] == ["develop-2025-04-20", "develop-2025-04-13"]
+    assert by_date.total == len(by_date.rows) == 4
+
+
+def test_stacks(lookups: Lookups) -> None:
+    """Stacks are listed without root."""
+    assert names(load_stacks(lookups, Asked())) == ["e4s", "e4s-arm", "hep"]
+    assert names(load_stacks(lookups, Asked(q="arm"))) == ["e4s-arm"]

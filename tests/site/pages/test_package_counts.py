@@ -1,0 +1,32 @@
+"""site.pages.package_counts: configurations and specs by package and target."""
+
+from __future__ import annotations
+
+import sqlite3
+from itertools import product
+
+import pytest
+
+from spack_cache_db.query.find import find
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site.pages.package_counts import Counts, package_counts
+
+
+@pytest.mark.parametrize(
+    ("release", "stack"),
+    [*product([None, "develop", "develop-2025-04-20", "v0.23.1"], [None, "e4s", "hep"])],
+)
+def test_counts_are_what_is_found(
+    conn: sqlite3.Connection, lookups: Lookups, release: str | None, stack: str | None
+) -> None:
+    """Every count is that of the answer to `*` in the same release and stack."""
+    expected: Counts = {}
+    for found in find(conn, "*", release=release, stack=stack):
+        counts = expected.setdefault(found.package, {})
+        configurations, specs = counts.get(found.target, (0, 0))
+        counts[found.target] = (configurations + 1, specs + found.spec_count)
+
+    counted = package_counts(conn, lookups, lookups.release(release), lookups.stack(stack))
+
+    assert counted == expected
+    assert counted

@@ -1,0 +1,142 @@
+"""site.pages.spec: the page of one spec."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.site.pages.spec import Contradiction, load_candidates, load_spec
+from tests import pagetexts
+from tests.conftest import Build
+from tests.graphs import installs
+from tests.pagetexts import page, spec
+from tests.site.cache import MPI, spec_hash
+
+
+def test_a_spec_knows_its_listings_and_what_shares_its_configuration(
+    conn: sqlite3.Connection, lookups: Lookups
+) -> None:
+    """A spec's page has every release that lists it and every other hash of its configuration."""
+    page = load_spec(conn, lookups, spec_hash(MPI))
+
+    assert page is not None
+    assert [each.release for each in page.listings] == [
+        "develop",
+        "v0.23.1",
+        "develop-2025-04-20",
+        "develop-2025-04-13",
+    ]
+    assert (page.other_count, len(page.others)) == (6, 6)
+    assert page.stacks == ("e4s", "hep")
+    assert page.install is not None
+    assert page.install.mirror == "spack mirror add develop https://binaries.spack.io/develop"
+
+
+def test_command_hash_is_unambiguous(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """Where two hashes share 7 characters the install command uses 8."""
+    page = load_spec(conn, lookups, "aaaaaaa" + "b" * 25)
+
+    assert page is not None and page.install is not None
+    assert page.install.install == "spack install --cache-only zlib/aaaaaaab"
+
+
+def test_a_contradiction_is_told(built: Build) -> None:
+    """The page says which release shows the hash otherwise, and in what."""
+    conn = built(
+        a=page("foo", "develop", [spec(1, os="ubuntu22.04", variants=[])]),
+        b=page("foo", "v1.0", [spec(1, os="rhel8", variants=["+x", "~y"])]),
+        c=page("foo", "v0.9", [spec(1, os="ubuntu22.04", variants=[])]),
+    )
+
+    found = load_spec(conn, read_lookups(conn), pagetexts.spec_hash(1))
+
+    assert found is not None
+    assert found.configuration.os == "ubuntu22.04"
+    assert found.contradictions == (
+        Contradiction("v1.0", (("os", "rhel8", "ubuntu22.04"), ("variants", "+x ~y", "none"))),
+    )
+    assert [each.release for each in found.listings] == ["develop", "v1.0", "v0.9"]
+
+
+def test_a_spec_that_no_release_lists(built: Build) -> None:
+    """It has a page, is installed from nowhere, and is no other spec of its configuration."""
+    conn = built(a=page("foo", "develop", [spec(1)]))
+    conn.execute(
+        "INSERT INTO specs SELECT 2, ?, configuration, stacks, 0, NULL, NULL FROM specs",
+        [pagetexts.spec_hash(2)],
+    )
+    lookups = read_lookups(conn)
+
+    unlisted = load_spec(conn, lookups, pagetexts.spec_hash(2))
+    listed = load_spec(conn, lookups, pagetexts.spec_hash(1))
+
+    assert unlisted is not None and listed is not None
+    assert (unlisted.install, unlisted.listings, unlisted.other_count) == (None, (), 1)
+    assert (listed.other_count, listed.others) == (0, ())
+
+
+def test_an_external_is_told_with_its_place(real_index: sqlite3.Connection) -> None:
+    """What Spack did not build has a page with where it was found, and nothing to install."""
+    lookups = read_lookups(real_index)
+    chosen = [
+        each
+        for number, each in enumerate(sorted(installs()))
+        if number % 50 == 0 or "external" in installs()[each]["spec"]
+    ]
+    for dag_hash in chosen:
+        told = installs()[dag_hash]["spec"].get("external")
+        found = load_spec(real_index, lookups, dag_hash)
+        assert found is not None
+        assert found.kind == ("external" if told else "binary")
+        assert found.external == (told or {}).get("path")
+        assert (found.install is None) == bool(told)
+
+
+def test_pages_know_no_dependencies(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """A spec of a page has no tree, and others of which nothing more is known."""
+    page = load_spec(conn, lookups, spec_hash(MPI))
+
+    assert page is not None
+    assert (page.trees, page.kind) == (None, "binary")
+    assert {each.differences for each in page.others} == {None}
+
+
+def test_look_alikes_are_compared(real_index: sqlite3.Connection) -> None:
+    """Each hash of a configuration says in what it differs from the one that is shown."""
+    page = load_spec(real_index, read_lookups(real_index), "dyheadhjccf4dd3wofittcndk263tjmh")
+
+    assert page is not None and page.trees is not None
+    assert page.trees.node_count == 11
+    told = {
+        each.hash[:7]: (each.differences.is_build_only, *map(str, each.differences.changes))
+        for each in page.others
+        if each.differences is not None
+    }
+    assert told["f3mzlis"] == (False, "gcc-runtime target x86_64_v3 → x86_64_v4")
+    assert told["hllltqw"] == (True, "gmake target x86_64_v4 → x86_64_v3")
+    assert len(told) == page.other_count == 5
+
+
+def test_candidates_are_all_that_a_hash_may_mean(real_index: sqlite3.Connection) -> None:
+    """A short hash may also mean an external, which is no row of the view of binaries."""
+    hashes = tuple(sorted(installs()))[:50]
+    found = load_candidates(real_index, read_lookups(real_index), hashes)
+
+    assert [each.hash for each in found] == [*hashes]
+    for each in found:
+        assert each.configuration.package == installs()[each.hash]["spec"]["name"]
+    assert not all(installs()[each]["in_buildcache"] for each in installs())
+
+
+def test_the_release_of_the_reader_is_kept(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """It is installed from the mirror of the release that was chosen, if that lists it."""
+    chosen = load_spec(conn, lookups, spec_hash(MPI), release="v0.23.1")
+    other = load_spec(conn, lookups, spec_hash(MPI), release="v99")
+    assert chosen is not None
+    assert other is not None
+    assert chosen.install is not None
+    assert other.install is not None
+
+    assert (chosen.release, chosen.install.release) == ("v0.23.1", "v0.23.1")
+    assert chosen.install.mirror == "spack mirror add v0.23.1 https://binaries.spack.io/v0.23.1"
+    assert (other.release, other.install.release) == (None, "develop")
