@@ -18,8 +18,9 @@ from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 
 pytest_plugins = ["tests.browser"]
 
-# Whoever started the tests may ignore it (nohup), and what they start would as well.
+# Whoever started the tests may ignore these (nohup, a shell's &); what they start would as well.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A deadline would be a timing, and fail where the machine has other things to do.
 settings.register_profile("no deadline", deadline=None)
