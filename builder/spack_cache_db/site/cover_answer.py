@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
-from datasette.utils import add_cors_headers
 from datasette.utils.asgi import Response
 
 from spack_cache_db.environments.faults import UnreadableEnvironment
@@ -14,8 +13,7 @@ from spack_cache_db.query.cover.output import as_csv, as_json
 from spack_cache_db.query.find import UnknownNameError
 from spack_cache_db.site.pages.cover import Pasted, covered, load_cover, pasted_of
 from spack_cache_db.site.reading import read
-from spack_cache_db.site.rendering import render
-from spack_cache_db.site.wrapper import OWN_PAGE
+from spack_cache_db.site.rendering import data, refused, render
 
 MOST_BYTES = 4_000_000
 """Bytes of a form; a lockfile of a thousand specs has two million."""
@@ -24,7 +22,7 @@ LONGEST_LINK = 6_000
 """Characters of an address to which a pasted text leads; most servers take eight thousand."""
 
 MOST_FIELDS = 20
-_WRITTEN = {"json": (as_json, "application/json"), "csv": (as_csv, "text/csv")}
+_WRITTEN = {"json": as_json, "csv": as_csv}
 
 
 class TooLargeError(Exception):
@@ -69,15 +67,8 @@ async def form_of(receive: Callable[[], Awaitable[dict[str, Any]]]) -> str:
 
 async def _data(datasette: Any, pasted: Pasted, form: str) -> Any:
     """Return what the command prints."""
-    headers = dict(OWN_PAGE)
-    if datasette.cors:
-        add_cors_headers(headers)
-    write, kind = _WRITTEN[form]
     try:
         found = await read(datasette, lambda conn, lookups: covered(conn, lookups, pasted))
     except (UnreadableEnvironment, UnknownNameError) as error:
-        if form == "json":
-            said = {"ok": False, "error": str(error), "status": 400}
-            return Response.json(said, status=400, headers=headers)
-        return Response.text(f"Error: {error}\n", 400, headers)
-    return Response(write(found), 200, headers, content_type=f"{kind}; charset=utf-8")
+        return refused(str(error), form)
+    return data(_WRITTEN[form](found), form)

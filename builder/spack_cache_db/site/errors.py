@@ -15,13 +15,12 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from datasette.utils import add_cors_headers
 from datasette.utils.asgi import Response
 
 from spack_cache_db.site.queues import RETRY_AFTER_SECONDS
 from spack_cache_db.site.routes import ROUTES
 from spack_cache_db.site.sql.limits import NO_MEMORY
-from spack_cache_db.site.wrapper import NO_PAGE, OWN_PAGE
+from spack_cache_db.site.wrapper import NO_PAGE, OWN_PAGE, path_below
 
 UNKNOWN = "Something went wrong here; the server's log says what."
 UNREADABLE = (
@@ -85,7 +84,7 @@ def _without_status(exception: Exception, *, is_own: bool) -> Failure:
 
 async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
     """Return the answer to a request that failed."""
-    path = "/" + request.path.removeprefix(datasette.setting("base_url")).lstrip("/")
+    path = path_below(request.path, datasette.setting("base_url"))
     is_own = any(re.match(pattern, path) for pattern, _ in ROUTES)
     failure = failure_of(exception, datasette.setting("sql_time_limit_ms"), is_own=is_own)
     if failure.status == 500:
@@ -96,8 +95,6 @@ async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
     headers = dict(OWN_PAGE)
     if failure.status == 503:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    if datasette.cors:
-        add_cors_headers(headers)
     if request.path.endswith(".json"):
         said = {"ok": False, "error": failure.sentence, "status": failure.status}
         return Response.json(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
@@ -25,7 +24,7 @@ from spack_cache_db.site.pages.lists import (
 from spack_cache_db.site.pages.names import Name, load_names, suggested
 from spack_cache_db.site.pages.narrowing import Narrowing
 from spack_cache_db.site.reading import read, read_once
-from spack_cache_db.site.rendering import pairs_of, render
+from spack_cache_db.site.rendering import data, pairs_of, refused, render
 from spack_cache_db.site.spec_functions import parse
 from spack_cache_db.spack.query import QuerySyntaxError
 
@@ -79,16 +78,16 @@ async def suggest(datasette: Any, request: Any) -> Any:
 
 async def find_json(datasette: Any, request: Any) -> Any:
     """`/find.json?q=`: the rows of the command `find --json`."""
-    return await _found(datasette, request, "json", "application/json", as_json)
+    return await _found(datasette, request, "json", as_json)
 
 
 async def find_csv(datasette: Any, request: Any) -> Any:
     """`/find.csv?q=`: the rows of the command `find --csv`."""
-    return await _found(datasette, request, "csv", "text/csv", as_csv)
+    return await _found(datasette, request, "csv", as_csv)
 
 
 async def _found(
-    datasette: Any, request: Any, end: str, kind: str, written: Callable[[list[Found], bool], str]
+    datasette: Any, request: Any, kind: str, written: Callable[[list[Found], bool], str]
 ) -> Any:
     text, number = request.args.get("q") or "", page_number(pairs_of(request))
     narrowing = Narrowing.parse(pairs_of(request))
@@ -102,24 +101,13 @@ async def _found(
             ),
         )
     except (QuerySyntaxError, UnsupportedQuery, UnknownNameError) as error:
-        return _refused(str(error), end)
+        return refused(str(error), kind)
     headers = {}
     if len(found) > MOST_FOUND:
         following = urlencode([("q", text), *narrowing.pairs, ("page", number + 1)])
-        address = datasette.urls.path(f"/find.{end}") + f"?{following}"
+        address = datasette.urls.path(f"/find.{kind}") + f"?{following}"
         headers["link"] = f'<{datasette.absolute_url(request, address)}>; rel="next"'
-    body = written(found[:MOST_FOUND], False)
-    return Response(body, headers=headers, content_type=f"{kind}; charset=utf-8")
-
-
-def _refused(sentence: str, end: str) -> Any:
-    if end == "csv":
-        return Response.text(f"Error: {sentence}\n", 400)
-    return Response(
-        json.dumps({"ok": False, "error": sentence, "status": 400}),
-        400,
-        content_type="application/json; charset=utf-8",
-    )
+    return data(written(found[:MOST_FOUND], False), kind, headers)
 
 
 ROUTES = (

@@ -1,4 +1,4 @@
-"""Answers of our own pages: a template, a redirect, or that there is no such thing."""
+"""Answers of our own pages: a template, data, a redirect, or that there is no such thing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from spack_cache_db.site.pages import charts
 from spack_cache_db.site.pages.filters import LABELS
 from spack_cache_db.site.wrapper import OWN_PAGE
 
+_KINDS = {"json": "application/json; charset=utf-8", "csv": "text/csv; charset=utf-8"}
+
 
 async def render(
     datasette: Any, request: Any, template: str, context: dict[str, Any], status: int = 200
@@ -19,6 +21,19 @@ async def render(
     context = {"charts": charts, "labels": LABELS, "links": None, **context}
     html = await datasette.render_template(template, context, request=request)
     return Response.html(html, status=status, headers=dict(OWN_PAGE))
+
+
+def data(body: str, kind: str, headers: dict[str, str] | None = None) -> Any:
+    """Return rows as data; `kind` is `json` or `csv`."""
+    return Response(body, headers={**OWN_PAGE, **(headers or {})}, content_type=_KINDS[kind])
+
+
+def refused(sentence: str, kind: str) -> Any:
+    """Return why there are no rows, in the form that was asked for."""
+    if kind == "json":
+        said = {"ok": False, "error": sentence, "status": 400}
+        return Response.json(said, status=400, headers=dict(OWN_PAGE))
+    return Response.text(f"Error: {sentence}\n", 400, dict(OWN_PAGE))
 
 
 async def missing(datasette: Any, request: Any, what: str, text: str) -> Any:

@@ -85,7 +85,7 @@ def barred(scope: Scope, base_url: str) -> tuple[int, str] | None:
     if "\0" in whole or whole.startswith(("//", "/\\")):
         # No name has a NUL; and a redirect to where a path begins so leads to another host.
         return 404, NO_PAGE
-    path = "/" + whole.removeprefix(base_url).lstrip("/")
+    path = path_below(whole, base_url)
     if scope["method"] not in ("GET", "HEAD"):
         is_reading = scope["method"] == "POST" and READING_POSTS.fullmatch(path)
         if not is_reading:
@@ -174,4 +174,9 @@ def path_of(scope: Scope, base_url: str) -> str:
     # Datasette finds its way by the path as it was sent, not as it was decoded.
     raw: bytes | None = scope.get("raw_path")
     path = raw.partition(b"?")[0].decode("latin-1") if raw else str(scope["path"])
+    return path_below(path, base_url)
+
+
+def path_below(path: str, base_url: str) -> str:
+    """Return a whole path without the site's base, beginning with one `/`."""
     return "/" + path.removeprefix(base_url).lstrip("/")

@@ -13,7 +13,8 @@ from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.query.open import select_in
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import LABELS, Filters
-from spack_cache_db.spack.targets import family, known_targets, runs_on
+from spack_cache_db.site.pages.hosts import hosts_of
+from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.variants import parse_variant
 
 PLACES = ("release", "stack")
@@ -68,6 +69,11 @@ SELECT stack, count(DISTINCT configuration) FROM (
   CROSS JOIN stack_set_members AS member ON member.stack_set = listings.stacks
 ) GROUP BY stack
 """
+_PLACE_COUNTS = {
+    "release": (RELEASE_COUNTS, RELEASE_COUNTS_IN_STACK),
+    "stack": (STACK_COUNTS, STACK_COUNTS_IN_RELEASE),
+}
+"""What counts the values of one place: anywhere, and within the other that is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,20 +174,17 @@ def _places(
     conn: sqlite3.Connection, lookups: Lookups, filters: Filters, name: str, ids: list[int]
 ) -> Values:
     """Return the releases of these configurations, or their stacks, by what of the two is named."""
-    release, stack = lookups.release(filters.release), lookups.stack(filters.stack)
-    if name == "release":
-        if filters.stack and stack is None:
-            return ()
-        if stack is None:
-            return _named(select_in(conn, RELEASE_COUNTS, ids), lookups.releases)
-        counts = select_in(conn, RELEASE_COUNTS_IN_STACK, ids, stack=stack.id)
-        return _named(counts, lookups.releases)
-    if filters.release and release is None:
+    (other,) = (each for each in PLACES if each != name)
+    chosen = filters.value(other)
+    known = {"release": lookups.release, "stack": lookups.stack}[other](chosen)
+    if chosen and known is None:
         return ()
-    if release is None:
-        return _named(select_in(conn, STACK_COUNTS, ids), lookups.stacks)
-    counts = select_in(conn, STACK_COUNTS_IN_RELEASE, ids, release=release.id)
-    return _named(counts, lookups.stacks)
+    everywhere, there = _PLACE_COUNTS[name]
+    if known is None:
+        counts = select_in(conn, everywhere, ids)
+    else:
+        counts = select_in(conn, there, ids, **{other: known.id})
+    return _named(counts, lookups.releases if name == "release" else lookups.stacks)
 
 
 def _versions(among: Sequence[Counted]) -> Values:
@@ -196,12 +199,11 @@ def _part(name: str) -> Callable[[Sequence[Counted]], Values]:
 def _hosts(among: Sequence[Counted]) -> Values:
     """Return the machines on which something runs, by family."""
     targets = Counter(each.configuration.target for each in among)
-    hosts = {*known_targets(), *targets}
-    counts = {
-        host: sum(count for target, count in targets.items() if runs_on(target, host))
-        for host in sorted(hosts, key=lambda host: (family(host), host))
-    }
-    return tuple((host, count) for host, count in counts.items() if count)
+    return tuple(
+        (host, sum(count for target, count in targets.items() if runs_on(target, host)))
+        for hosts in hosts_of(targets).values()
+        for host in hosts
+    )
 
 
 _PARTS: dict[str, Callable[[Sequence[Counted]], Values]] = {

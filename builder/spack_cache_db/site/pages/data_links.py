@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.narrowing import Narrowing
-from spack_cache_db.spack.targets import known_targets, runs_on
+from spack_cache_db.spack.targets import ancestors
 
 _MATCHED = {"version", "compiler", "os", "platform", "target", "release"}
 
@@ -53,8 +53,7 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
         elif filters.release is None:
             pairs.append(("host", value))
         else:
-            names = [each for each in known_targets() if runs_on(each, value)] or [value]
-            pairs.append(("target__in", ",".join(names)))
+            pairs.append(("target__in", ",".join(sorted({value, *ancestors(value)}))))
     if filters.release is not None:
         return data_links(database, "build_listings", pairs)
     table = "builds" if filters.host is None else "host_builds"

@@ -13,7 +13,7 @@ def hosts_of(targets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     return _hosts_of(tuple(sorted(targets)))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=256)
 def _hosts_of(targets: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     hosts: dict[str, list[str]] = {}
     for host in sorted({*known_targets(), *targets}):
