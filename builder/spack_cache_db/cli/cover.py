@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
 from spack_cache_db.cli.input import GivenPath
-from spack_cache_db.cli.scope import say_notes, scope_names, scope_options
-from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values
+from spack_cache_db.cli.scope import fail, say_notes, scope_names, scope_options
+from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, width
 from spack_cache_db.environments.read import MAX_BYTES, read_environment
-from spack_cache_db.errors import BuilderError, printable
+from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.cover.output import as_csv, as_json, as_markdown, as_table
 from spack_cache_db.query.cover.records import Cover
 from spack_cache_db.query.cover.steps import cover_environment, read_file
 from spack_cache_db.query.find import scope_of
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.open import connected
-
-
-class _Failure(click.ClickException):
-    """An error; status 1 says that some specs lack a binary."""
-
-    exit_code = 2
 
 
 @click.command()
@@ -46,7 +38,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     """
     forms = [name for name in ("as_json_", "as_csv_", "as_markdown_") if options[name]]
     if len(forms) > 1:
-        _fail("--json, --csv and --markdown exclude each other: give one of them")
+        fail("--json, --csv and --markdown exclude each other: give one of them")
     try:
         if environment == "-":
             data = sys.stdin.buffer.read(MAX_BYTES + 1)
@@ -58,7 +50,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
             lookups = read_lookups(conn)
             found = cover_environment(conn, lookups, read, scope_of(lookups, **names))
     except BuilderError as error:
-        _fail(str(error))
+        fail(str(error))
     say_notes(found.notes)
     _print(found, options)
     sys.exit(0 if found.binary == found.total else 1)
@@ -73,14 +65,4 @@ def _print(found: Cover, options: dict[str, Any]) -> None:
     elif options["as_markdown_"]:
         click.echo(as_markdown(printable_values(found)))
     else:
-        click.echo(as_table(printable_values(found), _width()))
-
-
-def _width() -> int | None:
-    if not is_terminal() and "COLUMNS" not in os.environ:
-        return None
-    return shutil.get_terminal_size().columns
-
-
-def _fail(message: str) -> NoReturn:
-    raise _Failure(printable(message))
+        click.echo(as_table(printable_values(found), width()))

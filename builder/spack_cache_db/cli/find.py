@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sqlite3
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
 from spack_cache_db.cli.find_table import as_table
 from spack_cache_db.cli.input import GivenPath
-from spack_cache_db.cli.scope import say_notes, scope_names, scope_options
-from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, say
-from spack_cache_db.errors import BuilderError, printable
+from spack_cache_db.cli.scope import Failure, fail, say_notes, scope_names, scope_options
+from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, say, width
+from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.find import Found, Question, ask, found_by, notes_on
 from spack_cache_db.query.found_data import as_csv, as_json
@@ -24,12 +22,6 @@ from spack_cache_db.query.open import connected
 from spack_cache_db.query.why_not.misplaced import corrected
 from spack_cache_db.query.why_not.reasons import why_not
 from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
-
-
-class _Failure(click.ClickException):
-    """An error; status 1 says that there is no answer."""
-
-    exit_code = 2
 
 
 @click.command()
@@ -52,7 +44,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
     Example: spack-cache-db find "hdf5@1.14: +mpi %gcc@13" dist/spack-cache.db
     """
     if sum(bool(options[name]) for name in ("as_json_", "as_csv_", "install")) > 1:
-        _fail("--json, --csv and --install exclude each other: give one of them")
+        fail("--json, --csv and --install exclude each other: give one of them")
     try:
         names = scope_names(options)
         with connected(file) as conn:
@@ -67,14 +59,14 @@ def find(spec: str, file: Path, **options: Any) -> None:
             _print(conn, found, options)
     except QuerySyntaxError as error:
         # Its second line points at a place in the first.
-        raise _Failure(str(error)) from None
+        raise Failure(str(error)) from None
     except BuilderError as error:
-        _fail(str(error))
+        fail(str(error))
 
 
 def _question(conn: sqlite3.Connection, query: SpecQuery, names: dict[str, Any]) -> Question:
     try:
-        return ask(conn, query.text, **names)
+        return ask(conn, query, **names)
     except UnsupportedQuery as error:
         better = corrected(conn, query)
         if better is None:
@@ -90,21 +82,14 @@ def _print(conn: sqlite3.Connection, found: list[Found], options: dict[str, Any]
         # Click would take escape sequences out of what goes into a pipe: here they are data.
         click.echo(as_csv(rows, options["hashes"]), nl=False, color=True)
     else:
-        click.echo(as_table(printable_values(tuple(found)), options["hashes"], _width()))
+        click.echo(as_table(printable_values(tuple(found)), options["hashes"], width()))
     if options["install"]:
         commands = install_found(conn, found[0], options["release"])
         if commands is None:
-            _fail("no release lists the first row, so nothing says where to get it")
+            fail("no release lists the first row, so nothing says where to get it")
         note = [f"# {commands.note}"] if commands.note else []
         for line in ("", *note, commands.mirror, commands.trust, commands.install):
             say(line)
-
-
-def _width() -> int | None:
-    """Return the width of the terminal; what goes into a pipe or a file is not shortened."""
-    if not is_terminal() and "COLUMNS" not in os.environ:
-        return None
-    return shutil.get_terminal_size().columns
 
 
 def _advice(conn: sqlite3.Connection, query: SpecQuery, question: Question) -> list[str]:
@@ -113,7 +98,3 @@ def _advice(conn: sqlite3.Connection, query: SpecQuery, question: Question) -> l
     nothing = [] if why.unknown else ["nothing here satisfies this spec"]
     instead = [f"perhaps you mean: {why.corrected}"] if why.corrected else []
     return [*nothing, *why.sentences(), *instead]
-
-
-def _fail(message: str) -> NoReturn:
-    raise _Failure(printable(message))

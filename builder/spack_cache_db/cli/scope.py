@@ -1,16 +1,28 @@
-"""What narrows an answer, as options: a release, a stack, a machine, this machine."""
+"""What `find` and `cover` share: options that narrow an answer, notes on it, and how they fail."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from spack_cache_db.cli.here import this_machine
 from spack_cache_db.cli.terminal import say
+from spack_cache_db.errors import printable
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Failure(click.ClickException):
+    """An error; status 1 says that something has no answer."""
+
+    exit_code = 2
+
+
+def fail(message: str) -> NoReturn:
+    """End the command by an error in one line."""
+    raise Failure(printable(message))
 
 
 def scope_options(command: F) -> F:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -15,6 +17,13 @@ from spack_cache_db.errors import printable
 def is_terminal() -> bool:
     """Whether standard output is a terminal; it may be closed."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def width() -> int | None:
+    """Return the width of the terminal; what goes into a pipe or a file is not shortened."""
+    if not is_terminal() and "COLUMNS" not in os.environ:
+        return None
+    return shutil.get_terminal_size().columns
 
 
 def say(line: str, *, err: bool = False) -> None:

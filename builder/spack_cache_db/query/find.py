@@ -116,13 +116,13 @@ def find(
         DatabaseError: the file is not one of this builder.
     """
     with connected(db) as conn:
-        question = ask(conn, query, release, stack, host, os, platform)
+        question = ask(conn, parse_query(query), release, stack, host, os, platform)
         return found_by(conn, question, slice(limit), with_hashes=with_hashes)
 
 
 def ask(
     conn: sqlite3.Connection,
-    query: str,
+    query: SpecQuery,
     release: str | None = None,
     stack: str | None = None,
     host: str | None = None,
@@ -130,7 +130,7 @@ def ask(
     platform: str | None = None,
 ) -> Question:
     """Return what `find` is asked: see there for the arguments and the errors."""
-    asked = asked_of(conn, parse_query(query))
+    asked = asked_of(conn, query)
     lookups = read_lookups(conn)
     return Question(lookups, asked, scope_of(lookups, release, stack, host, os, platform))
 

@@ -43,6 +43,11 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connect
     connection.close()
 
 
+def notes(conn: sqlite3.Connection, text: str) -> tuple[str, ...]:
+    """Return what is said beside the answer to a query."""
+    return notes_on(conn, ask(conn, parse_query(text)))
+
+
 def hashes(conn: sqlite3.Connection, text: str, **options: Any) -> set[str]:
     """Return the hashes that satisfy a spec."""
     return {
@@ -76,7 +81,7 @@ def test_any_query_has_the_answer_of_a_walk(drawn: walks.Sources, queries: list[
         walk = walks.Walk.of(drawn, conn)
         for text in queries:
             try:
-                question = ask(conn, text)
+                question = ask(conn, parse_query(text))
             except (UnsupportedQuery, QuerySyntaxError) as error:
                 assert refused(drawn, text, str(error)), (text, str(error))
                 continue
@@ -188,7 +193,7 @@ def test_what_pages_alone_tell_of(
     expected = {hash_of(each) if isinstance(each, str) else spec_hash(each) for each in found}
 
     assert hashes(mixed, text) == expected
-    assert left_out(notes_on(mixed, ask(mixed, text))) == count
+    assert left_out(notes(mixed, text)) == count
 
 
 def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> None:
@@ -202,9 +207,9 @@ def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> Non
 
 def test_notes(mixed: sqlite3.Connection) -> None:
     """An answer comes with how it was read."""
-    assert any("one compiler per binary" in each for each in notes_on(mixed, ask(mixed, "%gcc")))
-    assert notes_on(mixed, ask(mixed, "app os=debian12 ^mpi")) == ()
-    (note,) = notes_on(mixed, ask(mixed, "mpich ^[deptypes=run] openmpi"))
+    assert any("one compiler per binary" in each for each in notes(mixed, "%gcc"))
+    assert notes(mixed, "app os=debian12 ^mpi") == ()
+    (note,) = notes(mixed, "mpich ^[deptypes=run] openmpi")
     assert "direct dependencies only" in note
 
 
@@ -243,7 +248,7 @@ def test_indexes_that_do_not_tell_of_virtual_packages(sample: sqlite3.Connection
         assert hashes(conn, "app %c=gcc@12") == {hash_of("app")}
         assert hashes(conn, "%[deptypes=build] gcc") == {hash_of("app"), hash_of("mpich")}
         assert hashes(conn, "%mpich") == set()
-        assert any("before Spack 1.0" in each for each in notes_on(conn, ask(conn, "%gcc")))
+        assert any("before Spack 1.0" in each for each in notes(conn, "%gcc"))
 
 
 def test_old_compilers_have_two_names(mixed: sqlite3.Connection) -> None:

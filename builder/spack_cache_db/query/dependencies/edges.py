@@ -15,6 +15,8 @@ from spack_cache_db.query.open import select, select_in
 
 TYPES = "SELECT id, types FROM dependency_types"
 VIRTUALS = "SELECT id, virtuals FROM dependency_virtuals"
+RUN_TIME = frozenset(("link", "run"))
+
 NEEDING = """
 SELECT dependencies.spec FROM json_each(:ids) AS wanted
 CROSS JOIN dependencies ON dependencies.dependency = wanted.value
@@ -34,8 +36,8 @@ class Edges:
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
-        self._types = {key: _words(text) for key, text in select(conn, TYPES)}
-        self._virtuals = {key: _words(text) for key, text in select(conn, VIRTUALS)}
+        self._types = {key: words(text) for key, text in select(conn, TYPES)}
+        self._virtuals = {key: words(text) for key, text in select(conn, VIRTUALS)}
         self.virtuals = frozenset(chain.from_iterable(self._virtuals.values()))
 
     def of_any_type(self, types: Iterable[str]) -> list[int]:
@@ -44,11 +46,11 @@ class Edges:
         Spack 1.1 `spec.py`, `_select_edges`.
         """
         wanted = {*types}
-        return [key for key, words in self._types.items() if not words or words & wanted]
+        return [key for key, found in self._types.items() if not found or found & wanted]
 
     def of_all_types(self, types: Iterable[str]) -> list[int]:
         """Return the ids of sets of types that have all of these."""
-        return [key for key, words in self._types.items() if words.issuperset(types)]
+        return [key for key, found in self._types.items() if found.issuperset(types)]
 
     def needing(
         self,
@@ -68,7 +70,7 @@ class Edges:
         more = {"types": _one(types)}
         provided = ""
         if virtuals:
-            sets = (key for key, words in self._virtuals.items() if words & virtuals)
+            sets = (key for key, found in self._virtuals.items() if found & virtuals)
             more["virtuals"], provided = _one(sets), PROVIDED
         if among is not None:
             edges = select_in(self._conn, NEEDED_BY + provided, sorted(among), **more)
@@ -93,5 +95,6 @@ def _one(ids: Iterable[int]) -> str:
     return json.dumps([*ids])
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """Return the types, or the virtual packages, of a row of their tables."""
     return frozenset(filter(None, text.split(",")))

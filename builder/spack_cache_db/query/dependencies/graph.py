@@ -21,7 +21,7 @@ from spack_cache_db.query.answerable import (
     provider_of,
 )
 from spack_cache_db.query.asked import asks_more, caveats, needs_whole_patches, of_configurations
-from spack_cache_db.query.dependencies.edges import Edges
+from spack_cache_db.query.dependencies.edges import RUN_TIME, Edges
 from spack_cache_db.query.dependencies.recorded import Node, Recorded
 from spack_cache_db.query.dependencies.verdicts import Verdict
 from spack_cache_db.query.lookups import Lookups
@@ -47,7 +47,6 @@ Way = tuple[Set[int] | None, frozenset[str]]
 """What an edge may lead to, None for anything; and the virtual packages of which it provides one,
 where any are given."""
 
-_RUN = ("link", "run")
 _BUILD = ("build",)
 _NONE: frozenset[int] = frozenset()
 
@@ -172,7 +171,7 @@ class Graph:
 
     def _reaching(self, ways: Iterable[Way]) -> set[int]:
         """Return the specs that reach such an edge by link and run, or have it to be built."""
-        run, build = self._edges.of_any_type(_RUN), self._edges.of_any_type(_BUILD)
+        run, build = self._edges.of_any_type(RUN_TIME), self._edges.of_any_type(_BUILD)
         needing: set[int] = set()
         building: set[int] = set()
         for of, virtuals in ways:

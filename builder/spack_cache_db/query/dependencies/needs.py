@@ -12,12 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from spack_cache_db.query.dependencies.edges import RUN_TIME, TYPES, VIRTUALS, words
 from spack_cache_db.query.open import select, select_in
 
-RUN_TIME = frozenset(("link", "run"))
-
-TYPES = "SELECT id, types FROM dependency_types"
-VIRTUALS = "SELECT id, virtuals FROM dependency_virtuals"
 EDGES = """
 SELECT spec, dependency, types, virtuals FROM dependencies
 WHERE spec IN (SELECT value FROM json_each(:ids))
@@ -181,10 +178,9 @@ class _Reading:
     edges: dict[int, list[Edge]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        split = {name: dict(select(self.conn, name)) for name in (TYPES, VIRTUALS)}
         self._types, self._virtuals = (
-            {key: tuple(sorted(filter(None, text.split(",")))) for key, text in names.items()}
-            for names in split.values()
+            {key: tuple(sorted(words(text))) for key, text in select(self.conn, table)}
+            for table in (TYPES, VIRTUALS)
         )
         run_time = [key for key, names in self._types.items() if not RUN_TIME.isdisjoint(names)]
         self._run_time = json.dumps(run_time)
