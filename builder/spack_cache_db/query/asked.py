@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from spack_cache_db.query.answerable import check_answerable, compiler_of_pages
-from spack_cache_db.query.dependencies.verdicts import Verdict
+from spack_cache_db.query.verdicts import Verdict
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.match import (
     PATCH_PRINTED,

@@ -21,7 +21,6 @@ from spack_cache_db.query.configurations import (
     configurations_by_id,
     presence_of_configurations,
 )
-from spack_cache_db.query.dependencies.verdicts import Verdict
 from spack_cache_db.query.lookups import Lookups, Release, Stack, read_lookups
 from spack_cache_db.query.open import connected
 from spack_cache_db.query.specs import (
@@ -32,6 +31,7 @@ from spack_cache_db.query.specs import (
     joined,
     specs_in_scope,
 )
+from spack_cache_db.query.verdicts import Verdict
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.query import SpecQuery, parse_query
 from spack_cache_db.spack.targets import is_known

@@ -15,9 +15,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from spack_cache_db.query.conditions import Scope
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import IDS_AT_ONCE, json_pieces, select, select_in
+from spack_cache_db.query.selection import Scope
 
 _COLUMNS = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen"
 _NARROWED = """

@@ -18,11 +18,11 @@ from spack_cache_db.query.conditions import ANYWHERE, Scope
 from spack_cache_db.query.cover.asker import Asker
 from spack_cache_db.query.cover.lock import cover_lock
 from spack_cache_db.query.cover.records import Cover, CoveredSpec
-from spack_cache_db.query.dependencies.verdicts import Verdict
 from spack_cache_db.query.find import scope_of
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.open import connected, select
 from spack_cache_db.query.specs import Spec, specs_in_scope
+from spack_cache_db.query.verdicts import Verdict
 from spack_cache_db.query.why_not.candidates import Candidates, Row
 from spack_cache_db.query.why_not.misplaced import corrected
 from spack_cache_db.query.why_not.misses import misses_of

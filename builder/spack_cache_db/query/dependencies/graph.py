@@ -23,7 +23,6 @@ from spack_cache_db.query.answerable import (
 from spack_cache_db.query.asked import asks_more, caveats, needs_whole_patches, of_configurations
 from spack_cache_db.query.dependencies.edges import RUN_TIME, Edges
 from spack_cache_db.query.dependencies.recorded import Node, Recorded
-from spack_cache_db.query.dependencies.verdicts import Verdict
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select, select_in
 from spack_cache_db.query.selection import (
@@ -32,6 +31,7 @@ from spack_cache_db.query.selection import (
     configurations_with_other,
     package_id,
 )
+from spack_cache_db.query.verdicts import Verdict
 from spack_cache_db.spack.flags import flags_match
 from spack_cache_db.spack.match import CompilerConstraint, variant_matches
 from spack_cache_db.spack.query import Dependency, SpecQuery, VariantConstraint, parse_query

@@ -1,4 +1,4 @@
-"""query.dependencies.verdicts: what is known of two conditions together."""
+"""query.verdicts: what is known of two conditions together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from spack_cache_db.query.dependencies.verdicts import Verdict
+from spack_cache_db.query.verdicts import Verdict
 
 TRUTHS = (True, False, None)
 PAIRS = [*product(TRUTHS, TRUTHS)]
