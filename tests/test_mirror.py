@@ -35,7 +35,6 @@ WITHOUT = {
     "sources/indexes/fetch/faults.py": "words of faults, compared in tests/sources/indexes/fetch",
     "sources/indexes/fetch/records.py": "records without behaviour",
     "sources/indexes/records.py": "records without behaviour",
-    "sources/indexes/spellings.py": _INDEXES,
     "spack/constraints.py": _SPEC,
     "spack/lexer.py": _SPEC,
     "spack/match.py": "tests/query/test_find.py compares its answers",

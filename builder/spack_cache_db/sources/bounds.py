@@ -22,8 +22,9 @@ MAX_TEXTS = 1000
 
 def require_bounded(configuration: Configuration) -> None:
     """Raise `ValueError` if a text of a configuration is too long, or it has too many variants."""
-    for word in ("package", "version", "compiler", "os", "platform", "target"):
-        require_short(word, getattr(configuration, word), MAX_NAME)
+    for word, value in zip(Configuration._fields, configuration, strict=True):
+        if isinstance(value, str):
+            require_short(word, value, MAX_NAME)
     require_bounded_variants(configuration.variants)
 
 

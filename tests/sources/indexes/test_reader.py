@@ -10,13 +10,22 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from spack_cache_db.build import build
 from spack_cache_db.errors import InputError
+from spack_cache_db.sources.indexes import records
 from spack_cache_db.verify import verify
 from tests.indexes import OTHERS, edge, hash_of, index, node, old_node, record, replaced, ways
 
-TARGET = {"name": "zen3", "vendor": "AMD", "features": ["avx"], "generation": 0, "parents": ["zen"]}
+TARGET = {
+    "name": "zen3",
+    "vendor": "AMD",
+    "features": ["avx"],
+    "generation": 0,
+    "parents": ["zen"],
+    "cpupart": "0x61",
+}
 FULL = record(
     node(
         "a",
@@ -33,6 +42,7 @@ FULL = record(
     deprecated_for=None,
     origin="o",
 )
+OLD = old_node("b", "6") | {"build_hash": hash_of("built")}
 OUTSIDE = node("gcc", external={"path": "/usr", "module": None, "extra_attributes": {"c": "cc"}})
 INDEXES: dict[str, Any] = {
     "8": json.loads(index(FULL, record(OUTSIDE, is_binary=False))),
@@ -44,10 +54,30 @@ INDEXES: dict[str, Any] = {
                 version=version,
             )
         )
-        for version in "567"
+        for version in "57"
     },
+    "6": json.loads(index({"spec": old_node("a", "6", "b")}, {"spec": OLD}, version="6")),
 }
+STRUCTS = [
+    each for each in vars(records).values() if isinstance(each, type) and issubclass(each, Struct)
+]
 PLACES = [(version, way) for version, value in sorted(INDEXES.items()) for way in ways(value)]
+
+
+@pytest.mark.parametrize("struct", STRUCTS, ids=lambda each: each.__name__)
+def test_each_key_that_is_known_stands_in_these_indexes(struct: type[Struct]) -> None:
+    """So that whoever lets an index say more sees here whether the file keeps it."""
+    said = {step for _, way in PLACES for step in way}
+    assert {*struct.__struct_fields__} <= said
+
+
+@pytest.mark.parametrize("version", sorted(INDEXES))
+def test_every_key_that_is_known_is_given_back(version: str, tmp_path: Path) -> None:
+    """Each with its value: what the records declare is kept, or they would better not know it."""
+    path = tmp_path / "index.json"
+    path.write_text(json.dumps(INDEXES[version]))
+    build(path, tmp_path / "x.db")
+    assert verify(tmp_path / "x.db", path).differences == ()
 
 
 @settings(max_examples=150)

@@ -13,6 +13,8 @@ from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages import bounds, front_matter
 from spack_cache_db.sources.pages.reader import PageReader
+from spack_cache_db.sources.pages.records import SpecDetail
+from spack_cache_db.sources.pages.shapes import TEXT, TEXTS, Shape
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, meta_of, page, page_of, spec, spec_hash
 
 SPEC = spec_hash(1)
@@ -65,6 +67,22 @@ def test_a_spec_that_says_too_much_is_refused(changes: dict[str, Any], said: str
     """Each text and each list of a spec has a bound, which is named."""
     data = page_of("zlib", "develop", META, json.dumps([spec(**changes)]))
     assert fault(data) == f"6: the spec {SPEC} {said}"
+
+
+KINDS = Shape(SpecDetail).kinds.items()
+LARGE = {
+    TEXT: ["t" * 4097],
+    TEXTS: [["+" + "t" * 4097], [f"+t{number}" for number in range(1001)]],
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [(name, value) for name, kind in KINDS for value in LARGE.get(kind, ())]
+)
+def test_no_field_of_a_spec_is_without_a_bound(field: str, value: Any) -> None:
+    """What a record takes and nothing bounds could fill a disk."""
+    with pytest.raises(InputError):
+        read(page(specs=[spec(**{field: value})], meta=meta_of([spec()])))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ by name. Checked once for each spelling, for a site repeats the same few.
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from spack_cache_db.sources.bounds import (
     MAX_NAME,
     MAX_TEXT,
@@ -14,7 +16,12 @@ from spack_cache_db.sources.bounds import (
     require_short,
 )
 from spack_cache_db.sources.pages.front_matter import Json, PageFault
-from spack_cache_db.sources.pages.records import Meta, SpecDetail
+from spack_cache_db.sources.pages.records import OF_A_LISTING, Meta, SpecDetail
+from spack_cache_db.sources.pages.shapes import TEXT, Shape
+
+_KINDS = Shape(SpecDetail).kinds
+_NAMES = [name for name in _KINDS if _KINDS[name] == TEXT and name not in OF_A_LISTING]
+"""The fields that are one text each, of which a configuration is made."""
 
 MAX_ITEMS = 500_000
 """Values in the JSON of one key, each pair of an object counted as one. A spec has some thirty."""
@@ -36,8 +43,10 @@ def require_countable(source: Json, key: str) -> None:
 
 def require_bounded(detail: SpecDetail) -> None:
     """Raise `ValueError` if a text of a spec is too long, or a list has too many of them."""
-    for word in ("compiler", "os", "platform", "target"):
-        require_short(word, getattr(detail, word), MAX_NAME)
+    for name in _NAMES:
+        text = getattr(detail, name)
+        if text is not UNSET:
+            require_short(name, text, MAX_NAME)
     for version in detail.versions:
         require_short("version", version, MAX_NAME)
     require_few("variants", len(detail.variants))

@@ -15,15 +15,12 @@ from spack_cache_db.sources.pages.bounds import (
 from spack_cache_db.sources.pages.consistency import Consistency
 from spack_cache_db.sources.pages.normal import as_set, normal_configuration
 from spack_cache_db.sources.pages.parse import parse_page
-from spack_cache_db.sources.pages.records import Page, SpecDetail
+from spack_cache_db.sources.pages.records import OF_A_LISTING, Page, SpecDetail
 from spack_cache_db.sources.pages.shapes import values_of
 from spack_cache_db.sources.tarballs import TarballParts
 
 UNKNOWN_SIZE = "-"
 """What pages print where they do not know a size."""
-
-OF_A_LISTING = frozenset({"hash", "stacks", "size", "tarball"})
-"""The fields of a detail that say nothing of the configuration."""
 
 SPELLING = tuple(name for name in SpecDetail.__struct_fields__ if name not in OF_A_LISTING)
 """All other fields: two details that differ in one of them may have different configurations."""

@@ -36,6 +36,10 @@ class SpecDetail(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     tarball: str | UnsetType = UNSET
 
 
+OF_A_LISTING = frozenset({"hash", "stacks", "size", "tarball"})
+"""The fields of a detail that say nothing of the configuration."""
+
+
 class Page(Struct, frozen=True, gc=False):
     """One page: one package in one release.
 
