@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.errors import OutputError
+from spack_cache_db.errors import InputError, OutputError
 from tests.commands import process, run
 from tests.pagetexts import page, write
 
@@ -125,6 +125,8 @@ def test_a_name_that_no_file_can_have_is_told(output: str, tmp_path: Path) -> No
     if "\0" in output:
         with pytest.raises(OutputError, match="cannot be written: "):
             build(folder, output)
+        with pytest.raises(InputError, match=r"a\\x00b: no such file or folder"):
+            build(output, tmp_path / "x.db")
         return
     done = process("build", folder, "-o", output)
     assert done.returncode in (1, 2), done.stderr

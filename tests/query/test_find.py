@@ -167,9 +167,10 @@ def test_unknown_names(built: Build, options: dict[str, Any], reason: str) -> No
         find(built(**TWO_RELEASES), "hdf5", **options)
 
 
-def test_a_path_will_do(samples_file: Path) -> None:
-    """A file is opened and closed; text and path are alike."""
-    assert find(samples_file, "py-mpi4py") == find(str(samples_file), "py-mpi4py") != []
+def test_no_record_is_a_limit_as_well(samples: sqlite3.Connection) -> None:
+    """At most so many records, none if none are wanted."""
+    counts = [len(find(samples, "py-mpi4py", limit=limit)) for limit in (None, 0, 2, 1000)]
+    assert counts == [7, 0, 2, 7]
 
 
 def test_syntax_errors_are_those_of_the_parser(samples: sqlite3.Connection) -> None:

@@ -109,7 +109,7 @@ def test_a_connection_stays_open_and_a_path_is_closed(samples_file: Path) -> Non
     with connected(own) as conn:
         assert conn is own
     assert own.execute("SELECT 1").fetchone() == (1,)
-    with connected(str(samples_file)) as conn:
+    with connected(samples_file) as conn:
         pass
     with pytest.raises(sqlite3.ProgrammingError):
         conn.execute("SELECT 1")

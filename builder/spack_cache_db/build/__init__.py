@@ -6,17 +6,20 @@ sqlite-utils) are loaded when something is built.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from spack_cache_db.build.arguments import checked_options, checked_output, checked_paths
+from spack_cache_db.arguments import (
+    AnyPath,
+    checked_options,
+    checked_output,
+    checked_paths,
+    checked_place,
+)
 from spack_cache_db.errors import Fault
 from spack_cache_db.sources.places import Place
 from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
-
-AnyPath = str | os.PathLike[str]
 
 Progress = Callable[[float, int], None]
 """Called with (units read, units in all); of an index that is being read, with its part."""
@@ -79,6 +82,7 @@ def build(
         OutputError: the file cannot be written. In any case the old file stays.
     """
     checked_options(jobs, max_page_size, progress)
+    checked_place(release, stack)
     found, target = checked_paths(paths), checked_output(output)
     from spack_cache_db.build import steps
 
@@ -111,6 +115,7 @@ def check(
         InputError: a path does not exist, or there is no file at all.
     """
     checked_options(jobs, max_page_size, progress)
+    checked_place(release, stack)
     found = checked_paths(paths)
     from spack_cache_db.build import steps
 

@@ -76,5 +76,9 @@ def discard(target: Path) -> None:
 
 
 def _is_within(target: Path, path: str) -> bool:
-    real, folder = os.path.realpath(target), os.path.realpath(path)
+    try:
+        real, folder = os.path.realpath(target), os.path.realpath(path)
+    except ValueError:
+        # A path with a NUL: nothing can be there, which whoever reads the input says.
+        return False
     return os.path.commonpath([real, folder]) == folder

@@ -22,7 +22,7 @@ from spack_cache_db.query.open import connected
 
 
 @click.command()
-@click.argument("environment", metavar="ENVIRONMENT")
+@click.argument("environment", type=GivenPath(), metavar="ENVIRONMENT")
 @click.argument("file", type=GivenPath(path_type=Path))
 @scope_options
 @click.option("--json", "as_json_", is_flag=True, help="Print as JSON.")
@@ -44,7 +44,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
             data = sys.stdin.buffer.read(MAX_BYTES + 1)
             read = read_environment(data, "standard input")
         else:
-            read = read_file(environment)
+            read = read_file(Path(environment))
         names = scope_names(options)
         with connected(file) as conn:
             lookups = read_lookups(conn)

@@ -6,9 +6,15 @@ import difflib
 import sqlite3
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from spack_cache_db.arguments import (
+    AnyPath,
+    checked_database,
+    checked_limit,
+    checked_text,
+    checked_texts,
+)
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.asked import Conditions
 from spack_cache_db.query.conditions import (
@@ -82,7 +88,7 @@ class Question(NamedTuple):
 
 
 def find(
-    db: str | Path | sqlite3.Connection,
+    db: AnyPath | sqlite3.Connection,
     query: str,
     *,
     release: str | None = None,
@@ -96,7 +102,7 @@ def find(
     """Find the configurations in a built file that satisfy a spec in Spack's syntax.
 
     Args:
-        db: a file made by `build`, or a connection to one.
+        db: a file made by `build`, as text or `Path`, or a connection to one.
         query: such as `hdf5@1.14: +mpi target=zen3 %gcc@13`; `*` is any package.
         release: only specs that this release lists.
         stack: only specs in this stack; in that release, where one is given.
@@ -110,13 +116,17 @@ def find(
         By package, newest version first, then in the file's order.
 
     Raises:
+        ArgumentError: an argument has a wrong type or value.
         QuerySyntaxError: the query is no spec; its text has a caret under the place.
         UnsupportedQuery: the file cannot answer the query; its text says why.
         UnknownNameError: the file has no such release or stack, archspec no such host.
         DatabaseError: the file is not one of this builder.
     """
-    with connected(db) as conn:
-        question = ask(conn, parse_query(query), release, stack, host, os, platform)
+    checked_texts(release=release, stack=stack, host=host, os=os, platform=platform)
+    checked_limit(limit)
+    asked = parse_query(checked_text("query", query))
+    with connected(checked_database(db)) as conn:
+        question = ask(conn, asked, release, stack, host, os, platform)
         return found_by(conn, question, slice(limit), with_hashes=with_hashes)
 
 

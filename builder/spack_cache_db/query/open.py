@@ -43,7 +43,7 @@ def open_database(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def connected(db: str | Path | sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+def connected(db: Path | sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """Yield a connection to a built file; one that was given stays open.
 
     Raises:
@@ -52,7 +52,7 @@ def connected(db: str | Path | sqlite3.Connection) -> Iterator[sqlite3.Connectio
     if isinstance(db, sqlite3.Connection):
         yield db
         return
-    conn = open_database(Path(db))
+    conn = open_database(db)
     try:
         yield conn
     except sqlite3.DatabaseError as error:

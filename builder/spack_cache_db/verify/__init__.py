@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import AnyPath, Progress
-from spack_cache_db.build.arguments import checked_file, checked_options, checked_paths
+from spack_cache_db.arguments import (
+    AnyPath,
+    checked_file,
+    checked_options,
+    checked_paths,
+    checked_place,
+)
+from spack_cache_db.build import Progress
 from spack_cache_db.errors import Fault
 from spack_cache_db.sources.places import Place
 from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
@@ -74,7 +79,8 @@ def verify(
         InputError: a path does not exist, or there is no file at all.
     """
     checked_options(jobs, max_page_size, progress)
-    found, database = checked_paths(paths), Path(checked_file(file))
+    checked_place(release, stack)
+    found, database = checked_paths(paths), checked_file("file", file)
     from spack_cache_db.verify import steps
 
     return steps.verify(

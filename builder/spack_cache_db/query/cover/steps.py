@@ -8,6 +8,12 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+from spack_cache_db.arguments import (
+    AnyPath,
+    checked_database,
+    checked_environment,
+    checked_texts,
+)
 from spack_cache_db.environments.faults import UnreadableEnvironment
 from spack_cache_db.environments.read import MAX_BYTES, read_environment, user_specs
 from spack_cache_db.environments.records import Alternative, Environment, Lock, UserSpec, UserSpecs
@@ -45,8 +51,8 @@ MOST_UNKNOWN = 20
 
 
 def cover(
-    db: str | Path | sqlite3.Connection,
-    environment: str | Path | Iterable[str],
+    db: AnyPath | sqlite3.Connection,
+    environment: AnyPath | Iterable[str],
     *,
     release: str | None = None,
     stack: str | None = None,
@@ -57,7 +63,7 @@ def cover(
     """Return which specs of an environment have a binary in a built file, and what is nearest.
 
     Args:
-        db: a file made by `build`, or a connection to one.
+        db: a file made by `build`, as text or `Path`, or a connection to one.
         environment: the path of a `spack.yaml`, a `spack.lock` or a list of specs; or specs.
         release: only what this release lists.
         stack: only what is in this stack; in that release, where one is given.
@@ -66,15 +72,15 @@ def cover(
         platform: only what was built for this platform, such as `linux`.
 
     Raises:
+        ArgumentError: an argument has a wrong type or value.
         UnreadableEnvironment: the environment cannot be read.
         UnknownNameError: the file has no such release or stack, archspec no such host.
         DatabaseError: the file is not one of this builder.
     """
-    if isinstance(environment, str | Path):
-        read = read_file(environment)
-    else:
-        read = user_specs(environment)
-    with connected(db) as conn:
+    checked_texts(release=release, stack=stack, host=host, os=os, platform=platform)
+    given = checked_environment(environment)
+    read = read_file(given) if isinstance(given, Path) else user_specs(given)
+    with connected(checked_database(db)) as conn:
         lookups = read_lookups(conn)
         scope = scope_of(lookups, release, stack, host, os, platform)
         return cover_environment(conn, lookups, read, scope)
@@ -107,14 +113,14 @@ def cover_environment(
     return Cover(specs, is_lock=False, notes=environment.notes)
 
 
-def read_file(path: str | Path) -> Environment:
+def read_file(path: Path) -> Environment:
     """Return what the environment in a file asks for.
 
     Raises:
         UnreadableEnvironment: it cannot be read.
     """
     try:
-        with Path(path).open("rb") as file:
+        with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         said = f"cannot be read: {reason(error)}; expected a spack.yaml, a spack.lock or a list"

@@ -1,0 +1,187 @@
+"""arguments: what people give to the Python functions is understood, or refused in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.arguments import checked_paths
+from spack_cache_db.build import build, check
+from spack_cache_db.errors import ArgumentError, BuilderError, DatabaseError, InputError
+from spack_cache_db.query.cover.steps import cover
+from spack_cache_db.query.find import find
+from spack_cache_db.verify import verify
+from tests.pagetexts import SAMPLES
+
+
+class Way:
+    """A path of a class of its own, as `os.PathLike` allows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __fspath__(self) -> str:
+        return str(self._path)
+
+
+WAYS: list[Callable[[Path], Any]] = [
+    str,
+    Path,
+    Way,
+    lambda path: [path],
+    lambda path: [str(path)],
+    lambda path: (path, str(path)),
+    lambda path: (each for each in [path]),
+    lambda path: {str(path): 1},
+]
+
+
+A_NAME = "a name: printable characters, no blank at either end"
+
+
+@pytest.mark.parametrize("way", WAYS, ids=range(len(WAYS)))
+def test_paths_are_one_or_many_texts_or_paths(way: Callable[[Path], Any], tmp_path: Path) -> None:
+    """However they are given, they are the same input."""
+    report = build(way(SAMPLES), tmp_path / "x.db")
+    assert (report.pages, report.specs) == (5, 413)
+    assert check(way(SAMPLES)) == ((), ())
+
+
+def test_the_output_may_be_text(tmp_path: Path) -> None:
+    """Or a path."""
+    sums = {build(SAMPLES, output).sha256 for output in (f"{tmp_path}/x.db", tmp_path / "y.db")}
+    assert len(sums) == 1
+    assert {each.name for each in tmp_path.glob("*.db")} == {"x.db", "y.db"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"paths": 7}, "paths is 7 (int), expected a path or several, str or Path"),
+        ({"paths": None}, "paths is None (NoneType), expected a path or several, str or Path"),
+        ({"paths": b"pages"}, "paths is b'pages' (bytes), expected a path or several, str or Path"),
+        ({"paths": ["a", 7]}, "a path is 7 (int), expected str or Path"),
+        ({"paths": [b"a"]}, "a path is b'a' (bytes), expected str or Path"),
+        ({"paths": []}, "paths is empty, expected at least one file or folder of pages"),
+        ({"output": None}, "output is None (NoneType), expected str or Path"),
+        ({"output": ""}, "output is empty, expected the path of the database to write"),
+        ({"jobs": 0}, "jobs is 0 (int), expected a whole number from 1"),
+        ({"jobs": "2"}, "jobs is '2' (str), expected a whole number from 1"),
+        ({"jobs": True}, "jobs is True (bool), expected a whole number from 1"),
+        ({"max_page_size": 1.5}, "max_page_size is 1.5 (float), expected a whole number from 1"),
+        ({"progress": "yes"}, "progress is 'yes' (str), expected a function or None"),
+        ({"release": 7}, "release is 7 (int), expected str or None"),
+        ({"stack": ["a"]}, "stack is ['a'] (list), expected str or None"),
+        ({"release": ""}, f"release is '', expected {A_NAME}"),
+        ({"release": " a"}, f"release is ' a', expected {A_NAME}"),
+        ({"stack": "a\nb"}, f"stack is 'a\\nb', expected {A_NAME}"),
+        ({"stack": "\udcff"}, f"stack is '\\udcff', expected {A_NAME}"),
+    ],
+)
+def test_anything_else_is_refused_in_words(
+    arguments: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """By an error of ours, before anything is read or written; it is a `TypeError` as well."""
+    given = {"paths": SAMPLES, "output": tmp_path / "x.db"} | arguments
+    with pytest.raises(ArgumentError) as caught:
+        build(**given)
+    assert str(caught.value) == message
+    assert isinstance(caught.value, BuilderError)
+    assert isinstance(caught.value, TypeError)
+    if "output" not in arguments:
+        given.pop("output")
+        with pytest.raises(ArgumentError):
+            check(**given)
+        with pytest.raises(ArgumentError):
+            verify(tmp_path / "x.db", **given)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_long_value_is_cut_in_a_message() -> None:
+    """A message stays on one line."""
+    with pytest.raises(ArgumentError, match=r"^a path is \(0, 1, .*\.\.\. \(tuple\), expected"):
+        checked_paths([tuple(range(1000))])
+
+
+def test_a_path_that_does_not_exist_is_a_fault_of_the_input(tmp_path: Path) -> None:
+    """Not of the argument; also if a text was meant as several."""
+    with pytest.raises(InputError, match="pages other: no such file or folder"):
+        check("pages other")
+
+
+@pytest.mark.parametrize("way", [str, Path, Way])
+def test_a_file_is_text_or_a_path(way: Callable[[Path], Any], samples_file: Path) -> None:
+    """Whoever reads a file takes it as whoever builds one, and so is an environment."""
+    listed = samples_file.parent / "specs.txt"
+    listed.write_text("py-mpi4py@4\n")
+
+    assert len(find(way(samples_file), "py-mpi4py")) == 7
+    assert cover(way(samples_file), way(listed)).binary == 1
+    assert verify(way(samples_file), way(SAMPLES)).differences == ()
+
+
+@pytest.mark.parametrize(
+    ("specs", "count"),
+    [([], 0), (("zlib",), 1), (iter(["zlib", "zlib"]), 2), ({"zlib": 1}, 1)],
+    ids=["list", "tuple", "iterator", "dict"],
+)
+def test_specs_come_one_by_one(specs: Any, count: int, samples_file: Path) -> None:
+    """An environment is any number of texts as well, whatever yields them."""
+    assert cover(samples_file, specs).total == count
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"db": None}, "db is None (NoneType), expected str or Path"),
+        ({"db": b"x.db"}, "db is b'x.db' (bytes), expected str or Path"),
+        ({"db": ["x.db"]}, "db is ['x.db'] (list), expected str or Path"),
+        ({"db": ""}, "db is empty, expected the path of a file made by build"),
+        ({"query": None}, "query is None (NoneType), expected str"),
+        ({"query": b"zlib"}, "query is b'zlib' (bytes), expected str"),
+        ({"query": ["zlib"]}, "query is ['zlib'] (list), expected str"),
+        ({"limit": -1}, "limit is -1 (int), expected a whole number from 0"),
+        ({"limit": "3"}, "limit is '3' (str), expected a whole number from 0"),
+        ({"limit": 1.5}, "limit is 1.5 (float), expected a whole number from 0"),
+        ({"environment": 7}, "environment is 7 (int), expected a path (str or Path), or specs"),
+        ({"environment": b"a"}, "environment is b'a' (bytes), expected a path (str or Path), or"),
+        ({"environment": ""}, "environment is empty, expected a path, or specs one by one"),
+        ({"environment": ["zlib", 7]}, "a spec is 7 (int), expected str"),
+        ({"release": 3}, "release is 3 (int), expected str or None"),
+        ({"stack": ["e4s"]}, "stack is ['e4s'] (list), expected str or None"),
+        ({"host": ["zen3"]}, "host is ['zen3'] (list), expected str or None"),
+        ({"os": 3}, "os is 3 (int), expected str or None"),
+        ({"platform": b"linux"}, "platform is b'linux' (bytes), expected str or None"),
+    ],
+)
+def test_questions_are_refused_in_words_as_well(
+    arguments: dict[str, Any], message: str, samples_file: Path
+) -> None:
+    """By whoever takes the argument: `find`, `cover`, or both."""
+    (name,) = arguments
+    given: dict[str, Any] = {"db": samples_file} | arguments
+    if name not in ("query", "limit"):
+        with pytest.raises(ArgumentError) as caught:
+            cover(**{"environment": ["zlib"]} | given)
+        assert str(caught.value).startswith(message)
+    if name != "environment":
+        with pytest.raises(ArgumentError) as caught:
+            find(**{"query": "zlib"} | given)
+        assert str(caught.value) == message
+
+
+def test_a_verified_file_is_text_or_a_path() -> None:
+    """And nothing else."""
+    with pytest.raises(ArgumentError, match=r"^file is 7 \(int\), expected str or Path$"):
+        verify(7, SAMPLES)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"^file is empty, expected the path"):
+        verify("", SAMPLES)
+
+
+def test_a_file_that_does_not_exist_is_no_fault_of_the_argument(tmp_path: Path) -> None:
+    """It is told as on the command line."""
+    with pytest.raises(DatabaseError, match="no such file; build one with"):
+        find(tmp_path / "x.db", "zlib")
