@@ -1,7 +1,7 @@
 """A made-up kind of source: several packages in one file, and specs that are known, not listed.
 
-A file is the JSON text of one document. Its reader fills columns by itself and shares nothing
-with that of pages.
+A file is the JSON text of one document, which may tell of dependencies or not. Its reader fills
+columns by itself and shares nothing with those of pages and of indexes.
 """
 
 from __future__ import annotations
@@ -12,17 +12,24 @@ from typing import Any
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.columns import Document, Writer
+from spack_cache_db.sources.columns import Document, IndexFacts, Writer
 from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.graph import Node, Use
 from spack_cache_db.sources.places import Place
 from spack_cache_db.sources.readers import Kind
 from spack_cache_db.sources.tarballs import Tarball
 from tests.configurations import configuration
 from tests.pagetexts import spec_hash
 
+SINCE_SPACK_1 = '{"annotations":{"original_specfile_version":5}}'
+"""What a node says whose compiler is a dependency like others."""
+
 
 def known(number: int, package: str, **changes: Any) -> dict[str, Any]:
-    """Return a spec as such a document tells of it: with the configuration of `pagetexts.spec`."""
+    """Return a spec as such a document tells of it: with the configuration of `pagetexts.spec`.
+
+    `needs` are the numbers of the specs that it depends on; without it nothing is said of them.
+    """
     return {
         "hash": spec_hash(number),
         "configuration": {
@@ -67,8 +74,10 @@ class MadeUpReader:
         texts = self._writer.texts
         listed = [each for each in said["specs"] if each["listed"]]
         others = [each for each in said["specs"] if not each["listed"]]
+        telling = [each for each in said["specs"] if "needs" in each]
+        facts = IndexFacts(said["stack"], "made up", None, None) if telling else None
         number = self._writer.add(
-            Document(file.location, file.path, "-", said["made up"]),
+            Document(file.location, file.path, "-", said["made up"], index_facts=facts),
             spec=[texts.hashes[each["hash"]] for each in listed],
             configuration=[*map(self._configuration, listed)],
             stacks=[texts.stack_sets[said["stack"],]] * len(listed),
@@ -82,6 +91,23 @@ class MadeUpReader:
             number,
             spec=[texts.hashes[each["hash"]] for each in others],
             configuration=[*map(self._configuration, others)],
+        )
+        self._add_graph(number, telling)
+
+    def _add_graph(self, document: int, specs: list[dict[str, Any]]) -> None:
+        texts = self._writer.texts
+        node = texts.nodes[Node("builtin", None, "{}", None, None, SINCE_SPACK_1)]
+        use = texts.uses[Use(("build", "link"), (), None)]
+        unsaid = [0] * len(specs)
+        edges = [
+            (texts.hashes[each["hash"]], texts.hashes[spec_hash(needed)], use)
+            for each in specs
+            for needed in each["needs"]
+        ]
+        self._writer.add_graph(
+            document,
+            [[texts.hashes[each["hash"]] for each in specs], [node] * len(specs), *[unsaid] * 6],
+            [*zip(*edges, strict=True)] or [(), (), ()],
         )
 
     def _configuration(self, spec: dict[str, Any]) -> int:

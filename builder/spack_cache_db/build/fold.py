@@ -47,7 +47,7 @@ def fold(
     folded = listings.where(starts)._replace(
         stacks=unions(stack_sets, listings.stacks, starts),
         size=listings.size[size],
-        tarball=np.where(agrees[tarball], listings.tarball[tarball], 0),
+        tarball=listings.tarball[tarball],
     )
     stored = folded.where(group)
     return folded, [

@@ -212,7 +212,10 @@ class Writer:
     def add_graph(
         self, document: int, records: Sequence[Sequence[int]], edges: Sequence[Sequence[int]]
     ) -> None:
-        """Append the columns of `RecordColumns` and `EdgeColumns` behind their first."""
+        """Append the columns of `RecordColumns` and `EdgeColumns` behind their first.
+
+        A document that has any is one with `index_facts`.
+        """
         graph = self.columns.graph
         for columns, more in ((graph.records, records), (graph.edges, edges)):
             columns[0].extend([document] * len(more[0]))
