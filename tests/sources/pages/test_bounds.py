@@ -70,7 +70,7 @@ def test_a_spec_that_says_too_much_is_refused(changes: dict[str, Any], said: str
 
 
 KINDS = Shape(SpecDetail).kinds.items()
-LARGE = {
+LARGE: dict[str, list[Any]] = {
     TEXT: ["t" * 4097],
     TEXTS: [["+" + "t" * 4097], [f"+t{number}" for number in range(1001)]],
 }
