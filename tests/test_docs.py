@@ -43,6 +43,17 @@ def test_every_module_is_on_the_map() -> None:
     } == set()
 
 
+def test_what_the_recipes_name_exists() -> None:
+    """Each test that CONTRIBUTING names is one, and each path is that of a file or a folder."""
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/test_*.py"))
+    named = {*re.findall(r"`(test_\w+)`", CONTRIBUTING)}
+    assert {name for name in named if f"def {name}(" not in tests} == set()
+    recipes = CONTRIBUTING.partition("## How to add a column")[2]
+    roots = (ROOT, ROOT / "builder" / "spack_cache_db")
+    paths = {*re.findall(r"`([\w.-]+/[\w./-]*\w)`", recipes)}
+    assert {each for each in paths if not any((root / each).exists() for root in roots)} == set()
+
+
 @pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")))
 def test_links_lead_somewhere(document: Path) -> None:
     """Each relative link of a document points at a file that exists."""

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
+from typing import Any
 
+import pytest
+
+from spack_cache_db.cli.find_table import as_table
+from spack_cache_db.query.find import find
+from spack_cache_db.query.found_data import as_csv, as_json
+from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.why_not.candidates import Candidates
 from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.sources.pages.records import OF_A_LISTING, SpecDetail
 from tests.configurations import configuration
+from tests.conftest import Build
+from tests.pagetexts import page, spec
 
 
 def test_the_ground_loads_no_decoder() -> None:
@@ -34,3 +47,36 @@ def test_equal_records_are_one() -> None:
 def test_a_problem_need_not_declare_anything() -> None:
     """Only what a source says instead of what is stored is kept."""
     assert Problem("code", "message").declared is None
+
+
+def test_every_field_of_a_configuration_has_a_column() -> None:
+    """In the order of the record, each with the table that names its values."""
+    assert tuple(CONFIGURATION) == Configuration._fields
+
+
+@pytest.mark.parametrize("field", sorted({*SpecDetail.__struct_fields__} - OF_A_LISTING))
+def test_specs_that_differ_in_one_field_are_two_wherever_they_are_shown(
+    field: str, built: Build
+) -> None:
+    """In what is found, as data and as a table, where it is asked why, and in the views."""
+    value: Any = {"versions": ["2.0"], "variants": ["+x"]}.get(field, "other")
+    connection = built(a=page(specs=[spec(1), spec(2, **{field: value})]))
+    found = find(connection, "zlib")
+
+    assert len({each.configuration for each in found}) == 2
+    one, two = json.loads(as_json(found, hashes=False))
+    assert one != two
+    for text in (as_csv(found, hashes=False), as_table(found, hashes=False)):
+        *_, one, two = text.splitlines()
+        assert one != two
+    candidates = Candidates(connection, read_lookups(connection))
+    rows = map(candidates.configuration, candidates.rows("zlib"))
+    assert {*rows} == {each.configuration for each in found}
+    for view in ("builds", "build_listings", "host_builds WHERE host = 'zen3'"):
+        cursor = connection.execute(f"SELECT * FROM {view}")
+        names = [name for name, *_ in cursor.description]
+        shown = {
+            tuple(cell for name, cell in zip(names, row, strict=True) if name != "hash")
+            for row in cursor
+        }
+        assert len(shown) == (1 if field == "target" and view.startswith("host") else 2), view

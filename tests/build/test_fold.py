@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from operator import itemgetter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,3 +65,16 @@ def test_a_fold_is_that_of_plain_python(rows: list[Listing]) -> None:
         for row in zip(*(column.tolist() for column in found), strict=True)
     ] == [row for row, _ in expected]
     assert sorted(differences) == sorted(each for _, some in expected for each in some)
+
+
+@pytest.mark.parametrize("column", Listings._fields[4:])
+def test_who_does_not_know_hides_nothing(column: str) -> None:
+    """The first document that knows is right, 0 contradicts nobody, and another number does."""
+    silent = Listing._make([0] * len(Listing._fields))
+    right, wrong = (silent._replace(document=at, **{column: at}) for at in (1, 2))
+    columns = map(numbers, zip(silent, right, wrong, strict=True))
+    known = Interned[Stacks]()
+    known[()]
+    found, differences = fold(Listings(*columns), numbers([0, 0, 0]), known)
+    assert getattr(found, column).tolist() == [1]
+    assert differences == [Difference(column, wrong, right)]

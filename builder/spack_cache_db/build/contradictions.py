@@ -36,8 +36,8 @@ def differing(said: dict[str, Any], stored: dict[str, Any]) -> str:
 
 def _words(value: Any, other: Any) -> str:
     """Return a value; of variants, those that the other does not have."""
-    if isinstance(value, str):
-        return value
+    if not isinstance(value, tuple):
+        return str(value)
     return " ".join(each for each in value if each not in other) or "without"
 
 

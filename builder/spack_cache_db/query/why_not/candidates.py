@@ -26,18 +26,18 @@ from spack_cache_db.spack.match import (
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.variants import Variant, parse_variant
 
-_ROWS = """
-SELECT id, package, version, compiler, os, platform, target, variants, spec_count, 1
-FROM configurations {} ORDER BY package, -version, id
-"""
+_COLUMNS = ", ".join(CONFIGURATION)
+_ROWS = f"""
+SELECT id, {_COLUMNS}, spec_count, 1
+FROM configurations {{}} ORDER BY package, -version, id
+"""  # noqa: S608 - columns of the schema
 ROWS_OF_PACKAGES = _ROWS.format("WHERE package IN (SELECT value FROM json_each(:ids))")
 EVERY_ROW = _ROWS.format("")
 # SQLite gives the other columns of the row that has the least id (SQLite docs, "SELECT", 2.5).
-GROUPS = """
-SELECT min(id), package, version, compiler, os, platform, target, variants,
-  sum(spec_count), count(*)
-FROM configurations GROUP BY {} ORDER BY 1
-"""
+GROUPS = f"""
+SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
+FROM configurations GROUP BY {{}} ORDER BY 1
+"""  # noqa: S608 - columns of the schema
 IN_RELEASE = """
 SELECT configuration, spec_count FROM configuration_releases WHERE release = :release
 """
