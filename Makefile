@@ -60,6 +60,7 @@ bench-site: $(VENV)/test.done
 
 # requirements/*.lock follow from pyproject.toml: the versions that were tested and the hashes of
 # their files, the same for each Python and platform below. UPGRADE=-U takes the newest versions.
+# oldest.lock has the oldest ones that pyproject.toml allows, which have wheels for Python 3.11 alone.
 COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--custom-compile-command "make lock" $(UPGRADE)
 PYTHONS := 3.11 3.12 3.13 3.14
@@ -69,7 +70,8 @@ lock: $(VENV)/test.done
 	$(COMPILE) -o requirements/run.lock pyproject.toml --extra workers -c requirements/test.lock
 	$(COMPILE) -o requirements/build.lock --group pyproject.toml:build -c requirements/test.lock
 	$(COMPILE) -o requirements/datasette1.lock pyproject.toml --extra workers --group test --group bench --group datasette1
-	for lock in requirements/*.lock; do for python in $(PYTHONS); do for platform in $(PLATFORMS); do \
+	$(COMPILE) --resolution lowest-direct -o requirements/oldest.lock pyproject.toml --extra workers
+	for lock in $(filter-out requirements/oldest.lock,$(wildcard requirements/*.lock)); do for python in $(PYTHONS); do for platform in $(PLATFORMS); do \
 		$(BIN)/uv pip install -q --dry-run --target $(VENV)/none --only-binary :all: --require-hashes \
 			--python-version $$python --python-platform $$platform -r $$lock || exit 1; \
 	done; done; done

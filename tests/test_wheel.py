@@ -6,9 +6,11 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email import message_from_bytes
+from importlib.metadata import version
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -77,14 +79,19 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
-    """Each file that Datasette needs is in the package, byte for byte, and nothing else is."""
+    """Each file that Datasette needs is in the package, byte for byte, and nothing else is.
+
+    Nor is there anything beside the package, which another distribution might have as well.
+    """
     with ZipFile(published[1]) as wheel:
+        beside = {name.partition("/")[0].removesuffix(".dist-info") for name in wheel.namelist()}
         prefix = "spack_cache_db/site/files/"
         held = {
             name.removeprefix(prefix): wheel.read(name)
             for name in wheel.namelist()
             if name.startswith(prefix)
         }
+    assert beside == {"spack_cache_db", f"spack_cache_db-{version('spack-cache-db')}"}
     folders = (ROOT / name for name in ("plugins", "static", "templates"))
     files = [path for folder in folders for path in folder.rglob("*.*") if path.suffix != ".pyc"]
     named = ("datasette.yml", "metadata.yml", "settings.json")
@@ -127,7 +134,7 @@ def test_the_sdist_is_the_whole_checkout(published: tuple[Path, Path]) -> None:
 @pytest.mark.slow
 def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> None:
     """In a fresh environment each command does what it does in a checkout, and every page shows."""
-    bin_folder = _installed(published[1], tmp_path / "environment")
+    bin_folder = _installed(published[1], tmp_path / "environment", "run.lock")
     assert set(COMMANDS) <= {*ARGUMENTS, "serve"}
     here, there = tmp_path / "here", tmp_path / "there"
     said_here = _said(here, sys.executable, "-m", "spack_cache_db")
@@ -141,6 +148,29 @@ def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> 
     for command in (("spack-cache-db", "serve", FILE), ("datasette", site, "-i", FILE)):
         with _serving(there, bin_folder / command[0], *command[1:]) as address:
             _every_kind_of_page(address)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the oldest have wheels for 3.11 alone")
+def test_the_oldest_dependencies_suffice(published: tuple[Path, Path], tmp_path: Path) -> None:
+    """With the least that the wheel asks for, each command and every page works all the same."""
+    bin_folder = _installed(published[1], tmp_path / "environment", "oldest.lock")
+    _said(tmp_path / "there", bin_folder / "spack-cache-db")
+    serve = (bin_folder / "spack-cache-db", "serve", FILE, "--workers", "2")
+    with _serving(tmp_path / "there", *serve) as address:
+        _every_kind_of_page(address)
+
+
+def test_the_oldest_dependencies_are_those_that_are_asked_for() -> None:
+    """`oldest.lock` names the lower bound of each dependency in pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [*project["dependencies"], *project["optional-dependencies"]["workers"]]
+    lock = (ROOT / "requirements" / "oldest.lock").read_text(encoding="utf-8")
+    pattern = re.compile(r"^([\w-]+)[>=]=([\d.]+?)(?:\.0)*(?![\d.])", re.MULTILINE)
+    locked = dict(pattern.findall(lock))
+    for requirement in asked:
+        name, oldest = pattern.findall(requirement)[0]
+        assert locked[name.lower()] == oldest
 
 
 def _said(folder: Path, *program: object) -> dict[str, str]:
@@ -192,11 +222,11 @@ def _unpacked(sdist: Path, folder: Path) -> Path:
     return folder / sdist.name.removesuffix(".tar.gz")
 
 
-def _installed(wheel: Path, environment: Path) -> Path:
-    """Install a wheel and what it was tested with into a fresh environment; return its commands."""
+def _installed(wheel: Path, environment: Path, locked: str) -> Path:
+    """Install a wheel and what a lock names into a fresh environment; return its commands."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python")]
-    lock = ROOT / "requirements" / "run.lock"
+    lock = ROOT / "requirements" / locked
     install = [*pip, "install", "-q", "--no-compile", "--no-deps"]
     subprocess.run([*install, "--require-hashes", "-r", str(lock)], check=True)
     subprocess.run([*install, "--no-index", str(wheel)], check=True)

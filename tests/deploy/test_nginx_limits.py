@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import httpx
 import pytest
@@ -16,6 +16,7 @@ from spack_cache_db.site.protocol import MOST_CONNECTIONS
 from spack_cache_db.site.queues import BOUNDS
 from tests.deploy.front import Front
 from tests.paths import ROOT
+from tests.programs import open_files
 
 NGINX = ROOT / "deploy" / "nginx"
 
@@ -118,15 +119,16 @@ def test_tables_and_sql_leave_connections_for_pages() -> None:
 
 def test_a_visitor_who_sends_nothing_is_let_go(site: Front) -> None:
     """Fifteen hundred connections with half a request keep nobody out, and are closed."""
-    crowd = []
-    for _ in range(1500):
-        visitor = socket.create_connection(("127.0.0.1", site.port), timeout=30)
-        visitor.sendall(b"GET / HTTP/1.1\r\nHost:")
-        crowd.append(visitor)
-    assert site.get("/").status_code == 200
-    for visitor in crowd:
-        with visitor, suppress(ConnectionResetError):
-            assert b" 200 " not in visitor.recv(1000)
+    with open_files(4096), ExitStack() as crowd:
+        visitors = []
+        for _ in range(1500):
+            visitor = crowd.enter_context(socket.create_connection(("127.0.0.1", site.port), 30))
+            visitor.sendall(b"GET / HTTP/1.1\r\nHost:")
+            visitors.append(visitor)
+        assert site.get("/").status_code == 200
+        for visitor in visitors:
+            with suppress(ConnectionResetError):
+                assert b" 200 " not in visitor.recv(1000)
 
 
 @pytest.mark.parametrize("leaves", [True, False])
