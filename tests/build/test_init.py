@@ -168,6 +168,24 @@ def test_the_script_is_itself_again_after_a_build(archives: list[Path], tmp_path
 
 
 @pytest.mark.slow
+def test_threads_may_build_at_once(archives: list[Path], tmp_path: Path) -> None:
+    """Each gives what one alone gives, and the script is itself again after the last of them."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import multiprocessing, sys\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "multiprocessing.set_start_method('spawn')\n"
+        "import spack_cache_db\n"
+        "script = sys.modules['__main__']\n"
+        "with ThreadPoolExecutor(4) as pool:\n"
+        "    work = [pool.submit(spack_cache_db.check, sys.argv[1:], jobs=2) for _ in range(4)]\n"
+        "assert {each.result() for each in work} == {((), ())}\n"
+        "assert sys.modules['__main__'] is script\n"
+    )
+    subprocess.run([sys.executable, script, *archives], check=True, timeout=120)
+
+
+@pytest.mark.slow
 def test_a_process_that_may_start_none_builds_alone(archives: list[Path], tmp_path: Path) -> None:
     """Those of `multiprocessing.Pool` may not."""
     program = (
