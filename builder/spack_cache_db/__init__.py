@@ -1,8 +1,12 @@
 """Spack build-cache pages in, one searchable SQLite file out, served with Datasette."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from spack_cache_db import start  # noqa: F401 - before all else
 from spack_cache_db.build import Report, build, check
-from spack_cache_db.environments.faults import UnreadableEnvironment
 from spack_cache_db.errors import (
     ArgumentError,
     BuilderError,
@@ -11,11 +15,14 @@ from spack_cache_db.errors import (
     InputError,
     OutputError,
 )
-from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.cover.records import Cover, CoveredNode, CoveredSpec
-from spack_cache_db.query.cover.steps import cover
-from spack_cache_db.query.find import Found, UnknownNameError, find
-from spack_cache_db.spack.query import QuerySyntaxError
+
+if TYPE_CHECKING:
+    from spack_cache_db.environments.faults import UnreadableEnvironment
+    from spack_cache_db.query.answerable import UnsupportedQuery
+    from spack_cache_db.query.cover.records import Cover, CoveredNode, CoveredSpec
+    from spack_cache_db.query.cover.steps import cover
+    from spack_cache_db.query.find import Found, UnknownNameError, find
+    from spack_cache_db.spack.query import QuerySyntaxError
 
 __all__ = [
     "ArgumentError",
@@ -41,11 +48,34 @@ __all__ = [
 
 __version__: str
 
+# Commands load this package too, and each needs little of it.
+_LOADED_WHEN_USED = {
+    "Cover": "query.cover.records",
+    "CoveredNode": "query.cover.records",
+    "CoveredSpec": "query.cover.records",
+    "Found": "query.find",
+    "QuerySyntaxError": "spack.query",
+    "UnknownNameError": "query.find",
+    "UnreadableEnvironment": "environments.faults",
+    "UnsupportedQuery": "query.answerable",
+    "cover": "query.cover.steps",
+    "find": "query.find",
+}
 
-def __getattr__(name: str) -> str:
-    """Return `__version__`, which takes longer to find out than all else here."""
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:
 
-        return version("spack-cache-db")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """Return what takes longer to load than all else here, once somebody uses it."""
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("spack-cache-db")
+        if name in _LOADED_WHEN_USED:
+            found = getattr(import_module(f"{__name__}.{_LOADED_WHEN_USED[name]}"), name)
+            return globals().setdefault(name, found)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names, those as well that are not loaded yet."""
+    return sorted({*globals(), *__all__})

@@ -42,19 +42,6 @@ def test_the_package_loads_nothing_heavy() -> None:
     assert loaded("import spack_cache_db") == set()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", [["find", "*"], ["info"], ["find", "--json", "*"]])
-def test_commands_that_read_a_file_load_nothing_heavy(
-    command: list[str], samples_file: Path
-) -> None:
-    """Nor does the command line, for commands that build nothing."""
-    program = (
-        "import sys\nfrom spack_cache_db.cli import cli\n"
-        "cli.main(sys.argv[1:], standalone_mode=False)"
-    )
-    assert loaded(program, *command, samples_file) == set()
-
-
 def test_a_build_loads_what_it_needs(tmp_path: Path) -> None:
     """The comparison above can fail."""
     program = "import sys, spack_cache_db\nspack_cache_db.build(sys.argv[1], sys.argv[2])"
@@ -82,7 +69,20 @@ def test_the_package_knows_its_version() -> None:
     """And says as ever what it does not know."""
     assert spack_cache_db.__version__ == version("spack-cache-db")
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = spack_cache_db.nothing
+        _ = spack_cache_db.nothing  # type: ignore[attr-defined]
+
+
+def test_every_public_name_is_there() -> None:
+    """Also those that are loaded when they are used: listed before, and the same afterwards."""
+    program = (
+        "import spack_cache_db\n"
+        "assert {*spack_cache_db.__all__} <= {*dir(spack_cache_db)}\n"
+        "from spack_cache_db import *\n"
+        "from spack_cache_db.query.cover.steps import cover as inner\n"
+        "assert spack_cache_db.cover is cover is inner\n"
+        "print(*(each for each in spack_cache_db.__all__ if each not in globals()))\n"
+    )
+    assert python(program) == "\n"
 
 
 def test_the_report_is_plain_values(tmp_path: Path) -> None:
@@ -165,6 +165,24 @@ def test_the_script_is_itself_again_after_a_build(archives: list[Path], tmp_path
         "assert sys.modules['__main__'] is script\n"
     )
     python(program, *archives, tmp_path / "x.db")
+
+
+@pytest.mark.slow
+def test_threads_may_build_at_once(archives: list[Path], tmp_path: Path) -> None:
+    """Each gives what one alone gives, and the script is itself again after the last of them."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import multiprocessing, sys\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "multiprocessing.set_start_method('spawn')\n"
+        "import spack_cache_db\n"
+        "script = sys.modules['__main__']\n"
+        "with ThreadPoolExecutor(4) as pool:\n"
+        "    work = [pool.submit(spack_cache_db.check, sys.argv[1:], jobs=2) for _ in range(4)]\n"
+        "assert {each.result() for each in work} == {((), ())}\n"
+        "assert sys.modules['__main__'] is script\n"
+    )
+    subprocess.run([sys.executable, script, *archives], check=True, timeout=120)
 
 
 @pytest.mark.slow

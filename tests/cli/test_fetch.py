@@ -159,12 +159,3 @@ def _rest_of(descriptor: int) -> str:
     finally:
         os.close(descriptor)
     return data.decode()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("module", ["build", "check", "find", "info"])
-def test_other_commands_know_no_network(module: str) -> None:
-    """The client of HTTP is loaded by `fetch` alone."""
-    code = f"import sys, spack_cache_db.cli.{module}; sys.exit('httpx' in sys.modules)"
-
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

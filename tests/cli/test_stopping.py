@@ -170,7 +170,7 @@ def test_workers_say_nothing_when_they_are_stopped(method: str, tmp_path: Path) 
     "module",
     [
         "spack_cache_db.build",
-        "spack_cache_db.query.find",
+        "spack_cache_db.errors",
         "spack_cache_db.cli",
         "click",
         "spack_cache_db.cli.build",

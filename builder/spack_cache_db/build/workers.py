@@ -27,6 +27,9 @@ T = TypeVar("T")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+_HIDING = threading.Lock()
+"""Threads hide the script one after the other: else one would put back what another has hidden."""
+
 
 def read_units(
     units: Sequence[Unit],
@@ -108,12 +111,13 @@ def _no_main_module() -> Iterator[None]:
     multiprocessing, "Safe importing of main module"). A script that builds without asking for its
     `__name__` would build again in each worker, and one that has no file would not be found.
     """
-    script = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = script
+    with _HIDING:
+        script = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = script
 
 
 @contextmanager

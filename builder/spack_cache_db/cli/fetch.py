@@ -10,10 +10,9 @@ import click
 from spack_cache_db.cli.input import Bar, ByteSize, GivenPath, counted
 from spack_cache_db.cli.stopping import when_stopped
 from spack_cache_db.cli.terminal import say
-from spack_cache_db.sources.indexes.fetch.steps import Options, Report
-from spack_cache_db.sources.indexes.fetch.steps import fetch as fetch_mirrors
+from spack_cache_db.sources.indexes.fetch import Limits, Options, Report
+from spack_cache_db.sources.indexes.fetch import fetch as fetch_mirrors
 from spack_cache_db.sources.indexes.fetch.wanted import Map, parse_map
-from spack_cache_db.sources.indexes.fetch.web import Limits
 
 _DEFAULT = Limits()
 

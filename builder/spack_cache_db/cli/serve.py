@@ -11,11 +11,9 @@ import click
 
 from spack_cache_db.cli.input import GivenPath
 from spack_cache_db.cli.listener import address_of, listen
-from spack_cache_db.cli.server import datasette, served, site_folder
+from spack_cache_db.cli.site import site_folder
 from spack_cache_db.cli.stopping import SIGNALS
 from spack_cache_db.cli.terminal import say
-from spack_cache_db.site.process import run_here
-from spack_cache_db.site.wrapper import App
 
 
 @click.command()
@@ -40,6 +38,11 @@ def serve(file: Path, host: str, port: int, no_sql: bool, cors: bool, workers: i
 
     FILE may be built anew meanwhile: what was opened is served until the server is started again.
     """
+    # Datasette takes longer to load than all that its options need.
+    from spack_cache_db.cli.server import datasette, served
+    from spack_cache_db.site.process import run_here
+    from spack_cache_db.site.wrapper import App
+
     if workers is not None and find_spec("uvicorn_worker") is None:
         raise click.ClickException(
             "--workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'"

@@ -13,32 +13,13 @@ from typing import Any
 import yaml
 from datasette.app import Datasette
 
-import spack_cache_db
 from spack_cache_db.build.inspect_file import NAME, current_inspection
 from spack_cache_db.cli.pinned import pinned
+from spack_cache_db.cli.site import site_folder
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.open import open_database
 
 SettingValues = dict[str, bool | int]
-
-
-def site_folder() -> Path:
-    """Return the folder that holds metadata.yml, plugins, templates and static files.
-
-    A wheel carries them in the package; in a checkout they stand at its root.
-
-    Raises:
-        DatabaseError: they are in neither place.
-    """
-    package = Path(spack_cache_db.__file__).resolve().parent
-    folders = (package / "site" / "files", package.parents[1])
-    for folder in folders:
-        if (folder / "metadata.yml").is_file():
-            return folder
-    raise DatabaseError(
-        f"no metadata.yml in {' or '.join(map(str, folders))}: the installation is damaged; "
-        "install spack-cache-db again"
-    )
 
 
 def site_settings() -> SettingValues:

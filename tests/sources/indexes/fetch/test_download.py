@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from spack_cache_db.sources.indexes.fetch.steps import Options, Report, fetch
-from spack_cache_db.sources.indexes.fetch.web import Limits
+from spack_cache_db.sources.indexes.fetch import Limits, Options, Report, fetch
 from tests.sources.indexes.fetch.mirrors import (
     LAYOUT_2,
     QUICK,

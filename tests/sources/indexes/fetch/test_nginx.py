@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from spack_cache_db.sources.indexes.fetch import Options, fetch
 from spack_cache_db.sources.indexes.fetch.folder import StackFolder
 from spack_cache_db.sources.indexes.fetch.records import Part, Tags
-from spack_cache_db.sources.indexes.fetch.steps import Options, fetch
 from spack_cache_db.sources.indexes.fetch.wanted import wanted
 from tests.programs import free_port, program, serving
 from tests.sources.indexes.fetch.mirrors import (

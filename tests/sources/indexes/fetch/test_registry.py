@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.sources.indexes.address import read_address
+from spack_cache_db.sources.indexes.fetch import Options, Report, fetch
 from spack_cache_db.sources.indexes.fetch.faults import FetchFault
 from spack_cache_db.sources.indexes.fetch.registry import Reference, is_loopback, read_reference
-from spack_cache_db.sources.indexes.fetch.steps import Options, Report, fetch
 from tests.sources.indexes.fetch.mirrors import QUICK, files_in, index, litter, sha256
 from tests.sources.indexes.fetch.registries import Tokens, push, registry
 from tests.sources.indexes.fetch.server import Answer, Handler, Site, cut, instead, serve, status

@@ -15,9 +15,8 @@ import pytest
 
 from spack_cache_db.errors import OutputError
 from spack_cache_db.sources.indexes.address import read_address
-from spack_cache_db.sources.indexes.fetch.steps import Options, Report, fetch
+from spack_cache_db.sources.indexes.fetch import Limits, Options, Report, fetch
 from spack_cache_db.sources.indexes.fetch.wanted import Map
-from spack_cache_db.sources.indexes.fetch.web import Limits
 from tests.sources.indexes.fetch.mirrors import (
     LAYOUT_2,
     QUICK,
@@ -293,7 +292,7 @@ def test_a_run_that_is_killed(site: Site, output: Path) -> None:
 
     site.answers[f"/a/{blob_path(new)}"] = [half]
     code = (
-        "import sys, pathlib; from spack_cache_db.sources.indexes.fetch.steps import fetch; "
+        "import sys, pathlib; from spack_cache_db.sources.indexes.fetch import fetch; "
         "fetch([sys.argv[1]], pathlib.Path(sys.argv[2]))"
     )
     process = subprocess.Popen([sys.executable, "-c", code, f"{site.url}/a", str(output)])

@@ -9,13 +9,14 @@ from email.utils import formatdate
 
 import pytest
 
+from spack_cache_db.sources.indexes.fetch import Limits
 from spack_cache_db.sources.indexes.fetch.faults import (
     FetchFault,
     LoginFault,
     NotThereFault,
     SilenceFault,
 )
-from spack_cache_db.sources.indexes.fetch.web import Answer, Headers, Limits, Web
+from spack_cache_db.sources.indexes.fetch.web import Answer, Headers, Web
 from tests.sources.indexes.fetch.mirrors import QUICK
 from tests.sources.indexes.fetch.server import (
     Answer as Behaviour,

@@ -1,1 +1,90 @@
-"""The indexes of mirrors, brought over a network for builds that use none. Read `steps` first."""
+"""The indexes of mirrors, brought over a network for builds that use none. Read `steps` first.
+
+What callers use stands here and loads nothing; `steps` is loaded when something is fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from spack_cache_db.errors import Fault
+from spack_cache_db.sources.indexes.fetch.wanted import Map
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes that came, and the bytes that are known to come in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many at once, how much, how long, how often; sizes in bytes, times in seconds.
+
+    `pause` is the one before the first retry; each is twice as long as the one before.
+    """
+
+    jobs: int = 4
+    max_size: int = 2**30
+    timeout: float = 30.0
+    retries: int = 4
+    pause: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is wanted of the URLs.
+
+    Args:
+        release: the release of a mirror; of a manifest of releases, the only one that is wanted.
+        stack: the stack, in the same way.
+        views: names of views that are wanted of a mirror beside its index.
+        maps: addresses that are others here.
+        plain_http: whether an OCI registry on this machine is asked without TLS.
+        prune: whether stacks that their manifest of releases names no longer are removed.
+    """
+
+    release: str | None = None
+    stack: str | None = None
+    views: tuple[str, ...] = ()
+    maps: tuple[Map, ...] = ()
+    plain_http: bool = False
+    prune: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run did: mirrors in all, those that had something new, bytes received, seconds.
+
+    `vanished` has the folders whose stacks no manifest names any longer; `faults` are sorted.
+    """
+
+    mirrors: int
+    changed: int
+    size: int
+    seconds: float
+    vanished: tuple[Path, ...]
+    faults: tuple[Fault, ...]
+
+
+def fetch(
+    urls: Iterable[str],
+    output: Path,
+    options: Options | None = None,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Bring the indexes of mirrors into a folder, `<release>/<stack>/` below it for each.
+
+    Args:
+        urls: mirrors, images of OCI registries, manifests of releases; known by what is there.
+        output: the folder, made if there is none.
+        options: what is wanted of them.
+        limits: sizes, times, how many at once.
+        progress: called with bytes received and expected.
+
+    Raises:
+        OutputError: the folder cannot be made, or another run writes into it.
+    """
+    from spack_cache_db.sources.indexes.fetch import steps
+
+    return steps.fetch(urls, output, options or Options(), limits or Limits(), progress)

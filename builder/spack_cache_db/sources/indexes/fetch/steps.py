@@ -12,11 +12,11 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from spack_cache_db.errors import Fault, OutputError, reason
+from spack_cache_db.sources.indexes.fetch import Limits, Options, Progress, Report
 from spack_cache_db.sources.indexes.fetch.faults import FetchFault, SilenceFault, shown
 from spack_cache_db.sources.indexes.fetch.folder import (
     StackFolder,
@@ -30,74 +30,27 @@ from spack_cache_db.sources.indexes.fetch.release_manifest import (
     is_release_manifest,
     read_release_manifest,
 )
-from spack_cache_db.sources.indexes.fetch.wanted import Map, Wanted, mirror_url, wanted
-from spack_cache_db.sources.indexes.fetch.web import Limits, Progress, Web
+from spack_cache_db.sources.indexes.fetch.wanted import Wanted, mirror_url, wanted
+from spack_cache_db.sources.indexes.fetch.web import Web
 
 T = TypeVar("T")
 _MANIFEST_SIZE = 16 * 2**20
 """Bytes of a manifest of releases; that of the public cache has far less than one million."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What is wanted of the URLs.
-
-    Args:
-        release: the release of a mirror; of a manifest of releases, the only one that is wanted.
-        stack: the stack, in the same way.
-        views: names of views that are wanted of a mirror beside its index.
-        maps: addresses that are others here.
-        plain_http: whether an OCI registry on this machine is asked without TLS.
-        prune: whether stacks that their manifest of releases names no longer are removed.
-    """
-
-    release: str | None = None
-    stack: str | None = None
-    views: tuple[str, ...] = ()
-    maps: tuple[Map, ...] = ()
-    plain_http: bool = False
-    prune: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a run did: mirrors in all, those that had something new, bytes received, seconds.
-
-    `vanished` has the folders whose stacks no manifest names any longer; `faults` are sorted.
-    """
-
-    mirrors: int
-    changed: int
-    size: int
-    seconds: float
-    vanished: tuple[Path, ...]
-    faults: tuple[Fault, ...]
-
-
 def fetch(
     urls: Iterable[str],
     output: Path,
-    options: Options | None = None,
-    limits: Limits | None = None,
-    progress: Progress | None = None,
+    options: Options,
+    limits: Limits,
+    progress: Progress | None,
 ) -> Report:
-    """Bring the indexes of mirrors into a folder, `<release>/<stack>/` below it for each.
-
-    Args:
-        urls: mirrors, images of OCI registries, manifests of releases; known by what is there.
-        output: the folder, made if there is none.
-        options: what is wanted of them.
-        limits: sizes, times, how many at once.
-        progress: called with bytes received and expected.
-
-    Raises:
-        OutputError: the folder cannot be made, or another run writes into it.
-    """
+    """Bring the indexes of mirrors into a folder (see `fetch` of this package)."""
     started = time.monotonic()
     with _alone_in(output):
         remove_litter(output)
-        run = _Run(output, options or Options())
-        size = asyncio.run(run.bring([*dict.fromkeys(urls)], limits or Limits(), progress))
+        run = _Run(output, options)
+        size = asyncio.run(run.bring([*dict.fromkeys(urls)], limits, progress))
     return Report(
         run.mirrors,
         run.changed,

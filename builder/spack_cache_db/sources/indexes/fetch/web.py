@@ -6,7 +6,6 @@ import asyncio
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -14,6 +13,7 @@ from typing import NamedTuple, TypeVar
 import httpx
 
 from spack_cache_db.errors import reason
+from spack_cache_db.sources.indexes.fetch import Limits, Progress
 from spack_cache_db.sources.indexes.fetch.answers import (
     encoding_of,
     length_of,
@@ -33,9 +33,6 @@ from spack_cache_db.sources.indexes.fetch.records import Tags
 
 T = TypeVar("T")
 Headers = Mapping[str, str]
-Progress = Callable[[int, int], None]
-"""Called with the bytes that came, and the bytes that are known to come in all."""
-
 NO_HEADERS: Headers = MappingProxyType({})
 LONGEST_PAUSE = 120.0
 """Seconds; a server that asks for a longer one is left for another day."""
@@ -45,20 +42,6 @@ SLOWEST = 1024
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How many at once, how much, how long, how often; sizes in bytes, times in seconds.
-
-    `pause` is the one before the first retry; each is twice as long as the one before.
-    """
-
-    jobs: int = 4
-    max_size: int = 2**30
-    timeout: float = 30.0
-    retries: int = 4
-    pause: float = 0.5
 
 
 class Answer(NamedTuple):
