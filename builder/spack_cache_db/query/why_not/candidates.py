@@ -9,9 +9,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.conditions import Scope
+from spack_cache_db.query.configurations import configuration_of, learn
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select, select_in
 from spack_cache_db.query.specs import specs_in_scope
@@ -26,18 +28,18 @@ from spack_cache_db.spack.match import (
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.variants import Variant, parse_variant
 
-_ROWS = """
-SELECT id, package, version, compiler, os, platform, target, variants, spec_count, 1
-FROM configurations {} ORDER BY package, -version, id
-"""
+_COLUMNS = ", ".join(CONFIGURATION)
+_ROWS = f"""
+SELECT id, {_COLUMNS}, spec_count, 1
+FROM configurations {{}} ORDER BY package, -version, id
+"""  # noqa: S608 - columns of the schema
 ROWS_OF_PACKAGES = _ROWS.format("WHERE package IN (SELECT value FROM json_each(:ids))")
 EVERY_ROW = _ROWS.format("")
 # SQLite gives the other columns of the row that has the least id (SQLite docs, "SELECT", 2.5).
-GROUPS = """
-SELECT min(id), package, version, compiler, os, platform, target, variants,
-  sum(spec_count), count(*)
-FROM configurations GROUP BY {} ORDER BY 1
-"""
+GROUPS = f"""
+SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
+FROM configurations GROUP BY {{}} ORDER BY 1
+"""  # noqa: S608 - columns of the schema
 IN_RELEASE = """
 SELECT configuration, spec_count FROM configuration_releases WHERE release = :release
 """
@@ -113,13 +115,13 @@ class Candidates:
         wanted = {*names}
         if None in wanted:
             rows = tuple(Row._make(row) for row in select(self._conn, EVERY_ROW))
-            self._learn(rows)
+            learn(self._conn, self.lookups, rows)
             self._rows[None] = rows
         ids = {self.packages[name] for name in wanted if name in self.packages}
         found: dict[int, list[Row]] = {key: [] for key in sorted(ids - self._rows.keys())}
         for row in map(Row._make, select_in(self._conn, ROWS_OF_PACKAGES, found)):
             found[row.package].append(row)
-        self._learn([row for rows in found.values() for row in rows])
+        learn(self._conn, self.lookups, chain.from_iterable(found.values()))
         self._rows.update((key, tuple(rows)) for key, rows in found.items())
 
     def rows(self, name: str | None) -> tuple[Row, ...]:
@@ -135,7 +137,7 @@ class Candidates:
         """Return all configurations, one for each group that is the same in these columns."""
         grouped = ", ".join(("spec_count > 0", *columns))
         rows = tuple(map(Row._make, select(self._conn, GROUPS.format(grouped))))
-        self._learn(rows)
+        learn(self._conn, self.lookups, rows)
         return rows
 
     def holds(self, kind: str, asked: Any, key: int) -> bool:
@@ -167,12 +169,7 @@ class Candidates:
 
     def configuration(self, row: Row) -> Configuration:
         """Return a row in words."""
-        words = self.lookups.words
-        return Configuration._make(words[each][getattr(row, each)] for each in CONFIGURATION)
-
-    def _learn(self, rows: Iterable[Row]) -> None:
-        versions, sets = {row.version for row in rows}, {row.variants for row in rows}
-        self.lookups.learn(self._conn, versions, sets)
+        return configuration_of(self.lookups, row)
 
     def variants_of(self, variant_set: int) -> dict[str, list[Variant]]:
         """Return the variants of a set by name, without what Spack would not read as one."""
