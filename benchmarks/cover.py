@@ -10,35 +10,23 @@ from statistics import median
 
 import click
 
-from benchmarks.measure import FOLDER
-from spack_cache_db import BuilderError, cover
-from spack_cache_db.query.open import open_database
+from benchmarks.built import file_argument, in_words, opened
+from spack_cache_db import cover
 
 SPECS = 1_000
 ROUNDS = 5
-CONFIGURATIONS = """
-SELECT packages.name, versions.name, compilers.name, operating_systems.name, targets.name,
-  variant_sets.text
-FROM configurations
-JOIN packages ON packages.id = configurations.package
-JOIN versions ON versions.id = configurations.version
-JOIN compilers ON compilers.id = configurations.compiler
-JOIN operating_systems ON operating_systems.id = configurations.os
-JOIN targets ON targets.id = configurations.target
-JOIN variant_sets ON variant_sets.id = configurations.variants
+CONFIGURATIONS = f"""
+{in_words("package", "version", "compiler", "os", "target", "variants")}
 WHERE configurations.spec_count > 0 AND compilers.version IS NOT NULL
 ORDER BY configurations.id
 """
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path), default=FOLDER / "bench.db")
+@file_argument
 def main(file: Path) -> None:
     """Time environments on FILE: found, in part, and not at all; the file is opened each time."""
-    try:
-        conn = open_database(file)
-    except BuilderError as error:
-        raise click.ClickException(str(error)) from error
+    conn = opened(file)
     specs = environment(conn)
     for narrowed in ({}, {"host": "zen3"}):
         times = []
@@ -57,7 +45,7 @@ def environment(conn: sqlite3.Connection) -> list[str]:
     chance = random.Random(1)
     specs = []
     for number in range(SPECS):
-        package, version, compiler, os, target, text = chance.choice(rows)
+        package, version, compiler, os, target, text, _ = chance.choice(rows)
         variants = " ".join([each for each in text.split() if each[0] in "+~"][:3])
         specs.append(
             (

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
+from benchmarks.built import file_argument
 from benchmarks.client import Load, load
-from benchmarks.measure import FOLDER
 from benchmarks.report import Measure, goals_table
 from benchmarks.server import Server, ServerError, serving
 
@@ -27,7 +27,7 @@ ENDLESS = (
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path), default=FOLDER / "bench.db")
+@file_argument
 @click.option("--workers", type=int, help="Serve in so many processes.")
 def main(file: Path, workers: int | None) -> None:
     """Measure FILE's first page, alone and among 32 clients with one-second SQL."""

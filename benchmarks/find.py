@@ -10,22 +10,15 @@ from statistics import median
 
 import click
 
-from benchmarks.measure import FOLDER
-from spack_cache_db import BuilderError, find
-from spack_cache_db.query.open import open_database
+from benchmarks.built import file_argument, in_words, opened
+from spack_cache_db import find
 from spack_cache_db.spack.variants import parse_variant
 
 ROUNDS = 15
+FIRST_HASH = "(SELECT min(hash) FROM specs WHERE configuration = configurations.id)"
 # A package of many configurations and versions, so that each condition has something to decide.
-TYPICAL = """
-SELECT packages.name, versions.name, variant_sets.text, compilers.name, targets.name,
-  (SELECT min(hash) FROM specs WHERE configuration = configurations.id)
-FROM configurations
-JOIN packages ON packages.id = configurations.package
-JOIN versions ON versions.id = configurations.version
-JOIN variant_sets ON variant_sets.id = configurations.variants
-JOIN compilers ON compilers.id = configurations.compiler
-JOIN targets ON targets.id = configurations.target
+TYPICAL = f"""
+{in_words("package", "version", "variants", "compiler", "target", also=FIRST_HASH)}
 WHERE variant_sets.text LIKE '+%' AND compilers.version IS NOT NULL
 ORDER BY packages.configuration_count DESC, configurations.spec_count DESC, configurations.id
 LIMIT 1
@@ -42,13 +35,10 @@ GROUP BY packages.id ORDER BY count(*) DESC LIMIT 1
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path), default=FOLDER / "bench.db")
+@file_argument
 def main(file: Path) -> None:
     """Time spec queries on FILE, and one trivial query beside them."""
-    try:
-        conn = open_database(file)
-    except BuilderError as error:
-        raise click.ClickException(str(error)) from error
+    conn = opened(file)
     row = conn.execute(TYPICAL).fetchone()
     if row is None:
         raise click.ClickException(f"{file}: no configuration here has a variant and a compiler")
@@ -69,7 +59,7 @@ def main(file: Path) -> None:
 def queries(
     package: str, version: str, variants: str, compiler: str, target: str, dag_hash: str
 ) -> list[str]:
-    """Give the queries, made of the words of one configuration; the first asks everything."""
+    """Return the queries, made of the words of one configuration; the first asks everything."""
     variant = next(text for text in variants.split() if parse_variant(text).kind == "bool")
     name, _, number = compiler.partition("@")
     return [
@@ -84,7 +74,7 @@ def queries(
 
 
 def dependency_queries(package: str, needed: str | None) -> list[str]:
-    """Give the queries about dependencies; none where the file shows none."""
+    """Return the queries about dependencies; none where the file shows none."""
     if needed is None:
         return []
     return [f"{package} ^{needed}", f"^{needed}", f"{package} %c=gcc", f"{package} ^mpi", "++pic"]

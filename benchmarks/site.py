@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from benchmarks.built import file_argument
 from benchmarks.chromium import find_chromium, first_rows
 from benchmarks.client import load
-from benchmarks.measure import FOLDER
 from benchmarks.report import PERFORMANCE, Measure, goals_table, table, write_section
 from benchmarks.server import Server, ServerError, serving
 from benchmarks.targets import LARGEST, PageKind, page_kinds
@@ -22,7 +22,7 @@ HEAD = (
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path), default=FOLDER / "bench.db")
+@file_argument
 @click.option("--soak", type=int, default=0, help="Then ask so often, and watch the memory.")
 @click.option("--write", is_flag=True, help="Put the tables into docs/performance.md.")
 def main(file: Path, soak: int, write: bool) -> None:

@@ -1,4 +1,4 @@
-"""`python fuzz/spec_query.py -max_total_time=3600`: no text makes the spec parser fail.
+"""`python -m fuzz.spec_query -max_total_time=3600`: no text makes the spec parser fail.
 
 Needs atheris (`pip install atheris`), which the tests do not: they fuzz with hypothesis. A text is
 read or refused with a message; anything else that is raised, and any that takes longer than
@@ -14,21 +14,10 @@ import atheris  # type: ignore[import-untyped]
 
 with atheris.instrument_imports(include=["spack_cache_db.spack"]):
     from spack_cache_db.query.answerable import UnsupportedQuery
-    from spack_cache_db.query.asked import matches
-    from spack_cache_db.records import Configuration
     from spack_cache_db.spack.query import QuerySyntaxError, parse_query
+    from tests.matching import HASH, SPEC, matches
 
 SLOWEST = 0.1
-SPEC = Configuration(
-    package="hdf5",
-    version="1.14.3",
-    compiler="gcc@13.2.0",
-    os="debian12",
-    platform="linux",
-    target="zen3",
-    variants=("+mpi", "~java", "api=default", "libs=shared,static", "patches=0abcdef,f7d58d3"),
-)
-HASH = "abcdefghijklmnopqrstuvwxyz234567"
 
 
 class SlowError(Exception):

@@ -20,6 +20,7 @@ from datasette.app import Datasette
 from datasette.plugins import pm
 from markupsafe import Markup, escape
 
+from spack_cache_db.records import ROOT
 from spack_cache_db.site import (
     admission,
     canned_queries,
@@ -110,7 +111,7 @@ def render_cell(value: object, column: str, table: str | None, datasette: Any) -
         return None
     kind = "spec" if column in _HASHES and _HASH.fullmatch(value) else None
     kind = kind or _NAMED.get((column, table or ""))
-    if kind is None or (kind == "stack" and value == "root"):
+    if kind is None or (kind == "stack" and value == ROOT):
         return None
     address = datasette.urls.path(f"/{kind}/{quote(value)}")
     return Markup('<a href="{}">{}</a>').format(address, escape(value))

@@ -13,10 +13,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from spack_cache_db.build.steps import build
-from spack_cache_db.query.asked import matches
 from spack_cache_db.records import Configuration
 from spack_cache_db.site import spec_functions
 from spack_cache_db.spack.query import parse_query
+from tests.matching import matches
 from tests.pagetexts import page, spec, spec_hash, write
 
 RELEASES = ("develop", "v1.0", "develop-2025-02-02", "develop-2025-01-05")

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build.steps import build
 from spack_cache_db.query.answerable import VIRTUALS, UnsupportedQuery, compiler_of_pages
-from spack_cache_db.query.asked import matches
 from spack_cache_db.records import Configuration
 from spack_cache_db.site import spec_functions
 from spack_cache_db.spack.flags import flags_match
@@ -22,6 +21,7 @@ from spack_cache_db.spack.match import CompilerConstraint, compiler_matches, var
 from spack_cache_db.spack.query import Dependency, SpecQuery, VariantConstraint, parse_query
 from spack_cache_db.spack.variants import Variant, parse_variant
 from tests.indexes import edge, hash_of, index, node, record
+from tests.matching import matches
 from tests.pagetexts import page, spec, spec_hash, write
 
 MIRRORS = (("develop", "e4s"), ("develop", "ml"), ("v1.0", "e4s"))

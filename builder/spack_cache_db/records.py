@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+ROOT = "root"
+"""The stack of the top-level index, which lists everything: kept, and never shown as a stack."""
+
 
 class Configuration(NamedTuple):
     """What a person can see of a spec, in normal form; `variants` is sorted."""

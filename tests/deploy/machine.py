@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.server import free_port
 from tests.deploy.manager import Manager
-from tests.deploy.tools import PATH, needed
+from tests.deploy.tools import PATH, needed, write_command
 from tests.paths import ROOT
 
 _FOLDERS = r"/(?:opt|srv|run)/spack-cache|/var/cache/nginx|/etc/(?=nginx|systemd|spack-cache)"
@@ -53,8 +53,10 @@ class Machine:
         Returns:
             What was said, and in which folder it ended.
         """
-        self._command(
-            "systemctl", f'exec curl -sS --fail-with-body http://127.0.0.1:{systemctl}/ -d "$*"'
+        write_command(
+            self.folder / "commands",
+            "systemctl",
+            f'exec curl -sS --fail-with-body http://127.0.0.1:{systemctl}/ -d "$*"',
         )
         path = self.folder / "pwd"
         done = subprocess.run(
@@ -69,11 +71,6 @@ class Machine:
         )
         assert done.returncode == 0, f"{commands}\n{done.stdout}"
         return done.stdout, Path(path.read_text(encoding="utf-8").strip())
-
-    def _command(self, name: str, text: str) -> None:
-        file = self.folder / "commands" / name
-        file.write_text(f"#!/bin/sh\n{text}\n")
-        file.chmod(0o755)
 
 
 def machine(folder: Path) -> Machine:
@@ -101,9 +98,9 @@ def machine(folder: Path) -> Machine:
             text = file.read_text(encoding="utf-8")
             text = re.sub(_DEBIAN, lambda found: f"{folder}{found[0]}", text)
             file.write_text(text.replace("http {", f"http {{\n{temporary}", 1), encoding="utf-8")
-    made._command("apt-get", "exit 0")
-    made._command("useradd", "exit 0")
-    made._command("nginx", f'exec {" ".join(nginx)} "$@"')
+    write_command(folder / "commands", "apt-get", "exit 0")
+    write_command(folder / "commands", "useradd", "exit 0")
+    write_command(folder / "commands", "nginx", f'exec {" ".join(nginx)} "$@"')
     return made
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.fleet import BROKEN, Fleet, fleet
-from tests.deploy.tools import PATH, needed
+from tests.deploy.tools import PATH, needed, write_command
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ class Site:
         self.servers = servers
         self.commands = folder / "commands"
         self.commands.mkdir()
-        self._command("sleep", "exit 0")
+        write_command(self.commands, "sleep", "exit 0")
         self.cache = folder / "cache" / "a" / "b"
         self.cache.mkdir(parents=True)
 
@@ -102,17 +102,13 @@ class Site:
 
     def _counted(self, name: str, counter: Path, number: int) -> None:
         real, flock = (shutil.which(each, path=PATH) for each in (name, "flock"))
-        self._command(
+        write_command(
+            self.commands,
             name,
             f"exec 8>>{counter}.lock; {flock} 8; echo >>{counter}; n=$(wc -l <{counter})\n"
             f'[ "$n" != {number} ] || kill -9 0\n'
             f'exec {real} "$@" 8>&-',
         )
-
-    def _command(self, name: str, text: str) -> None:
-        command = self.commands / name
-        command.write_text(f"#!/bin/sh\n{text}\n")
-        command.chmod(0o755)
 
 
 @pytest.fixture
@@ -295,6 +291,6 @@ def test_what_is_no_database_is_refused(site: Site, what: str) -> None:
 def test_a_signal_ends_it_without_a_trace(site: Site) -> None:
     """Told to end while it waits for a server, it lets nginx give that server requests again."""
     site.publish(b"old")
-    site._command("sleep", f'kill -TERM "$PPID"; {shutil.which("sleep")} 0.1')
+    write_command(site.commands, "sleep", f'kill -TERM "$PPID"; {shutil.which("sleep")} 0.1')
     assert site.swap(site.database(b"new")).returncode == 1
     assert not (site.folder / "srv" / "run" / "draining").exists()

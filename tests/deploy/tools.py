@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -23,3 +24,10 @@ def needed(program: str, package: str) -> str:
             pytest.fail(reason)
         pytest.skip(reason)
     return found
+
+
+def write_command(folder: Path, name: str, text: str) -> None:
+    """Write a shell script into a folder of commands that stand before the machine's own."""
+    command = folder / name
+    command.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    command.chmod(0o755)

@@ -6,18 +6,13 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.query.asked import (
-    caveats,
-    conditions,
-    matches,
-    variant_text_matches,
-    variants_match,
-)
+from spack_cache_db.query.asked import caveats, conditions
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.match import CompilerConstraint, compiler_matches, version_matches
 from spack_cache_db.spack.query import SpecQuery, parse_query
 from spack_cache_db.spack.variants import normal_variant
 from spack_cache_db.spack.versions import VersionRanges
+from tests.matching import HASH, SPEC, matches, variant_text_matches, variants_match
 from tests.paths import DATA
 
 SPACK: dict[str, Any] = json.loads((DATA / "satisfies.json").read_text())
@@ -76,18 +71,6 @@ def test_compilers_are_those_that_pages_print(text: str) -> None:
     assert ours
     assert ours < spacks
     assert not any(compiler_matches(constraint, compiler) for compiler in missed)
-
-
-SPEC = Configuration(
-    package="hdf5",
-    version="1.14.3",
-    compiler="gcc@13.2.0",
-    os="debian12",
-    platform="linux",
-    target="zen3",
-    variants=("+mpi", "~java", "api=default", "libs=shared,static", "patches=0abcdef,f7d58d3"),
-)
-HASH = "abcdefghijklmnopqrstuvwxyz234567"
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build.steps import build
 from spack_cache_db.query.answerable import VIRTUALS
-from spack_cache_db.query.asked import matches
 from spack_cache_db.query.conditions import asked_of, configuration_ids, package_id
 from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.query import parse_query
+from tests.matching import matches
 from tests.spackrecords import SPACK, records, write_records
 
 

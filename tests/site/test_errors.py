@@ -147,7 +147,7 @@ async def test_who_meets_too_many_queries_is_told_when_to_come_back(
 ) -> None:
     """No process for SQL takes any more: what every queue says that is full."""
     visitors = datasette.get_database("spack-cache").execute.__self__
-    monkeypatch.setattr(visitors, "_runners", Runners("file:unused", most_waiting=-COUNT))
+    monkeypatch.setattr(visitors, "runners", Runners("file:unused", most_waiting=-COUNT))
     answer = await get(datasette, f"/spack-cache/packages{end}?_where=id")
 
     assert answer.status_code == 503

@@ -9,17 +9,11 @@ from functools import lru_cache
 
 from spack_cache_db.query.answerable import check_answerable, compiler_of_pages
 from spack_cache_db.query.verdicts import Verdict
-from spack_cache_db.records import Configuration
 from spack_cache_db.spack.match import (
     PATCH_PRINTED,
     CompilerConstraint,
-    compiler_matches,
-    target_matches,
-    variant_matches,
-    version_matches,
 )
 from spack_cache_db.spack.query import SpecQuery, VariantConstraint
-from spack_cache_db.spack.variants import parse_variant
 from spack_cache_db.spack.versions import VersionRanges
 
 
@@ -116,52 +110,6 @@ def caveats(query: SpecQuery) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def name_matches(asked: str | None, name: str) -> bool:
-    """Return whether a name is the one asked for, or any will do; also for os and platform."""
-    return asked is None or asked == name
-
-
 def hash_matches(prefix: str | None, dag_hash: str) -> bool:
     """Return whether a hash begins as asked."""
     return prefix is None or dag_hash.startswith(prefix)
-
-
-def variant_text_matches(constraint: VariantConstraint, text: str) -> bool:
-    """Return whether one printed variant is as asked.
-
-    Raises:
-        ValueError: the text is no variant.
-    """
-    return variant_matches(constraint, parse_variant(text))
-
-
-def variants_match(constraints: tuple[VariantConstraint, ...], texts: tuple[str, ...]) -> bool:
-    """Return whether each constraint has a printed variant that is as asked."""
-    return all(
-        any(variant_text_matches(constraint, text) for text in texts) for constraint in constraints
-    )
-
-
-def matches(query: SpecQuery, spec: Configuration, dag_hash: str) -> bool:
-    """Return whether a spec, as far as a page shows it, satisfies a query.
-
-    Args:
-        query: what is asked.
-        spec: what the page shows; the texts are those of any era.
-        dag_hash: the spec's hash.
-
-    Raises:
-        UnsupportedQuery: pages cannot answer the query.
-        ValueError: a text of the page is no variant or compiler.
-    """
-    asked = conditions(query)
-    return (
-        name_matches(asked.name, spec.package)
-        and hash_matches(asked.hash, dag_hash)
-        and name_matches(asked.os, spec.os)
-        and name_matches(asked.platform, spec.platform)
-        and target_matches(asked.target, spec.target)
-        and version_matches(asked.versions, spec.version)
-        and all(compiler_matches(compiler, spec.compiler) for compiler in asked.compilers)
-        and variants_match(asked.variants, spec.variants)
-    )

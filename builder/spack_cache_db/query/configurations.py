@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from operator import getitem
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.lookups import Lookups
@@ -70,18 +69,24 @@ def configurations_by_id(
     return [found[key] for key in ids]
 
 
-def _in_words(
-    conn: sqlite3.Connection, lookups: Lookups, rows: Iterable[tuple[Any, ...]]
-) -> list[Counted]:
+def learn(conn: sqlite3.Connection, lookups: Lookups, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Read the words of some rows, each an id and the columns of a configuration, once."""
+    rows = [*rows]
     lookups.learn(conn, {row[_VERSION] for row in rows}, {row[_VARIANTS] for row in rows})
-    words = [lookups.words[column] for column in CONFIGURATION]
+
+
+def configuration_of(lookups: Lookups, row: tuple[Any, ...]) -> Configuration:
+    """Return such a row in words, which `learn` has read; what follows in it is passed over."""
+    keys = zip(CONFIGURATION, row[1:], strict=False)
+    return Configuration._make(lookups.words[column][key] for column, key in keys)
+
+
+def _in_words(
+    conn: sqlite3.Connection, lookups: Lookups, rows: list[tuple[Any, ...]]
+) -> list[Counted]:
+    learn(conn, lookups, rows)
     return [
-        Counted(
-            row[0],
-            Configuration._make(map(getitem, words, row[1:-1])),
-            lookups.positions[row[_VERSION]],
-            row[-1],
-        )
+        Counted(row[0], configuration_of(lookups, row), lookups.positions[row[_VERSION]], row[-1])
         for row in rows
     ]
 

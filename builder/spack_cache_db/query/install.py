@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from spack_cache_db.query.find import Found
 from spack_cache_db.query.open import select
 from spack_cache_db.releases import public_mirror
+from spack_cache_db.schema import TARBALL_PATH
 
 TRUST_KEYS = "spack buildcache keys --install --trust"
 SHORTEST_HASH = 7
@@ -149,11 +150,11 @@ def mirror_url(conn: sqlite3.Connection, release: str, dag_hash: str | None = No
 
 
 def _tarball_prefix(conn: sqlite3.Connection, release: str, dag_hash: str | None) -> str | None:
-    """Return where the tarball of a spec lies, or one of the release, before `/build_cache/`."""
+    """Return where the tarball of a spec lies, or one of the release, before its path there."""
     if dag_hash is None:
         return next((row[0] for row in select(conn, PREFIX, release=release)), None)
     tarballs = select(conn, TARBALL, release=release, hash=dag_hash)
-    prefix, path, _ = (next(tarballs, (None,))[0] or "").partition("/build_cache/")
+    prefix, path, _ = (next(tarballs, (None,))[0] or "").partition(TARBALL_PATH[0])
     return prefix if path else None
 
 

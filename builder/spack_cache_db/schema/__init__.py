@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from spack_cache_db.schema.columns import CONFIGURATION, Column, Table
 from spack_cache_db.schema.tables import TABLES
-from spack_cache_db.schema.views import TARBALL_PATH, VIEWS
+from spack_cache_db.schema.views import CONFIGURATION_JOINS, TARBALL_PATH, VIEWS, word_of
 
 __all__ = [
     "APPLICATION_ID",
     "CONFIGURATION",
+    "CONFIGURATION_JOINS",
     "FULL_TEXT",
     "PAGE_SIZE",
     "SCHEMA_VERSION",
@@ -24,6 +25,7 @@ __all__ = [
     "Column",
     "Table",
     "table",
+    "word_of",
 ]
 
 APPLICATION_ID = 0x53504442

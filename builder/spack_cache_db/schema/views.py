@@ -21,23 +21,24 @@ The layout of Spack's build caches before version 3 (Spack 0.23 `binary_distribu
 """
 
 
-def _word(column: str) -> str:
+def word_of(column: str) -> str:
     """Return where the words of a configuration's column stand, once its table is joined."""
     return f"{CONFIGURATION[column]}.{'text' if column == 'variants' else 'name'}"
 
 
 _BUILD_COLUMNS = ",\n".join(
-    f"  {_word(column)} AS {column}" for column in CONFIGURATION if column != "package"
+    f"  {word_of(column)} AS {column}" for column in CONFIGURATION if column != "package"
 )
 
 # These foreign keys are never NULL, so LEFT JOIN gives what JOIN would. It leaves SQLite's planner
 # fewer orders to weigh: of twelve inner joins it takes one that begins with all pairs of names, and
 # does not come to an end (SQLite docs, "Query Planner", 9). A condition on a name makes it an
 # inner join again.
-_BUILD_JOINS = "\n".join(
+CONFIGURATION_JOINS = "\n".join(
     f"LEFT JOIN {table} ON {table}.id = configurations.{column}"
     for column, table in CONFIGURATION.items()
 )
+"""What brings the words of a configuration's columns beside its row: see `word_of`."""
 
 _SPEC_COLUMNS = f"""\
   specs.hash,
@@ -50,13 +51,13 @@ _SPEC_COLUMNS = f"""\
 
 _SPEC_JOINS = f"""\
 LEFT JOIN stack_sets ON stack_sets.id = specs.stacks
-{_BUILD_JOINS}"""
+{CONFIGURATION_JOINS}"""
 
 
 def _joined(piece: str) -> str:
     """Return a piece of a tarball's path as an expression in SQL."""
-    words = {column: _word(column) for column in CONFIGURATION}
-    words |= {"compiler": f"replace({_word('compiler')}, '@', '-')", "hash": "specs.hash"}
+    words = {column: word_of(column) for column in CONFIGURATION}
+    words |= {"compiler": f"replace({word_of('compiler')}, '@', '-')", "hash": "specs.hash"}
     parts = []
     for text, field, *_ in Formatter().parse(piece):
         parts += [f"'{text}'"] if text else []
@@ -82,7 +83,7 @@ _LISTING_COLUMNS = f"""\
 _LISTING_JOINS = f"""\
 LEFT JOIN stack_sets ON stack_sets.id = listings.stacks
 LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball
-{_BUILD_JOINS}"""
+{CONFIGURATION_JOINS}"""
 
 VIEWS: dict[str, str] = {
     "builds": f"""\

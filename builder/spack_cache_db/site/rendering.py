@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode
 from datasette.utils.asgi import Response
 
 from spack_cache_db.site.pages import charts
-from spack_cache_db.site.pages.filters import LABELS
+from spack_cache_db.site.pages.filters import HIDEABLE, LABELS
 from spack_cache_db.site.wrapper import OWN_PAGE
 
 _KINDS = {"json": "application/json; charset=utf-8", "csv": "text/csv; charset=utf-8"}
@@ -18,7 +18,8 @@ async def render(
     datasette: Any, request: Any, template: str, context: dict[str, Any], status: int = 200
 ) -> Any:
     """Render one of our templates, with the headers of our own pages."""
-    context = {"charts": charts, "labels": LABELS, "links": None, **context}
+    words = {"labels": LABELS, "hideable": HIDEABLE}
+    context = {"charts": charts, "links": None, **words, **context}
     html = await datasette.render_template(template, context, request=request)
     return Response.html(html, status=status, headers=dict(OWN_PAGE))
 

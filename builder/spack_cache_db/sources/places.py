@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-ROOT = "root"
-"""The top-level index that lists everything; also the release of what lies in no folder."""
+from spack_cache_db.records import ROOT
 
 
 class Place(NamedTuple):
@@ -18,7 +17,8 @@ class Place(NamedTuple):
         """Return release and stack of an index.
 
         What is given here comes first; then a named view of a mirror is a stack; then come the
-        first two folders of `path`, the index's path within the input.
+        first two folders of `path`, the index's path within the input; what lies in none of
+        them is of the release and the stack `ROOT`.
         """
         folders = [*path.split("/")[:-1], "", ""]
         release = self.release or folders[0] or ROOT

@@ -14,6 +14,7 @@ from itertools import groupby
 from operator import getitem
 from typing import Any
 
+from spack_cache_db.schema import CONFIGURATION_JOINS, word_of
 from spack_cache_db.sources.columns import Document
 from spack_cache_db.verify.pages_of_file import IS_BINARY
 
@@ -27,9 +28,9 @@ WHERE releases.name = :release AND stacks.name = :stack
   AND (mirrors.path = :path OR mirrors.sha256 = :sha256)
 ORDER BY mirrors.path = :path AND mirrors.sha256 = :sha256 DESC, mirrors.path = :path DESC
 """
-_RECORDS = """
-SELECT specs.hash, specs.id, packages.name, versions.name, platforms.name, operating_systems.name,
-  targets.name, nodes.namespace, nodes.package_hash, nodes.parameters,
+_WORDS = ", ".join(map(word_of, ("package", "version", "platform", "os", "target")))
+_RECORDS = f"""
+SELECT specs.hash, specs.id, {_WORDS}, nodes.namespace, nodes.package_hash, nodes.parameters,
   target_descriptions.description, nodes.external, nodes.rest, records.ref_count,
   records.in_buildcache, records.rest, old_hashes.full_hash, old_hashes.build_hash,
   built.hash
@@ -39,18 +40,14 @@ JOIN specs ON specs.id = records.spec
 LEFT JOIN listing_configurations AS here
   ON here.release = mirrors.release AND here.spec = records.spec
 JOIN configurations ON configurations.id = coalesce(here.configuration, specs.configuration)
-JOIN packages ON packages.id = configurations.package
-JOIN versions ON versions.id = configurations.version
-JOIN platforms ON platforms.id = configurations.platform
-JOIN operating_systems ON operating_systems.id = configurations.os
-JOIN targets ON targets.id = configurations.target
+{CONFIGURATION_JOINS}
 JOIN nodes ON nodes.id = records.node
 LEFT JOIN target_descriptions ON target_descriptions.id = nodes.target
 LEFT JOIN old_hashes ON old_hashes.spec = records.spec AND old_hashes.mirror = records.mirror
 LEFT JOIN splices ON splices.spec = records.spec AND splices.mirror = records.mirror
 LEFT JOIN specs AS built ON built.id = splices.build_spec
 WHERE records.mirror = :mirror
-"""
+"""  # noqa: S608 - our own text
 _EDGES = """
 SELECT specs.hash, dependency_types.types, dependency_virtuals.virtuals, dependencies.direct
 FROM dependencies

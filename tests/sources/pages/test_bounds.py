@@ -144,7 +144,7 @@ def test_yaml_that_would_fill_the_memory_is_not_decoded(entries: bytes, said: st
 
 def test_a_wrong_byte_is_found_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Text is decoded in parts, and a character may lie in two of them."""
-    monkeypatch.setattr(front_matter, "_CHUNK", 3)
+    monkeypatch.setattr(front_matter, "CHUNK", 3)
     good = "---\ntitle: é😀éé😀\n".encode()
     read_front_matter = front_matter.read_front_matter
     assert read_front_matter(good + b"---").values == {"title": "é😀éé😀"}

@@ -13,9 +13,12 @@ from spack_cache_db.query.dependencies.needs import Graph, Reach
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select_in
 from spack_cache_db.records import Configuration
+from spack_cache_db.schema import CONFIGURATION
 
 FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
-COMPARED = ("compiler", "os", "platform", "target")
+COMPARED = tuple(each for each in CONFIGURATION if each not in ("package", "version", "variants"))
+"""The columns of a configuration in which specs of one version differ, by one word each."""
+
 SHOWN_OF_HASH = 7
 
 RECORDED = """

@@ -9,9 +9,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.conditions import Scope
+from spack_cache_db.query.configurations import configuration_of, learn
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select, select_in
 from spack_cache_db.query.specs import specs_in_scope
@@ -113,13 +115,13 @@ class Candidates:
         wanted = {*names}
         if None in wanted:
             rows = tuple(Row._make(row) for row in select(self._conn, EVERY_ROW))
-            self._learn(rows)
+            learn(self._conn, self.lookups, rows)
             self._rows[None] = rows
         ids = {self.packages[name] for name in wanted if name in self.packages}
         found: dict[int, list[Row]] = {key: [] for key in sorted(ids - self._rows.keys())}
         for row in map(Row._make, select_in(self._conn, ROWS_OF_PACKAGES, found)):
             found[row.package].append(row)
-        self._learn([row for rows in found.values() for row in rows])
+        learn(self._conn, self.lookups, chain.from_iterable(found.values()))
         self._rows.update((key, tuple(rows)) for key, rows in found.items())
 
     def rows(self, name: str | None) -> tuple[Row, ...]:
@@ -135,7 +137,7 @@ class Candidates:
         """Return all configurations, one for each group that is the same in these columns."""
         grouped = ", ".join(("spec_count > 0", *columns))
         rows = tuple(map(Row._make, select(self._conn, GROUPS.format(grouped))))
-        self._learn(rows)
+        learn(self._conn, self.lookups, rows)
         return rows
 
     def holds(self, kind: str, asked: Any, key: int) -> bool:
@@ -167,12 +169,7 @@ class Candidates:
 
     def configuration(self, row: Row) -> Configuration:
         """Return a row in words."""
-        words = self.lookups.words
-        return Configuration._make(words[each][getattr(row, each)] for each in CONFIGURATION)
-
-    def _learn(self, rows: Iterable[Row]) -> None:
-        versions, sets = {row.version for row in rows}, {row.variants for row in rows}
-        self.lookups.learn(self._conn, versions, sets)
+        return configuration_of(self.lookups, row)
 
     def variants_of(self, variant_set: int) -> dict[str, list[Variant]]:
         """Return the variants of a set by name, without what Spack would not read as one."""

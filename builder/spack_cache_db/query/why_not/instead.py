@@ -20,8 +20,8 @@ def label(condition: Condition) -> str:
 
 def in_words(configuration: Configuration) -> str:
     """Return a configuration in one line, without its variants."""
-    package, version, compiler, os, _, target, _ = configuration
-    return f"{package}@{version} {compiler} {os} {target}"
+    it = configuration
+    return f"{it.package}@{it.version} {it.compiler} {it.os} {it.target}"
 
 
 def instead_of(candidates: Candidates, condition: Condition, rows: Iterable[Row]) -> str:

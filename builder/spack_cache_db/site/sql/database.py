@@ -76,7 +76,7 @@ class ByRunners:
 
     def __init__(self, datasette: Any, database: Any) -> None:
         mode = "mode=ro" if database.is_mutable else "immutable=1"
-        self._runners = Runners(f"{Path(database.path).resolve().as_uri()}?{mode}")
+        self.runners = Runners(f"{Path(database.path).resolve().as_uri()}?{mode}")
         self._datasette = datasette
         self._inner: Execute = database.execute
 
@@ -106,7 +106,7 @@ class ByRunners:
         statement = Statement(sql, plain_params(sql, params), left, most)
         if left < 1:
             raise _interrupted(statement)
-        answer, seconds = await self._runners.answer(statement)
+        answer, seconds = await self.runners.answer(statement)
         budget.statements -= seconds * 1000 / longest
         if isinstance(answer, Refusal) and answer != INTERRUPTED:
             budget.refusal = answer.message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,11 +11,8 @@ from msgspec import UNSET
 
 from spack_cache_db.sources.indexes.records import Arch, Dependency, Node
 from spack_cache_db.sources.indexes.uses import NO_LANGUAGE
-from spack_cache_db.spack.concrete import NO_COMPILER, Value, printed_variants
+from spack_cache_db.spack.concrete import NO_COMPILER, printed_variants
 from spack_cache_db.spack.variants import normal_compiler
-
-Parameters = Mapping[str, Value]
-"""A node's variants and compiler flags by name."""
 
 _ARCH = msgspec.json.Decoder(Arch)
 _PARAMETERS = msgspec.json.Decoder(dict[str, bool | str | tuple[str, ...]])

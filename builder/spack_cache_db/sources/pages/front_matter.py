@@ -22,7 +22,7 @@ _MAX_EVENTS = 20_000
 _LONGEST_KEPT = 256
 """Bytes of an entry that is remembered: `layout: cache`, and most titles and categories."""
 
-_CHUNK = 2**20
+CHUNK = 2**20
 
 MAX_JSON = 2**24
 """Bytes of one big key; the largest pages known have a few hundred thousand in all."""
@@ -99,8 +99,8 @@ def _require_text(data: bytes) -> None:
         decoder = getincrementaldecoder("utf-8")()
         try:
             # In parts: as text, all of it may take four times as much.
-            for at in range(0, len(data), _CHUNK):
-                decoder.decode(data[at : at + _CHUNK], at + _CHUNK >= len(data))
+            for at in range(0, len(data), CHUNK):
+                decoder.decode(data[at : at + CHUNK], at + CHUNK >= len(data))
         except UnicodeDecodeError as error:
             wrong = at - len(decoder.getstate()[0]) + error.start
             line = data.count(b"\n", 0, wrong) + 1

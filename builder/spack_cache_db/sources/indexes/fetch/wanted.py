@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from spack_cache_db.records import ROOT
 from spack_cache_db.sources.indexes.fetch.faults import FetchFault
-
-ROOT = "root"
-"""The stack of what lists everything."""
 
 SCHEMES = ("https", "http", "oci")
 

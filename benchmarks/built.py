@@ -1,0 +1,32 @@
+"""The built file that a benchmark asks: its argument, a connection to it, the words of its rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import click
+
+from benchmarks.measure import FOLDER
+from spack_cache_db import BuilderError
+from spack_cache_db.query.open import open_database
+from spack_cache_db.schema import CONFIGURATION_JOINS, word_of
+
+file_argument = click.argument("file", type=click.Path(path_type=Path), default=FOLDER / "bench.db")
+
+
+def opened(file: Path) -> sqlite3.Connection:
+    """Return a connection to a built file; `ClickException` if it is none."""
+    try:
+        return open_database(file)
+    except BuilderError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def in_words(*columns: str, also: str = "NULL") -> str:
+    """Return the beginning of a statement that selects columns of configurations in words.
+
+    `also` is what it selects behind them, an expression in SQL.
+    """
+    words = ", ".join((*map(word_of, columns), also))
+    return f"SELECT {words} FROM configurations\n{CONFIGURATION_JOINS}"  # noqa: S608
