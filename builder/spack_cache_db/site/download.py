@@ -80,20 +80,6 @@ def choose_part(size: int, etag: str, headers: dict[str, str]) -> Part:
     return Part(200, 0, size, (*common, ("content-length", str(size))))
 
 
-async def send_part(send: Send, path: Path, part: Part) -> None:
-    """Send the body of an answer: the bytes of the part, and no more than one chunk ahead."""
-    left = part.length
-    with path.open("rb") as file:
-        file.seek(part.start)
-        while left > 0:
-            chunk = await asyncio.to_thread(file.read, min(CHUNK, left))
-            if not chunk:
-                break
-            left -= len(chunk)
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
-
-
 def _span(wanted: str, size: int) -> tuple[int, int] | None:
     """Return start and end of one range; (0, 0) when there is nothing there.
 
