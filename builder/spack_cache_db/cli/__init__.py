@@ -49,7 +49,7 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="spack-cache-db")
 def cli() -> None:
-    """Turn Spack build-cache pages into one SQLite file, and serve it with Datasette."""
+    """Turn pages and indexes of Spack build caches into one SQLite file, and serve it."""
 
 
 def main() -> NoReturn:

@@ -39,7 +39,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Give the machine that this runs on."""
+    """Return the machine that this runs on."""
     kind = PLATFORMS.get(platform.system())
     system: str | None = None
     reason = f"Spack's name of {platform.system() or 'this system'} is not known"
@@ -64,7 +64,7 @@ def _linux() -> tuple[str | None, str]:
 
 
 def os_of_release(text: str) -> str | None:
-    """Give Spack's name of the Linux that `text`, an os-release file, describes.
+    """Return Spack's name of the Linux that `text`, an os-release file, describes; None for none.
 
     It is ID and the first part of VERSION_ID, such as `rhel8` and `debian12`; Ubuntu has two parts.
     """

@@ -1,6 +1,6 @@
 """Our own pages as Datasette routes: which address leads to which page.
 
-What a page shows is computed by the modules beside this one.
+What a page shows is computed in `pages`.
 """
 
 from __future__ import annotations

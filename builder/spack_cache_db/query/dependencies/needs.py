@@ -46,7 +46,7 @@ class Edge(NamedTuple):
 
     @property
     def is_run_time(self) -> bool:
-        """Return whether it is linked or run, and not only used to build or to test."""
+        """Whether it is linked or run, and not only used to build or to test."""
         return not RUN_TIME.isdisjoint(self.types)
 
 
@@ -61,12 +61,12 @@ class Node(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Return what puts it in its place among others."""
+        """What puts it in its place among others."""
         return self.package, self.hash
 
     @property
     def kind(self) -> str:
-        """Return `binary`, `external` or `not pushed`."""
+        """One of `binary`, `external` and `not pushed`."""
         if self.is_binary:
             return "binary"
         return "not pushed" if self.external is None else "external"
