@@ -89,7 +89,7 @@ def _read_archive(location: str, max_page_size: int) -> Iterator[RawFile | Fault
             found = True
             yield page
         if not found:
-            yield Fault(location, 0, "the archive holds no file, expected pages")
+            yield Fault(location, 0, "the archive holds no file, expected pages or indexes")
     except _BROKEN_ARCHIVE as error:
         yield Fault(location, 0, f"the archive cannot be read to its end: {reason(error)}")
 
@@ -200,7 +200,7 @@ def _too_large(location: str, size: int, limit: int) -> Fault:
     return Fault(
         location,
         0,
-        f"the page has {size:,} bytes, expected at most {limit:,} (--max-page-size)",
+        f"has {size:,} bytes, expected at most {limit:,} (--max-page-size)",
     )
 
 

@@ -116,7 +116,7 @@ def _expanded(path: str, faults: list[Fault]) -> list[Entry]:
     if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for a name that is too long
         return [File(path, Path(path).name)]
     if not os.path.isdir(path):  # noqa: PTH112 - the same
-        faults.append(Fault(path, 0, "no such file or folder, expected pages"))
+        faults.append(Fault(path, 0, "no such file or folder, expected pages or indexes"))
         return []
     found: list[Entry] = []
     level = [Folder(path.rstrip(os.sep) or os.sep, "")]
@@ -133,7 +133,7 @@ def _expanded(path: str, faults: list[Fault]) -> list[Entry]:
         level = below
     found += level
     if not found:
-        faults.append(Fault(path, 0, "the folder holds no file, expected pages"))
+        faults.append(Fault(path, 0, "the folder holds no file, expected pages or indexes"))
     return found
 
 
