@@ -8,9 +8,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from spack_cache_db.sources.indexes.fetch.faults import FetchFault
-
-ROOT = "root"
-"""The stack of what lists everything."""
+from spack_cache_db.sources.places import ROOT
 
 SCHEMES = ("https", "http", "oci")
 
