@@ -24,7 +24,7 @@ from spack_cache_db.site.pages.other_specs import (
 
 MOST_CANDIDATES = 50
 
-# Of releases whose page shows the hash with another configuration than its own.
+# Of releases that show the hash with another configuration than its own.
 CONTRADICTIONS = """
 SELECT releases.name, listed.configuration
 FROM listing_configurations AS listed JOIN releases ON releases.id = listed.release
@@ -72,9 +72,9 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """What the page of one release shows of a hash, where that is not its own configuration.
+    """What one release shows of a hash, where that is not its own configuration.
 
-    `differences` are triples: the name of a part, what the page shows, what the spec has.
+    `differences` are triples: the name of a part, what the release shows, what the spec has.
     """
 
     release: str
