@@ -19,10 +19,12 @@ from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.problems import problems
 from spack_cache_db.records import Problem
 from spack_cache_db.releases import release_date, release_kind
-from spack_cache_db.sources.places import ROOT
 from spack_cache_db.spack import targets
 from spack_cache_db.spack.variants import VariantRow, split_compiler, variant_row
 from spack_cache_db.spack.versions import newest_version
+
+ROOT = "root"
+"""The top-level index that lists everything: kept, and never shown as a stack."""
 
 Rows = Iterable[tuple[Any, ...]]
 

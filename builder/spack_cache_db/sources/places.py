@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ROOT = "root"
-"""The top-level index that lists everything: kept, and never shown as a stack. Also the release of
-what lies in no folder."""
+"""The top-level index that lists everything; also the release of what lies in no folder."""
 
 
 class Place(NamedTuple):

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from spack_cache_db.sources.indexes.fetch.faults import FetchFault
-from spack_cache_db.sources.places import ROOT
+
+ROOT = "root"
+"""The stack of what lists everything."""
 
 SCHEMES = ("https", "http", "oci")
 
