@@ -179,8 +179,8 @@ def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
     }
     found["variants"] = {text for each in facts for text in each.configuration.variants}
     for part in ("flags", "namespace", "recipe"):
-        found[part] = {getattr(each, part) for each in facts} - {""}
-    return found
+        found[part] = {getattr(each, part) for each in facts}
+    return {part: {*filter(None, values)} for part, values in found.items()}
 
 
 def _by_package(facts: Mapping[int, Facts], specs: Iterable[int]) -> dict[str, list[int]]:
