@@ -73,7 +73,7 @@ class Node(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Graph:
+class Needs:
     """Some specs, what they need directly in any way, and what all of that needs to run.
 
     Attributes:
@@ -92,7 +92,7 @@ def told_of(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
     return [spec for spec in specs if spec in told]
 
 
-def read_graph(conn: sqlite3.Connection, roots: Iterable[int], most: int) -> Graph:
+def read_needs(conn: sqlite3.Connection, roots: Iterable[int], most: int) -> Needs:
     """Return the graph of some specs, given their ids; the first of them have precedence.
 
     Args:
@@ -104,7 +104,7 @@ def read_graph(conn: sqlite3.Connection, roots: Iterable[int], most: int) -> Gra
     if missing:
         for edges in found.edges.values():
             edges[:] = [each for each in edges if each.dependency in read]
-    return Graph(found.edges, missing)
+    return Needs(found.edges, missing)
 
 
 def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
@@ -127,7 +127,7 @@ def _place(external: str | None) -> str | None:
 class Reach:
     """What specs of a graph need, as sets of bits: whole sets are compared in one step."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Needs) -> None:
         self._graph = graph
         self._specs = [*graph.edges]
         self._bits = {spec: 1 << number for number, spec in enumerate(self._specs)}
