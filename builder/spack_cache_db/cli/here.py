@@ -64,7 +64,7 @@ def _linux() -> tuple[str | None, str]:
 
 
 def os_of_release(text: str) -> str | None:
-    """Return Spack's name of the Linux that `text`, an os-release file, describes; None for none.
+    """Return Spack's name of the Linux that `text`, an os-release file, describes.
 
     It is ID and the first part of VERSION_ID, such as `rhel8` and `debian12`; Ubuntu has two parts.
     """
