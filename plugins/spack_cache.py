@@ -85,7 +85,7 @@ def startup(datasette: Any) -> Callable[[], Awaitable[None]]:
 
 
 @hook
-def register_routes() -> tuple[tuple[str, routes.Handler], ...]:
+def register_routes() -> tuple[tuple[str, permissions.Handler], ...]:
     """Add our pages; they come before Datasette's own, so `/` is ours."""
     return tuple(
         (pattern, permissions.guard(handler, reading.published))

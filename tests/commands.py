@@ -53,7 +53,7 @@ def closing(count: int) -> str:
     """Return the last line of a refusal."""
     return (
         f"Error: {count} fault{'s' if count > 1 else ''} in the input, nothing was written. "
-        "Mend the pages, or build the good ones with --keep-going."
+        "Mend it, or build what is good with --keep-going."
     )
 
 

@@ -1,4 +1,4 @@
-"""Spack build-cache pages in, one searchable SQLite file out, served with Datasette."""
+"""Pages and indexes of Spack build caches in, one searchable SQLite file out, for Datasette."""
 
 from __future__ import annotations
 

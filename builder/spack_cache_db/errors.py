@@ -43,11 +43,11 @@ class ArgumentError(BuilderError, TypeError):
 
 
 class OutputError(BuilderError):
-    """The file cannot be written; whatever stood there before is untouched."""
+    """A file or a folder cannot be written; a database that stood there before is whole."""
 
 
 class DatabaseError(BuilderError):
-    """A file is not a database of this builder, or of another schema version."""
+    """A file is no database of this builder or damaged, or cannot be read or served."""
 
 
 def printable(text: str) -> str:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 
 def _is_command() -> bool:
-    """Whether this process is the command, and not some other program."""
+    """Return whether this process is the command, and not some other program."""
     name = sys.argv[0] if sys.argv else ""
     if name == "-m":
         # Python looks for the module, whose name is not in `sys.argv`.

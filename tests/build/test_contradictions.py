@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build.contradictions import contradiction
+from spack_cache_db.build.contradictions import contradiction, differing
 from spack_cache_db.build.fold import Difference
 from spack_cache_db.build.listings import Listing
 from spack_cache_db.build.merge import Merge
@@ -51,3 +51,9 @@ def test_what_is_not_stored_is_declared(column: str, words: str, declared: Any) 
         f"the spec {spec_hash(1)} has another {column} here than in a: {words}",
     )
     assert json.loads(str(found.declared)) == declared
+
+
+def test_a_part_that_one_does_not_say_is_told() -> None:
+    """A record may get a field that only some sources know."""
+    said, stored = {"a": None, "b": "x", "c": ("+x",)}, {"a": "y", "b": "x", "c": ()}
+    assert differing(said, stored) == "a None, not y; c +x, not without"

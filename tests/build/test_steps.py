@@ -223,6 +223,6 @@ def test_folders_without_any_file_are_told_when_they_are_read(
     """An input of many empty folders makes no empty database."""
     monkeypatch.setattr(units, "ENOUGH_FOLDERS", 1)
     (tmp_path / "in" / "deeper").mkdir(parents=True)
-    with pytest.raises(InputError, match="in: holds no file, expected pages"):
+    with pytest.raises(InputError, match="in: holds no file, expected pages or indexes"):
         build([str(tmp_path / "in")], tmp_path / "x.db")
     assert not (tmp_path / "x.db").exists()

@@ -157,7 +157,7 @@ def test_a_page_above_the_limit_is_refused_unread(tmp_path: Path, output: Path) 
     with path.open("wb") as stream:
         stream.truncate(300 * 2**20)
     assert refusal(output, path) == [
-        f"{path}: the page has 314,572,800 bytes, expected at most 67,108,864 (--max-page-size)"
+        f"{path}: has 314,572,800 bytes, expected at most 67,108,864 (--max-page-size)"
     ]
 
 
@@ -202,13 +202,15 @@ def test_one_hash_in_two_packages_is_refused(tmp_path: Path, output: Path) -> No
 def test_an_empty_folder_is_refused(tmp_path: Path, output: Path) -> None:
     """A folder without files is a mistake, not an empty cache."""
     folder = write(tmp_path / "pages")
-    assert refusal(output, folder) == [f"{folder}: the folder holds no file, expected pages"]
+    assert refusal(output, folder) == [
+        f"{folder}: the folder holds no file, expected pages or indexes"
+    ]
 
 
 def test_a_missing_path_is_refused(tmp_path: Path, output: Path) -> None:
     """A path that leads nowhere is told like any fault."""
     path = tmp_path / "nowhere"
-    assert refusal(output, path) == [f"{path}: no such file or folder, expected pages"]
+    assert refusal(output, path) == [f"{path}: no such file or folder, expected pages or indexes"]
 
 
 def test_a_truncated_archive_is_refused(tmp_path: Path, output: Path) -> None:

@@ -84,5 +84,5 @@ def test_a_path_that_does_not_exist_is_told(samples_file: Path, tmp_path: Path) 
     result = run("verify", samples_file, tmp_path / "gone")
     assert result.exit_code == 1
     first, last = result.stderr.splitlines()
-    assert first == f"{tmp_path}/gone: no such file or folder, expected pages"
+    assert first == f"{tmp_path}/gone: no such file or folder, expected pages or indexes"
     assert last.startswith("Error: 1 fault in the input")

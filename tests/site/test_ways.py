@@ -124,7 +124,7 @@ def test_the_whole_database(walk: Walk, database: Path, tmp_path: Path) -> None:
 def test_every_build_as_csv(walk: Walk, conn: sqlite3.Connection) -> None:
     """Two steps to the rows of all builds."""
     walk.press(walk.link("Download"))
-    address = walk.link("All specs as CSV").get_attribute("href")
+    address = walk.link("All binaries as CSV").get_attribute("href")
     walk.steps += 1
     text = walk.page.request.get(f"{walk.address}{address}").text()
     rows = {row["hash"] for row in csv.DictReader(text.splitlines())}

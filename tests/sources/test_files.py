@@ -93,7 +93,7 @@ def test_an_empty_archive_is_told(suffix: str, tmp_path: Path) -> None:
     """An archive without a page is a mistake, like an empty folder."""
     found = read_all([archive(tmp_path, suffix, {})])
     assert messages(found, tmp_path) == [
-        f"pages{suffix}: the archive holds no file, expected pages"
+        f"pages{suffix}: the archive holds no file, expected pages or indexes"
     ]
 
 
@@ -103,8 +103,7 @@ def test_a_large_member_is_refused_unread(suffix: str, tmp_path: Path) -> None:
     found = read_all([archive(tmp_path, suffix, CONTENT)], limit=1000)
     assert [type(each) for each in found] == [RawFile, Fault]
     assert messages(found[1:], tmp_path) == [
-        f"pages{suffix}/v0.18/b/specs.md: the page has 1,500 bytes, expected at most 1,000 "
-        "(--max-page-size)"
+        f"pages{suffix}/v0.18/b/specs.md: has 1,500 bytes, expected at most 1,000 (--max-page-size)"
     ]
 
 

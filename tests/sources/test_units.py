@@ -42,10 +42,10 @@ def test_every_missing_path_and_empty_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         plan([f"{tmp_path}/{name}" for name in ("empty", "void", "missing", too_long)])
     assert str(caught.value).replace(f"{tmp_path}/", "").splitlines() == [
-        "empty: the folder holds no file, expected pages",
-        "missing: no such file or folder, expected pages",
-        "void: the folder holds no file, expected pages",
-        f"{too_long}: no such file or folder, expected pages",
+        "empty: the folder holds no file, expected pages or indexes",
+        "missing: no such file or folder, expected pages or indexes",
+        "void: the folder holds no file, expected pages or indexes",
+        f"{too_long}: no such file or folder, expected pages or indexes",
     ]
 
 

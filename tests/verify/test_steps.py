@@ -164,7 +164,7 @@ def test_an_input_without_any_file_is_refused(
     """It would prove nothing."""
     (tmp_path / "in" / "deeper").mkdir(parents=True)
     monkeypatch.setattr(units, "ENOUGH_FOLDERS", 1)
-    with pytest.raises(InputError, match="in: holds no file, expected pages"):
+    with pytest.raises(InputError, match="in: holds no file, expected pages or indexes"):
         verify(file, tmp_path / "in")
     with pytest.raises(ArgumentError, match="file is None"):
         verify(None, SAMPLES)  # type: ignore[arg-type]

@@ -155,7 +155,7 @@ def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:
 
 
 def _is_running(left_over: Path) -> bool:
-    """Whether the build that a temporary file is named for still runs."""
+    """Return whether the build that a temporary file is named for still runs."""
     pid = left_over.name.split(".")[-2]
     try:
         os.kill(int(pid), 0)

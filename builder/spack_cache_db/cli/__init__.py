@@ -40,7 +40,7 @@ class _Group(click.Group):
             count = len(error.faults)
             raise click.ClickException(
                 f"{count} fault{'' if count == 1 else 's'} in the input, nothing was written. "
-                "Mend the pages, or build the good ones with --keep-going."
+                "Mend it, or build what is good with --keep-going."
             ) from None
         except BuilderError as error:
             raise click.ClickException(printable(str(error))) from None
@@ -49,7 +49,7 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="spack-cache-db")
 def cli() -> None:
-    """Turn Spack build-cache pages into one SQLite file, and serve it with Datasette."""
+    """Turn pages and indexes of Spack build caches into one SQLite file, and serve it."""
 
 
 def main() -> NoReturn:

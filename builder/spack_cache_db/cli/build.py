@@ -24,9 +24,7 @@ from spack_cache_db.cli.terminal import say
     required=True,
     help="The database to write; replaced only by a whole one.",
 )
-@click.option(
-    "--keep-going", is_flag=True, help="Build the good pages, record the rest in problems."
-)
+@click.option("--keep-going", is_flag=True, help="Build what is good, record the rest in problems.")
 def build(
     paths: tuple[str, ...],
     output: Path,

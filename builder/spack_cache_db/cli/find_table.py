@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from spack_cache_db.cli.input import counted
 from spack_cache_db.query.find import Found
-from spack_cache_db.query.found_data import counted
+from spack_cache_db.query.found_data import row_values
 from spack_cache_db.records import Configuration
 
 _VARIANTS = "variants"
@@ -44,17 +45,13 @@ def as_table(found: Sequence[Found], hashes: bool, width: int | None = None) -> 
 
 def _total(found: Sequence[Found]) -> str:
     specs = sum(each.spec_count for each in found)
-    return f"{_count(len(found), 'configuration')}, {_count(specs, 'spec')}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+    return f"{counted(len(found), 'configuration')}, {counted(specs, 'spec')}"
 
 
 def _rows(each: Found, hashes: bool, names: Iterable[str], common: set[str]) -> Iterator[list[str]]:
     words = [getattr(each.configuration, name) for name in names]
     variants = " ".join(text for text in each.configuration.variants if text not in common)
-    for _, value, place in counted(each, hashes):
+    for _, value, place in row_values(each, hashes):
         more = len(place.releases) - 1
         first = place.releases[0] if place.releases else "-"
         yield [

@@ -52,7 +52,7 @@ def input_options(command: F) -> F:
             type=click.IntRange(1),
             default=lambda: os.cpu_count() or 1,
             show_default="the machine's cores",
-            help="Processes that read pages.",
+            help="Processes that read the input.",
         ),
         click.option(
             "--max-page-size",

@@ -15,7 +15,7 @@ from spack_cache_db.errors import printable
 
 
 def is_terminal() -> bool:
-    """Whether standard output is a terminal; it may be closed."""
+    """Return whether standard output is a terminal; it may be closed."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 

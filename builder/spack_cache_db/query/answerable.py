@@ -9,6 +9,7 @@ from collections.abc import Callable, Set
 from dataclasses import replace
 
 from spack_cache_db.errors import BuilderError
+from spack_cache_db.spack.concrete import LANGUAGES
 from spack_cache_db.spack.match import CompilerConstraint
 from spack_cache_db.spack.query import Dependency, SpecQuery
 from spack_cache_db.spack.targets import unknown_bounds
@@ -45,7 +46,6 @@ _VIRTUALS = """
     pkgconfig rpc scalapack sycl szip tbb unwind uuid xxd yacc zlib-api
 """
 VIRTUALS = frozenset(_VIRTUALS.split())
-LANGUAGES = frozenset({"c", "cxx", "fortran"})
 DEPTYPES = frozenset({"build", "link", "run", "test"})
 
 _OF_THE_HOST = frozenset(
@@ -73,7 +73,7 @@ def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
         )
     if name is None:
         raise UnsupportedQuery("no dependencies are known here: name a compiler after '%'")
-    if not LANGUAGES.issuperset(edge.virtuals):
+    if not {*LANGUAGES}.issuperset(edge.virtuals):
         raise UnsupportedQuery(f"nothing here says what provides {', '.join(edge.virtuals)}")
     if set(edge.virtuals) == {"fortran"}:
         raise UnsupportedQuery("the compiler for C is known here, not the one for Fortran")

@@ -30,7 +30,7 @@ __all__ = [
     "package_id",
 ]
 
-# No spec's own: only the page of a release that is not the foremost of its specs shows it.
+# No spec's own: only a release that is not the foremost of its specs shows it.
 OWN = "spec_count > 0"
 OWN_CONFIGURATIONS = """
 SELECT specs.configuration FROM json_each(:ids) AS wanted

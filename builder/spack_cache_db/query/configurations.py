@@ -96,8 +96,8 @@ def presence_of_configurations(
 ) -> dict[int, Presence]:
     """Return where configurations are, by their ids.
 
-    They are in the releases whose pages show them, and in the stacks of the specs whose own they
-    are; one that is no spec's own is in the stacks of the listings that show it.
+    They are in the releases that show them, and in the stacks of the specs whose own they are; one
+    that is no spec's own is in the stacks of the listings that show it.
     """
     releases = _grouped(select_in(conn, RELEASES, ids))
     stacks = _grouped(select_in(conn, STACKS, ids))

@@ -21,7 +21,7 @@ def as_json(found: Iterable[Found], hashes: bool) -> str:
     records = [
         each.configuration._asdict() | {name: value} | _where(place)
         for each in found
-        for name, value, place in counted(each, hashes)
+        for name, value, place in row_values(each, hashes)
     ]
     return json.dumps(records, indent=2, ensure_ascii=False)
 
@@ -33,14 +33,14 @@ def as_csv(found: Sequence[Found], hashes: bool) -> str:
     writer.writerow((*Configuration._fields, "hash" if hashes else "spec_count", *_WHERE))
     for each in found:
         *words, variants = each.configuration
-        for _, value, place in counted(each, hashes):
+        for _, value, place in row_values(each, hashes):
             lists = (" ".join(place.releases), " ".join(place.stacks))
             rest = (value, *lists, place.first_seen, place.last_seen)
             writer.writerow((*words, " ".join(variants), *rest))
     return text.getvalue()
 
 
-def counted(each: Found, hashes: bool) -> Iterator[tuple[str, str | int, Presence]]:
+def row_values(each: Found, hashes: bool) -> Iterator[tuple[str, str | int, Presence]]:
     """Yield what a row counts and where that is: the configuration, or each of its specs."""
     if not hashes:
         yield "spec_count", each.spec_count, each

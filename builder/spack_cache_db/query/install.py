@@ -90,7 +90,7 @@ class Install:
 
     @property
     def note(self) -> str | None:
-        """Return what has to be done to the commands; None where they are ready."""
+        """What has to be done to the commands; None where they are ready."""
         if self.is_known:
             return None
         return f"Nothing here says where the mirror is: put its address for {PLACEHOLDER}."

@@ -1,9 +1,9 @@
 """The specs of configurations: which of them count for an answer, and where each of them is.
 
 Releases may contradict each other: the same hash with one configuration here and another there.
-One rule decides which counts. In an answer about a release, a spec has the configuration that the
-page of that release shows. In every other answer it has its own: that of the foremost release that
-lists it (`specs.configuration`). A spec that no release lists counts nowhere.
+One rule decides which counts. In an answer about a release, a spec has the configuration that this
+release shows. In every other answer it has its own: that of the foremost release that lists it
+(`specs.configuration`). A spec that no release lists counts nowhere.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The server: one process, or several that are restarted when they hang, grow or die.
+"""The server in one process: uvicorn, as Datasette's own `serve` runs it, but ending on time.
 
-One process is uvicorn, as Datasette's own `serve` runs it. Several are uvicorn's workers for
-gunicorn, whose parent ends a worker that gives no sign of life and starts another for any that
-ended.
+What several processes (`workers`) have in common with it stands here as well.
 """
 
 from __future__ import annotations

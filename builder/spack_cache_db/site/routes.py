@@ -1,12 +1,12 @@
 """Our own pages as Datasette routes: which address leads to which page.
 
-What a page shows is computed by the modules beside this one.
+What a page shows is computed in `pages`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -31,11 +31,9 @@ from spack_cache_db.site.pages.spec import (
     load_candidates,
     load_spec,
 )
-from spack_cache_db.site.permissions import ensure
+from spack_cache_db.site.permissions import Handler, ensure
 from spack_cache_db.site.reading import published, read, read_once
 from spack_cache_db.site.rendering import missing, pairs_of, redirect, render
-
-Handler = Callable[..., Awaitable[Any]]
 
 
 async def home(datasette: Any, request: Any) -> Any:

@@ -1,4 +1,8 @@
-"""Several server processes under gunicorn: one that hangs, grows or dies is replaced."""
+"""Several server processes under gunicorn: one that hangs, grows or dies is replaced.
+
+They are uvicorn's workers; their parent ends one that gives no sign of life, and starts another for
+any that ended.
+"""
 
 from __future__ import annotations
 

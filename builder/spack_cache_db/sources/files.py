@@ -1,8 +1,9 @@
-"""Units → pages' bytes: files and archives, streamed.
+"""Units → the bytes of their files, those of archives as well, streamed.
 
-This module knows file systems and archive formats and nothing of what a page says. Nothing is
-unpacked to disk, no archive is held whole in memory, and a name inside an archive is only a
-label. Hidden files (a name that starts with a dot) are not pages.
+This module knows file systems and archive formats, and of what a file says no more than whether
+this package wrote it, and that what is large and begins as JSON does need not be in memory. Nothing
+is unpacked to disk, no archive is held whole in memory, and a name inside an archive is only a
+label. Hidden files (a name that starts with a dot) are passed over.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _CHUNK = 2**16
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """The bytes of one page and where they came from (see `File`)."""
+    """The bytes of one file and where they came from (see `File`)."""
 
     location: str
     path: str
@@ -59,7 +60,7 @@ class RawFile:
 
 
 def read(unit: Unit, max_page_size: int) -> Iterator[RawFile | Mirror | Fault]:
-    """Yield the pages of a unit, and a fault for whatever cannot be read."""
+    """Yield the files and mirrors of a unit, and a fault for whatever cannot be read."""
     for file in files_of(unit):
         if isinstance(file, Fault | Mirror):
             yield file
@@ -88,13 +89,13 @@ def _read_archive(location: str, max_page_size: int) -> Iterator[RawFile | Fault
             found = True
             yield page
         if not found:
-            yield Fault(location, 0, "the archive holds no file, expected pages")
+            yield Fault(location, 0, "the archive holds no file, expected pages or indexes")
     except _BROKEN_ARCHIVE as error:
         yield Fault(location, 0, f"the archive cannot be read to its end: {reason(error)}")
 
 
 def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
-    """Yield a page, or why it cannot be read; nothing for what this package wrote itself."""
+    """Yield a file, or why it cannot be read; nothing for what this package wrote itself."""
     try:
         # A pipe would block whoever opens it, but for O_NONBLOCK.
         with open(file.location, "rb", buffering=0, opener=_open) as stream:
@@ -199,7 +200,7 @@ def _too_large(location: str, size: int, limit: int) -> Fault:
     return Fault(
         location,
         0,
-        f"the page has {size:,} bytes, expected at most {limit:,} (--max-page-size)",
+        f"has {size:,} bytes, expected at most {limit:,} (--max-page-size)",
     )
 
 

@@ -13,13 +13,13 @@ _INSPECTION = b'{\n "spack-cache": {\n'
 
 
 def is_own(head: bytes) -> bool:
-    """Whether a file that begins so is a database of ours, or the inspect file of one."""
+    """Return whether a file that begins so is a database of ours, or the inspect file of one."""
     is_ours = head[68:72] == schema.APPLICATION_ID.to_bytes(4, "big")
     return (head.startswith(b"SQLite format 3\0") and is_ours) or head.startswith(_INSPECTION)
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file is a database of ours; False where it cannot be read."""
+    """Return whether a file is a database of ours; False where it cannot be read."""
     try:
         with path.open("rb") as stream:
             return is_own(stream.read(HEAD))

@@ -28,7 +28,7 @@ ENOUGH_FOLDERS = 1000
 
 
 class File(NamedTuple):
-    """A file on disk: a page, or an archive of pages.
+    """A file on disk: one that some source reads, or an archive of such.
 
     `location` is the path as the user would type it, for messages; `path` is the name within the
     input, and goes into the database.
@@ -59,7 +59,7 @@ Unit = tuple[Entry, ...]
 
 
 def plan(paths: Iterable[str]) -> list[Unit]:
-    """Divide the input into units, in an order that does not depend on that of `paths`.
+    """Return the input divided into units, in an order that does not depend on that of `paths`.
 
     Entries are ordered by the folder they lie in, and only then by their path: pages of one
     package say much the same in every release, and what is read together is interned together.
@@ -107,7 +107,7 @@ def _is_large(entry: Entry) -> bool:
 
 
 def is_archive(file: File) -> bool:
-    """Whether a file's name is that of an archive."""
+    """Return whether a file's name is that of an archive."""
     return file.location.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst"))
 
 
@@ -116,7 +116,7 @@ def _expanded(path: str, faults: list[Fault]) -> list[Entry]:
     if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for a name that is too long
         return [File(path, Path(path).name)]
     if not os.path.isdir(path):  # noqa: PTH112 - the same
-        faults.append(Fault(path, 0, "no such file or folder, expected pages"))
+        faults.append(Fault(path, 0, "no such file or folder, expected pages or indexes"))
         return []
     found: list[Entry] = []
     level = [Folder(path.rstrip(os.sep) or os.sep, "")]
@@ -133,7 +133,7 @@ def _expanded(path: str, faults: list[Fault]) -> list[Entry]:
         level = below
     found += level
     if not found:
-        faults.append(Fault(path, 0, "the folder holds no file, expected pages"))
+        faults.append(Fault(path, 0, "the folder holds no file, expected pages or indexes"))
     return found
 
 
@@ -163,7 +163,7 @@ def _leads_to_folder(link: os.DirEntry[str]) -> bool:
 
 
 def _is_of_a_mirror(entry: os.DirEntry[str]) -> bool:
-    """Whether something lies only in the folder of a mirror, or of an installation."""
+    """Return whether something lies only in the folder of a mirror, or of an installation."""
     if entry.name in ("build_cache", ".spack-db"):
         return _leads_to_folder(entry)
     if entry.name == "v3":

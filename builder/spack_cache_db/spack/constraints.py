@@ -1,6 +1,6 @@
 """What a spec query asks, as frozen records: the language between the parser and its users.
 
-`query` makes them, `match` evaluates them, and a database compiles them to conditions.
+`nodes` and `query` make them, `merge` makes one of two, and `match` evaluates them part by part.
 """
 
 from dataclasses import dataclass

@@ -84,7 +84,7 @@ class Token:
 
     @property
     def end(self) -> int:
-        """Return the column after the word."""
+        """The column after the word."""
         return self.column + len(self.text)
 
 

@@ -60,7 +60,7 @@ def _name_of_today(compiler: str) -> str:
 
 
 def _is_patch(asked: str, printed: str) -> bool:
-    """Whether a patch begins as asked, as far as its printed form goes."""
+    """Return whether a patch begins as asked, as far as its printed form goes."""
     if len(printed) == PATCH_PRINTED and _SHA256_START.fullmatch(asked):
         return asked.startswith(printed[: len(asked)])
     return printed.startswith(asked)

@@ -42,12 +42,12 @@ class Variant:
 
     @property
     def value(self) -> str:
-        """Return the values as one text: sorted, joined by commas."""
+        """The values as one text: sorted, joined by commas."""
         return ",".join(self.values)
 
     @property
     def text(self) -> str:
-        """Return the canonical text, from which `parse_variant` reads an equal variant."""
+        """The canonical text, from which `parse_variant` reads an equal variant."""
         if self.kind == "bool":
             sigil = "+" if self.values == ("True",) else "~"
             return f"{sigil * 2 if self.propagate else sigil}{self.name}"

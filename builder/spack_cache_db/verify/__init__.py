@@ -66,7 +66,7 @@ def verify(
 
     Args:
         file: a file made by `build`.
-        paths: pages, folders and archives; one path or many, as text or `Path`.
+        paths: pages, indexes, mirrors, folders and archives; one path or many, as text or `Path`.
         jobs: how many processes read.
         max_page_size: refuse larger pages; bytes.
         release: that of indexes and mirrors, as it was given to `build`.

@@ -36,7 +36,7 @@ def verify(
     place: Place,
     progress: Progress | None,
 ) -> Verification:
-    """Hold a file against pages (see `spack_cache_db.verify.verify`)."""
+    """Hold a file against its input (see `spack_cache_db.verify.verify`)."""
     open_database(database).close()
     units = plan(paths)
     total = _NOTHING
@@ -145,7 +145,7 @@ def _tarball_differences(index: OpenIndex, stored: RecordsOfFile) -> Iterator[st
 
 
 def _is_there(tarball: Tarball, url: str | None) -> bool:
-    """Whether a URL is that of a tarball, or within the mirror of which the prefix is known."""
+    """Return whether a URL is that of a tarball, or within the mirror whose prefix is known."""
     if tarball.is_whole or url is None:
         return url == tarball.url
     return url.startswith(f"{tarball.url}/")

@@ -14,7 +14,7 @@ from spack_cache_db.query.dependencies.look_alikes import (
     differences,
     read_facts,
 )
-from spack_cache_db.query.dependencies.needs import read_graph
+from spack_cache_db.query.dependencies.needs import read_needs
 from spack_cache_db.query.lookups import read_lookups
 from tests.graphs import installs
 from tests.indexes import edge, hash_of, index, node, record
@@ -86,7 +86,7 @@ def compared(
     found = dict(conn.execute("SELECT hash, id FROM specs"))
     ids = {name: found[each["hash"]] for name, each in tops.items()}
     this = ids.pop("this")
-    graph = read_graph(conn, [this, *ids.values()], most)
+    graph = read_needs(conn, [this, *ids.values()], most)
     told = differences(conn, read_lookups(conn), graph, this, [*ids.values()])
     conn.close()
     return {name: told[key] for name, key in ids.items() if key in told}

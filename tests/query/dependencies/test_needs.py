@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from spack_cache_db.build import build
 from spack_cache_db.query.dependencies.needs import (
     Edge,
-    Graph,
+    Needs,
     Reach,
-    read_graph,
+    read_needs,
     read_nodes,
     told_of,
 )
@@ -35,7 +35,7 @@ def test_a_graph_is_what_is_needed(dag_hash: str, real_index: sqlite3.Connection
     """Of the spec all edges, of what it needs those of run time, with types and virtuals."""
     numbers = ids(real_index)
     names = {number: each for each, number in numbers.items()}
-    graph = read_graph(real_index, [numbers[dag_hash]], 10_000)
+    graph = read_needs(real_index, [numbers[dag_hash]], 10_000)
 
     assert {names[each] for each in graph.edges} == used(dag_hash)
     assert graph.missing == frozenset()
@@ -67,11 +67,11 @@ def test_what_is_too_much_is_not_read(real_index: sqlite3.Connection) -> None:
     small, large = (
         numbers[how(installs(), key=lambda each: (len(used(each)), each))] for how in (min, max)
     )
-    graph = read_graph(real_index, [small, large], 5)
+    graph = read_needs(real_index, [small, large], 5)
 
     assert graph.missing == {large}
     assert {each.dependency for found in graph.edges.values() for each in found} <= {*graph.edges}
-    assert read_graph(real_index, [large], 10_000).missing == frozenset()
+    assert read_needs(real_index, [large], 10_000).missing == frozenset()
 
 
 def test_modules_are_a_place_too(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_several_ways_to_need_one_thing_are_one_edge(tmp_path: Path) -> None:
     conn = sqlite3.connect(tmp_path / "x.db")
     main, lib = (ids(conn)[hash_of(each)] for each in ("main", "lib"))
 
-    (found,) = read_graph(conn, [main], 10).edges[main]
+    (found,) = read_needs(conn, [main], 10).edges[main]
     assert found == Edge(lib, ("build", "link"), ("x", "y"))
     assert found.is_run_time
     conn.close()
@@ -148,7 +148,7 @@ GRAPHS = st.integers(1, 9).flatmap(
 def test_reach_is_what_one_comes_to(edges_of: list[list[tuple[int, str]]]) -> None:
     """Sets of bits have what a search finds, where no edge leads back; and a cycle ends."""
     for is_free in (True, False):
-        graph = Graph(
+        graph = Needs(
             {
                 number: [Edge(to, (how,), ()) for to, how in found if to > number or not is_free]
                 for number, found in enumerate(edges_of)
@@ -169,7 +169,7 @@ def test_reach_is_what_one_comes_to(edges_of: list[list[tuple[int, str]]]) -> No
                 )
 
 
-def _searched(graph: Graph, root: int) -> set[int]:
+def _searched(graph: Needs, root: int) -> set[int]:
     found, ahead = {root}, [root]
     while ahead:
         new = {each.dependency for each in graph.edges[ahead.pop()] if each.is_run_time} - found

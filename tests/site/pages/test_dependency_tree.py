@@ -6,13 +6,13 @@ import sqlite3
 
 import pytest
 
-from spack_cache_db.query.dependencies.needs import Edge, Graph, Node, read_graph, read_nodes
+from spack_cache_db.query.dependencies.needs import Edge, Needs, Node, read_needs, read_nodes
 from spack_cache_db.site.pages import dependency_tree
 from spack_cache_db.site.pages.dependency_tree import Row, Trees, trees
 from tests.graphs import edges, installs, run_time, used
 
 
-def graph_of(**needs: str) -> tuple[Graph, dict[int, Node], int]:
+def graph_of(**needs: str) -> tuple[Needs, dict[int, Node], int]:
     """Return the graph of specs `a` to `z`: `a="b c:build"` needs b, to link, and c, to build."""
     names = [chr(number) for number in range(ord("a"), ord("z") + 1)]
     found = {
@@ -24,7 +24,7 @@ def graph_of(**needs: str) -> tuple[Graph, dict[int, Node], int]:
     }
     nodes = {key: Node(f"{name}-hash", name, "1.0", True, None) for key, name in enumerate(names)}
     every: dict[int, list[Edge]] = {key: [] for key in range(len(names))}
-    return Graph({**every, **found}, frozenset()), nodes, 0
+    return Needs({**every, **found}, frozenset()), nodes, 0
 
 
 def drawn(rows: tuple[Row, ...]) -> str:
@@ -80,14 +80,14 @@ def test_what_was_not_read_is_told() -> None:
     graph, nodes, root = graph_of(a="b")
 
     assert trees(graph, nodes, root).is_whole
-    assert not trees(Graph(graph.edges, frozenset([root])), nodes, root).is_whole
+    assert not trees(Needs(graph.edges, frozenset([root])), nodes, root).is_whole
 
 
 @pytest.mark.parametrize("dag_hash", sorted(installs())[::40])
 def test_the_real_index(dag_hash: str, real_index: sqlite3.Connection) -> None:
     """All that is needed is there, each level that opens is closed, and rows are in order."""
     ids = dict(real_index.execute("SELECT hash, id FROM specs"))
-    graph = read_graph(real_index, [ids[dag_hash]], 10_000)
+    graph = read_needs(real_index, [ids[dag_hash]], 10_000)
     found = trees(graph, read_nodes(real_index, graph.edges), ids[dag_hash])
     rows = (*found.run_time, *found.build_only)
 

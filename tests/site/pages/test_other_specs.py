@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.dependencies.needs import read_graph, told_of
+from spack_cache_db.query.dependencies.needs import read_needs, told_of
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.site.pages.other_specs import compared, read_others
 from tests.conftest import Build
@@ -54,7 +54,7 @@ def test_what_pages_alone_tell_of_is_not_compared(mixed: Path) -> None:
         "SELECT id, configuration FROM specs WHERE hash = ?", [hash_of("foo")]
     ).fetchone()
     others = read_others(conn, configuration, hash_of("foo"), 1)
-    graph = read_graph(conn, told_of(conn, [this, *others]), 100)
+    graph = read_needs(conn, told_of(conn, [this, *others]), 100)
     found = {
         each.hash: each.differences
         for each in compared(conn, read_lookups(conn), graph, this, others)

@@ -164,6 +164,14 @@ def test_every_key_of_meta_is_held_against_the_specs() -> None:
     assert {*computed(found)} == {*declared_meta(found.meta)} == {*Meta.__struct_fields__}
 
 
+@pytest.mark.parametrize("key", Meta.__struct_fields__)
+def test_a_page_that_is_wrong_in_one_key_has_one_problem(key: str) -> None:
+    """The quick look for whether there is anything to tell looks at each key."""
+    others = {"num_specs": 7, "num_specs_by_stack": {"e4s": 7, "root": 2}}
+    found = problems(page(specs=SPECS, meta={key: others.get(key, ["other"])}))
+    assert [problem.code for problem in found] == [key]
+
+
 def test_an_odd_variant_is_told_in_every_page_that_has_it() -> None:
     """However many pages of the unit have it."""
     writer = Writer()

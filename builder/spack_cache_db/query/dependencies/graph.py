@@ -2,7 +2,7 @@
 
 Dependencies, namespaces, compiler flags, whole patch sums and propagated variants are compared as
 Spack 1.1's `Spec.satisfies` compares them with a concrete spec. A spec has its own configuration
-here, whatever the page of a release shows of it (see `specs`).
+here, whatever a release shows of it (see `specs`).
 """
 
 from __future__ import annotations

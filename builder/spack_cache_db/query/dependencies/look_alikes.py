@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.dependencies.needs import Graph, Reach
+from spack_cache_db.query.dependencies.needs import Needs, Reach
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select_in
 from spack_cache_db.records import Configuration
@@ -82,7 +82,7 @@ class Facts(NamedTuple):
 
 
 def differences(
-    conn: sqlite3.Connection, lookups: Lookups, graph: Graph, this: int, others: Sequence[int]
+    conn: sqlite3.Connection, lookups: Lookups, graph: Needs, this: int, others: Sequence[int]
 ) -> dict[int, Differences]:
     """Return in what other specs differ from this one, by their ids.
 
@@ -182,8 +182,8 @@ def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
     }
     found["variants"] = {text for each in facts for text in each.configuration.variants}
     for part in ("flags", "namespace", "recipe"):
-        found[part] = {getattr(each, part) for each in facts} - {""}
-    return found
+        found[part] = {getattr(each, part) for each in facts}
+    return {part: {*filter(None, values)} for part, values in found.items()}
 
 
 def _by_package(facts: Mapping[int, Facts], specs: Iterable[int]) -> dict[str, list[int]]:
@@ -210,7 +210,7 @@ def _joined(texts: Iterable[str]) -> str | None:
     return " ".join(sorted(texts)) or None
 
 
-def _virtuals(graph: Graph) -> dict[int, frozenset[str]]:
+def _virtuals(graph: Needs) -> dict[int, frozenset[str]]:
     """Return for which virtual packages each spec of the graph is used."""
     found: dict[int, frozenset[str]] = {}
     for edges in graph.edges.values():

@@ -46,7 +46,7 @@ class Edge(NamedTuple):
 
     @property
     def is_run_time(self) -> bool:
-        """Return whether it is linked or run, and not only used to build or to test."""
+        """Whether it is linked or run, and not only used to build or to test."""
         return not RUN_TIME.isdisjoint(self.types)
 
 
@@ -61,19 +61,19 @@ class Node(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Return what puts it in its place among others."""
+        """What puts it in its place among others."""
         return self.package, self.hash
 
     @property
     def kind(self) -> str:
-        """Return `binary`, `external` or `not pushed`."""
+        """One of `binary`, `external` and `not pushed`."""
         if self.is_binary:
             return "binary"
         return "not pushed" if self.external is None else "external"
 
 
 @dataclass(frozen=True)
-class Graph:
+class Needs:
     """Some specs, what they need directly in any way, and what all of that needs to run.
 
     Attributes:
@@ -92,7 +92,7 @@ def told_of(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
     return [spec for spec in specs if spec in told]
 
 
-def read_graph(conn: sqlite3.Connection, roots: Iterable[int], most: int) -> Graph:
+def read_needs(conn: sqlite3.Connection, roots: Iterable[int], most: int) -> Needs:
     """Return the graph of some specs, given their ids; the first of them have precedence.
 
     Args:
@@ -104,7 +104,7 @@ def read_graph(conn: sqlite3.Connection, roots: Iterable[int], most: int) -> Gra
     if missing:
         for edges in found.edges.values():
             edges[:] = [each for each in edges if each.dependency in read]
-    return Graph(found.edges, missing)
+    return Needs(found.edges, missing)
 
 
 def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
@@ -127,7 +127,7 @@ def _place(external: str | None) -> str | None:
 class Reach:
     """What specs of a graph need, as sets of bits: whole sets are compared in one step."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Needs) -> None:
         self._graph = graph
         self._specs = [*graph.edges]
         self._bits = {spec: 1 << number for number, spec in enumerate(self._specs)}

@@ -48,7 +48,7 @@ SELECT configuration, configuration_stacks.spec_count
 FROM configuration_stacks JOIN configurations ON configurations.id = configuration
 WHERE stack = :stack AND configurations.spec_count > 0
 """
-# Within a release a spec has the configuration that the release's page shows (see `specs`).
+# Within a release a spec has the configuration that the release shows (see `specs`).
 IN_STACK_OF_RELEASE = """
 SELECT coalesce(listed.configuration, specs.configuration), count(*)
 FROM listings

@@ -31,7 +31,7 @@ STACK_COUNTS = """
 SELECT stack, count(*) FROM configuration_stacks
 WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY stack
 """
-# Within a release a spec has the configuration that the release's page shows (see query/specs.py).
+# Within a release a spec has the configuration that the release shows (see query/specs.py).
 RELEASE_COUNTS_IN_STACK = """
 SELECT release, count(DISTINCT configuration) FROM (
   SELECT releases.id AS release, specs.configuration

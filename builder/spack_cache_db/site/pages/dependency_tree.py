@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from spack_cache_db.query.dependencies.needs import Edge, Graph, Node
+from spack_cache_db.query.dependencies.needs import Edge, Needs, Node
 
 MOST_ROWS = 1_500
 """So many dependencies stand on one page; the canned queries give all."""
@@ -51,7 +51,7 @@ class Trees:
     is_whole: bool
 
 
-def trees(graph: Graph, nodes: Mapping[int, Node], root: int) -> Trees:
+def trees(graph: Needs, nodes: Mapping[int, Node], root: int) -> Trees:
     """Return the trees of a spec.
 
     Args:
@@ -68,7 +68,7 @@ def trees(graph: Graph, nodes: Mapping[int, Node], root: int) -> Trees:
 class _Tree:
     """Lays edges out, depth first; a spec that was shown is not unfolded again."""
 
-    def __init__(self, graph: Graph, nodes: Mapping[int, Node]) -> None:
+    def __init__(self, graph: Needs, nodes: Mapping[int, Node]) -> None:
         self._graph = graph
         self._nodes = nodes
         self._left = MOST_ROWS

@@ -28,12 +28,11 @@ from spack_cache_db.query.why_not.reasons import WhyNot, why_not
 from spack_cache_db.site.pages.configurations import Row, table_rows
 from spack_cache_db.site.pages.hosts import hosts_of
 from spack_cache_db.site.pages.narrowing import EVERYWHERE, Narrowing
-from spack_cache_db.site.pages.package import folded
+from spack_cache_db.site.pages.package import PAGE_ROWS, folded
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.spec_functions import parse
 from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery
 
-PAGE_ROWS = 25
 MOST_PACKAGES = 40
 
 PACKAGES_LIKE = """

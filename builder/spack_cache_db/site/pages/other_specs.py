@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spack_cache_db.query.dependencies.look_alikes import Differences, differences
-from spack_cache_db.query.dependencies.needs import Graph
+from spack_cache_db.query.dependencies.needs import Needs
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
 
@@ -48,7 +48,7 @@ def read_others(
 def compared(
     conn: sqlite3.Connection,
     lookups: Lookups,
-    graph: Graph,
+    graph: Needs,
     spec: int,
     others: Mapping[int, Row],
 ) -> tuple[OtherSpec, ...]:

@@ -26,7 +26,7 @@ TARGETS_IN_STACK = _TARGETS.format(
     f"configuration_stacks {_LISTED}",
     "listed.stack = :stack",
 )
-# Within a release a spec has the configuration that the release's page shows (see query/specs.py).
+# Within a release a spec has the configuration that the release shows (see query/specs.py).
 TARGETS_IN_BOTH = _TARGETS.format(
     "count(DISTINCT configurations.id), count(*)",
     """listings JOIN specs ON specs.id = listings.spec

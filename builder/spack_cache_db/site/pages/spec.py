@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.dependencies.needs import Graph, read_graph, read_nodes, told_of
+from spack_cache_db.query.dependencies.needs import Needs, read_needs, read_nodes, told_of
 from spack_cache_db.query.install import Install, install_spec
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
@@ -24,7 +24,7 @@ from spack_cache_db.site.pages.other_specs import (
 
 MOST_CANDIDATES = 50
 
-# Of releases whose page shows the hash with another configuration than its own.
+# Of releases that show the hash with another configuration than its own.
 CONTRADICTIONS = """
 SELECT releases.name, listed.configuration
 FROM listing_configurations AS listed JOIN releases ON releases.id = listed.release
@@ -72,9 +72,9 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """What the page of one release shows of a hash, where that is not its own configuration.
+    """What one release shows of a hash, where that is not its own configuration.
 
-    `differences` are triples: the name of a part, what the page shows, what the spec has.
+    `differences` are triples: the name of a part, what the release shows, what the spec has.
     """
 
     release: str
@@ -158,7 +158,7 @@ def load_spec(
     chosen = release if release in listed else None
     other_count = own.spec_count - bool(release_count)
     others = read_others(conn, configuration, dag_hash, page)
-    graph = read_graph(conn, told_of(conn, [spec, *others]), MOST_NODES)
+    graph = read_needs(conn, told_of(conn, [spec, *others]), MOST_NODES)
     node = read_nodes(conn, [spec])[spec]
     return SpecPage(
         hash=dag_hash,
@@ -217,7 +217,7 @@ def _texts(configuration: Configuration) -> tuple[str, ...]:
     return (*words, " ".join(variants) or "none")
 
 
-def _trees(conn: sqlite3.Connection, graph: Graph, spec: int) -> Trees:
+def _trees(conn: sqlite3.Connection, graph: Needs, spec: int) -> Trees:
     """Return the trees of a spec; of its graph no more is named than what it needs."""
     needed, ahead = {spec}, [spec]
     while ahead:

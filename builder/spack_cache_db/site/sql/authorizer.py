@@ -28,7 +28,7 @@ json_group_object json_insert json_object json_patch json_pretty json_quote json
 json_set json_type json_valid
 acos acosh asin asinh atan atan2 atanh ceil ceiling cos cosh degrees exp floor ln log log10 log2 mod
 pi pow power radians sin sinh sqrt tan tanh trunc
-bm25 highlight snippet escape_fts spec_configurations spec_error spec_match
+bm25 highlight snippet escape_fts spec_error spec_match
 """
 _PRAGMAS = """
 foreign_key_list function_list index_info index_list index_xinfo page_count page_size schema_version

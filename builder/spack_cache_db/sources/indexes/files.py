@@ -33,7 +33,7 @@ _BEGINS = (b"{", b"-----BEGIN PGP SIGNED MESSAGE", b"spec:", b"\x1f\x8b", b"\x28
 
 
 def is_spacks(data: bytes | mmap) -> bool:
-    """Whether bytes begin as an index or a spec file does, compressed or signed or not."""
+    """Return whether bytes begin as an index or a spec file does, compressed or signed or not."""
     return data[:64].lstrip().startswith(_BEGINS)
 
 
@@ -206,7 +206,7 @@ def _listing_of(where: mirrors.Binaries | None) -> Callable[[Entry], Listed | No
 
 
 def _is_binary(entry: Entry) -> bool:
-    """Whether a record is one of a binary; database 5 and installations do not say it in words."""
+    """Return whether a record is one of a binary, which database 5 and installations do not say."""
     record, node = entry.record, entry.node
     if record.in_buildcache is not UNSET:
         return record.in_buildcache

@@ -83,5 +83,5 @@ def read_manifest(data: bytes) -> Manifest:
 
 
 def is_sum(text: str) -> bool:
-    """Whether a text is a sha256: 64 hexadecimal digits, in small letters."""
+    """Return whether a text is a sha256: 64 hexadecimal digits, in small letters."""
     return len(text) == 64 and not text.strip("0123456789abcdef")

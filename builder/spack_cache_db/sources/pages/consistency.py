@@ -115,7 +115,7 @@ def page_problems(
 
 
 def _adds_up(meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets) -> bool:
-    """Whether there is nothing to tell: nearly always, and cheaper to see than what there is."""
+    """Return whether there is nothing to tell: nearly always, and cheaper to see than what is."""
     if not distinct:
         return False
     listed: Any = Configuration._make(zip(*distinct, strict=True))

@@ -28,7 +28,7 @@ def normal_configuration(package: str, detail: SpecDetail) -> Configuration:
         detail.os,
         detail.platform,
         detail.target,
-        as_set("variant", map(variant_text, detail.variants)),
+        as_set("variant", map(kept_variant, detail.variants)),
     )
 
 
@@ -41,7 +41,7 @@ def as_set(word: str, texts: object) -> tuple[str, ...]:
     return ordered
 
 
-def variant_text(text: str) -> str:
+def kept_variant(text: str) -> str:
     """Return a variant's normal form; text that is no variant stays as it is."""
     try:
         return normal_variant(text)

@@ -109,7 +109,7 @@ def _names(front: FrontMatter) -> tuple[str, str]:
 
 
 def _is_name(text: str) -> bool:
-    """Whether text can stand in a message, a link and a table; it is data, never a path."""
+    """Return whether text can stand in a message, a link and a table; it is data, never a path."""
     return text.isprintable() and text == text.strip() and len(text) <= 100
 
 
@@ -170,7 +170,7 @@ def _decode_details(front: FrontMatter) -> tuple[SpecDetail, ...]:
 
 
 def _holds(text: bytes, texts: int) -> bool:
-    """Whether JSON has as many strings as were decoded: a key that stands twice has one too many.
+    """Return whether JSON has as many strings as were decoded; a key that stands twice is one more.
 
     The decoder lets the last of such keys win in silence. Quotes are only counted where none is
     escaped; a NUL is always escaped (RFC 8259 section 7).

@@ -84,7 +84,7 @@ def read_reference(url: str) -> Reference:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL's host is this machine."""
+    """Return whether a URL's host is this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback

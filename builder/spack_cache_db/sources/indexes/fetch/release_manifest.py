@@ -34,7 +34,7 @@ class Named(NamedTuple):
 
 
 def is_release_manifest(data: bytes) -> bool:
-    """Whether data looks like a manifest of releases, whole or not: it is an object of JSON."""
+    """Return whether data looks like a manifest of releases, whole or not: an object of JSON."""
     return data.lstrip()[:1] == b"{"
 
 
