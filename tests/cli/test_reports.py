@@ -137,6 +137,24 @@ def test_info_tells_what_is_in_a_file(samples_file: Path) -> None:
     assert found["size"] == samples_file.stat().st_size
 
 
+@pytest.mark.parametrize("arguments", [("info",), ("find", "zlib"), ("serve",)])
+def test_a_folder_is_no_file(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """Whoever names a folder where a file is read is told so, and not to build into it."""
+    result = run(*arguments, tmp_path)
+    assert result.exit_code != 0
+    assert result.stderr == f"Error: {tmp_path}: is a folder, expected a file made by build\n"
+
+
+@pytest.mark.parametrize("arguments", [("check",), ("verify", "{file}")])
+def test_only_a_build_speaks_of_what_was_written(
+    arguments: tuple[str, ...], samples_file: Path
+) -> None:
+    """What never writes does not say that it has not, nor how to build in spite of faults."""
+    result = run(*(each.format(file=samples_file) for each in arguments), "no-such-page")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == "Error: 1 fault in the input"
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -158,7 +158,11 @@ def test_a_virtual_name_that_is_a_package_is_found(built: Build) -> None:
         ({"release": "develop-2025-01-06"}, "no release is called .* close: .*develop-2025-01-05"),
         ({"stack": "e4z"}, "no stack is called 'e4z'; close: e4s"),
         ({"stack": "root"}, "no stack is called 'root'"),
-        ({"host": "toaster"}, "archspec knows no target 'toaster'"),
+        ({"host": "zen33"}, "archspec knows no target 'zen33'; close: zen3, "),
+        (
+            {"host": "qqq"},
+            "archspec knows no target 'qqq'; expected a name such as zen3 or neoverse_v2",
+        ),
     ],
 )
 def test_unknown_names(built: Build, options: dict[str, Any], reason: str) -> None:

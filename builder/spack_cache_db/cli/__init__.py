@@ -38,10 +38,10 @@ class _Group(click.Group):
         except InputError as error:
             click.echo(str(error), err=True)
             count = len(error.faults)
-            raise click.ClickException(
-                f"{count} fault{'' if count == 1 else 's'} in the input, nothing was written. "
-                "Mend it, or build what is good with --keep-going."
-            ) from None
+            said = f"{count} fault{'' if count == 1 else 's'} in the input"
+            if ctx.invoked_subcommand == "build":
+                said += ", nothing was written. Mend it, or build what is good with --keep-going."
+            raise click.ClickException(said) from None
         except BuilderError as error:
             raise click.ClickException(printable(str(error))) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ from spack_cache_db.query.specs import (
 from spack_cache_db.query.verdicts import Verdict
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.query import SpecQuery, parse_query
-from spack_cache_db.spack.targets import is_known
+from spack_cache_db.spack.targets import is_known, known_targets
 
 
 class UnknownNameError(BuilderError):
@@ -176,7 +177,8 @@ def scope_of(
         UnknownNameError: the file has no such release or stack, archspec no such host.
     """
     if host is not None and host not in lookups.families and not is_known(host):
-        raise UnknownNameError(f"archspec knows no target {host!r}")
+        hint = _hint(host, known_targets(), "expected a name such as zen3 or neoverse_v2")
+        raise UnknownNameError(f"archspec knows no target {host!r}; {hint}")
     return Scope(
         _id("release", release, lookups.releases),
         _id("stack", stack, lookups.stacks),
@@ -259,7 +261,12 @@ def _id(kind: str, name: str | None, known: dict[int, Release] | dict[int, Stack
         return None
     ids = {each.name: key for key, each in known.items()}
     if name not in ids:
-        close = difflib.get_close_matches(name, ids, cutoff=0.4)
-        hint = f"close: {', '.join(close)}" if close else f"see {kind}s in the file"
+        hint = _hint(name, ids, f"see {kind}s in the file")
         raise UnknownNameError(f"no {kind} is called {name!r}; {hint}")
     return ids[name]
+
+
+def _hint(name: str, known: Iterable[str], otherwise: str) -> str:
+    """Return which names are close to one that is not known, or what to do where none is."""
+    close = difflib.get_close_matches(name, [*known], cutoff=0.4)
+    return f"close: {', '.join(close)}" if close else otherwise

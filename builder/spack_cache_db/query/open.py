@@ -96,6 +96,8 @@ def _require_file(path: Path) -> None:
         mode = 0
     except OSError as error:
         raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
+    if stat.S_ISDIR(mode):
+        raise DatabaseError(f"{path}: is a folder, expected a file made by build")
     if not stat.S_ISREG(mode):
         raise DatabaseError(
             f"{path}: no such file; build one with: spack-cache-db build PATH -o {path}"

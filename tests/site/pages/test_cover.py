@@ -63,6 +63,26 @@ async def test_the_answers_are_those_of_the_command(
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"release": "v0.23.1", "host": "zen3", "stack": "e4s"}, {"host": "power9le"}],
+    ids=["nothing", "all", "a machine on which nothing runs"],
+)
+async def test_what_narrows_is_chosen_as_in_the_search(
+    datasette: Any, fields: dict[str, str]
+) -> None:
+    """Releases and machines are offered as on /find, and what the address chooses is chosen."""
+    query = urlencode({"q": "+mpi", **fields})
+    pages = [(await datasette.client.get(f"/{page}?{query}")).text for page in ("cover", "find")]
+    forms = [re.findall(r'<div class="search-more">.*', page) for page in pages]
+    chosen = re.findall(r"<option selected>(.*?)<", forms[0][0])
+
+    assert forms[0] == forms[1]
+    assert chosen == [fields[name] for name in ("release", "host") if name in fields]
+    assert ('value="e4s"' in forms[0][0]) == ("stack" in fields)
+
+
+@pytest.mark.asyncio
 async def test_the_page_says_which_lack_a_binary(datasette: Any) -> None:
     """What lacks one stands apart, with the reason and links to what is nearest."""
     answer = await get(datasette, q=SPECS)

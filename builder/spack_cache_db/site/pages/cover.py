@@ -7,6 +7,7 @@ looked at the time after each spec.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
@@ -20,9 +21,9 @@ from spack_cache_db.query.cover.steps import cover_environment
 from spack_cache_db.query.find import UnknownNameError
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
+from spack_cache_db.site.pages.hosts import hosts_of
 from spack_cache_db.site.pages.narrowing import Narrowing
 from spack_cache_db.site.spec_functions import LONGEST, LOOK_AT_THE_TIME
-from spack_cache_db.spack.targets import known_targets
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)
 NAME = "what you pasted"
@@ -47,7 +48,7 @@ class CoverPage:
 
     Attributes:
         releases: the names of all releases, in the file's order.
-        hosts: the names of all CPU targets that archspec knows.
+        hosts: the CPU targets of machines on which something runs, by family.
         found: the answer; None before anything was asked.
         lacking: the specs that lack a binary.
         having: those that have one.
@@ -56,7 +57,7 @@ class CoverPage:
     """
 
     releases: tuple[str, ...]
-    hosts: tuple[str, ...]
+    hosts: Mapping[str, tuple[str, ...]]
     found: Cover | None = None
     lacking: tuple[CoveredSpec | CoveredNode, ...] = ()
     having: tuple[CoveredSpec | CoveredNode, ...] = ()
@@ -95,15 +96,16 @@ def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: Pasted) -> Cover
 def load_cover(conn: sqlite3.Connection, lookups: Lookups, pasted: Pasted) -> CoverPage:
     """Return the page."""
     releases = tuple(each.name for each in lookups.releases.values())
+    hosts = hosts_of(lookups.families)
     if not pasted.text.strip():
-        return CoverPage(releases, known_targets())
+        return CoverPage(releases, hosts)
     try:
         found = covered(conn, lookups, pasted)
     except (UnreadableEnvironment, UnknownNameError) as error:
-        return CoverPage(releases, known_targets(), error=str(error))
+        return CoverPage(releases, hosts, error=str(error))
     return CoverPage(
         releases,
-        known_targets(),
+        hosts,
         found,
         lacking=tuple(each for each in found.specs if each.status != "binary"),
         having=tuple(each for each in found.specs if each.status == "binary"),
