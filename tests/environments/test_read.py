@@ -79,13 +79,18 @@ def test_specs_one_by_one() -> None:
 
 WORDS = """spack: specs: - hdf5 [ ] { } *a &a matrix: $x ' " concrete_specs : packages: require:
 +mpi %gcc@13 --- #"""
-PIECES = [*WORDS.split(), "\n", "\n  ", "\t", "- "]
+PIECES = [*WORDS.split(), "\n", "\n  ", "\t", "- ", "\r", "\r\n", "\x85", "\u2028", "\ufeff", "\0"]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
-def test_no_text_ends_in_a_traceback(pieces: list[str]) -> None:
-    """Any text is read, or refused by the one error that says why."""
+def test_any_text_is_read_or_refused(pieces: list[str]) -> None:
+    """By the one error that says why; what names a line, names one that the text has."""
+    text = "".join(pieces)
+    lines = text.removesuffix("\n").count("\n") + 1
     try:
-        read_environment("".join(pieces).encode(), "-")
+        found = read_environment(text.encode(), "-")
     except UnreadableEnvironment as error:
         assert error.faults
+        assert all(0 <= fault.line <= lines for fault in error.faults)
+    else:
+        assert isinstance(found, Lock) or all(1 <= spec.line <= lines for spec in found.specs)
