@@ -55,7 +55,10 @@ def test_a_list_of_specs() -> None:
         (b"\xff\xfe", "mine:1: is not UTF-8"),
         (b"hdf5\nz\0lib", "mine:2: has a NUL byte"),
         (b"[" * 10, None),
-        (b'{"concrete_specs": ', "mine:1: broken JSON"),
+        (b'{"concrete_specs": ', "mine:1: broken JSON at column 20: Expecting value, expected"),
+        (b'{"concrete_specs":\n[}\n', "mine:2: broken JSON at column 2: Expecting value, expected"),
+        (b'{"concrete_specs":\n[\n', "mine:2: broken JSON at column 1: Expecting value, expected"),
+        (b'{"concrete_specs":\n' + b"9" * 5000, "mine: broken JSON: Exceeds the limit"),
         (b'{"a":' * 100_000, "nested too deeply"),
         (b'{"a": 1}', "_meta is no object"),
         (b"specs:\n- hdf5\n", "mine:1: has no key spack:"),
@@ -79,13 +82,21 @@ def test_specs_one_by_one() -> None:
 
 WORDS = """spack: specs: - hdf5 [ ] { } *a &a matrix: $x ' " concrete_specs : packages: require:
 +mpi %gcc@13 --- #"""
-PIECES = [*WORDS.split(), "\n", "\n  ", "\t", "- "]
+PIECES = [
+    *(*WORDS.split(), '{"concrete_specs": ', "- ", "\t", "\ufeff", "\0"),
+    *("\n", "\n  ", "\r", "\r\n", "\x85", "\u2028"),
+]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
-def test_no_text_ends_in_a_traceback(pieces: list[str]) -> None:
-    """Any text is read, or refused by the one error that says why."""
+def test_any_text_is_read_or_refused(pieces: list[str]) -> None:
+    """By the one error that says why; what names a line, names one that the text has."""
+    text = "".join(pieces)
+    lines = text.removesuffix("\n").count("\n") + 1
     try:
-        read_environment("".join(pieces).encode(), "-")
+        found = read_environment(text.encode(), "-")
     except UnreadableEnvironment as error:
         assert error.faults
+        assert all(0 <= fault.line <= lines for fault in error.faults)
+    else:
+        assert isinstance(found, Lock) or all(1 <= spec.line <= lines for spec in found.specs)

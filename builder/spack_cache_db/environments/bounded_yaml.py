@@ -6,6 +6,8 @@ comes of it: this module bounds the text.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from typing import Any
 
 import yaml
@@ -21,6 +23,9 @@ MAX_PARTS = 50_000
 MAX_DEPTH = 32
 
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_ONLY_IN_YAML = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
+"""What ends a line in YAML 1.1 (5.4), and in no editor."""
+
 _NOTHING = ("", "~", "null", "Null", "NULL")
 
 
@@ -36,13 +41,37 @@ def compose(text: str) -> yaml.Node | None:
         _require_small(text)
         node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
-        # The end of a text lies a line behind its last one.
-        line = min(error.problem_mark.line, text.count("\n")) + 1 if error.problem_mark else 0
+        line = _line_at(error.problem_mark, text) if error.problem_mark else 0
         said = " ".join(str(error.problem or error.context).split())
         raise Refused(line, f"broken YAML: {said}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise Refused(0, f"broken YAML: {' '.join(str(error).split())}") from None
+    if node is not None and _ONLY_IN_YAML.search(text):
+        _count_lines(node, text)
     return node
+
+
+def _line_at(mark: Any, text: str) -> int:
+    """Return the line of the file, from 1, in which a mark stands; behind the end, the last one."""
+    return min(text.count("\n", 0, mark.index), text.removesuffix("\n").count("\n")) + 1
+
+
+def _count_lines(root: yaml.Node, text: str) -> None:
+    """Let all nodes say on which line of the file they begin, where YAML counts others."""
+    ends = [end.start() for end in re.finditer("\n", text)]
+    waiting, done = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in done:
+            continue
+        done.add(id(node))
+        mark = node.start_mark
+        line = bisect_left(ends, mark.index)
+        node.start_mark = yaml.Mark(mark.name, mark.index, line, mark.column, None, 0)
+        if isinstance(node, yaml.MappingNode):
+            waiting += [each for pair in node.value for each in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
 
 
 def _require_small(text: str) -> None:

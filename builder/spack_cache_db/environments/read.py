@@ -99,9 +99,19 @@ def _json(text: str) -> Any:
         raise Refused(0, "is nested too deeply, expected a spack.lock") from None
     except ValueError as error:
         if '"concrete_specs"' in text:
-            line = getattr(error, "lineno", 0)
-            raise Refused(line, f"broken JSON: {error}, expected a whole spack.lock") from None
+            raise _broken(error, text) from None
         return None
+
+
+def _broken(error: ValueError, text: str) -> Refused:
+    """Return what is wrong with a lockfile that is no JSON."""
+    expected = "expected a whole spack.lock"
+    if not isinstance(error, json.JSONDecodeError):
+        # A number of thousands of digits.
+        return Refused(0, f"broken JSON: {error}, {expected}")
+    # The end of a text may lie a line behind its last one.
+    line = min(error.lineno, text.removesuffix("\n").count("\n") + 1)
+    return Refused(line, f"broken JSON at column {error.colno}: {error.msg}, {expected}")
 
 
 def _listed(text: str, limits: Limits) -> Iterator[UserSpec]:
