@@ -27,7 +27,8 @@ WHERE releases.name = :release AND stacks.name = :stack
   AND (mirrors.path = :path OR mirrors.sha256 = :sha256)
 ORDER BY mirrors.path = :path AND mirrors.sha256 = :sha256 DESC, mirrors.path = :path DESC
 """
-_RECORDS = """
+# What an index tells of without listing it is held against the spec's own configuration.
+_RECORDS = f"""
 SELECT specs.hash, specs.id, packages.name, versions.name, platforms.name, operating_systems.name,
   targets.name, nodes.namespace, nodes.package_hash, nodes.parameters,
   target_descriptions.description, nodes.external, nodes.rest, records.ref_count,
@@ -36,21 +37,21 @@ SELECT specs.hash, specs.id, packages.name, versions.name, platforms.name, opera
 FROM records
 JOIN mirrors ON mirrors.id = records.mirror
 JOIN specs ON specs.id = records.spec
+JOIN nodes ON nodes.id = records.node
 LEFT JOIN listing_configurations AS here
-  ON here.release = mirrors.release AND here.spec = records.spec
+  ON here.release = mirrors.release AND here.spec = records.spec AND {IS_BINARY}
 JOIN configurations ON configurations.id = coalesce(here.configuration, specs.configuration)
 JOIN packages ON packages.id = configurations.package
 JOIN versions ON versions.id = configurations.version
 JOIN platforms ON platforms.id = configurations.platform
 JOIN operating_systems ON operating_systems.id = configurations.os
 JOIN targets ON targets.id = configurations.target
-JOIN nodes ON nodes.id = records.node
 LEFT JOIN target_descriptions ON target_descriptions.id = nodes.target
 LEFT JOIN old_hashes ON old_hashes.spec = records.spec AND old_hashes.mirror = records.mirror
 LEFT JOIN splices ON splices.spec = records.spec AND splices.mirror = records.mirror
 LEFT JOIN specs AS built ON built.id = splices.build_spec
 WHERE records.mirror = :mirror
-"""
+"""  # noqa: S608 - our own text
 _EDGES = """
 SELECT specs.hash, dependency_types.types, dependency_virtuals.virtuals, dependencies.direct
 FROM dependencies
