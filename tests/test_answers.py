@@ -43,7 +43,7 @@ FIND_SPEC = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))[
 ]["queries"]["find_spec"]["sql"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     listings(),
     st.lists(QUERIES, min_size=2, max_size=8),
@@ -204,7 +204,7 @@ def the_page_of_a_package_follows_the_rule(
             }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(listings())
 def test_the_page_of_a_spec_tells_each_contradiction(drawn: list[Listing]) -> None:
     """It has the spec's own configuration, and what each release shows instead."""

@@ -50,7 +50,7 @@ FROM facet_counts LEFT JOIN releases ON releases.id = release
 """
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(listings())
 def test_every_count_is_that_of_the_sources(drawn: list[Listing]) -> None:
     """In the views, the tables, the lists and the pages of releases and stacks."""
@@ -200,7 +200,7 @@ def groups_follow_the_rule(
         }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(listings())
 def test_sources_that_contradict_each_other_are_given_back(drawn: list[Listing]) -> None:
     """The file says what each page and each index says, whichever of them counts."""
