@@ -1,4 +1,4 @@
-"""Random pages whose releases contradict each other, and what a loop over them finds."""
+"""Random pages and indexes that contradict each other, and random specs to ask of them."""
 
 from __future__ import annotations
 
@@ -15,137 +15,185 @@ from hypothesis import strategies as st
 from spack_cache_db.build.steps import build
 from spack_cache_db.records import Configuration
 from spack_cache_db.site import spec_functions
-from spack_cache_db.spack.query import parse_query
-from tests.matching import matches
-from tests.pagetexts import page, spec, spec_hash, write
+from spack_cache_db.spack.variants import parse_variant
+from tests.indexes import index, node, record
+from tests.pagetexts import page, spec, spec_hash
 
-RELEASES = ("develop", "v1.0", "develop-2025-02-02", "develop-2025-01-05")
+RELEASES = ("develop", "v1.10", "v1.9", "develop-2025-02-02", "develop-2025-01-05", "mine")
 """In the file's order."""
 STACKS = ("e4s", "ml")
-Answer = dict[Configuration, set[str]]
-"""Hashes by the configuration that they count for."""
+OLD = frozenset({"v1.9", "develop-2025-01-05"})
+"""The releases whose pages are of an older era: spelled otherwise, and with tarballs."""
 
 CONFIGURATIONS = st.builds(
     Configuration,
-    package=st.sampled_from(["aa", "bb"]),
-    version=st.sampled_from(["1.0", "1.10", "2.0"]),
-    compiler=st.sampled_from(["gcc@12.1.0", "none"]),
+    package=st.sampled_from(["aa", "aa", "bb"]),
+    version=st.sampled_from(["1.0", "1.10", "1.10-rc1", "2.0", "develop"]),
+    compiler=st.sampled_from(["gcc@12.1.0", "gcc@13.2.0", "clang@15.0.7", "none"]),
     os=st.sampled_from(["rhel8", "ubuntu22.04"]),
-    platform=st.just("linux"),
-    target=st.sampled_from(["x86_64_v3", "zen2"]),
-    variants=st.sampled_from([("+x",), ("+x", "k=a,b"), ("~x",), ()]),
+    platform=st.sampled_from(["linux", "linux", "darwin"]),
+    target=st.sampled_from(["x86_64_v3", "zen2", "zen3", "aarch64"]),
+    variants=st.sampled_from([("+x",), ("+x", "k=a,b"), ("k=a", "~x"), ("s=one",), ()]),
 )
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What one release's page says of one spec."""
+    """What a page or an index says of one spec in one release.
+
+    `index` is the stack whose index says so, None for a page. What is no binary is not listed.
+    """
 
     release: str
     dag_hash: str
     configuration: Configuration
     stacks: tuple[str, ...]
+    size: str = "-"
+    index: str | None = None
+    is_binary: bool = True
+
+    @property
+    def tarball(self) -> str | None:
+        """Return its address as a page of an older era prints it."""
+        if self.index is not None or self.release not in OLD:
+            return None
+        package, version, compiler, os, platform, target, _ = self.configuration
+        arch, by = f"{platform}-{os}-{target}", compiler.replace("@", "-")
+        file = f"{arch}-{by}-{package}-{version}-{self.dag_hash}.spack"
+        prefix = f"https://binaries.spack.io/{self.release}/build_cache"
+        return f"{prefix}/{arch}/{by}/{package}-{version}/{file}"
 
 
 @st.composite
 def listings(draw: st.DrawFn) -> list[Listing]:
     """Draw a few specs in a few releases; half of them are what they are elsewhere."""
     usual = draw(st.lists(CONFIGURATIONS, min_size=5, max_size=5))
-    found = [
-        Listing(
-            release,
-            # Some hashes begin alike.
-            spec_hash(32**25 * (number // 2) + number),
-            draw(st.just(configuration) | st.sampled_from(usual)),
-            draw(st.sampled_from([("root",), ("e4s", "root"), ("e4s", "ml", "root"), ("ml",)])),
-        )
-        for number, configuration in enumerate(usual)
-        for release in RELEASES
-        if draw(st.booleans())
-    ]
-    return found or [Listing("develop", spec_hash(0), usual[0], ("root",))]
+    # Some hashes begin alike.
+    hashes = [spec_hash(32**25 * (number // 2) + number) for number in range(len(usual))]
+    releases = draw(st.lists(st.sampled_from(RELEASES), min_size=1, max_size=4, unique=True))
+    indexes = draw(st.lists(_PLACES, max_size=3, unique=True)) if draw(st.booleans()) else []
+    found = []
+    for dag_hash, configuration in zip(hashes, usual, strict=True):
+        shown = st.just(configuration) | st.sampled_from(usual) | _changed(configuration)
+        for release in releases:
+            if draw(st.booleans()):
+                stacks, size = draw(_STACKS), draw(st.sampled_from(["-", "1 MB", "2 MB"]))
+                found.append(Listing(release, dag_hash, draw(shown), stacks, size))
+        for release, stack in indexes:
+            if draw(st.booleans()):
+                is_binary = draw(st.sampled_from([True, True, False]))
+                said = Listing(release, dag_hash, draw(shown), (stack,), "-", stack, is_binary)
+                found.append(said)
+    is_listed = any(each.is_binary for each in found)
+    return found if is_listed else [Listing("develop", hashes[0], usual[0], ("root",))]
 
 
+_PLACES = st.tuples(st.sampled_from(RELEASES), st.sampled_from([*STACKS, "root"]))
+_STACKS = st.sampled_from([("root",), ("e4s", "root"), ("e4s", "ml", "root"), ("ml",), ()])
+
+
+@st.composite
+def _changed(draw: st.DrawFn, configuration: Configuration) -> Configuration:
+    """Draw a configuration that differs in one part."""
+    field = draw(st.sampled_from(Configuration._fields))
+    return configuration._replace(**{field: getattr(draw(CONFIGURATIONS), field)})
+
+
+def _one_of(*texts: str) -> st.SearchStrategy[str]:
+    """Draw one of the texts; none, as often as any."""
+    return st.just("") | st.sampled_from(texts)
+
+
+_VERSIONS = ("@1", "@1.10", "@1.10:", "@=1.0", "@:1.10", "@1.0,2:", "@=1.0,=2.0", "@1.0:1.10", "@3")
+_VARIANTS = ("+x", "~x", " -x", " x=True", " x=*", " k=a", " k=b,a", " k:=a", " k:=b,a", " s=one")
+_SYSTEMS = (" os=rhel8", " os=rhel8", " operating_system=rhel8", " os=nothing", " os=*")
+_TARGETS = (" target=:zen3", " target=zen2", " target=zen2:", " target=aarch64,:zen2", " target=*")
+_ARCHS = (" arch=linux-rhel8-zen2", " arch=linux-*-zen3", " arch=*-*-*", " architecture=zen2")
+_HASHES = (f" /{spec_hash(2)[:3]}", f" /{spec_hash(32**25 + 2)}", f" /{spec_hash(0)[:26]}")
+_COMPILERS = (" %gcc", " %gcc@12", " %gcc@=13.2.0", " %clang", " %llvm@:15", " %c,cxx=gcc@12.5:")
+
+_PLACE = st.builds(
+    "{}{}{}".format,
+    _one_of(" platform=linux", " platform=*"),
+    _one_of(*_SYSTEMS),
+    _one_of(*_TARGETS),
+) | _one_of(*_ARCHS)
 QUERIES = st.builds(
-    "{}{}{}{}{}{}{}".format,
-    st.sampled_from(["", "", "aa", "bb"]),
-    st.sampled_from(["", "", "@1", "@1.10:", "@=1.0", "@:1.10"]),
-    st.sampled_from(["", "", "+x", "~x", " k=a"]),
-    st.sampled_from(["", "", " os=rhel8", " os=rhel8", " os=nothing"]),
-    st.sampled_from(["", "", " target=:zen2", " target=zen2"]),
-    st.sampled_from(["", "", "", f" /{spec_hash(2)[:3]}", f" /{spec_hash(32**25 + 2)}"]),
-    st.sampled_from(["", "", " %gcc@12", " %gcc@13"]),
+    "{}{}{}{}{}{}".format,
+    _one_of("aa", "aa", "bb", "*"),
+    _one_of(*_VERSIONS),
+    _one_of(*_VARIANTS),
+    _PLACE,
+    st.just("") | _one_of(*_HASHES),
+    _one_of(*_COMPILERS),
 ).map(lambda text: text.strip() or "*")
 
 
-def files(drawn: list[Listing]) -> dict[str, bytes]:
-    """Return the pages that say so."""
+def write_sources(folder: Path, drawn: list[Listing]) -> Path:
+    """Write the pages and indexes that say so, and return their folder."""
     pages: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    records: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for each in drawn:
-        words = each.configuration._asdict()
-        package, version = words.pop("package"), words.pop("version")
-        words |= {"variants": [*words["variants"]], "versions": [version]}
-        detail = spec(hash=each.dag_hash, stacks=[*each.stacks], **words)
-        pages.setdefault((each.release, package), []).append(detail)
-    return {
-        f"{release}-{package}": page(package, release, specs)
-        for (release, package), specs in pages.items()
-    }
+        if each.index is None:
+            key = (each.release, each.configuration.package)
+            pages.setdefault(key, []).append(_detail(each))
+        else:
+            records.setdefault((each.release, each.index), []).append(_record(each))
+    for (release, package), details in pages.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{release}-{package}.md").write_bytes(page(package, release, details))
+    for (release, stack), some in records.items():
+        (folder / release / stack).mkdir(parents=True)
+        (folder / release / stack / "index.json").write_bytes(index(*some))
+    return folder
+
+
+def _detail(each: Listing) -> dict[str, Any]:
+    words = each.configuration._asdict()
+    del words["package"]
+    words |= {"variants": [*words["variants"]], "versions": [words.pop("version")]}
+    words |= {"hash": each.dag_hash, "stacks": [*each.stacks], "size": each.size}
+    if each.tarball is not None:
+        words["compiler"] = words["compiler"].replace("@", "@=")
+        words["variants"] = [text.replace("a,b", "b,a") for text in reversed(words["variants"])]
+        words["tarball"] = each.tarball
+    else:
+        words["variants"] = [text.replace("k=", "k:=") for text in words["variants"]]
+    return spec(**words)
+
+
+def _record(each: Listing) -> dict[str, Any]:
+    package, version, compiler, os, platform, target, variants = each.configuration
+    parameters = {variant.name: variant for variant in map(parse_variant, variants)}
+    # Only records of before Spack 1.0 name their compiler.
+    said: dict[str, Any] = {"original_specfile_version": 5 if compiler == "none" else 4}
+    if compiler != "none":
+        said["compiler"] = compiler.replace("@", "@=")
+    one = node(
+        package,
+        hash=each.dag_hash,
+        version=version,
+        arch={"platform": platform, "platform_os": os, "target": target},
+        parameters={
+            name: variant.values == ("True",)
+            if variant.kind == "bool"
+            else [*variant.values]
+            if name == "k"
+            else variant.value
+            for name, variant in parameters.items()
+        },
+        annotations=said,
+    )
+    return record(one, is_binary=each.is_binary)
 
 
 @contextmanager
 def opened(drawn: list[Listing]) -> Iterator[sqlite3.Connection]:
-    """Build the pages and connect to the file as the site does."""
+    """Build the sources and connect to the file as the site does."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "out.db")
-        build([str(write(Path(folder, "pages"), **files(drawn)))], output)
+        build([str(write_sources(Path(folder, "in"), drawn))], output)
         connection = sqlite3.connect(output)
         spec_functions.register(connection)
         yield connection
         connection.close()
-
-
-@dataclass(frozen=True)
-class Pages:
-    """What a loop over the pages finds."""
-
-    listings: list[Listing]
-
-    def own(self) -> dict[str, Configuration]:
-        """Return what each hash is: the foremost release that lists it says so."""
-        found: dict[str, Configuration] = {}
-        for each in sorted(self.listings, key=lambda each: RELEASES.index(each.release)):
-            found.setdefault(each.dag_hash, each.configuration)
-        return found
-
-    def of(self, dag_hash: str) -> dict[str, Any]:
-        """Return releases, stacks and days of a hash."""
-        mine = [each for each in self.listings if each.dag_hash == dag_hash]
-        releases = [name for name in RELEASES if name in {each.release for each in mine}]
-        days = sorted(name[-10:] for name in releases if name.startswith("develop-"))
-        return {
-            "releases": tuple(releases),
-            "stacks": tuple(sorted({name for each in mine for name in each.stacks} - {"root"})),
-            "first_seen": days[0] if days else None,
-            "last_seen": days[-1] if days else None,
-        }
-
-    def order(self, dag_hash: str) -> tuple[int, str]:
-        """Return what puts the specs of a configuration in order: what is current comes first."""
-        return RELEASES.index(self.of(dag_hash)["releases"][0]), dag_hash
-
-    def answer(self, text: str, release: str | None = None, stack: str | None = None) -> Answer:
-        """Return the specs that satisfy a query, by the configuration that they count for."""
-        query = parse_query(text)
-        if release is None:
-            shown = self.own()
-            stacks = {dag_hash: self.of(dag_hash)["stacks"] for dag_hash in shown}
-        else:
-            here = [each for each in self.listings if each.release == release]
-            shown = {each.dag_hash: each.configuration for each in here}
-            stacks = {each.dag_hash: each.stacks for each in here}
-        found: Answer = {}
-        for dag_hash, configuration in shown.items():
-            if matches(query, configuration, dag_hash) and stack in (None, *stacks[dag_hash]):
-                found.setdefault(configuration, set()).add(dag_hash)
-        return found

@@ -1,8 +1,8 @@
 """Every way to ask gives the same answer, whatever releases say of each other.
 
-Random specs are asked of random pages, in which the same hash has other configurations in other
-releases. The answers of `find`, of SQL, of the views and of the site are compared with what a loop
-over the pages finds.
+Random specs are asked of random pages and indexes, in which the same hash has other configurations
+in other releases, and within one. The answers of `find`, of SQL and of the site are compared with
+what a loop over the sources finds.
 """
 
 from __future__ import annotations
@@ -20,27 +20,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build.steps import build
+from spack_cache_db.query.cover.records import CoveredSpec
+from spack_cache_db.query.cover.steps import cover
 from spack_cache_db.query.find import Found, find
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.specs import FoundSpec
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.find import load_find
+from spack_cache_db.site.pages.narrowing import EVERYWHERE, Narrowing
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import load_spec
+from spack_cache_db.spack.query import parse_query
+from tests.brute_force import Answer, BruteForce
 from tests.commands import run
-from tests.contradictions import (
-    QUERIES,
-    RELEASES,
-    STACKS,
-    Answer,
-    Listing,
-    Pages,
-    files,
-    listings,
-    opened,
-)
-from tests.pagetexts import spec_hash, write
+from tests.contradictions import QUERIES, RELEASES, STACKS, Listing, listings, opened, write_sources
+from tests.pagetexts import spec_hash
 from tests.paths import ROOT
 
 FIND_SPEC = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))["databases"][
@@ -51,9 +46,10 @@ FIND_SPEC = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))[
 @settings(max_examples=50, deadline=None)
 @given(
     listings(),
-    st.lists(QUERIES, min_size=1, max_size=4),
+    st.lists(QUERIES, min_size=2, max_size=8),
     st.sampled_from([None, *RELEASES]),
     st.sampled_from([None, *STACKS]),
+    st.sampled_from([None, "zen3", "m1"]),
     st.sampled_from([None, "rhel8"]),
 )
 def test_every_way_to_ask_gives_the_same_answer(
@@ -61,142 +57,177 @@ def test_every_way_to_ask_gives_the_same_answer(
     queries: list[str],
     release: str | None,
     stack: str | None,
+    host: str | None,
     os: str | None,
 ) -> None:
-    """`find`, SQL, the canned query, the views, the search and the pages agree with the pages."""
-    pages = Pages(drawn)
+    """`find`, SQL, the canned query, the search, `cover` and the pages agree with the sources."""
+    expected = BruteForce(drawn)
     with opened(drawn) as conn:
         lookups = read_lookups(conn)
         release = release if lookups.release(release) else None
         stack = stack if lookups.stack(stack) else None
-        views_and_counts_follow_the_rule(conn, pages)
-        for text in queries:
-            sql_and_the_search_find_what_find_finds(conn, pages, text)
-            for where in ({}, {"release": release}, {"stack": stack, "release": release}):
-                specs_are_those_of_the_place(conn, pages, text, **where)
-        for name in lookups.words["package"].values():
-            filters = Filters(release=release, stack=stack, os=os, common=True)
-            the_page_of_a_package_follows_the_rule(conn, pages, name, filters)
-
-
-def views_and_counts_follow_the_rule(conn: sqlite3.Connection, pages: Pages) -> None:
-    """`builds` has each spec's own configuration, `build_listings` that of the release's page."""
-    words = "hash, package, version, compiler, os, platform, target, variants"
-    own = pages.own()
-    assert set(conn.execute(f"SELECT {words} FROM builds")) == {
-        (dag_hash, *printed(each)) for dag_hash, each in own.items()
-    }
-    assert set(conn.execute(f"SELECT release, {words} FROM build_listings")) == {
-        (each.release, each.dag_hash, *printed(each.configuration)) for each in pages.listings
-    }
-    packages = {each.configuration.package for each in pages.listings}
-    counts = [Counter(each.package for each in some) for some in (set(own.values()), own.values())]
-    assert {
-        (name, *rest)
-        for name, *rest in conn.execute(
-            "SELECT name, configuration_count, spec_count FROM packages"
+        places: tuple[dict[str, str | None], ...] = (
+            {},
+            {"release": release},
+            {"release": release, "stack": stack},
+            {"release": release, "stack": stack, "host": host},
         )
-    } == {(name, *(count[name] for count in counts)) for name in packages}
-
-
-def printed(each: Configuration) -> tuple[str, ...]:
-    """Return a configuration as the views print it."""
-    *words, variants = each
-    return (*words, " ".join(variants))
+        for text in queries:
+            sql_finds_what_find_finds(conn, expected, text)
+            for place in places:
+                specs_are_those_of_the_place(conn, expected, text, place)
+                the_search_finds_what_find_finds(conn, expected, text, Narrowing(**place))
+                an_environment_has_what_find_finds(conn, expected, text, place)
+            here = {"release": release, "os": os, "platform": "linux"}
+            specs_are_those_of_the_place(conn, expected, text, here)
+        for name in lookups.words["package"].values():
+            filters = Filters(release=release, stack=stack, host=host, os=os, common=True)
+            the_page_of_a_package_follows_the_rule(conn, expected, name, filters)
 
 
 def specs_are_those_of_the_place(
-    conn: sqlite3.Connection,
-    pages: Pages,
-    text: str,
-    release: str | None = None,
-    stack: str | None = None,
+    conn: sqlite3.Connection, expected: BruteForce, text: str, place: dict[str, str | None]
 ) -> None:
     """Specs count as the release says; each row is of one spec alone, what is current first."""
-    found = find(conn, text, release=release, stack=stack, with_hashes=True)
+    found = find(conn, text, **place, with_hashes=True)  # type: ignore[arg-type]
 
-    assert answer_of(found) == pages.answer(text, release, stack), (text, release, stack)
-    assert all(each.spec_count == len(each.specs or ()) for each in found)
+    assert answer_of(found) == expected.answer(text, **place), (text, place)
+    assert [each.spec_count for each in found] == [len(each.specs or ()) for each in found]
     for each in found:
         specs = [*(each.specs or ())]
         assert [(spec.hash, told(spec)) for spec in specs] == [
-            (spec.hash, pages.of(spec.hash)) for spec in specs
+            (spec.hash, expected.of(spec.hash)) for spec in specs
         ]
-        if release is None:
-            assert specs == sorted(specs, key=lambda spec: pages.order(spec.hash))
+        assert specs == sorted(specs, key=lambda spec: expected.order(spec.hash))
+        where = {name for spec in specs for name in spec.releases}
+        assert {*each.releases} == (where if is_of_specs(expected, text) else {*each.releases})
+    if not is_of_specs(expected, text):
+        assert {each.configuration: [*each.releases] for each in found} == {
+            key: expected.showing[key] for key in expected.answer(text, **place)
+        }
+
+
+def is_of_specs(expected: BruteForce, text: str) -> bool:
+    """Whether the specs of one configuration may differ in the answer."""
+    return "/" in text or ("%" in text and bool(expected.recorded))
 
 
 def told(spec: FoundSpec) -> dict[str, Any]:
-    """Return where a spec is, in the form of `Pages.of`."""
+    """Return where a spec is, in the form of `BruteForce.of`."""
     return {key: value for key, value in asdict(spec).items() if key != "hash"}
 
 
 def answer_of(found: list[Found]) -> Answer:
-    """Return what `find` found in the form of `Pages.answer`."""
+    """Return what `find` found in the form of `BruteForce.answer`."""
     return {each.configuration: set(each.hashes or ()) for each in found}
 
 
-def sql_and_the_search_find_what_find_finds(
-    conn: sqlite3.Connection, pages: Pages, text: str
-) -> None:
-    """`spec_match` of hashes and of configurations, the canned query, all pages of a search."""
-    expected = pages.answer(text)
-    every = {dag_hash for some in expected.values() for dag_hash in some}
+def sql_finds_what_find_finds(conn: sqlite3.Connection, expected: BruteForce, text: str) -> None:
+    """`spec_match` of hashes and of configurations, and the canned query."""
+    every = {dag_hash for some in expected.answer(text).values() for dag_hash in some}
 
     by_hash = conn.execute("SELECT hash FROM builds WHERE spec_match(?, hash)", [text])
     canned = conn.execute(FIND_SPEC, {"spec": text})
 
     assert {row[0] for row in by_hash} == every, text
     assert Counter(row[0] for row in canned) == Counter(every), text
-    assert searched(conn, text) == {key: len(some) for key, some in expected.items()}, text
-    if "/" not in text:
+    if not is_of_specs(expected, text):
         by_id = "SELECT sum(spec_count) FROM configurations WHERE spec_match(?, id)"
         assert (conn.execute(by_id, [text]).fetchone()[0] or 0) == len(every), text
 
 
-def searched(conn: sqlite3.Connection, text: str) -> dict[Configuration, int]:
-    """Return the configurations on all pages of a search, and how many specs count for each."""
-    found: dict[Configuration, int] = {}
+def the_search_finds_what_find_finds(
+    conn: sqlite3.Connection, expected: BruteForce, text: str, narrowing: Narrowing = EVERYWHERE
+) -> None:
+    """All its pages together have the configurations, with as many specs, and hashes of these."""
+    answer = expected.answer(text, **dict(narrowing.pairs))
     lookups = read_lookups(conn)
+    found: dict[Configuration, int] = {}
     number, count = 1, 1
     while number <= count:
-        page = load_find(conn, lookups, text, number)
+        page = load_find(conn, lookups, text, number, narrowing)
         if page.hashes:
-            specs = [load_spec(conn, lookups, dag_hash) for dag_hash in page.hashes]
-            return Counter(spec.configuration for spec in specs if spec)
+            # It leads to the spec, whatever its release shows.
+            assert {*page.hashes} >= {each for some in answer.values() for each in some}, text
+            return
         if page.package is not None:
-            listed = load_package(conn, lookups, page.package, Filters(common=True))
-            assert listed is not None
-            return {row.configuration: row.spec_count for row in listed.rows}
+            filters = Filters(**dict(narrowing.pairs), common=True)  # type: ignore[arg-type]
+            the_page_of_a_package_follows_the_rule(conn, expected, page.package, filters)
+            return
         assert page.answer is not None, page.error
-        found |= {row.configuration: row.spec_count for row in page.answer.rows}
+        for row in page.answer.rows:
+            found[row.configuration] = row.spec_count
+            assert {*row.hashes} <= answer[row.configuration], (text, narrowing)
         number, count = number + 1, page.answer.page_count
-    return found
+    assert found == {key: len(some) for key, some in answer.items()}, (text, narrowing)
+
+
+def an_environment_has_what_find_finds(
+    conn: sqlite3.Connection, expected: BruteForce, text: str, place: dict[str, str | None]
+) -> None:
+    """A spec that names a package has a binary where `find` has one, and as many."""
+    if parse_query(text).name is None:
+        return
+    answer = expected.answer(text, **place)
+    (covered,) = cover(conn, [text], **place).specs
+    assert isinstance(covered, CoveredSpec)
+
+    count = sum(map(len, answer.values()))
+    assert (covered.configurations, covered.spec_count) == (len(answer), count), (text, place)
+    assert (covered.status == "binary") == bool(answer)
+    if covered.configuration is not None and answer:
+        assert covered.hash in answer[covered.configuration]
 
 
 def the_page_of_a_package_follows_the_rule(
-    conn: sqlite3.Connection, pages: Pages, name: str, filters: Filters
+    conn: sqlite3.Connection, expected: BruteForce, name: str, filters: Filters
 ) -> None:
-    """Rows, counts, hashes, and what each filter promises, are those of the pages."""
+    """Rows, counts, hashes, and what each filter promises, are those of the sources."""
     listed = load_package(conn, read_lookups(conn), name, filters)
     assert listed is not None
-    text = f"{name} os={filters.os}" if filters.os else name
-    place = {"release": filters.release, "stack": filters.stack}
+    place = {key: getattr(filters, key) for key in ("release", "stack", "host", "os")}
 
-    expected = pages.answer(text, **place)
+    answer = expected.answer(name, **place)
 
     assert {row.configuration: row.spec_count for row in listed.rows} == {
-        key: len(some) for key, some in expected.items()
+        key: len(some) for key, some in answer.items()
     }
     for row in listed.rows:
         assert row.hashes
-        assert set(row.hashes) <= expected[row.configuration]
+        assert set(row.hashes) <= answer[row.configuration]
     for choice in listed.choices:
-        if choice.name in place and place[choice.name] is None:
+        if choice.name in ("release", "stack") and place[choice.name] is None:
             assert dict(choice.values) == {
                 value: len(found)
-                for value in (RELEASES if choice.name == "release" else STACKS)
-                if (found := pages.answer(text, **(place | {choice.name: value})))
+                for value in (expected.releases if choice.name == "release" else STACKS)
+                if (found := expected.answer(name, **(place | {choice.name: value})))
+            }
+
+
+@settings(max_examples=25, deadline=None)
+@given(listings())
+def test_the_page_of_a_spec_tells_each_contradiction(drawn: list[Listing]) -> None:
+    """It has the spec's own configuration, and what each release shows instead."""
+    expected = BruteForce(drawn)
+    with opened(drawn) as conn:
+        for dag_hash, own in expected.own.items():
+            page = load_spec(conn, read_lookups(conn), dag_hash)
+            assert page is not None
+            shown = {
+                name: some[dag_hash] for name, some in expected.shown.items() if dag_hash in some
+            }
+            assert page.configuration == own
+            assert page.other_count == len(expected.answer("*")[own]) - 1
+            assert [(each.release, each.size, each.tarball) for each in page.listings] == [
+                (name, each.size, each.tarball) for name, each in shown.items()
+            ]
+            assert {
+                (each.release, one[0]) for each in page.contradictions for one in each.differences
+            } == {
+                (name, field)
+                for name, each in shown.items()
+                for field in Configuration._fields
+                if getattr(each.configuration, field) != getattr(own, field)
             }
 
 
@@ -209,7 +240,7 @@ def test_a_contradiction_on_the_command_line_is_no_traceback() -> None:
     ]
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "out.db")
-        build([str(write(Path(folder, "pages"), **files(drawn)))], output)
+        build([str(write_sources(Path(folder, "in"), drawn))], output)
         answers = {
             arguments: run("find", *arguments, output, "--json", "--hashes")
             for arguments in (

@@ -109,6 +109,19 @@ def test_one_rule(
     }
 
 
+def test_what_is_current_comes_first_in_a_release_as_well(built: Build) -> None:
+    """Also among specs that the release shows otherwise than a release before it."""
+    conn = built(
+        a=page(release=DEVELOP, specs=[spec(2, os="z"), spec(8, os="a")]),
+        b=page(release=LATE, specs=[spec(5, os="a"), spec(3), spec(4, os="z")]),
+        c=page(release=EARLY, specs=[spec(number) for number in (1, 2, 3, 4, 5, 8)]),
+    )
+
+    (found,) = find(conn, "zlib", release=EARLY, with_hashes=True)
+
+    assert found.hashes == tuple(map(spec_hash, (2, 8, 3, 4, 5, 1)))
+
+
 @pytest.fixture
 def unlisted(built: Build) -> Iterator[sqlite3.Connection]:
     """A file that knows of a spec, as a dependency, which no release lists."""

@@ -24,17 +24,26 @@ _NARROWED = """
   AND (:stack IS NULL OR {0}.stacks IN (
     SELECT stack_set FROM stack_set_members WHERE stack = :stack))
   AND (:prefix = '' OR (specs.hash >= :prefix AND specs.hash < :prefix || '{{'))"""
-# The ids of a configuration's specs are in the order in which they count: what is current first.
+# The ids of a configuration's own specs are in the order in which they count: what is current
+# first. Those of what a release shows otherwise lie elsewhere.
 _IN_ORDER = "\nORDER BY 2 LIMIT :limit"
+_PLACE = """\
+CASE WHEN EXISTS (
+    SELECT 1 FROM listing_configurations AS odd
+    WHERE odd.release = :release AND odd.configuration = wanted.value)
+  THEN (SELECT printf('%08d', releases.id) || specs.hash FROM releases
+    CROSS JOIN listings AS every ON every.release = releases.id AND every.spec = specs.id
+    ORDER BY releases.id LIMIT 1)
+  ELSE specs.id END"""
 
 OWN_SPECS = f"""
-SELECT specs.configuration, {_COLUMNS}
+SELECT specs.configuration, specs.id, {_COLUMNS}
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
 WHERE specs.release_count > 0
 {_NARROWED.format("specs")}{_IN_ORDER}
 """  # noqa: S608 - our own columns
 LISTED_SPECS = f"""
-SELECT specs.configuration, {_COLUMNS}
+SELECT specs.configuration, {_PLACE}, {_COLUMNS}
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
 CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
 WHERE NOT EXISTS (
@@ -42,7 +51,7 @@ WHERE NOT EXISTS (
     WHERE other.release = :release AND other.spec = specs.id)
 {_NARROWED.format("listings")}
 UNION ALL
-SELECT listed.configuration, {_COLUMNS}
+SELECT listed.configuration, {_PLACE}, {_COLUMNS}
 FROM json_each(:ids) AS wanted
 CROSS JOIN listing_configurations AS listed
   ON listed.configuration = wanted.value AND listed.release = :release
@@ -116,9 +125,9 @@ def specs_in_scope(
     wanted = {"release": scope.release, "stack": scope.stack, "prefix": prefix or ""}
     rows = select_in(conn, sql, ids, limit=limit if among is None else -1, **wanted)
     if among is not None:
-        rows = islice((row for row in rows if row[1] in among), limit if limit >= 0 else None)
+        rows = islice((row for row in rows if row[2] in among), limit if limit >= 0 else None)
     found: dict[int, list[Spec]] = {}
-    for configuration, *spec in rows:
+    for configuration, _, *spec in rows:
         found.setdefault(configuration, []).append(Spec._make(spec))
     return found
 

@@ -55,17 +55,29 @@ IS_BINARY = """CASE
 END"""
 """Whether a record is one of a binary, in SQL: see `sources.indexes.files`."""
 
+# Of a spec that a release shows as another package than its own, both packages' pages are told.
 _OF_INDEXES = f"""
 SELECT specs.hash, stacks.name
-FROM packages
-JOIN configurations ON configurations.package = packages.id
-JOIN specs ON specs.configuration = configurations.id
+FROM (
+  SELECT specs.id
+  FROM packages
+  JOIN configurations ON configurations.package = packages.id
+  JOIN specs ON specs.configuration = configurations.id
+  WHERE packages.name = :package
+  UNION
+  SELECT other.spec
+  FROM packages
+  JOIN configurations ON configurations.package = packages.id
+  JOIN listing_configurations AS other ON other.configuration = configurations.id
+  WHERE packages.name = :package
+) AS known
+JOIN specs ON specs.id = known.id
 JOIN records ON records.spec = specs.id
 JOIN nodes ON nodes.id = records.node
 JOIN mirrors ON mirrors.id = records.mirror
 JOIN releases ON releases.id = mirrors.release
 JOIN stacks ON stacks.id = mirrors.stack
-WHERE packages.name = :package AND releases.name = :release AND {IS_BINARY}
+WHERE releases.name = :release AND {IS_BINARY}
 """  # noqa: S608 - our own text
 
 _DECLARED = "SELECT code, declared FROM problems WHERE page = ? AND declared IS NOT NULL"

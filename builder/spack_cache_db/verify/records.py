@@ -29,6 +29,7 @@ WHERE releases.name = :release AND stacks.name = :stack
 ORDER BY mirrors.path = :path AND mirrors.sha256 = :sha256 DESC, mirrors.path = :path DESC
 """
 _WORDS = ", ".join(map(word_of, ("package", "version", "platform", "os", "target")))
+# What an index tells of without listing it is held against the spec's own configuration.
 _RECORDS = f"""
 SELECT specs.hash, specs.id, {_WORDS}, nodes.namespace, nodes.package_hash, nodes.parameters,
   target_descriptions.description, nodes.external, nodes.rest, records.ref_count,
@@ -37,11 +38,11 @@ SELECT specs.hash, specs.id, {_WORDS}, nodes.namespace, nodes.package_hash, node
 FROM records
 JOIN mirrors ON mirrors.id = records.mirror
 JOIN specs ON specs.id = records.spec
+JOIN nodes ON nodes.id = records.node
 LEFT JOIN listing_configurations AS here
-  ON here.release = mirrors.release AND here.spec = records.spec
+  ON here.release = mirrors.release AND here.spec = records.spec AND {IS_BINARY}
 JOIN configurations ON configurations.id = coalesce(here.configuration, specs.configuration)
 {CONFIGURATION_JOINS}
-JOIN nodes ON nodes.id = records.node
 LEFT JOIN target_descriptions ON target_descriptions.id = nodes.target
 LEFT JOIN old_hashes ON old_hashes.spec = records.spec AND old_hashes.mirror = records.mirror
 LEFT JOIN splices ON splices.spec = records.spec AND splices.mirror = records.mirror

@@ -17,6 +17,8 @@ from spack_cache_db.query.cover.records import Cover, CoveredSpec
 from spack_cache_db.query.cover.steps import cover, cover_environment
 from spack_cache_db.query.find import UnknownNameError, find
 from spack_cache_db.query.lookups import read_lookups
+from tests.conftest import Build
+from tests.pagetexts import page, spec, spec_hash
 from tests.query.why_not.test_misses import cache, scope_by, scopes, texts
 
 __all__ = ["cache"]
@@ -137,6 +139,36 @@ def test_in_python(samples_file: Path, tmp_path: Path) -> None:
         cover(samples_file, tmp_path / "none")
     with pytest.raises(UnknownNameError):
         cover(samples_file, listed, release="none")
+
+
+def test_a_hash_is_of_the_package_that_a_release_shows(built: Build) -> None:
+    """In an answer about a release, a hash stands for what its page says that it is."""
+    conn = built(
+        a=page("bar", "develop", [spec(1)]),
+        b=page("baz", "v1.0", [spec(1)]),
+    )
+
+    def packages(release: str | None) -> list[str | None]:
+        answers = cover(conn, [f"/{spec_hash(1)}"], release=release).specs
+        return [each.configuration and each.configuration.package for each in answers]
+
+    assert [packages(release) for release in (None, "develop", "v1.0")] == [
+        ["bar"],
+        ["bar"],
+        ["baz"],
+    ]
+
+
+def test_nothing_is_said_of_requirements_that_are_none(built: Build) -> None:
+    """Where not even two conditions suffice that are left out, nothing else is made up."""
+    conn = built(
+        a=page("bar", "develop", [spec(1)]),
+        b=page("baz", "v1.0", [spec(2, stacks=["ml"])]),
+    )
+    (answer,) = cover(conn, [f"bar/{spec_hash(2)}"], release="v1.0", stack="ml").specs
+    assert isinstance(answer, CoveredSpec)
+
+    assert (answer.status, answer.reasons) == ("none", ("nothing here satisfies it",))
 
 
 def test_many_unknown_names_are_answered(samples: sqlite3.Connection) -> None:

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build.steps import build
 from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.conditions import asked_of
+from spack_cache_db.query.conditions import ANYWHERE, asked_of
 from spack_cache_db.query.cover.steps import cover
 from spack_cache_db.query.find import Found, ask, find, found_by, notes_on
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.why_not.reasons import contradicted, why_not
+from spack_cache_db.query.why_not.reasons import why_not
+from spack_cache_db.query.why_not.uncounted import uncounted
 from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.spack.query import QuerySyntaxError, parse_query
 from tests import walks
@@ -202,7 +203,26 @@ def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> Non
 
     assert len(find(mixed, "hwloc")) == 1
     assert find(mixed, "hwloc namespace=builtin") == []
-    assert contradicted(mixed, read_lookups(mixed), asked) == ()
+    (note,) = uncounted(mixed, read_lookups(mixed), asked, ANYWHERE)
+    assert note.startswith("no release lists such a spec")
+
+
+def test_a_release_may_show_what_depends_as_another_package() -> None:
+    """Then it is found in that release, with what it depends on, whatever its name is elsewhere."""
+    own = [record({**node("one", edge("zlib", "link")), "name": name}) for name in ("own", "other")]
+    sources = walks.Sources(
+        {
+            ("develop", "e4s"): ("8", [own[0], record(node("zlib"))]),
+            ("v1.0", "e4s"): ("8", [own[1], record(node("zlib"))]),
+        },
+        {},
+    )
+    with walks.opened(sources) as conn:
+        for text in (" ^zlib", " namespace=builtin", " ++x"):
+            assert hashes(conn, f"other{text}", release="v1.0") == {hash_of("one")}
+            assert hashes(conn, f"own{text}", release="v1.0") == set()
+            assert hashes(conn, f"own{text}") == {hash_of("one")}
+            assert hashes(conn, f"other{text}") == set()
 
 
 def test_notes(mixed: sqlite3.Connection) -> None:

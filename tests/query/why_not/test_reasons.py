@@ -14,10 +14,8 @@ from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.why_not.candidates import Candidates
 from spack_cache_db.query.why_not.misses import misses_of
-from spack_cache_db.query.why_not.reasons import WhyNot, close_names, contradicted, why_not
+from spack_cache_db.query.why_not.reasons import WhyNot, close_names, why_not
 from spack_cache_db.spack.query import parse_query
-from tests.conftest import Build
-from tests.pagetexts import page, spec
 from tests.query.why_not.test_misses import cache, found, scope_by, scopes, texts
 
 __all__ = ["cache"]
@@ -125,22 +123,3 @@ def test_many_conditions_take_no_longer(samples: sqlite3.Connection) -> None:
 
     assert why.without == ()
     assert why.nearest is not None and len(why.nearest[1]) == 500
-
-
-def test_what_only_a_contradicted_release_shows(built: Build) -> None:
-    """It is found in that release; elsewhere nothing is found, and which release it is, is said."""
-    connection = built(
-        a=page("foo", "develop", [spec(1, os="ubuntu22.04")]),
-        b=page("foo", "v1.0", [spec(1, os="rhel8")]),
-    )
-    lookups = read_lookups(connection)
-
-    def said(text: str) -> tuple[str, ...]:
-        return contradicted(connection, lookups, asked_of(connection, parse_query(text)))
-
-    assert find(connection, "foo os=rhel8") == []
-    (found,) = find(connection, "foo os=rhel8", release="v1.0")
-    assert (found.spec_count, found.releases, found.stacks) == (1, ("v1.0",), ("e4s",))
-    assert [each.startswith("v1.0 shows such a spec") for each in said("foo os=rhel8")] == [True]
-    assert said("foo os=rhel9") == ()
-    assert explained(connection, "foo os=rhel8").notes == said("foo os=rhel8")

@@ -14,6 +14,8 @@ from spack_cache_db.site.pages.lists import (
     load_releases,
     load_stacks,
 )
+from tests.conftest import Build
+from tests.pagetexts import page, spec
 
 
 def packages(conn: sqlite3.Connection, lookups: Lookups, **asked: str) -> ListPage:
@@ -76,6 +78,17 @@ def test_only_binaries_are_listed(conn: sqlite3.Connection) -> None:
 
     assert "zlib" not in names(page)
     assert page.total == 5
+
+
+def test_a_package_that_one_release_shows(built: Build) -> None:
+    """Its only hash is another package's in a release before it: it is listed in that release."""
+    conn = built(a=page("bar", "develop", [spec(1)]), b=page("baz", "v1.0", [spec(1)]))
+    lookups = read_lookups(conn)
+
+    assert names(packages(conn, lookups)) == ["bar"]
+    (row,) = packages(conn, lookups, release="v1.0").rows
+    assert (row["name"], row["configurations"], row["specs"]) == ("baz", 1, 1)
+    assert names(packages(conn, lookups, release="v1.0", sort="specs", stack="e4s")) == ["baz"]
 
 
 def test_what_is_not_known_is_told(conn: sqlite3.Connection, lookups: Lookups) -> None:

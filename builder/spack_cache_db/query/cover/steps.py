@@ -37,12 +37,15 @@ from spack_cache_db.spack.query import SpecQuery
 
 PACKAGE_OF_HASH = """
 SELECT DISTINCT packages.name FROM specs
-JOIN configurations ON configurations.id = specs.configuration
+LEFT JOIN listing_configurations AS listed
+  ON listed.release = :release AND listed.spec = specs.id
+JOIN configurations ON configurations.id = coalesce(listed.configuration, specs.configuration)
 JOIN packages ON packages.id = configurations.package
 WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
 """
 
 REQUIRED = "what packages: requires excludes all that satisfies it"
+NOTHING = "nothing here satisfies it"
 MOST_EXPLAINED = 4
 """For so many ways to satisfy a spec it is said why nothing does."""
 
@@ -223,7 +226,8 @@ class _Specs:
     def _named(self, query: SpecQuery) -> SpecQuery:
         """Return a query with its package's name, which a hash may stand for."""
         if query.name is None and query.hash is not None:
-            names = [row[0] for row in select(self._conn, PACKAGE_OF_HASH, hash=query.hash)]
+            given = {"hash": query.hash, "release": self._scope.release}
+            names = [row[0] for row in select(self._conn, PACKAGE_OF_HASH, **given)]
             if len(names) != 1:
                 said = "several packages" if names else "nothing here"
                 raise UnsupportedQuery(f"/{query.hash} stands for {said}: name the package")
@@ -236,7 +240,8 @@ class _Specs:
         """Return the answer where nothing satisfies any alternative: what is nearest to one."""
         whys = [(each.query, self._why_not(each.query)) for each in alternatives[:MOST_EXPLAINED]]
         query, why = next((each for each in whys if each[1].without), whys[0])
-        reasons = why.sentences() or (REQUIRED,)
+        is_required = any(each.without for each in alternatives)
+        reasons = why.sentences() or (REQUIRED if is_required else NOTHING,)
         nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
         status = "near" if why.without or reasons == (REQUIRED,) else "none"
         return CoveredSpec(

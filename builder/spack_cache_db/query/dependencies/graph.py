@@ -41,6 +41,10 @@ WITH_CONFIGURATION = """
 SELECT specs.id FROM json_each(:ids) AS wanted
 CROSS JOIN specs ON specs.configuration = wanted.value
 """
+SHOWN_WITH = """
+SELECT listed.spec FROM json_each(:ids) AS wanted
+CROSS JOIN listing_configurations AS listed ON listed.configuration = wanted.value
+"""
 WITH_HASH = "SELECT id FROM specs WHERE hash >= :prefix AND hash < :prefix || '{'"
 
 Way = tuple[Set[int] | None, frozenset[str]]
@@ -67,10 +71,16 @@ class Graph:
         self._recorded = Recorded(conn, among)
 
     def about(self, package: str | None) -> Graph:
-        """Return the records for a query about one package: few specs to look at."""
+        """Return the records for a query about one package: few specs to look at.
+
+        They are those that some release shows as one of the package, whatever they are themselves.
+        """
         if package is None:
             return self
-        return Graph(self._conn, self._lookups, self._configured(SpecQuery(name=package)))
+        asked = of_configurations(SpecQuery(name=package))
+        ids = configurations_meeting(self._conn, self._lookups, asked, ANYWHERE, {})
+        shown = chain.from_iterable(select_in(self._conn, SHOWN_WITH, ids))
+        return Graph(self._conn, self._lookups, self._with(ids).union(shown))
 
     def verdict(self, query: SpecQuery) -> Verdict:
         """Return which specs satisfy what is asked beyond configurations.

@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from spack_cache_db.query.asked import Conditions
-from spack_cache_db.query.conditions import ANYWHERE, Scope, asked_of, every_configuration_id
-from spack_cache_db.query.configurations import presence_of_configurations
+from spack_cache_db.query.conditions import ANYWHERE, Scope, asked_of
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.specs import joined
 from spack_cache_db.query.why_not.candidates import PLACES, Candidates, Row
 from spack_cache_db.query.why_not.instead import in_words, instead_of, label
 from spack_cache_db.query.why_not.misplaced import corrected
 from spack_cache_db.query.why_not.misses import Condition, Misses, misses_of
+from spack_cache_db.query.why_not.uncounted import uncounted
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.query import SpecQuery
@@ -133,29 +132,14 @@ def why_not(
         return WhyNot(unknown=asked.name, close=close_names(asked.name, candidates.packages))
     misses = misses_of(candidates, asked, scope)
     without = tuple(_without(misses, query))
-    is_contradicted = scope == ANYWHERE and 0 in misses.missed and not misses.fitting()
+    release = [at for at, each in enumerate(misses.conditions) if each.kind == "release"]
+    is_uncounted = 0 in misses.missed and not misses.fitting(release)
     return WhyNot(
         missing=tuple(_missing(misses, asked.name)),
         without=without,
         nearest=None if without else _nearest(misses),
         corrected=corrected(conn, query),
-        notes=contradicted(conn, lookups, asked) if is_contradicted else (),
-    )
-
-
-def contradicted(conn: sqlite3.Connection, lookups: Lookups, asked: Conditions) -> tuple[str, ...]:
-    """Return what to say where a release shows what no spec is.
-
-    Its page shows a hash so, and that of a release before it shows the same hash otherwise. Then
-    `find` finds it only in that release.
-    """
-    ids = every_configuration_id(conn, lookups, asked)
-    releases = joined(lookups, presence_of_configurations(conn, lookups, ids).values()).releases
-    if not releases:
-        return ()
-    return (
-        f"{releases[0]} shows such a spec, and a release before it shows the same hash otherwise: "
-        f"only an answer about {releases[0]} has it",
+        notes=uncounted(conn, lookups, asked, scope) if is_uncounted else (),
     )
 
 

@@ -16,7 +16,7 @@ from spack_cache_db.spack.targets import runs_on
 
 PACKAGES = """
 SELECT name, newest_version, configuration_count, spec_count, release_count, last_seen
-FROM packages WHERE spec_count > 0 AND release_count > 0 ORDER BY name
+FROM packages WHERE release_count > 0 ORDER BY name
 """
 
 
@@ -159,10 +159,11 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: Asked) -> L
     """Return the list of packages that have a binary."""
     names = [column.name for column in COLUMNS["packages"]]
     found = (dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES))
-    rows = {row["name"]: row for row in found}
-    wanted = rows
+    known = {row["name"]: row for row in found}
+    # A release may show a spec of a package, and a release before it show its hash as another's.
+    rows = wanted = {name: row for name, row in known.items() if row["specs"]}
     if asked.release or asked.stack or asked.host or asked.has or asked.lacks:
-        wanted = _by_target(conn, lookups, asked, rows)
+        wanted = _by_target(conn, lookups, asked, known)
     families = sorted(set(lookups.families.values()))
     return ListPage(
         "packages",

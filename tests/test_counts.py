@@ -1,0 +1,215 @@
+"""Every row of the views and every count, over sources that contradict each other."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+
+from spack_cache_db.build import build
+from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.records import Configuration
+from spack_cache_db.site.pages.groups import load_release, load_stack
+from spack_cache_db.site.pages.lists import Asked, load_packages
+from spack_cache_db.verify import verify
+from tests.brute_force import BruteForce, days_of
+from tests.contradictions import STACKS, Listing, listings, opened, write_sources
+
+WORDS = "package, version, compiler, os, platform, target, variants"
+CONFIGURATIONS = """
+SELECT packages.name, versions.name, compilers.name, operating_systems.name, platforms.name,
+  targets.name, variant_sets.text, configurations.spec_count, configurations.release_count,
+  configurations.first_seen, configurations.last_seen
+FROM configurations
+JOIN packages ON packages.id = configurations.package
+JOIN versions ON versions.id = configurations.version
+JOIN compilers ON compilers.id = configurations.compiler
+JOIN operating_systems ON operating_systems.id = configurations.os
+JOIN platforms ON platforms.id = configurations.platform
+JOIN targets ON targets.id = configurations.target
+JOIN variant_sets ON variant_sets.id = configurations.variants
+WHERE configurations.release_count > 0 OR configurations.spec_count > 0
+"""
+PACKAGES = """
+SELECT name, configuration_count, spec_count, release_count, first_seen, last_seen
+FROM packages WHERE release_count > 0
+"""
+STACK_COUNTS = """
+SELECT name, release_count, spec_count FROM stacks WHERE NOT is_root AND release_count > 0
+"""
+FACET_NAMES = ("versions", "compilers", "oss", "platforms", "targets")
+FACETS = """
+SELECT releases.name, facet, value, facet_counts.spec_count, facet_counts.package_count
+FROM facet_counts LEFT JOIN releases ON releases.id = release
+"""
+
+
+@settings(max_examples=40, deadline=None)
+@given(listings())
+def test_every_count_is_that_of_the_sources(drawn: list[Listing]) -> None:
+    """In the views, the tables, the lists and the pages of releases and stacks."""
+    expected = BruteForce(drawn)
+    with opened(drawn) as conn:
+        lookups = read_lookups(conn)
+        the_views_follow_the_rule(conn, expected)
+        the_tables_follow_the_rule(conn, expected)
+        facets_follow_the_rule(conn, expected)
+        lists_follow_the_rule(conn, lookups, expected)
+        groups_follow_the_rule(conn, lookups, expected)
+
+
+def printed(each: Configuration) -> tuple[str, ...]:
+    """Return a configuration as the views print it."""
+    *words, variants = each
+    return (*words, " ".join(variants))
+
+
+def as_json(names: Iterable[str]) -> str:
+    """Return names as the views print them."""
+    return json.dumps(sorted(names), separators=(",", ":"))
+
+
+def the_views_follow_the_rule(conn: sqlite3.Connection, expected: BruteForce) -> None:
+    """`builds` has each spec's own configuration, `build_listings` that which its release shows."""
+    places = {dag_hash: expected.of(dag_hash) for dag_hash in expected.own}
+    assert {*conn.execute(f"SELECT hash, {WORDS}, stacks, releases, first_seen FROM builds")} == {
+        (key, *printed(each), as_json(where["stacks"]), len(where["releases"]), where["first_seen"])
+        for (key, each), where in zip(expected.own.items(), places.values(), strict=True)
+    }
+    shown = [each for some in expected.shown.values() for each in some.values()]
+    rows = conn.execute(f"SELECT release, hash, {WORDS}, stacks, size, tarball FROM build_listings")
+    assert sorted(rows, key=str) == sorted(
+        (
+            (
+                *(each.release, each.dag_hash, *printed(each.configuration)),
+                *(as_json(each.stacks), each.size, each.tarball),
+            )
+            for each in shown
+        ),
+        key=str,
+    )
+    assert sorted(conn.execute("SELECT release, hash, stack FROM spec_stacks")) == sorted(
+        (each.release, each.dag_hash, stack)
+        for each in shown
+        for stack in each.stacks
+        if stack != "root"
+    )
+    assert {*conn.execute("SELECT DISTINCT hash, name FROM spec_variants")} == {
+        (dag_hash, text.lstrip("+~").partition("=")[0])
+        for dag_hash, each in expected.own.items()
+        for text in each.variants
+    }
+
+
+def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: BruteForce) -> None:
+    """Counts and days of configurations, packages, releases and stacks."""
+    specs = Counter(expected.own.values())
+    assert {*conn.execute(CONFIGURATIONS)} == {
+        (*printed(each), specs[each], len(releases), *days_of(releases))
+        for each, releases in expected.showing.items()
+    }
+    assert {*conn.execute(PACKAGES)} == {
+        (
+            *(name, sum(each.package == name for each in specs)),
+            *(sum(each.package == name for each in expected.own.values()), len(having)),
+            *days_of(having),
+        )
+        for name, having in expected.packages.items()
+    }
+    assert {*conn.execute("SELECT name, spec_count, package_count FROM releases")} == {
+        (name, len(shown), sum(name in having for having in expected.packages.values()))
+        for name, shown in expected.shown.items()
+    }
+    assert {*conn.execute(STACK_COUNTS)} == {
+        (
+            stack,
+            sum(
+                any(stack in each.stacks for each in shown.values())
+                for shown in expected.shown.values()
+            ),
+            len(found),
+        )
+        for stack in STACKS
+        if (found := expected.counting(stack=stack))
+    }
+
+
+def facets_follow_the_rule(conn: sqlite3.Connection, expected: BruteForce) -> None:
+    """Specs and packages by value: of each release as it shows them, and of all together."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    packages: dict[tuple[Any, ...], set[str]] = {}
+    for release in (None, *expected.releases):
+        for dag_hash, each in expected.counting(release).items():
+            stacks = {
+                stack
+                for name, some in expected.shown.items()
+                if release in (None, name) and dag_hash in some
+                for stack in some[dag_hash].stacks
+            }
+            values = zip(FACET_NAMES, each[1:6], strict=True)
+            for value in (*values, *(("stacks", stack) for stack in stacks)):
+                counts[release, *value] += 1
+                packages.setdefault((release, *value), set()).add(each.package)
+
+    assert {*conn.execute(FACETS)} == {
+        (*key, count, len(packages[key])) for key, count in counts.items()
+    }
+
+
+def lists_follow_the_rule(conn: sqlite3.Connection, lookups: Lookups, expected: BruteForce) -> None:
+    """`/packages`, in each release and stack and for a machine."""
+    for release in (None, *expected.releases):
+        for stack in (None, *(each.name for each in lookups.stacks.values())):
+            for host in (None, "zen3"):
+                asked = Asked(release=release or "", stack=stack or "", host=host or "")
+                counts: dict[str, list[int]] = {}
+                for each, hashes in expected.answer("*", release, stack, host).items():
+                    count = counts.setdefault(each.package, [0, 0])
+                    count[0] += 1
+                    count[1] += len(hashes)
+                assert {
+                    row["name"]: [row["configurations"], row["specs"]]
+                    for row in load_packages(conn, lookups, asked).in_order()
+                } == counts
+
+
+def groups_follow_the_rule(
+    conn: sqlite3.Connection, lookups: Lookups, expected: BruteForce
+) -> None:
+    """`/release/<name>` and `/stack/<name>`: their packages, and the releases of a stack."""
+    for release in expected.releases:
+        page = load_release(conn, lookups, release)
+        assert page is not None
+        shown = expected.counting(release).values()
+        assert dict(page.packages) == Counter(each.package for each in shown)
+    for stack in (each.name for each in lookups.stacks.values()):
+        group = load_stack(conn, lookups, stack)
+        assert group is not None
+        held = expected.counting(stack=stack).values()
+        assert dict(group.packages) == Counter(each.package for each in held)
+        assert dict(group.releases) == {
+            name: count
+            for name in expected.releases
+            if (count := len(expected.counting(name, stack)))
+        }
+
+
+@settings(max_examples=40, deadline=None)
+@given(listings())
+def test_sources_that_contradict_each_other_are_given_back(drawn: list[Listing]) -> None:
+    """The file says what each page and each index says, whichever of them counts."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = write_sources(Path(folder, "in"), drawn)
+        build([source], Path(folder, "out.db"))
+
+        found = verify(Path(folder, "out.db"), source)
+
+    assert (found.faults, found.differences) == ((), ())
+    assert found.listings == sum(each.index is None for each in drawn)
+    assert found.records == sum(each.index is not None for each in drawn)
