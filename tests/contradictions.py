@@ -48,9 +48,11 @@ class Listing:
 
 
 @st.composite
-def listings(draw: st.DrawFn) -> list[Listing]:
+def listings(
+    draw: st.DrawFn, configurations: st.SearchStrategy[Configuration] = CONFIGURATIONS
+) -> list[Listing]:
     """Draw a few specs in a few releases; half of them are what they are elsewhere."""
-    usual = draw(st.lists(CONFIGURATIONS, min_size=5, max_size=5))
+    usual = draw(st.lists(configurations, min_size=5, max_size=5))
     found = [
         Listing(
             release,
