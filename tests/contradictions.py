@@ -65,16 +65,22 @@ class Listing:
 
 
 @st.composite
-def listings(draw: st.DrawFn) -> list[Listing]:
+def listings(
+    draw: st.DrawFn, configurations: st.SearchStrategy[Configuration] = CONFIGURATIONS
+) -> list[Listing]:
     """Draw a few specs in a few releases; half of them are what they are elsewhere."""
-    usual = draw(st.lists(CONFIGURATIONS, min_size=5, max_size=5))
+    usual = draw(st.lists(configurations, min_size=5, max_size=5))
     # Some hashes begin alike.
     hashes = [spec_hash(32**25 * (number // 2) + number) for number in range(len(usual))]
     releases = draw(st.lists(st.sampled_from(RELEASES), min_size=1, max_size=4, unique=True))
     indexes = draw(st.lists(_PLACES, max_size=3, unique=True)) if draw(st.booleans()) else []
     found = []
     for dag_hash, configuration in zip(hashes, usual, strict=True):
-        shown = st.just(configuration) | st.sampled_from(usual) | _changed(configuration)
+        shown = (
+            st.just(configuration)
+            | st.sampled_from(usual)
+            | _changed(configuration, configurations)
+        )
         for release in releases:
             if draw(st.booleans()):
                 stacks, size = draw(_STACKS), draw(st.sampled_from(["-", "1 MB", "2 MB"]))
@@ -93,10 +99,12 @@ _STACKS = st.sampled_from([("root",), ("e4s", "root"), ("e4s", "ml", "root"), ("
 
 
 @st.composite
-def _changed(draw: st.DrawFn, configuration: Configuration) -> Configuration:
+def _changed(
+    draw: st.DrawFn, configuration: Configuration, others: st.SearchStrategy[Configuration]
+) -> Configuration:
     """Draw a configuration that differs in one part."""
     field = draw(st.sampled_from(Configuration._fields))
-    return configuration._replace(**{field: getattr(draw(CONFIGURATIONS), field)})
+    return configuration._replace(**{field: getattr(draw(others), field)})
 
 
 def _one_of(*texts: str) -> st.SearchStrategy[str]:

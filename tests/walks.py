@@ -24,7 +24,7 @@ from tests.indexes import edge, hash_of, index, node, record
 from tests.matching import matches
 from tests.pagetexts import page, spec, spec_hash, write
 
-MIRRORS = (("develop", "e4s"), ("develop", "ml"), ("v1.0", "e4s"))
+MIRRORS = (("develop", "e4s"), ("develop", "ml"), ("v1.9", "e4s"))
 """In the order in which they count."""
 NAMES = ("aa", "aa", "bb", "gcc", "llvm", "mpich")
 OWN = """
@@ -334,7 +334,7 @@ _ALIKE = {
         record(node("openmpi", edge("hwloc", "link"))),
         record(node("hwloc"), is_binary=False),
     ],
-    ("v1.0", "ml"): [
+    ("v1.9", "ml"): [
         record(_alike("two", edge("openmpi", "link", virtuals=("mpi",)))),
         record(node("openmpi", edge("hwloc", "link"))),
         record(node("hwloc"), is_binary=False),

@@ -295,7 +295,7 @@ def test_dependencies(tmp_path: Path) -> None:
     file = built(LOOK_ALIKES, tmp_path)
 
     result = run("app ^mpich", file, "--hashes", "--csv")
-    installed = run("app ^openmpi", file, "--install", "--release", "v1.0")
+    installed = run("app ^openmpi", file, "--install", "--release", "v1.9")
 
     assert result.exit_code == 0, result.output
     (row,) = csv.DictReader(io.StringIO(result.stdout))

@@ -8,10 +8,17 @@ from pathlib import Path
 from sqlite3 import Connection
 
 import pytest
+import yaml
 
 from spack_cache_db.build import build
+from spack_cache_db.site import spec_functions
 from spack_cache_db.verify import verify
 from tests.corpus import pages as corpus
+from tests.paths import ROOT
+
+QUERIES = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))["databases"][
+    "spack-cache"
+]["queries"]
 
 
 @pytest.fixture(scope="module")
@@ -81,18 +88,34 @@ def test_what_a_person_asks_a_view_takes_few_steps(query: str, connection: Conne
     spec_hash, package = connection.execute(
         "SELECT hash, package FROM builds WHERE target = 'x86_64_v3' LIMIT 1"
     ).fetchone()
+    sql = f"SELECT * FROM {query}"
+    assert in_few_steps(connection, sql, {"hash": spec_hash, "package": package}, 50_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", QUERIES)
+def test_what_a_canned_query_is_asked_first_takes_few_steps(
+    query: str, connection: Connection
+) -> None:
+    """With nothing filled in, the broadest that most of them can be asked."""
+    spec_functions.register(connection)
+    sql, params = QUERIES[query]["sql"], dict.fromkeys(QUERIES[query]["params"], "")
+    in_few_steps(connection, sql, params, 600_000)
+
+
+def in_few_steps(
+    connection: Connection, sql: str, params: dict[str, str], most: int
+) -> list[tuple[object, ...]]:
+    """Return the rows of a statement; SQLite ends one that takes more steps with an error."""
     steps = 0
 
     def count() -> bool:
         nonlocal steps
         steps += 1000
-        return steps > 50_000
+        return steps > most
 
     connection.set_progress_handler(count, 1000)
     try:
-        rows = connection.execute(
-            f"SELECT * FROM {query}", {"hash": spec_hash, "package": package}
-        ).fetchall()
+        return connection.execute(sql, params).fetchall()
     finally:
         connection.set_progress_handler(None, 0)
-    assert rows

@@ -150,6 +150,7 @@ async def test_every_page_answers(served: Any, text: str) -> None:
     assert f"{CONFIGURATIONS:,} configurations" in search.text
     assert canned.status_code == 200, canned.text
     assert len(canned.json()["rows"]) == 1000
-    assert canned.json()["truncated"] is True
+    assert canned.json()["truncated"] is False
     assert canned.json()["rows"][0]["version"] == f"1.{VERSIONS}"
+    assert canned.json()["rows"][-1]["error"] == "row 1000 is on page 2"
     assert counted.json() == [{"n": CONFIGURATIONS}]

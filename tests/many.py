@@ -1,0 +1,53 @@
+"""A file in which every canned query has more rows than one answer may hold."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+
+from spack_cache_db.build import build
+from tests.pagetexts import page, spec, spec_hash, write
+
+MANY = 1_100
+ALWAYS = spec_hash(9998)
+"""The hash that every release lists."""
+EVERY_ANSWER = {
+    "find_spec": ({"spec": "zlib"}, None, ("hash",)),
+    "specs_of_package": ({"package": "zlib", "host": "zen3"}, MANY, ("hash",)),
+    "targets_of_package": ({"package": "zlib"}, MANY, ("version", "target")),
+    "releases_of_version": ({"package": "always"}, MANY, ("release",)),
+    "releases_of_hash": ({"hash": ALWAYS}, MANY, ("release",)),
+    "most_hashes": ({"package": "zlib"}, MANY, ("version", "target")),
+    "packages_of_stack": ({"stack": "e4s"}, MANY, ("package",)),
+    "newest_versions": ({}, MANY + 2, ("package",)),
+    "variant_values_of_package": ({"package": "zlib"}, MANY, ("value",)),
+    "missing_for_family": ({}, MANY, ("package",)),
+    "problems_of_pages": ({}, MANY, ("path",)),
+}
+"""Of each query parameters, how many rows there are (None where the answer does not count them),
+and the columns that tell them apart."""
+
+
+def build_many(folder: Path) -> Path:
+    """Build 1,100 packages, 1,100 specs of one package, and 1,100 releases of one spec."""
+    wrong = {"num_specs": 7}
+    pages = {
+        f"p{number:04}": page(f"p{number:04}", specs=[spec(number)], meta=wrong)
+        for number in range(MANY - 1)
+    }
+    specs = [
+        spec(
+            MANY + number,
+            versions=[f"1.{number // 2}"],
+            target=("x86_64", "x86_64_v3")[number % 2],
+            variants=[f"k={number}"],
+        )
+        for number in range(MANY)
+    ]
+    pages["zlib"] = page("zlib", specs=specs, meta=wrong)
+    pages["arm"] = page("arm", "v1", specs=[spec(9999, target="aarch64", stacks=["arm"])])
+    always = spec(hash=ALWAYS, target="aarch64", stacks=["root"])
+    days = [date(2022, 1, 1) + timedelta(number) for number in range(MANY)]
+    pages |= {f"{day}": page("always", f"develop-{day}", [always]) for day in days}
+    build([str(write(folder / "pages", **pages))], folder / "spack-cache.db")
+    return folder / "spack-cache.db"
