@@ -57,3 +57,23 @@ def whole(path: Path) -> bool:
     broken = connection.execute("PRAGMA foreign_key_check").fetchall()
     connection.close()
     return checked == [("ok",)] and not broken
+
+
+def signalled_after(moment: str, name: str) -> str:
+    """Return a program, the command, that sends itself a signal once it has done one step.
+
+    Args:
+        moment: a public function of ours, such as `spack_cache_db.build.database.create`.
+        name: that of the signal.
+    """
+    module, _, function = moment.rpartition(".")
+    return (
+        "import os, signal\n"
+        "from importlib import import_module\n"
+        f"module = import_module('{module}')\n"
+        f"step = module.{function}\n"
+        "def signalled(*a, **k):\n"
+        f"    step(*a, **k); os.kill(os.getpid(), signal.{name})\n"
+        f"module.{function} = signalled\n"
+        "from spack_cache_db.cli import main; main()\n"
+    )

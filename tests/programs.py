@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 
-def program(name: str, package: str) -> str:
+def needed(name: str, package: str) -> str:
     """Return the path of a program; without it the test is left out, and fails where CI=true."""
     found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if found is not None:

@@ -29,7 +29,7 @@ WITHOUT = {
     "schema/columns.py": "tests/test_schema.py compares it with the file",
     "schema/tables.py": "tests/test_schema.py compares it with the file",
     "schema/views.py": "tests/test_schema.py asks each view",
-    "site/datasette065/language.py": "tests/site/test_browser.py looks for the language",
+    "site/datasette065/language.py": "tests/site/test_wrapper.py looks for the language",
     "sources/graph.py": _INDEXES,
     "sources/indexes/faults.py": "words of faults, compared in tests/sources/indexes/test_files.py",
     "sources/indexes/fetch/faults.py": "words of faults, compared in tests/sources/indexes/fetch",

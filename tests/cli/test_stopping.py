@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builds import built, digest, digest_of, whole
+from tests.builds import built, digest, digest_of, signalled_after, whole
 from tests.pagetexts import SAMPLES, page, spec
 from tests.sources.indexes.fetch.mirrors import below, index, layout_2
 from tests.sources.indexes.fetch.server import Answer, Handler, serve, tag
@@ -122,23 +122,13 @@ def test_a_signal_ends_a_build_at_any_moment(
 )
 def test_a_signal_after_a_step_leaves_nothing_half_written(moment: str, tmp_path: Path) -> None:
     """What was begun is removed, what was finished stays."""
-    module, _, function = moment.rpartition(".")
-    program = (
-        "import os, signal\n"
-        "from importlib import import_module\n"
-        f"module = import_module('{module}')\n"
-        f"step = module.{function}\n"
-        "def stopped(*a, **k):\n"
-        "    step(*a, **k); os.kill(os.getpid(), signal.SIGTERM)\n"
-        f"module.{function} = stopped\n"
-        "from spack_cache_db.cli import main; main()\n"
-    )
+    program = signalled_after(moment, "SIGTERM")
     command = [sys.executable, "-c", program, "build", str(SAMPLES), "-o", str(tmp_path / "x.db")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")
     assert done.stderr == f"Error: stopped by SIGTERM{LEFT}\n"
     left = {each.name for each in tmp_path.iterdir()}
-    assert left == (TIDY if function == "publish" else set())
+    assert left == (TIDY if moment.endswith(".publish") else set())
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
@@ -281,97 +271,3 @@ def test_a_stopped_fetch_goes_on_when_it_is_called_again(tmp_path: Path) -> None
 
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         assert "range" in next(each for each in reversed(site.asked) if each.path == path).headers
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    """A small database."""
-    built(tmp_path / "x.db", SAMPLES)
-    return tmp_path / "x.db"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this machine")
-@pytest.mark.parametrize("buffered", ["", "1"])
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["find", "py-mpi4py", "x.db"],
-        ["find", "py-mpi4py", "x.db", "--json"],
-        ["find", "py-mpi4py", "x.db", "--csv", "--hashes"],
-        ["info", "x.db"],
-        ["check", str(SAMPLES)],
-        ["build", str(SAMPLES), "-o", "y.db"],
-        ["verify", "x.db", str(SAMPLES)],
-        ["serve", "x.db", "--port", "0"],
-        ["site"],
-        ["--help"],
-        ["--version"],
-    ],
-    ids=" ".join,
-)
-def test_a_full_output_is_told_in_one_line(
-    arguments: list[str], buffered: str, database: Path
-) -> None:
-    """Status 2, which says neither yes nor no."""
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*MODULE, *arguments],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            cwd=database.parent,
-            env={**os.environ, "PYTHONUNBUFFERED": buffered},
-        )
-    assert done.returncode == 2, done.stderr
-    *notes, last = done.stderr.splitlines()
-    assert last == "Error: the output cannot be written: No space left on device"
-    assert all(each.startswith("Note: ") for each in notes)
-
-
-def test_a_full_place_for_errors_is_survived(tmp_path: Path) -> None:
-    """There is nothing left to say: only the status."""
-    line = f'"{sys.executable}" -m spack_cache_db check "{tmp_path}/none" 2>/dev/full'
-    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False)
-    assert (done.returncode, done.stdout) == (2, b"")
-
-
-@pytest.mark.parametrize("closed", ["1", "2", "1 2"])
-def test_closed_streams_are_no_error(closed: str, database: Path) -> None:
-    """A command without a place for its output or its errors does what it is told."""
-    shut = " ".join(f"{number}>&-" for number in closed.split())
-    for arguments in (f"build {SAMPLES} -o y.db", "find py-mpi4py x.db", f"check {SAMPLES}"):
-        line = f'"{sys.executable}" -m spack_cache_db {arguments} {shut}'
-        done = subprocess.run(
-            ["/bin/sh", "-c", line],
-            cwd=database.parent,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
-    assert whole(database.parent / "y.db")
-
-
-def test_errors_go_into_no_file(tmp_path: Path) -> None:
-    """Where standard error is closed, the next file that is opened has its number."""
-    program = (
-        "import os, sys\n"
-        "from spack_cache_db.cli.stopping import write_error\n"
-        "with open(sys.argv[1], 'w') as stream:\n"
-        "    print(stream.fileno())\n"
-        "    write_error('what is said')\n"
-    )
-    line = f'"{sys.executable}" -c "$0" \'{tmp_path}/x\' 2>&-'
-    done = subprocess.run(["/bin/sh", "-c", line, program], capture_output=True, check=True)
-    assert done.stdout == b"2\n"
-    assert (tmp_path / "x").read_bytes() == b""
-
-
-def test_a_reader_that_leaves_is_no_error(database: Path) -> None:
-    """`find | head -1` ends quietly."""
-    line = f'"{sys.executable}" -m spack_cache_db find "*" x.db --csv --hashes | head -1'
-    done = subprocess.run(
-        ["/bin/sh", "-c", line], cwd=database.parent, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")

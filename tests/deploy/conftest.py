@@ -11,8 +11,8 @@ import pytest
 from benchmarks.nginx import nginx
 from benchmarks.server import free_port
 from tests.deploy.front import Front
-from tests.deploy.tools import needed
 from tests.deploy.upstream import upstream
+from tests.programs import needed
 
 
 @pytest.fixture

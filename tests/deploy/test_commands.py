@@ -18,8 +18,8 @@ import pytest
 
 from tests.deploy.machine import Machine, checkout, machine
 from tests.deploy.manager import listening
-from tests.deploy.tools import needed
 from tests.paths import ROOT
+from tests.programs import needed
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,8 @@ import pytest
 
 from benchmarks.nginx import nginx
 from benchmarks.server import serving
-from tests.deploy.tools import needed
 from tests.deploy.upstream import upstream
+from tests.programs import needed
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.nginx import run_folder, write_config
 from benchmarks.server import free_port, serving
 from tests.deploy.front import Front
-from tests.deploy.tools import needed
+from tests.programs import needed
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.fleet import BROKEN, Fleet, fleet
-from tests.deploy.tools import PATH, needed, write_command
+from tests.deploy.tools import PATH, write_command
 from tests.paths import ROOT
+from tests.programs import needed
 
 pytestmark = pytest.mark.slow
 

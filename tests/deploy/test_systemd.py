@@ -15,8 +15,8 @@ import pytest
 from benchmarks.server import free_port, wait_until_up
 from spack_cache_db.site.process import END_SECONDS
 from tests.deploy.sandbox import allowed_calls, call_number, read_unit
-from tests.deploy.tools import needed
 from tests.paths import ROOT
+from tests.programs import needed
 
 UNITS = sorted((ROOT / "deploy" / "systemd").iterdir())
 SERVICES = [each for each in UNITS if each.suffix == ".service"]

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from spack_cache_db.build.steps import build
 from spack_cache_db.cli import server as cli_server
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from tests.paths import ROOT
+from tests.programs import free_port
 from tests.site.cache import write_pages
 
 IS_065 = hasattr(Datasette, "metadata")
@@ -135,13 +135,6 @@ class Server:
                     numbers = children.read_text(encoding="ascii").split()
                     folders += [Path(f"/proc/{each}") for each in numbers]
         return folders
-
-
-def free_port() -> int:
-    """Return a port on which nobody listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @contextmanager

@@ -12,8 +12,9 @@ import pytest
 
 from spack_cache_db.cli.server import site_settings
 from tests.paths import ROOT
+from tests.programs import free_port
 from tests.site.cache import MPI, spec_hash
-from tests.site.conftest import IS_065, free_port, running
+from tests.site.conftest import IS_065, running
 
 WITHOUT_ROOM = """
 import asyncio, sys

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
-from tests.spack.test_query import FRAGMENTS
+from tests.spack.test_any_text import FRAGMENTS
 
 
 def without_places(query: SpecQuery) -> SpecQuery:

@@ -1,12 +1,8 @@
 """spack.query and spack.lexer: Spack's spec syntax, and its errors."""
 
-import os
 import pickle
-import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spack_cache_db.spack.query import (
     MAX_LENGTH,
@@ -17,20 +13,9 @@ from spack_cache_db.spack.query import (
     parse_query,
 )
 
-EXAMPLES = 10_000 if os.environ.get("CI") else 500
-PARSE_SECONDS = 0.1
-
-PIECES = r"""
-    hdf5 builtin.hdf5 py-torch * @1.2 @=1.2 @1.2: @:1.4 @1:2,4 @git.main=1.2 @ : , = + ~ - ++ ~~
-    +mpi ~mpi -mpi ++pic --pic k=v k:=v k==v k:==v k=* k='' k='a k="b target= target=zen3
-    target=zen2:zen4 arch=linux-debian12-zen3 os=rhel8 cflags='-O2' /abc / %gcc %gcc@12 %clang
-    %c,cxx=gcc %[ %[virtuals=c,cxx] %[deptypes=build when='+x'] ] ^ ^mpi ^mpi=openmpi ^[ %% \ ' "
-"""
-FRAGMENTS = PIECES.split()
-
 
 def variant(text: str) -> tuple[str, tuple[str, ...], str, bool, bool]:
-    """Give what a query of one variant asks, without its place."""
+    """Return what a query of one variant asks, without its place."""
     (found,) = parse_query(text).variants
     return found.name, found.values, found.kind, found.exact, found.propagate
 
@@ -155,7 +140,7 @@ Edge = tuple[str | None, bool, tuple[str, ...], tuple[str, ...]]
 
 
 def edges(text: str) -> list[Edge]:
-    """Give name, direct, virtuals and deptypes of a query's dependencies."""
+    """Return name, direct, virtuals and deptypes of a query's dependencies."""
     found = parse_query(text).dependencies
     return [(edge.node.name, edge.direct, edge.virtuals, edge.deptypes) for edge in found]
 
@@ -292,43 +277,3 @@ def test_errors_can_be_pickled() -> None:
     copy = pickle.loads(pickle.dumps(error))
 
     assert (str(copy), copy.column) == (str(error), 4)
-
-
-def seconds_to_parse(text: str) -> float:
-    """Parse a text, or refuse it with an error in place, and give the time that it took."""
-    start = time.thread_time()
-    try:
-        parse_query(text)
-    except QuerySyntaxError as error:
-        assert 0 <= error.column <= max(len(text), MAX_LENGTH)
-        assert "^" in str(error)
-    return time.thread_time() - start
-
-
-def parses_quickly(text: str) -> None:
-    """Parse a text within the time allowed; a garbage collection may fall into one attempt."""
-    assert any(seconds_to_parse(text) < PARSE_SECONDS for _ in range(3))
-
-
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(st.text(max_size=300))
-def test_any_text(text: str) -> None:
-    """Any text is a query or a syntax error, quickly."""
-    parses_quickly(text)
-
-
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(st.lists(st.sampled_from(FRAGMENTS), max_size=30), st.sampled_from(["", " "]))
-def test_any_mixture(fragments: list[str], separator: str) -> None:
-    """Any mixture of the syntax's own pieces is a query or a syntax error, quickly."""
-    parses_quickly(separator.join(fragments))
-
-
-@settings(max_examples=EXAMPLES // 10, deadline=None)
-@given(st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=3))
-def test_any_repetition(fragments: list[str]) -> None:
-    """A piece repeated up to the longest query costs no more than its length."""
-    unit = "".join(fragments) or "x"
-
-    parses_quickly((unit * MAX_LENGTH)[:MAX_LENGTH])
-    parses_quickly(((unit + " ") * MAX_LENGTH)[:MAX_LENGTH])

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from tests.programs import free_port, program, serving
+from tests.programs import free_port, needed, serving
 from tests.sources.indexes.fetch.server import Answer, Handler
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -23,7 +23,7 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 @contextmanager
 def registry(folder: Path, auth: str = "") -> Iterator[str]:
     """Run a registry that keeps its images in a folder while the context lasts; give its host."""
-    command = program("docker-registry", "docker-registry")
+    command = needed("docker-registry", "docker-registry")
     folder.mkdir(exist_ok=True)
     port = free_port()
     config = folder / "config.yml"
@@ -115,5 +115,5 @@ def _segment(data: bytes) -> str:
 
 
 def _openssl(*arguments: str, data: bytes = b"") -> bytes:
-    command = [program("openssl", "openssl"), *arguments]
+    command = [needed("openssl", "openssl"), *arguments]
     return subprocess.run(command, input=data, capture_output=True, check=True).stdout

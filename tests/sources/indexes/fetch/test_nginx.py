@@ -13,7 +13,7 @@ from spack_cache_db.sources.indexes.fetch import Options, fetch
 from spack_cache_db.sources.indexes.fetch.folder import StackFolder
 from spack_cache_db.sources.indexes.fetch.records import Part, Tags
 from spack_cache_db.sources.indexes.fetch.wanted import wanted
-from tests.programs import free_port, program, serving
+from tests.programs import free_port, needed, serving
 from tests.sources.indexes.fetch.mirrors import (
     LAYOUT_2,
     QUICK,
@@ -58,7 +58,7 @@ http {{
 @contextmanager
 def nginx(folder: Path, settings: str = "") -> Iterator[str]:
     """Run an nginx that serves the mirrors while the context lasts; give its URL."""
-    command = program("nginx", "nginx-light")
+    command = needed("nginx", "nginx-light")
     written(folder / "files", FILES)
     port = free_port()
     config = folder / "nginx.conf"

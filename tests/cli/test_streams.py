@@ -1,0 +1,111 @@
+"""Output that is full, closed or no longer read: one line, and no traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.builds import built, whole
+from tests.pagetexts import SAMPLES
+
+pytestmark = pytest.mark.slow
+
+MODULE = [sys.executable, "-m", "spack_cache_db"]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A small database."""
+    built(tmp_path / "x.db", SAMPLES)
+    return tmp_path / "x.db"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this machine")
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["find", "py-mpi4py", "x.db"],
+        ["find", "py-mpi4py", "x.db", "--json"],
+        ["find", "py-mpi4py", "x.db", "--csv", "--hashes"],
+        ["info", "x.db"],
+        ["check", str(SAMPLES)],
+        ["build", str(SAMPLES), "-o", "y.db"],
+        ["verify", "x.db", str(SAMPLES)],
+        ["serve", "x.db", "--port", "0"],
+        ["site"],
+        ["--help"],
+        ["--version"],
+    ],
+    ids=" ".join,
+)
+def test_a_full_output_is_told_in_one_line(
+    arguments: list[str], buffered: str, database: Path
+) -> None:
+    """Status 2, which says neither yes nor no."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*MODULE, *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            cwd=database.parent,
+            env={**os.environ, "PYTHONUNBUFFERED": buffered},
+        )
+    assert done.returncode == 2, done.stderr
+    *notes, last = done.stderr.splitlines()
+    assert last == "Error: the output cannot be written: No space left on device"
+    assert all(each.startswith("Note: ") for each in notes)
+
+
+def test_a_full_place_for_errors_is_survived(tmp_path: Path) -> None:
+    """There is nothing left to say: only the status."""
+    line = f'"{sys.executable}" -m spack_cache_db check "{tmp_path}/none" 2>/dev/full'
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize("closed", ["1", "2", "1 2"])
+def test_closed_streams_are_no_error(closed: str, database: Path) -> None:
+    """A command without a place for its output or its errors does what it is told."""
+    shut = " ".join(f"{number}>&-" for number in closed.split())
+    for arguments in (f"build {SAMPLES} -o y.db", "find py-mpi4py x.db", f"check {SAMPLES}"):
+        line = f'"{sys.executable}" -m spack_cache_db {arguments} {shut}'
+        done = subprocess.run(
+            ["/bin/sh", "-c", line],
+            cwd=database.parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert whole(database.parent / "y.db")
+
+
+def test_errors_go_into_no_file(tmp_path: Path) -> None:
+    """Where standard error is closed, the next file that is opened has its number."""
+    program = (
+        "import os, sys\n"
+        "from spack_cache_db.cli.stopping import write_error\n"
+        "with open(sys.argv[1], 'w') as stream:\n"
+        "    print(stream.fileno())\n"
+        "    write_error('what is said')\n"
+    )
+    line = f'"{sys.executable}" -c "$0" \'{tmp_path}/x\' 2>&-'
+    done = subprocess.run(["/bin/sh", "-c", line, program], capture_output=True, check=True)
+    assert done.stdout == b"2\n"
+    assert (tmp_path / "x").read_bytes() == b""
+
+
+def test_a_reader_that_leaves_is_no_error(database: Path) -> None:
+    """`find | head -1` ends quietly."""
+    line = f'"{sys.executable}" -m spack_cache_db find "*" x.db --csv --hashes | head -1'
+    done = subprocess.run(
+        ["/bin/sh", "-c", line], cwd=database.parent, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,72 @@
+"""The dependencies of a spec in a real browser: a tree that unfolds, and that everyone can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+
+from tests.site.conftest import Server, serving
+from tests.site.visitors import NARROW, WIDE, Visit
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def index_server(real_index_file: Path) -> Iterator[Server]:
+    """A real server over a real index, which has dependencies."""
+    with serving(real_index_file) as started:
+        yield started
+
+
+FLEX = "/spec/dyheadhjccf4dd3wofittcndk263tjmh"
+"""It is built with bison, which needs m4 to run, and has five look-alikes."""
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
+def test_dependencies_unfold(browser: Browser, index_server: Server, script: bool) -> None:
+    """A dependency unfolds, what stands above is found there, and a link leads to its page."""
+    visit = Visit(browser, index_server, viewport=NARROW, java_script_enabled=script)
+    page = visit.page
+    page.goto(FLEX)
+    tree = page.get_by_role("list", name="Only to be built")
+    below = tree.locator("details").get_by_role("link", name="m4@1.4.21")
+    expect(below).to_be_hidden()
+    tree.locator("summary", has_text="bison").click()
+    expect(below).to_be_visible()
+    expect(page.get_by_text("gcc-runtime target x86_64_v3 → x86_64_v4")).to_be_visible()
+
+    tree.get_by_role("link", name="gcc@13.2.0").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("gcc@13.2.0")
+    expect(page.get_by_text("It is an external, at /opt/compilers/gcc-13.2.0")).to_be_visible()
+    expect(page.get_by_text("spack install")).to_have_count(0)
+    visit.context.close()
+    assert visit.faults == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_everyone_can_read_dependencies(
+    browser: Browser, index_server: Server, size: Any, scheme: Any
+) -> None:
+    """Axe finds nothing serious in an unfolded tree, and nothing sticks out of the page."""
+    visit = Visit(browser, index_server, viewport=size, color_scheme=scheme)
+    for path in (FLEX, "/package/gcc"):
+        visit.page.goto(path)
+        visit.page.evaluate(
+            "document.querySelectorAll('.tree details').forEach(d => d.open = true)"
+        )
+        width = visit.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= size["width"], path
+        violations = Axe().run(visit.page).response["violations"]
+        assert [
+            (path, each["id"], [node["html"][:120] for node in each["nodes"][:3]])
+            for each in violations
+            if each["impact"] in ("serious", "critical")
+        ] == []
+    visit.context.close()
+    assert visit.faults == []
