@@ -12,6 +12,7 @@ import yaml
 
 from spack_cache_db.cli import COMMANDS, cli
 from spack_cache_db.schema import VIEWS
+from spack_cache_db.site.routes import ROUTES
 from tests.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -41,6 +42,14 @@ def test_every_module_is_on_the_map() -> None:
     assert {
         path.as_posix() for path in named if f"`{path.stem}`" not in rows[f"{path.parent}/"]
     } == set()
+
+
+def test_every_route_is_in_the_table_of_addresses() -> None:
+    """docs/site.md has a row for each page of our own."""
+    text = (ROOT / "docs" / "site.md").read_text(encoding="utf-8")
+    cells = " ".join(row.split("|")[1] for row in text.splitlines() if row.startswith("| `/"))
+    paths = [re.sub(r"<\w+>", "x", path) for path in re.findall(r"`(/[^`?]*)", cells)]
+    assert [route for route, _ in ROUTES if not any(re.match(route, path) for path in paths)] == []
 
 
 def test_what_the_recipes_name_exists() -> None:

@@ -29,7 +29,8 @@ Progress = Callable[[float, int], None]
 class Report:
     """What a build found. `seconds` in all and `stages` by name, both wall time.
 
-    `records` is how many specs the indexes tell of, a spec of two indexes counted twice.
+    `records` is how many specs the indexes tell of, a spec of two indexes counted twice; `specs`,
+    `configurations` and `packages` are those that some release has.
     """
 
     pages: int

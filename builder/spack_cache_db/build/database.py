@@ -25,8 +25,8 @@ from spack_cache_db.build.target import cannot_write
 from spack_cache_db.build.target import temporary as temporary_path
 from spack_cache_db.errors import OutputError, reason
 
-_ROWS_AT_ONCE = 80
-"""With eleven columns still below the 999 parameters that any SQLite takes ("Limits", 9)."""
+_MOST_PARAMETERS = 999
+"""As many as any SQLite takes in one statement ("Limits", 9)."""
 
 
 def create(path: Path) -> sqlite_utils.Database:
@@ -58,8 +58,8 @@ def insert(db: sqlite_utils.Database, table: str, rows: Iterable[tuple[Any, ...]
 
     Many go in by one statement: to run it costs more than all that it does for a row.
     """
-    rows = iter(rows)
-    while chunk := [*islice(rows, _ROWS_AT_ONCE)]:
+    rows, at_once = iter(rows), _MOST_PARAMETERS // len(schema.table(table).columns)
+    while chunk := [*islice(rows, at_once)]:
         db.conn.execute(_insert_statement(table, len(chunk)), [*chain.from_iterable(chunk)])
 
 

@@ -22,6 +22,14 @@ from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.places import ANYWHERE, Place
 from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, plan
 
+_COUNTED = {
+    "specs": "SELECT count(*) FROM specs WHERE release_count > 0",
+    "configurations": "SELECT count(*) FROM configurations WHERE release_count > 0",
+    "packages": "SELECT count(*) FROM packages WHERE release_count > 0",
+    "problems": "SELECT count(*) FROM problems",
+}
+"""What is counted in the file itself: what no release has is no binary, and not counted."""
+
 
 @uncollected()
 def build(
@@ -105,8 +113,8 @@ def read(
     return merged
 
 
-def _fill(path: Path, numbered: Numbered, refused: Iterable[str], clock: _Clock) -> int:
-    """Write the whole file; return how many problems are in it."""
+def _fill(path: Path, numbered: Numbered, refused: Iterable[str], clock: _Clock) -> dict[str, int]:
+    """Write the whole file; return what is counted in it."""
     db = database.create(path)
     try:
         _insert(db, numbered, refused)
@@ -115,7 +123,7 @@ def _fill(path: Path, numbered: Numbered, refused: Iterable[str], clock: _Clock)
         clock.stage("full text")
         database.finish(db)
         clock.stage("index")
-        return int(db.execute("SELECT count(*) FROM problems").fetchone()[0])
+        return {name: int(db.execute(sql).fetchone()[0]) for name, sql in _COUNTED.items()}
     finally:
         db.close()
 
@@ -149,7 +157,7 @@ class _Clock:
 def _report(
     bytes_read: int,
     numbered: Numbered,
-    problems: int,
+    counts: dict[str, int],
     faults: tuple[Fault, ...],
     output: Path,
     sha256: str,
@@ -160,11 +168,8 @@ def _report(
         indexes=sum(each.index_facts is not None for each in numbered.documents),
         records=len(numbered.graph.records.spec),
         listings=len(numbered.listings.spec),
-        specs=len(numbered.hashes),
-        configurations=len(numbered.configurations),
-        packages=len(numbered.names.packages),
         releases=len(numbered.names.releases),
-        problems=problems,
+        **counts,
         faults=faults,
         bytes_read=bytes_read,
         file_size=output.stat().st_size,
