@@ -69,6 +69,7 @@ class WithStatus(Exception):
     ("exception", "status", "sentence"),
     [
         (WithStatus("404", 404), 404, NO_PAGE),
+        (WithStatus("Database not found: packages.html", 404), 404, NO_PAGE),
         (WithStatus("Table not found: x", 404), 404, "Table not found: x"),
         (WithStatus("Cannot sort table by x", 500), 400, "Cannot sort table by x"),
         (MemoryError(), 400, NO_MEMORY),

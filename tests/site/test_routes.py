@@ -169,6 +169,17 @@ async def test_what_is_no_binary_has_a_page(real_index_file: Path) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_column_that_says_nothing_is_left_out(datasette: Any, samples_file: Path) -> None:
+    """Variants are a column where rows differ in them, and none where all have the same."""
+    column = '<th scope="col" data-column="variants">'
+    same = (await site(samples_file).client.get("/package/py-mpi4py")).text
+
+    assert column in (await datasette.client.get("/package/hdf5")).text
+    assert "The same in all" in same
+    assert column not in same
+
+
+@pytest.mark.asyncio
 async def test_edges_lead_to_both_specs(real_index_file: Path) -> None:
     """In the rows of the view of edges both hashes and both packages are links to our pages."""
     served = site(real_index_file)

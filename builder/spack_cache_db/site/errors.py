@@ -67,7 +67,8 @@ def failure_of(exception: Exception, time_limit_ms: int, *, is_own: bool = False
         return Failure(status, "Query refused", INTERRUPTED.format(limit=time_limit_ms))
     status = 400 if status == 500 else status
     sentence = str(getattr(exception, "message", None) or exception)
-    if status == 404 and sentence in ("", "404"):
+    # To Datasette the first part of every address is a database's name.
+    if status == 404 and (sentence in ("", "404") or sentence.startswith("Database not found")):
         sentence = NO_PAGE
     return Failure(status, title or f"Error {status}", sentence)
 
