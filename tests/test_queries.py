@@ -19,7 +19,7 @@ from spack_cache_db.site import spec_functions
 from tests.conftest import Build
 from tests.indexes import edge, hash_of, index, node, real, record
 from tests.many import EVERY_ANSWER, MANY, build_many
-from tests.pagetexts import page, spec
+from tests.pagetexts import page, spec, spec_hash, write
 from tests.paths import ROOT
 from tests.test_metadata import DATABASE, METADATA, sample_specs
 
@@ -193,6 +193,24 @@ def test_specs_of_package(samples: sqlite3.Connection) -> None:
     assert {row["hash"] for row in found} == expected
     assert len(found) == len(expected)
     assert len(rows(samples, "specs_of_package")) == 129
+
+
+@pytest.mark.parametrize("query", ["specs_of_package", "find_spec"])
+def test_what_is_current_comes_first(query: str, built: Build) -> None:
+    """Of a configuration what a branch lists, then releases and snapshots from new to old."""
+    file = built(
+        a=page("zlib", "develop", [spec(9)]),
+        b=page("zlib", "v1.9", [spec(1)]),
+        c=page("zlib", "v1.10", [spec(5), spec(9)]),
+        d=page("zlib", "develop-2025-01-05", [spec(2), spec(1)]),
+        e=page("zlib", "develop-2025-02-05", [spec(3)]),
+    )
+    register(file)
+    parameter = {"specs_of_package": "package", "find_spec": "spec"}[query]
+
+    found = run(file, query, **{parameter: "zlib"})
+
+    assert [row["hash"] for row in found] == [*map(spec_hash, (9, 5, 1, 3, 2))]
 
 
 @pytest.mark.parametrize("release", ["develop", "develop-2025-04-20"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from spack_cache_db.site import reading
 from spack_cache_db.site.errors import UNKNOWN, UNREADABLE, failure_of
 from spack_cache_db.site.queues import FULL, RETRY_AFTER_SECONDS
 from spack_cache_db.site.sql.limits import NO_MEMORY
@@ -91,6 +92,21 @@ def test_every_exception_has_a_sentence(exception: Exception, status: int, sente
 def test_in_a_page_of_ours_an_odd_value_is_a_bug() -> None:
     """What our own pages raise is never the visitor's fault."""
     assert failure_of(TypeError("None"), 1000, is_own=True).status == 500
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("end", ["", ".json", ".csv"])
+async def test_a_page_that_takes_too_long_says_so(
+    datasette: Any, end: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No page of ours is a bug because its time is over: it may be asked again."""
+    monkeypatch.setattr(reading, "TIME_LIMIT_MS", 0)
+    answer = await get(datasette, f"/find{end}?q=hdf5+%2Bmpi")
+
+    assert answer.status_code == 503
+    assert "which is all the time that one is given" in answer.text
+    assert answer.headers["Retry-After"] == str(RETRY_AFTER_SECONDS)
+    assert "Traceback" not in capsys.readouterr().err
 
 
 @pytest.mark.asyncio

@@ -94,7 +94,7 @@ def _print(conn: sqlite3.Connection, found: list[Found], options: dict[str, Any]
 
 def _advice(conn: sqlite3.Connection, query: SpecQuery, question: Question) -> list[str]:
     """Return why there is no answer, and what to ask instead."""
-    why = why_not(conn, question.lookups, query, question.scope)
+    why = why_not(conn, question.lookups, query, question.scope, asked=question.asked)
     nothing = [] if why.unknown else ["nothing here satisfies this spec"]
     instead = [f"perhaps you mean: {why.corrected}"] if why.corrected else []
     return [*nothing, *why.sentences(), *instead]

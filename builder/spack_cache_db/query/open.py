@@ -88,6 +88,11 @@ def json_pieces(ids: Iterable[int | list[int]], most: int | None = None) -> Iter
         yield json.dumps(some, separators=(",", ":"))
 
 
+def is_interrupted(error: Exception) -> bool:
+    """Return whether a statement was ended before its time (SQLite docs, "SQLITE_INTERRUPT")."""
+    return isinstance(error, sqlite3.OperationalError) and error.args == ("interrupted",)
+
+
 def _require_file(path: Path) -> None:
     # `Path.is_file` raises for a name that is too long, and where a folder may not be searched.
     try:

@@ -17,7 +17,9 @@ from typing import Any
 
 from datasette.utils.asgi import Response
 
+from spack_cache_db.query.open import is_interrupted
 from spack_cache_db.site.queues import RETRY_AFTER_SECONDS
+from spack_cache_db.site.reading import TIME_LIMIT_MS
 from spack_cache_db.site.routes import ROUTES
 from spack_cache_db.site.sql.limits import NO_MEMORY
 from spack_cache_db.site.wrapper import NO_PAGE, OWN_PAGE, path_below
@@ -26,6 +28,10 @@ UNKNOWN = "Something went wrong here; the server's log says what."
 UNREADABLE = (
     "This address cannot be answered: a field behind its ?, the key of a row or the form asked"
     " for is not what is expected there."
+)
+SLOW = (
+    "This page took longer than {limit:,} ms, which is all the time that one is given: ask for"
+    " less, or again when there is less to do here."
 )
 INTERRUPTED = "The query took longer than {limit:,} ms, which is all the time that one is given."
 
@@ -76,6 +82,8 @@ def failure_of(exception: Exception, time_limit_ms: int, *, is_own: bool = False
 def _without_status(exception: Exception, *, is_own: bool) -> Failure:
     if isinstance(exception, OSError) and exception.errno in _NO_FILE:
         return Failure(404, "Error 404", NO_PAGE)
+    if is_own and is_interrupted(exception):
+        return Failure(503, "Error 503", SLOW.format(limit=TIME_LIMIT_MS))
     if not is_own and isinstance(exception, _OF_STATEMENTS):
         return Failure(400, "Query refused", str(exception))
     if not is_own and isinstance(exception, _OF_VALUES):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.site.pages.find import load_find
+from spack_cache_db.site.pages.find import NO_TIME, FindPage, load_find
 from spack_cache_db.site.pages.narrowing import Narrowing
 
 
@@ -99,6 +100,28 @@ def test_search_corrects_what_is_misplaced(conn: sqlite3.Connection, lookups: Lo
 
     assert page.error is not None and "what follows %gcc" in page.error
     assert page.corrected == "hdf5 target=:zen3 %gcc@13"
+
+
+def test_no_time_to_say_why_is_no_error(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """Whenever its time is over after the answer itself is known, the answer is given without."""
+
+    def asked(steps: int) -> FindPage | None:
+        left = iter(range(steps))
+        conn.set_progress_handler(lambda: next(left, None) is None, 10)
+        try:
+            return load_find(conn, lookups, "+cuda target=aarch64")
+        except sqlite3.OperationalError:
+            return None
+        finally:
+            conn.set_progress_handler(None, 0)
+
+    hasty = next(page for steps in range(100_000) if (page := asked(steps)) is not None)
+    whole = asked(10**9)
+
+    assert hasty.answer is not None and hasty.why is None
+    assert hasty.notes == (NO_TIME,)
+    assert whole is not None and whole.why is not None and whole.why.without
+    assert replace(whole, why=None) == replace(hasty, notes=())
 
 
 @pytest.mark.asyncio

@@ -21,7 +21,7 @@ from spack_cache_db.query.conditions import (
 from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.find import Question, UnknownNameError, notes_on
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.open import select
+from spack_cache_db.query.open import is_interrupted, select
 from spack_cache_db.query.specs import hashes_beginning, specs_in_scope
 from spack_cache_db.query.why_not.misplaced import corrected
 from spack_cache_db.query.why_not.reasons import WhyNot, why_not
@@ -34,6 +34,7 @@ from spack_cache_db.site.spec_functions import parse
 from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery
 
 MOST_PACKAGES = 40
+NO_TIME = "why nothing satisfies this takes longer to say than there is time: name a package"
 
 PACKAGES_LIKE = """
 SELECT packages.name, packages.spec_count
@@ -141,15 +142,23 @@ def _load(
     answer = _answer(conn, question, page, opened)
     if answer.count == 1 and len(hashes) == 1:
         return FindPage(prefix=asked.hash, hashes=hashes)
-    why = None if answer.count else why_not(conn, lookups, query, scope)
-    return FindPage(
-        prefix=asked.hash,
-        packages=() if answer.count else _packages(conn, query.name),
-        answer=answer,
-        corrected=why.corrected if why else None,
-        why=why,
-        notes=notes_on(conn, question),
-    )
+    found = FindPage(prefix=asked.hash, answer=answer, notes=notes_on(conn, question))
+    if answer.count:
+        return found
+    return _explained(conn, replace(found, packages=_packages(conn, query.name)), question, query)
+
+
+def _explained(
+    conn: sqlite3.Connection, found: FindPage, question: Question, query: SpecQuery
+) -> FindPage:
+    """Return an answer without rows with why there are none, as far as there is time for it."""
+    try:
+        why = why_not(conn, question.lookups, query, question.scope, asked=question.asked)
+    except sqlite3.OperationalError as error:
+        if not is_interrupted(error):
+            raise
+        return replace(found, notes=(*found.notes, NO_TIME))
+    return replace(found, why=why, corrected=why.corrected)
 
 
 def _refused(conn: sqlite3.Connection, text: str, error: Exception) -> FindPage:
