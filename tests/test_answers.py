@@ -208,7 +208,7 @@ def the_page_of_a_package_follows_the_rule(
 @settings(max_examples=25, deadline=None)
 @given(listings())
 def test_the_page_of_a_spec_tells_each_contradiction(drawn: list[Listing]) -> None:
-    """It has the spec's own configuration, and what each release shows instead."""
+    """It has the spec's own configuration, what each release shows instead, and who says more."""
     expected = BruteForce(drawn)
     with opened(drawn) as conn:
         for dag_hash, own in expected.own.items():
@@ -230,6 +230,15 @@ def test_the_page_of_a_spec_tells_each_contradiction(drawn: list[Listing]) -> No
                 for field in Configuration._fields
                 if getattr(each.configuration, field) != getattr(own, field)
             }
+            assert sorted(path for path, _ in page.otherwise) == sorted(
+                f"{each.release}/{each.index}/index.json"
+                for each in expected.said
+                if each.dag_hash == dag_hash
+                and each.index is not None
+                # What it lists is held against its release, what it knows against the spec's own.
+                and each.configuration
+                != (shown[each.release].configuration if each.is_binary else own)
+            )
 
 
 def test_a_contradiction_on_the_command_line_is_no_traceback() -> None:

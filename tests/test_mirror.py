@@ -37,7 +37,6 @@ WITHOUT = {
     "sources/indexes/records.py": "records without behaviour",
     "spack/constraints.py": _SPEC,
     "spack/lexer.py": _SPEC,
-    "spack/match.py": "tests/query/test_find.py compares its answers",
     "spack/nodes.py": _SPEC,
     "start.py": "tests/cli/test_stopping.py sends signals while it is loaded",
 }

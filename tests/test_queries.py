@@ -205,7 +205,7 @@ def test_what_is_current_comes_first(query: str, built: Build) -> None:
         d=page("zlib", "develop-2025-01-05", [spec(2), spec(1)]),
         e=page("zlib", "develop-2025-02-05", [spec(3)]),
     )
-    register(file)
+    spec_functions.register(file)
     parameter = {"specs_of_package": "package", "find_spec": "spec"}[query]
 
     found = run(file, query, **{parameter: "zlib"})

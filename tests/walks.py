@@ -39,6 +39,10 @@ JOIN platforms ON platforms.id = configurations.platform
 JOIN targets ON targets.id = configurations.target
 JOIN variant_sets ON variant_sets.id = configurations.variants
 """
+SHOWN = """
+SELECT hash, package, version, compiler, os, platform, target, variants
+FROM build_listings WHERE release = ?
+"""
 Truth = bool | None
 """Whether a spec satisfies a query; None where the sources do not say."""
 
@@ -64,11 +68,13 @@ def nodes(draw: st.DrawFn, count: int, version: str) -> list[dict[str, Any]]:
     found = []
     types = st.lists(st.sampled_from(["build", "link", "run", "test"]), max_size=2, unique=True)
     virtuals = st.sampled_from([(), (), ("c",), ("mpi",), ("c", "cxx")])
+    # What one index calls so, another may call otherwise.
+    names = [draw(st.sampled_from([NAMES[at % 6]] * 4 + ["bb"])) for at in range(count)]
     for number in range(count):
         later = [*range(number + 1, count)]
         needed = draw(st.lists(st.sampled_from(later), max_size=3, unique=True)) if later else []
         edges = [
-            {**edge(f"s{to}", *draw(types), virtuals=draw(virtuals)), "name": NAMES[to % 6]}
+            {**edge(f"s{to}", *draw(types), virtuals=draw(virtuals)), "name": names[to]}
             for to in needed
         ]
         external = draw(st.sampled_from([{}, {}, {}, {"external": {"path": "/", "module": None}}]))
@@ -84,7 +90,7 @@ def nodes(draw: st.DrawFn, count: int, version: str) -> list[dict[str, Any]]:
             annotations=said | ({"compiler": compiler} if old else {}),
             **external,
         )
-        each |= {"name": NAMES[number % 6], "version": draw(st.sampled_from(["1.0", "2.0"]))}
+        each |= {"name": names[number], "version": draw(st.sampled_from(["1.0", "2.0"]))}
         if version != "8":
             del each["annotations"]
             each["compiler"] = {"name": name, "version": digits}
@@ -196,8 +202,10 @@ class Walk:
                 walk.edges.setdefault(one["hash"], [_plain(each) for each in one["dependencies"]])
         return walk
 
-    def satisfies(self, dag_hash: str, query: SpecQuery) -> Truth:
-        """Return whether a spec satisfies a query."""
+    def satisfies(
+        self, dag_hash: str, query: SpecQuery, shown: Configuration | None = None
+    ) -> Truth:
+        """Return whether a spec satisfies a query, by its own configuration or the one shown."""
         plain = SpecQuery(
             query.name,
             None,
@@ -209,7 +217,7 @@ class Walk:
             query.target,
             query.hash,
         )
-        if query.name in VIRTUALS or not matches(plain, self.own[dag_hash], dag_hash):
+        if query.name in VIRTUALS or not matches(plain, shown or self.own[dag_hash], dag_hash):
             return False
         names = {edge.node.name for edge in query.dependencies if edge.direct}
         parts = [*self._facts(dag_hash, query)]
@@ -313,6 +321,14 @@ class Walk:
             provider = SpecQuery(hash=asked.hash, dependencies=asked.dependencies)
             return self.satisfies(dag_hash, provider) is True
         return self.satisfies(dag_hash, asked) is True
+
+
+def shown_in(conn: sqlite3.Connection, release: str) -> dict[str, Configuration]:
+    """Return what a release shows of each spec that it lists."""
+    return {
+        dag_hash: Configuration._make((*words, tuple(variants.split())))
+        for dag_hash, *words, variants in conn.execute(SHOWN, [release])
+    }
 
 
 def _plain(one: dict[str, Any]) -> dict[str, Any]:

@@ -93,6 +93,14 @@ def test_any_query_has_the_answer_of_a_walk(drawn: walks.Sources, queries: list[
             assert {each for one in found for each in one.hashes or ()} == expected, text
             assert left_out(notes_on(conn, question)) == [*truths.values()].count(None), text
             every_road_leads_there(conn, text, found)
+            for release in {name for name, _ in drawn.mirrors}:
+                shown = walks.shown_in(conn, release)
+                expected = {
+                    each
+                    for each, configuration in shown.items()
+                    if walk.satisfies(each, parse_query(text), configuration)
+                }
+                assert hashes(conn, text, release=release) == expected, (text, release)
 
 
 def every_road_leads_there(conn: sqlite3.Connection, text: str, found: list[Found]) -> None:

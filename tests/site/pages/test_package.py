@@ -9,6 +9,9 @@ import pytest
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.package import PackagePage, load_package
+from tests import pagetexts
+from tests.conftest import Build
+from tests.pagetexts import spec
 
 
 def hdf5(conn: sqlite3.Connection, lookups: Lookups, filters: Filters) -> PackagePage:
@@ -95,6 +98,22 @@ def test_a_package_that_is_known_as_a_dependency_only(real_index: sqlite3.Connec
     assert page is not None
     assert (page.package.release_count, page.package.newest_version) == (0, None)
     assert (page.rows, page.choices, page.grid.rows, page.spec_count) == ((), (), (), 0)
+
+
+def test_a_package_that_one_release_shows(built: Build) -> None:
+    """Its page has no configuration, and offers the release that has one."""
+    conn = built(
+        a=pagetexts.page("bar", "develop", [spec(1)]), b=pagetexts.page("baz", "v1.0", [spec(1)])
+    )
+    lookups = read_lookups(conn)
+
+    anywhere = load_package(conn, lookups, "baz", Filters())
+    there = load_package(conn, lookups, "baz", Filters(release="v1.0"))
+
+    assert anywhere is not None and there is not None
+    assert (anywhere.rows, anywhere.package.newest_version) == ((), None)
+    assert [(each.name, each.values) for each in anywhere.choices] == [("release", (("v1.0", 1),))]
+    assert [row.spec_count for row in there.rows] == [1]
 
 
 def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connection) -> None:

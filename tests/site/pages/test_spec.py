@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
+from spack_cache_db.build.steps import build
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.site.pages.spec import Contradiction, load_candidates, load_spec
 from tests import pagetexts
 from tests.conftest import Build
 from tests.graphs import installs
+from tests.indexes import index, node, record
 from tests.pagetexts import page, spec
+from tests.site.addresses import get
 from tests.site.cache import MPI, spec_hash
+from tests.site.conftest import site
 
 
 def test_a_spec_knows_its_listings_and_what_shares_its_configuration(
@@ -140,3 +147,30 @@ def test_the_release_of_the_reader_is_kept(conn: sqlite3.Connection, lookups: Lo
     assert (chosen.release, chosen.install.release) == ("v0.23.1", "v0.23.1")
     assert chosen.install.mirror == "spack mirror add v0.23.1 https://binaries.spack.io/v0.23.1"
     assert (other.release, other.install.release) == (None, "develop")
+
+
+def test_who_says_otherwise_in_one_release_is_told(tmp_path: Path) -> None:
+    """The page counts there; what an index says instead stands below, and is rendered."""
+    folder = tmp_path / "in" / "develop" / "e4s"
+    folder.mkdir(parents=True)
+    (tmp_path / "in" / "zlib.md").write_bytes(page("zlib", "develop", [spec(1, compiler="none")]))
+    arch = {"platform": "linux", "platform_os": "rhel8", "target": "x86_64_v3"}
+    parameters = {"build_system": "cmake", "cuda": False}
+    said = node("zlib", hash=pagetexts.spec_hash(1), arch=arch, parameters=parameters)
+    (folder / "index.json").write_bytes(index(record(said)))
+    file = tmp_path / "spack-cache.db"
+    build([str(tmp_path / "in")], file)
+
+    with closing(sqlite3.connect(file)) as conn:
+        found = load_spec(conn, read_lookups(conn), pagetexts.spec_hash(1))
+
+    assert found is not None
+    assert found.contradictions == ()
+    assert found.otherwise == (
+        (
+            "develop/e4s/index.json",
+            "the spec has another configuration here than in zlib.md: os rhel8, not ubuntu24.04",
+        ),
+    )
+    answer = asyncio.run(get(site(file), f"/spec/{pagetexts.spec_hash(1)}"))
+    assert "<code>develop/e4s/index.json</code> contradicts this: the spec has" in answer.text

@@ -148,10 +148,12 @@ def choices_of(
         among = here.fitting + here.lacking["variant", text]
         choices.append(Choice("variant", _variant_name(text), text, _alternatives(among, text)))
     choices.append(Choice("variant", LABELS["variant"], None, _varying(here.fitting)))
+    # Where nothing is left, the only value of a place is a way out.
     return tuple(
         _with_chosen(each)
         for each in choices
-        if each.chosen is not None or len(each.values) > (each.name != "variant")
+        if each.chosen is not None
+        or len(each.values) > (each.name != "variant" and bool(here.fitting))
     )
 
 

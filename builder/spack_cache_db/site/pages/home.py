@@ -14,7 +14,7 @@ from spack_cache_db.query.origin import Origin, read_origin
 
 TOTALS = """
 SELECT
-  (SELECT count(*) FROM packages WHERE release_count > 0),
+  (SELECT count(*) FROM packages WHERE spec_count > 0),
   (SELECT count(*) FROM specs WHERE release_count > 0),
   (SELECT count(*) FROM configurations WHERE spec_count > 0),
   (SELECT count(*) FROM releases)

@@ -30,6 +30,15 @@ SELECT releases.name, listed.configuration
 FROM listing_configurations AS listed JOIN releases ON releases.id = listed.release
 WHERE listed.spec = :spec ORDER BY releases.position
 """
+# What is not stored stands in `declared`; the message begins with "the spec " and the hash.
+OTHERWISE = """
+SELECT coalesce(pages.path, mirrors.path), problems.message FROM problems
+LEFT JOIN pages ON pages.id = problems.page
+LEFT JOIN mirrors ON mirrors.id = problems.mirror
+WHERE problems.code IN ('two_configurations', 'two_sizes', 'two_tarballs', 'two_dependencies')
+  AND problems.declared IS NOT NULL AND substr(problems.message, 10, 32) = :hash
+ORDER BY problems.id
+"""
 CANDIDATES = """
 SELECT hash, configuration FROM specs
 WHERE hash IN (SELECT value FROM json_each(:hashes)) ORDER BY hash
@@ -94,6 +103,8 @@ class SpecPage:
     """Everything the page of a spec shows.
 
     `kind` is `binary`, `external` (which a system has at the place `external`) or `not pushed`.
+    `otherwise` has the paths of pages and indexes that say something else of the spec than those
+    that count in the same release, or than the first index, and what they say.
     `trees` is None where no index tells of it. `others` are specs of the same configuration,
     what is current first; `release` is the one that the reader came with, if it lists the spec;
     `install` is None where no release lists the spec.
@@ -109,6 +120,7 @@ class SpecPage:
     last_seen: str | None
     listings: tuple[Listing, ...]
     contradictions: tuple[Contradiction, ...]
+    otherwise: tuple[tuple[str, str], ...]
     trees: Trees | None
     other_count: int
     others: tuple[OtherSpec, ...]
@@ -171,6 +183,10 @@ def load_spec(
         last_seen=last_seen,
         listings=listings,
         contradictions=_contradictions(conn, lookups, spec, own.configuration),
+        otherwise=tuple(
+            (path, message.replace(f" {dag_hash}", "", 1))
+            for path, message in select(conn, OTHERWISE, hash=dag_hash)
+        ),
         trees=_trees(conn, graph, spec) if spec in graph.edges else None,
         other_count=other_count,
         others=compared(conn, lookups, graph, spec, others),

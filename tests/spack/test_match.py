@@ -1,0 +1,94 @@
+"""spack.match: what each constraint means, one by one."""
+
+from __future__ import annotations
+
+import pytest
+
+from spack_cache_db.spack.match import (
+    CompilerConstraint,
+    compiler_matches,
+    variant_matches,
+    version_matches,
+)
+from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.variants import parse_variant
+from spack_cache_db.spack.versions import VersionRanges
+
+LONG = "3fbfe46" + "0" * 57
+
+
+@pytest.mark.parametrize(
+    ("name", "versions", "compiler", "is_so"),
+    [
+        ("gcc", None, "gcc@13.2.0", True),
+        ("gcc", None, "gcc", True),
+        ("gcc", None, "llvm@13.2.0", False),
+        ("gcc", "13", "gcc@=13.2.0", True),
+        ("gcc", "13", "gcc@13.2.0/abcdefg", True),
+        ("gcc", "=13", "gcc@13.2.0", False),
+        ("gcc", "12,14:", "gcc@13.2.0", False),
+        ("gcc", "13", "gcc", False),
+        ("clang", "15", "llvm@15.0.7", True),
+        ("llvm", None, "clang@15.0.7", True),
+        ("oneapi", None, "intel-oneapi-compilers@2024.2.1", True),
+        ("intel", None, "oneapi@2024.2.1", False),
+        (None, "13", "gcc@13.2.0", True),
+        (None, "13", "none", False),
+        (None, None, "gcc@13.2.0", True),
+        (None, None, "none", False),
+    ],
+)
+def test_a_compiler(name: str | None, versions: str | None, compiler: str, is_so: bool) -> None:
+    """Name and version as printed in any era, old names for new ones; no name is any compiler."""
+    ranges = None if versions is None else VersionRanges.parse(versions)
+
+    assert compiler_matches(CompilerConstraint(name, ranges), compiler) is is_so
+
+
+@pytest.mark.parametrize(
+    ("asked", "printed", "is_so"),
+    [
+        ("+x", "+x", True),
+        ("+x", "x=True", True),
+        ("+x", "~x", False),
+        ("~x", "~x", True),
+        ("+x", "+y", False),
+        ("x=*", "~x", True),
+        ("x=true", "x:=true", False),
+        ("+x", "x=a", False),
+        ("k=a", "k=a,b", True),
+        ("k=a,b", "k=b", False),
+        ("k=b,a", "k:=a,b", True),
+        ("k:=b,a", "k=a,b", True),
+        ("k:=a", "k=a,b", False),
+        ("k:=a,b", "k=a", False),
+        ("k:=*", "k=a,b", True),
+        ("k=*", "k='*'", True),
+        ("k=a", "k='*'", False),
+        ("k=*", "j=a", False),
+        ("commit=a,b", "commit=a,b", True),
+        ("commit=a", "commit=a,b", False),
+        ("patches=3fb", "patches=3fbfe46,f7d58d3", True),
+        ("patches=f7d58d3,3fbfe46", "patches=3fbfe46,f7d58d3", True),
+        ("patches=3fbfe47", "patches=3fbfe46", False),
+        (f"patches={LONG}", "patches=3fbfe46", True),
+        (f"patches={LONG}", f"patches={LONG}", True),
+        (f"patches={LONG[:-1]}1", f"patches={LONG}", False),
+        ("patches=3fbfe46~sph", "patches=3fbfe46", False),
+        ("patches:=3fbfe46", "patches=3fbfe46", False),
+        (f"patches:={LONG}", f"patches={LONG}", True),
+        (f"patches:={LONG}", f"patches={LONG},{'a' * 64}", False),
+    ],
+)
+def test_a_variant(asked: str, printed: str, is_so: bool) -> None:
+    """At least these values, with a colon these alone; patches by what is printed of them."""
+    (constraint,) = parse_query(asked).variants
+
+    assert variant_matches(constraint, parse_variant(printed)) is is_so
+
+
+def test_a_version() -> None:
+    """No ranges are any version."""
+    assert version_matches(None, "develop")
+    assert version_matches(VersionRanges.parse("1.2:"), "1.2.3")
+    assert not version_matches(VersionRanges.parse("1.2:"), "1.1")
