@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.lists import (
     Asked,
     ListPage,
@@ -14,6 +15,8 @@ from spack_cache_db.site.pages.lists import (
     load_releases,
     load_stacks,
 )
+from tests.contradictions import Listing, opened
+from tests.pagetexts import spec_hash
 
 
 def packages(conn: sqlite3.Connection, lookups: Lookups, **asked: str) -> ListPage:
@@ -115,3 +118,25 @@ def test_stacks(lookups: Lookups) -> None:
     """Stacks are listed without root."""
     assert names(load_stacks(lookups, Asked())) == ["e4s", "e4s-arm", "hep"]
     assert names(load_stacks(lookups, Asked(q="arm"))) == ["e4s-arm"]
+
+
+def test_a_package_that_one_release_alone_shows() -> None:
+    """Where releases contradict each other about a hash's package, each shows its own."""
+    usual = Configuration("aa", "1.0", "none", "rhel8", "linux", "zen2", ())
+    drawn = [
+        Listing("develop", spec_hash(1), usual, ("e4s",)),
+        Listing("v1.0", spec_hash(1), usual._replace(package="bb"), ("e4s",)),
+    ]
+    with opened(drawn) as conn:
+        lookups = read_lookups(conn)
+        asked: tuple[dict[str, str], ...] = (
+            {},
+            {"release": "develop"},
+            {"release": "v1.0"},
+            {"release": "v1.0", "has": "zen2"},
+        )
+        found = [packages(conn, lookups, **each) for each in asked]
+
+    assert [names(page) for page in found] == [["aa"], ["aa"], ["bb"], ["bb"]]
+    assert {page.total for page in found} == {1}
+    assert {row["specs"] for page in found for row in page.rows} == {1}
