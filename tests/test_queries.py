@@ -19,7 +19,7 @@ from spack_cache_db.site import spec_functions
 from tests.conftest import Build
 from tests.indexes import edge, hash_of, index, node, real, record
 from tests.many import EVERY_ANSWER, MANY, build_many
-from tests.pagetexts import page, spec, spec_hash, write
+from tests.pagetexts import page, spec, spec_hash
 from tests.paths import ROOT
 from tests.test_metadata import DATABASE, METADATA, sample_specs
 

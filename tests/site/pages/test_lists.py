@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.lists import (
     Asked,
     ListPage,
@@ -14,8 +15,8 @@ from spack_cache_db.site.pages.lists import (
     load_releases,
     load_stacks,
 )
-from tests.conftest import Build
-from tests.pagetexts import page, spec
+from tests.contradictions import Listing, opened
+from tests.pagetexts import spec_hash
 
 
 def packages(conn: sqlite3.Connection, lookups: Lookups, **asked: str) -> ListPage:
@@ -80,17 +81,6 @@ def test_only_binaries_are_listed(conn: sqlite3.Connection) -> None:
     assert page.total == 5
 
 
-def test_a_package_that_one_release_shows(built: Build) -> None:
-    """Its only hash is another package's in a release before it: it is listed in that release."""
-    conn = built(a=page("bar", "develop", [spec(1)]), b=page("baz", "v1.0", [spec(1)]))
-    lookups = read_lookups(conn)
-
-    assert names(packages(conn, lookups)) == ["bar"]
-    (row,) = packages(conn, lookups, release="v1.0").rows
-    assert (row["name"], row["configurations"], row["specs"]) == ("baz", 1, 1)
-    assert names(packages(conn, lookups, release="v1.0", sort="specs", stack="e4s")) == ["baz"]
-
-
 def test_what_is_not_known_is_told(conn: sqlite3.Connection, lookups: Lookups) -> None:
     """A release or target that the file does not have is named."""
     page = packages(conn, lookups, release="v9", has="zen9", host="zen8")
@@ -128,3 +118,25 @@ def test_stacks(lookups: Lookups) -> None:
     """Stacks are listed without root."""
     assert names(load_stacks(lookups, Asked())) == ["e4s", "e4s-arm", "hep"]
     assert names(load_stacks(lookups, Asked(q="arm"))) == ["e4s-arm"]
+
+
+def test_a_package_that_one_release_alone_shows() -> None:
+    """Where releases contradict each other about a hash's package, each shows its own."""
+    usual = Configuration("aa", "1.0", "none", "rhel8", "linux", "zen2", ())
+    drawn = [
+        Listing("develop", spec_hash(1), usual, ("e4s",)),
+        Listing("v1.0", spec_hash(1), usual._replace(package="bb"), ("e4s",)),
+    ]
+    with opened(drawn) as conn:
+        lookups = read_lookups(conn)
+        asked: tuple[dict[str, str], ...] = (
+            {},
+            {"release": "develop"},
+            {"release": "v1.0"},
+            {"release": "v1.0", "has": "zen2"},
+        )
+        found = [packages(conn, lookups, **each) for each in asked]
+
+    assert [names(page) for page in found] == [["aa"], ["aa"], ["bb"], ["bb"]]
+    assert {page.total for page in found} == {1}
+    assert {row["specs"] for page in found for row in page.rows} == {1}

@@ -1,4 +1,4 @@
-"""site.pages.package_counts: configurations and specs by package and target."""
+"""site.pages.package_counts: configurations and specs by package, and by target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.site.pages.package_counts import Counts, package_counts
+from spack_cache_db.site.pages.package_counts import Count, counts_by_target, package_counts
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,18 @@ def test_counts_are_what_is_found(
     conn: sqlite3.Connection, lookups: Lookups, release: str | None, stack: str | None
 ) -> None:
     """Every count is that of the answer to `*` in the same release and stack."""
-    expected: Counts = {}
+    expected: dict[str, dict[str, Count]] = {}
     for found in find(conn, "*", release=release, stack=stack):
         counts = expected.setdefault(found.package, {})
         configurations, specs = counts.get(found.target, (0, 0))
         counts[found.target] = (configurations + 1, specs + found.spec_count)
 
-    counted = package_counts(conn, lookups, lookups.release(release), lookups.stack(stack))
+    place = lookups.release(release), lookups.stack(stack)
+    counted = counts_by_target(conn, lookups, *place)
 
     assert counted == expected
     assert counted
+    assert package_counts(conn, lookups, *place) == {
+        name: (sum(each[0] for each in counts.values()), sum(each[1] for each in counts.values()))
+        for name, counts in expected.items()
+    }

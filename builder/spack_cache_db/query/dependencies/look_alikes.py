@@ -148,11 +148,12 @@ def _changes(
         yield from _of_package(
             name, [facts[x] for x in ours[name]], [facts[y] for y in theirs[name]]
         )
-    for name in [*gone]:
-        virtuals = _provided(provides, gone[name])
-        other = next((each for each in come if virtuals & _provided(provides, come[each])), None)
+    # Few packages provide something, and each would be compared with each.
+    ours_provide, theirs_provide = _provided(provides, gone), _provided(provides, come)
+    for name, virtuals in ours_provide.items():
+        other = next((each for each in theirs_provide if virtuals & theirs_provide[each]), None)
         if other is not None:
-            common = ", ".join(sorted(virtuals & _provided(provides, come[other])))
+            common = ", ".join(sorted(virtuals & theirs_provide.pop(other)))
             yield Change(
                 common, "provider", _named(facts, gone.pop(name)), _named(facts, come.pop(other))
             )
@@ -193,8 +194,15 @@ def _by_package(facts: Mapping[int, Facts], specs: Iterable[int]) -> dict[str, l
     return found
 
 
-def _provided(provides: Mapping[int, frozenset[str]], specs: Iterable[int]) -> frozenset[str]:
-    return frozenset().union(*(provides.get(each, frozenset()) for each in specs))
+def _provided(
+    provides: Mapping[int, frozenset[str]], packages: Mapping[str, Iterable[int]]
+) -> dict[str, frozenset[str]]:
+    """Return for which virtual packages the specs of each package are used, where they are."""
+    found = {
+        name: frozenset().union(*(provides[each] for each in specs if each in provides))
+        for name, specs in packages.items()
+    }
+    return {name: virtuals for name, virtuals in found.items() if virtuals}
 
 
 def _named(facts: Mapping[int, Facts], specs: Iterable[int]) -> str:

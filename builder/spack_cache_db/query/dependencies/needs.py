@@ -194,23 +194,22 @@ class _Reading:
 
     def _read(self, sql: str, specs: Iterable[int], **more: str) -> set[int]:
         """Read the edges of specs; return the specs that they lead to and that are new."""
-        found: dict[int, dict[int, list[Edge]]] = {spec: {} for spec in specs}
+        found: dict[int, dict[int, Edge]] = {spec: {} for spec in specs}
         for spec, dependency, types, virtuals in select_in(self.conn, sql, [*found], **more):
             edge = Edge(dependency, self._types[types], self._virtuals[virtuals])
-            found[spec].setdefault(dependency, []).append(edge)
+            edges = found[spec]
+            edges[dependency] = _both(edges[dependency], edge) if dependency in edges else edge
         ahead: set[int] = set()
         for spec, edges in found.items():
-            self.edges[spec] = [_one(same) for same in edges.values()]
+            self.edges[spec] = [*edges.values()]
             ahead.update(edges)
         return ahead - self.edges.keys()
 
 
-def _one(edges: list[Edge]) -> Edge:
-    """Return several edges to one dependency as one."""
-    if len(edges) == 1:
-        return edges[0]
+def _both(one: Edge, other: Edge) -> Edge:
+    """Return two edges to one dependency as one."""
     return Edge(
-        edges[0].dependency,
-        tuple(sorted({name for edge in edges for name in edge.types})),
-        tuple(sorted({name for edge in edges for name in edge.virtuals})),
+        one.dependency,
+        tuple(sorted({*one.types, *other.types})),
+        tuple(sorted({*one.virtuals, *other.virtuals})),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from html import escape
 from urllib.parse import quote
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from spack_cache_db.site.pages.lists import Column, ListPage
 
@@ -16,16 +17,16 @@ def list_rows(page: ListPage, start: str) -> Markup:
         start: the address below which each of its names has a page.
     """
     query = escape(page.package_query())
+    columns = [(each.name, each.is_count, f"<td{classes(each)}>") for each in page.columns[1:]]
     lines = []
     for row in page.in_order():
         name = row["name"]
-        address = f"{start}{quote(name)}"
-        cells = [f'<tr><th scope="row"><a href="{address}{query}">{escape(name)}</a></th>']
-        for column in page.columns[1:]:
-            value = row[column.name]
-            text = "" if value is None else f"{value:,}" if column.is_count else escape(value)
-            cells.append(f"<td{classes(column)}>{text}</td>")
-        lines.append("".join(cells))
+        line = f'<tr><th scope="row"><a href="{start}{quote(name)}{query}">{escape(name)}</a></th>'
+        for column, is_count, opening in columns:
+            value = row[column]
+            text = "" if value is None else f"{value:,}" if is_count else escape(value)
+            line += f"{opening}{text}</td>"
+        lines.append(line)
     # Names and words are escaped or quoted above; numbers need no escaping.
     return Markup("</tr>\n".join([*lines, ""]))
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
 from spack_cache_db.site.pages.hosts import hosts_of
-from spack_cache_db.site.pages.package_counts import package_counts
+from spack_cache_db.site.pages.package_counts import Count, counts_by_target, package_counts
 from spack_cache_db.spack.targets import runs_on
 
 PACKAGES = """
@@ -159,11 +159,15 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: Asked) -> L
     """Return the list of packages that have a binary."""
     names = [column.name for column in COLUMNS["packages"]]
     found = (dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES))
-    known = {row["name"]: row for row in found}
+    every = {row["name"]: row for row in found}
     # A release may show a spec of a package, and a release before it show its hash as another's.
-    rows = wanted = {name: row for name, row in known.items() if row["specs"]}
+    rows = wanted = {name: row for name, row in every.items() if row["specs"]}
     if asked.release or asked.stack or asked.host or asked.has or asked.lacks:
-        wanted = _by_target(conn, lookups, asked, known)
+        counts = _counts(conn, lookups, asked)
+        wanted = {
+            name: every[name] | {"configurations": configurations, "specs": specs}
+            for name, (configurations, specs) in sorted(counts.items())
+        }
     families = sorted(set(lookups.families.values()))
     return ListPage(
         "packages",
@@ -182,13 +186,12 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: Asked) -> L
     )
 
 
-def _by_target(
-    conn: sqlite3.Connection, lookups: Lookups, asked: Asked, rows: Mapping[str, Row]
-) -> dict[str, Row]:
-    """Return the packages that have one target and lack another, counted in release and stack."""
-    parts = package_counts(
-        conn, lookups, lookups.release(asked.release), lookups.stack(asked.stack)
-    )
+def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: Asked) -> dict[str, Count]:
+    """Return the counts of packages in release and stack, and for the targets that are asked."""
+    release, stack = lookups.release(asked.release), lookups.stack(asked.stack)
+    if not (asked.host or asked.has or asked.lacks):
+        return package_counts(conn, lookups, release, stack)
+    parts = counts_by_target(conn, lookups, release, stack)
     has, lacks = (_target_test(lookups, each) for each in (asked.has, asked.lacks))
     found = {}
     for name, counts in parts.items():
@@ -198,10 +201,8 @@ def _by_target(
             if (not asked.has or has(target)) and (not asked.host or runs_on(target, asked.host))
         ]
         if kept and not (asked.lacks and any(map(lacks, counts))):
-            numbers = {"configurations": sum(each[0] for each in kept)}
-            numbers["specs"] = sum(each[1] for each in kept)
-            found[name] = rows[name] | numbers
-    return dict(sorted(found.items()))
+            found[name] = (sum(each[0] for each in kept), sum(each[1] for each in kept))
+    return found
 
 
 def _target_test(lookups: Lookups, wanted: str) -> Callable[[str], bool]:
