@@ -15,6 +15,7 @@ from operator import attrgetter
 from tests.corpus.history import Configuration, Listing
 from tests.corpus.releases import Release
 from tests.corpus.vocabulary import MULTI_VALUED
+from tests.pagetexts import page_of
 
 MIRROR = "https://binaries.spack.io"
 ROOT = "root"
@@ -30,10 +31,7 @@ def page(package: str, release: Release, listings: Sequence[Listing]) -> bytes:
     specs = ", ".join(
         write(each, names, release) for each, names in zip(listings, stacks, strict=True)
     )
-    return (
-        f'---\ntitle: "{package}"\nlayout: cache\ncategories: [package, {release.name}]\n'
-        f"meta: {json.dumps(meta)}\nspec_details: [{specs}]\n---"
-    ).encode()
+    return page_of(package, release.name, json.dumps(meta), f"[{specs}]")
 
 
 def _stacks(listing: Listing, release: Release) -> tuple[str, ...]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
+
+from tests.pagetexts import page
 
 HOSTILE = "<script>document.title='owned'</script>"
 MPI = "hdf5 1.14.5 x86_64_v3 gcc@13.2.0 ('build_system=cmake', '~cxx', '+mpi') 0"
 """What the hash of a spec that every release lists is made of."""
 
-Spec = dict[str, object]
+Spec = dict[str, Any]
 
 
 def spec_hash(seed: str) -> str:
@@ -92,40 +95,5 @@ def write_pages(folder: Path) -> Path:
     for (release, package), specs in pages.items():
         path = folder / release / package / "specs.md"
         path.parent.mkdir(parents=True)
-        path.write_text(_page(release, package, specs), encoding="utf-8")
+        path.write_bytes(page(package, release, sorted(specs, key=itemgetter("hash"))))
     return folder
-
-
-def _page(release: str, package: str, specs: list[Spec]) -> str:
-    ordered = sorted(specs, key=lambda each: str(each["hash"]))
-    lines = [
-        "---",
-        f'title: "{package}"',
-        "layout: cache",
-        f"categories: [package, {release}]",
-        f"meta: {json.dumps(_meta(ordered), sort_keys=True)}",
-        f"spec_details: {json.dumps(ordered, sort_keys=True)}",
-        "---",
-    ]
-    return "\n".join(lines)
-
-
-def _meta(specs: list[Spec]) -> dict[str, object]:
-    def values(key: str) -> list[str]:
-        return sorted({str(each[key]) for each in specs})
-
-    stacks = [name for each in specs for name in _texts(each["stacks"])]
-    return {
-        "compilers": values("compiler"),
-        "num_specs": len(specs),
-        "num_specs_by_stack": {name: stacks.count(name) for name in sorted(set(stacks))},
-        "oss": values("os"),
-        "platforms": values("platform"),
-        "stacks": sorted(set(stacks)),
-        "targets": values("target"),
-        "versions": sorted({_texts(each["versions"])[0] for each in specs}),
-    }
-
-
-def _texts(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list) else []
