@@ -118,7 +118,7 @@ class NumberedGraph:
 
 
 def number_graph(texts: Texts, records: Records, edges: Edges, spec_ids: Numbers) -> NumberedGraph:
-    """Give final ids to what is in use.
+    """Return what is in use of a graph, with final ids.
 
     Args:
         records: those of the documents that are kept.

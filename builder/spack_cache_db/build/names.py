@@ -54,7 +54,7 @@ def number_names(
     tarballs: Iterable[Tarball],
     stacks: Iterable[str] = (),
 ) -> Names:
-    """Number all names that are in use.
+    """Return all names that are in use, numbered.
 
     Args:
         releases: in their order.

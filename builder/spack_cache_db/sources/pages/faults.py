@@ -7,11 +7,10 @@ import re
 from collections import Counter
 from typing import Any
 
-from spack_cache_db.sources.pages.front_matter import FrontMatter, Json, PageFault
+from spack_cache_db.sources.pages.front_matter import JSON_KEYS, FrontMatter, Json, PageFault
 from spack_cache_db.sources.pages.records import Meta, SpecDetail
 from spack_cache_db.sources.pages.shapes import NUMBER, TEXT, TEXTS, Shape
 
-JSON_KEYS = {"meta", "spec_details"}
 KEYS = {"title", "layout", "categories"} | JSON_KEYS
 
 MAX_FAULTS = 100

@@ -15,7 +15,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
-_JSON_KEYS = {f"{name}:".encode(): name for name in ("meta", "spec_details")}
+JSON_KEYS = {"meta", "spec_details"}
+"""The big keys, whose values are JSON and are not read as YAML."""
+
+_BIG_KEYS = {f"{name}:".encode(): name for name in sorted(JSON_KEYS)}
 _Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _MAX_DEPTH = 32
 _MAX_EVENTS = 20_000
@@ -146,7 +149,7 @@ def _entries(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
 
 def _require_json(data: bytes, start: int, end: int, line: int) -> None:
     """Refuse an entry that is longer than any page needs; only the big keys may be long."""
-    key = next((name for key, name in _JSON_KEYS.items() if data.startswith(key, start)), None)
+    key = next((name for key, name in _BIG_KEYS.items() if data.startswith(key, start)), None)
     if key is None or end - start > MAX_JSON:
         limit = MAX_JSON if key else MAX_YAML
         raise PageFault(line, f"{key or 'this entry'} has more than {limit:,} bytes")
@@ -154,7 +157,7 @@ def _require_json(data: bytes, start: int, end: int, line: int) -> None:
 
 def _read_entry(entry: bytes, line: int) -> Iterator[tuple[str, int, Any]]:
     """Yield each key of an entry with its line and its value."""
-    for key, name in _JSON_KEYS.items():
+    for key, name in _BIG_KEYS.items():
         if entry.startswith(key):
             text = entry[len(key) :].lstrip(b" ")
             yield name, line, Json(text.rstrip(), line, len(entry) - len(text) + 1)

@@ -18,7 +18,6 @@ from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.bounds import require_bounded_meta, require_countable
 from spack_cache_db.sources.pages.faults import (
     DETAIL,
-    JSON_KEYS,
     KEYS,
     MAX_FAULTS,
     META,
@@ -28,7 +27,12 @@ from spack_cache_db.sources.pages.faults import (
     meta_faults,
     quoted,
 )
-from spack_cache_db.sources.pages.front_matter import FrontMatter, PageFault, read_front_matter
+from spack_cache_db.sources.pages.front_matter import (
+    JSON_KEYS,
+    FrontMatter,
+    PageFault,
+    read_front_matter,
+)
 from spack_cache_db.sources.pages.records import Meta, Page, SpecDetail
 
 _META_DECODER = msgspec.json.Decoder(Meta)
