@@ -7,13 +7,12 @@ PYTEST := python -m pytest -n auto --dist worksteal
 DATABASE := dist/spack-cache.db
 PORT ?= 8001
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo -n)
-# What the tests run beside Python, and the packages of Debian's that bring it.
-PROGRAMS := chromium nginx systemd-analyze docker-registry openssl curl git zstd
-PACKAGES := chromium nginx-light systemd docker-registry openssl curl git zstd
-INSTALL_PROGRAMS := { $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive \
-	apt-get install -y -qq --no-install-recommends $(PACKAGES); }
+# What the tests run beside Python, each with the package of Debian's that brings it.
+PROGRAMS := chromium=chromium nginx=nginx-light systemd-analyze=systemd docker-registry=docker-registry \
+	openssl=openssl curl=curl git=git zstd=zstd
+INSTALL_PACKAGE := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
-.PHONY: run venv test test-datasette1 loop check attack bench bench-site lock dist clean
+.PHONY: run venv test programs test-datasette1 loop check attack bench bench-site lock dist clean
 .DELETE_ON_ERROR:
 
 run: $(DATABASE)
@@ -24,12 +23,18 @@ $(DATABASE): $(VENV)/run.done $(wildcard pages/*) $(shell find builder -name '*.
 
 # All tests. Some drive a browser, a proxy, a registry: what is missing is installed where the machine
 # lets us; where it does not, these tests are left out, and the last lines say so.
-test: $(VENV)/test.done
-	@PATH="$$PATH:/usr/sbin"; for program in $(PROGRAMS); do \
-		command -v $$program > /dev/null || { $(INSTALL_PROGRAMS) || true; break; }; \
-	done
+test: $(VENV)/test.done programs
 	$(BIN)/$(PYTEST)
 	$(MAKE) test-datasette1
+
+# One after the other: not every system has a package of each of these names.
+programs:
+	@PATH="$$PATH:/usr/sbin"; missing=; for each in $(PROGRAMS); do \
+		command -v "$${each%=*}" > /dev/null || missing="$$missing $${each#*=}"; \
+	done; \
+	if test -n "$$missing" && $(SUDO) apt-get update -qq; then \
+		for package in $$missing; do $(INSTALL_PACKAGE) $$package || true; done; \
+	fi
 
 # Those of the site once more, with the next Datasette.
 test-datasette1: $(VENV1)/test.done

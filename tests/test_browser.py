@@ -1,16 +1,22 @@
-"""A machine without Chromium is told so, in the last line."""
+"""What tests run of the machine is installed, if it can be; a missing Chromium is told last."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.browser import COMMAND
 from tests.paths import ROOT
 
+APT = """#!/bin/sh
+echo "$*" >> "$0.log"
+case "$*" in *chromium*) exit 100;; esac
+"""
 ONE = "tests/site/test_browser.py::test_from_search_to_a_hash"
 
 
@@ -30,3 +36,23 @@ def test_a_missing_browser_is_never_passed_over(ci: str, workers: str, status: i
     last = ran.stdout.rstrip().splitlines()[-1]
     assert last.startswith("NOT TESTED: ")
     assert last.endswith(COMMAND)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_what_can_be_installed_is(tmp_path: Path, allowed: bool) -> None:
+    """A package that is not to be had keeps no other from being installed; nor does it fail."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("env", "openssl", "id", "find"):
+        (programs / name).symlink_to(str(shutil.which("true" if name == "openssl" else name)))
+    apt = programs / "apt-get"
+    apt.write_text(APT if allowed else "#!/bin/sh\nexit 1\n")
+    apt.chmod(0o755)
+    make = [str(shutil.which("make")), "-C", str(ROOT), "--no-print-directory", "programs", "SUDO="]
+    subprocess.run(make, env={"PATH": str(programs)}, capture_output=True, check=True)
+
+    log = programs / "apt-get.log"
+    called = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+    installed = [words[-1] for words in called if words[0] == "install"]
+    wanted = ["chromium", "systemd", "docker-registry", "curl", "git", "zstd"] if allowed else []
+    assert [name for name in installed if name != "nginx-light"] == wanted
