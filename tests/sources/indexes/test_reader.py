@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build
+from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError
 from spack_cache_db.verify import verify
 from tests.indexes import OTHERS, edge, hash_of, index, node, old_node, record, replaced, ways
@@ -48,6 +48,25 @@ INDEXES: dict[str, Any] = {
     },
 }
 PLACES = [(version, way) for version, value in sorted(INDEXES.items()) for way in ways(value)]
+
+
+@pytest.mark.parametrize("key", ["", "é", "\ufeff" + "a" * 31, "a" * 33, "A" * 32, "\0" * 32])
+def test_a_key_that_is_no_hash_is_told_beside_a_good_index(key: str, tmp_path: Path) -> None:
+    """Nothing of the refused index is left among what the others say."""
+    for name, text in (("bad", index(FULL, record(OUTSIDE))), ("good", index(record(OUTSIDE)))):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        data = json.loads(text)
+        if name == "bad":
+            data["database"]["installs"][key] = record(node("b"))
+        (tmp_path / "in" / name / "index.json").write_text(json.dumps(data))
+
+    faults, problems = check(tmp_path / "in")
+    report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True)
+
+    assert [each.path for each in faults] == [f"{tmp_path}/in/bad/index.json"]
+    assert "is no hash, expected 32 characters of a-z and 2-7" in faults[0].message
+    assert problems == ()
+    assert (report.faults, report.indexes, report.records) == (faults, 1, 1)
 
 
 @settings(max_examples=150)
