@@ -128,3 +128,23 @@ def test_what_does_not_fit_together_is_named(tmp_path: Path, name: str) -> None:
 
     assert str(error.value).startswith(f"{path}: {words}")
     assert len(error.value.faults) == 1
+
+
+@pytest.mark.parametrize("place", ["", "database", "spec"])
+def test_a_message_repeats_little_of_the_file(place: str, tmp_path: Path) -> None:
+    """A key of any length, known or not, leaves a message that a terminal can show."""
+    key = "k" * 1_000_000
+    data = json.loads(index(FULL, record(OUTSIDE)))
+    values = {
+        "": data,
+        "database": data["database"],
+        "spec": data["database"]["installs"][hash_of("gcc")]["spec"],
+    }
+    values[place][key] = 1
+    (tmp_path / "index.json").write_text(json.dumps(data))
+
+    faults, problems = check(tmp_path)
+
+    (told,) = (*faults, *problems)
+    assert len(told.message) < 500
+    assert "kkk...kkk" in told.message
