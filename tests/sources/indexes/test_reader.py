@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from spack_cache_db.build import build
+from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources.indexes import records
 from spack_cache_db.verify import verify
@@ -80,6 +80,25 @@ def test_every_key_that_is_known_is_given_back(version: str, tmp_path: Path) -> 
     assert verify(tmp_path / "x.db", path).differences == ()
 
 
+@pytest.mark.parametrize("key", ["", "é", "\ufeff" + "a" * 31, "a" * 33, "A" * 32, "\0" * 32])
+def test_a_key_that_is_no_hash_is_told_beside_a_good_index(key: str, tmp_path: Path) -> None:
+    """Nothing of the refused index is left among what the others say."""
+    for name, text in (("bad", index(FULL, record(OUTSIDE))), ("good", index(record(OUTSIDE)))):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        data = json.loads(text)
+        if name == "bad":
+            data["database"]["installs"][key] = record(node("b"))
+        (tmp_path / "in" / name / "index.json").write_text(json.dumps(data))
+
+    faults, problems = check(tmp_path / "in")
+    report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True)
+
+    assert [each.path for each in faults] == [f"{tmp_path}/in/bad/index.json"]
+    assert "is no hash, expected 32 characters of a-z and 2-7" in faults[0].message
+    assert problems == ()
+    assert (report.faults, report.indexes, report.records) == (faults, 1, 1)
+
+
 @settings(max_examples=150)
 @given(st.sampled_from(PLACES), st.sampled_from(OTHERS))
 def test_another_type_in_any_place_is_told_or_kept(place: tuple[str, Any], other: Any) -> None:
@@ -139,3 +158,23 @@ def test_what_does_not_fit_together_is_named(tmp_path: Path, name: str) -> None:
 
     assert str(error.value).startswith(f"{path}: {words}")
     assert len(error.value.faults) == 1
+
+
+@pytest.mark.parametrize("place", ["", "database", "spec"])
+def test_a_message_repeats_little_of_the_file(place: str, tmp_path: Path) -> None:
+    """A key of any length, known or not, leaves a message that a terminal can show."""
+    key = "k" * 1_000_000
+    data = json.loads(index(FULL, record(OUTSIDE)))
+    values = {
+        "": data,
+        "database": data["database"],
+        "spec": data["database"]["installs"][hash_of("gcc")]["spec"],
+    }
+    values[place][key] = 1
+    (tmp_path / "index.json").write_text(json.dumps(data))
+
+    faults, problems = check(tmp_path)
+
+    (told,) = (*faults, *problems)
+    assert len(told.message) < 500
+    assert "kkk...kkk" in told.message

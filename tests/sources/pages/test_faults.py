@@ -124,6 +124,18 @@ def test_a_key_that_stands_twice_is_found_however_it_is_spaced(apart: str) -> No
     ]
 
 
+@pytest.mark.parametrize("twice", ["key", "hash"])
+def test_what_stands_twice_is_named_in_short(twice: str) -> None:
+    """A message repeats little of the page."""
+    long = "k" * 100_000
+    details = json.dumps([spec(hash=long), spec(hash=long)])
+    if twice == "key":
+        details = DETAILS.replace('"os": ', f'"{long}": 1, "{long}": 2, "os": ')
+    told = faults(page_of("zlib", "develop", META, details))
+    assert all(len(each) < 300 for each in told)
+    assert any("2 times, expected once" in each for each in told)
+
+
 def test_half_a_character_is_refused() -> None:
     """JSON can escape half of a pair, which is no text."""
     assert len(faults(page(specs=[spec(os="\ud800")]))) == 1

@@ -28,9 +28,14 @@ _CLEAR_SIGNED = re.compile(
 _HASH = re.compile(r"[a-z2-7]{32}")
 
 
+def is_hash(text: str) -> bool:
+    """Whether a text is a hash of Spack's."""
+    return _HASH.fullmatch(text) is not None
+
+
 def require_hash(text: str) -> None:
     """Raise `IndexFault` unless a text is a hash of Spack's: 20 bytes in base32."""
-    if not _HASH.fullmatch(text):
+    if not is_hash(text):
         raise IndexFault(f"{name(text)}: is no hash, expected 32 characters of a-z and 2-7")
 
 

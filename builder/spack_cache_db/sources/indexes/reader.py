@@ -16,6 +16,7 @@ from spack_cache_db.sources.columns import Document, Writer
 from spack_cache_db.sources.graph import RecordColumns
 from spack_cache_db.sources.indexes.database import Entry
 from spack_cache_db.sources.indexes.faults import IndexFault, name, said
+from spack_cache_db.sources.indexes.nodes import is_hash
 from spack_cache_db.sources.indexes.normal import (
     compiler_name,
     compiler_of,
@@ -55,6 +56,8 @@ class Records(Protocol):
     def __contains__(self, dag_hash: object) -> bool: ...
 
     def __iter__(self) -> Iterator[str]: ...
+
+    def __len__(self) -> int: ...
 
     def entry(self, dag_hash: str) -> Entry:
         """Return a record; `IndexFault`, with its hash, if it cannot be read."""
@@ -122,12 +125,13 @@ class IndexReader:
             InputError: with every fault of the index; nothing of it is kept.
         """
         hashes = self._texts.hashes
-        rows = _Rows({dag_hash: hashes[dag_hash] for dag_hash in known})
+        # What is no hash is refused below, and may not meet those of other documents.
+        rows = _Rows({dag_hash: hashes[dag_hash] for dag_hash in known if is_hash(dag_hash)})
         faults: list[str] = []
         problems: list[Problem] = []
-        for count, dag_hash in enumerate(rows.numbers):
+        for count, dag_hash in enumerate(known):
             if share and count and count % RECORDS_PER_CALL == 0:
-                share(count / len(rows.numbers))
+                share(count / len(known))
             try:
                 entry = self._add_record(rows, dag_hash, known, listed)
             except IndexFault as fault:

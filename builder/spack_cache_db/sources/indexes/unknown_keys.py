@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 from msgspec import Struct
 
 from spack_cache_db.records import Problem
+from spack_cache_db.sources.indexes.faults import short
 from spack_cache_db.sources.indexes.records import (
     Arch,
     Dependency,
@@ -89,7 +90,7 @@ def _problem(unknown: _Unknown) -> Problem:
     declared = {"path": unknown.path, "value": unknown.value}
     return Problem(
         CODE,
-        f"the key {where} is not known, and kept here only",
+        f"the key {short(where)} is not known, and kept here only",
         json.dumps(declared, sort_keys=True, ensure_ascii=False),
     )
 

@@ -103,7 +103,7 @@ def detail_faults(value: Any, line: int) -> list[PageFault]:
         if isinstance(text := dict(item).get("hash"), str)
     )
     faults += [
-        PageFault(line, f"spec_details lists the hash {text} {count} times, expected once")
+        PageFault(line, f"spec_details lists the hash {_name(text)} {count} times, expected once")
         for text, count in hashes.items()
         if count > 1
     ]
@@ -115,7 +115,11 @@ def _object_faults(value: Any, shape: Shape, where: str, line: int) -> list[Page
         return [PageFault(line, f"{where} has a wrong type, expected an object")]
     kinds = shape.kinds
     counts = Counter(key for key, _ in value)
-    said = [f"{where}.{key} stands {n} times, expected once" for key, n in counts.items() if n > 1]
+    said = [
+        f"{where}.{_name(key)} stands {n} times, expected once"
+        for key, n in counts.items()
+        if n > 1
+    ]
     said += [
         f"{where}.{key} is missing, expected {kind}"
         for key, kind in kinds.items()
