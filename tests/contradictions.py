@@ -19,10 +19,10 @@ from spack_cache_db.spack.variants import parse_variant
 from tests.indexes import index, node, record
 from tests.pagetexts import page, spec, spec_hash
 
-RELEASES = ("develop", "v1.10", "v1.9", "develop-2025-02-02", "develop-2025-01-05", "mine")
+RELEASES = ("develop", "v1.10", "v1.0", "develop-2025-02-02", "develop-2025-01-05", "mine")
 """In the file's order."""
 STACKS = ("e4s", "ml")
-OLD = frozenset({"v1.9", "develop-2025-01-05"})
+OLD = frozenset({"v1.0", "develop-2025-01-05"})
 """The releases whose pages are of an older era: spelled otherwise, and with tarballs."""
 
 CONFIGURATIONS = st.builds(
@@ -72,7 +72,8 @@ def listings(draw: st.DrawFn) -> list[Listing]:
     # Some hashes begin alike.
     hashes = [spec_hash(32**25 * (number // 2) + number) for number in range(len(usual))]
     releases = draw(st.lists(st.sampled_from(RELEASES), min_size=1, max_size=4, unique=True))
-    indexes = draw(st.lists(_PLACES, max_size=3, unique=True)) if draw(st.booleans()) else []
+    places = st.tuples(st.sampled_from(releases) | st.sampled_from(RELEASES), _INDEXED)
+    indexes = draw(st.lists(places, max_size=3, unique=True)) if draw(st.booleans()) else []
     found = []
     for dag_hash, configuration in zip(hashes, usual, strict=True):
         shown = st.just(configuration) | st.sampled_from(usual) | _changed(configuration)
@@ -89,7 +90,7 @@ def listings(draw: st.DrawFn) -> list[Listing]:
     return found if is_listed else [Listing("develop", hashes[0], usual[0], ("root",))]
 
 
-_PLACES = st.tuples(st.sampled_from(RELEASES), st.sampled_from([*STACKS, "root"]))
+_INDEXED = st.sampled_from([*STACKS, "root"])
 _STACKS = st.sampled_from([("root",), ("e4s", "root"), ("e4s", "ml", "root"), ("ml",), ()])
 
 
