@@ -86,10 +86,15 @@ def listings(draw: st.DrawFn) -> list[Listing]:
                 is_binary = draw(st.sampled_from([True, True, False]))
                 said = Listing(release, dag_hash, draw(shown), (stack,), "-", stack, is_binary)
                 found.append(said)
+    for release, stack in indexes:
+        known = draw(st.sampled_from(usual))
+        found.append(Listing(release, _NOT_PUSHED, known, (stack,), "-", stack, is_binary=False))
     is_listed = any(each.is_binary for each in found)
     return found if is_listed else [Listing("develop", hashes[0], usual[0], ("root",))]
 
 
+_NOT_PUSHED = spec_hash(7)
+"""A dependency that indexes know, and that looks like a binary."""
 _INDEXED = st.sampled_from([*STACKS, "root"])
 _STACKS = st.sampled_from([("root",), ("e4s", "root"), ("e4s", "ml", "root"), ("ml",), ()])
 
@@ -111,7 +116,12 @@ _VARIANTS = ("+x", "~x", " -x", " x=True", " x=*", " k=a", " k=b,a", " k:=a", " 
 _SYSTEMS = (" os=rhel8", " os=rhel8", " operating_system=rhel8", " os=nothing", " os=*")
 _TARGETS = (" target=:zen3", " target=zen2", " target=zen2:", " target=aarch64,:zen2", " target=*")
 _ARCHS = (" arch=linux-rhel8-zen2", " arch=linux-*-zen3", " arch=*-*-*", " architecture=zen2")
-_HASHES = (f" /{spec_hash(2)[:3]}", f" /{spec_hash(32**25 + 2)}", f" /{spec_hash(0)[:26]}")
+_HASHES = (
+    f" /{spec_hash(2)[:3]}",
+    f" /{spec_hash(32**25 + 2)}",
+    f" /{spec_hash(0)[:26]}",
+    f" /{_NOT_PUSHED}",
+)
 _COMPILERS = (" %gcc", " %gcc@12", " %gcc@=13.2.0", " %clang", " %llvm@:15", " %c,cxx=gcc@12.5:")
 
 _PLACE = st.builds(
