@@ -19,10 +19,10 @@ from spack_cache_db.spack.variants import parse_variant
 from tests.indexes import index, node, record
 from tests.pagetexts import page, spec, spec_hash
 
-RELEASES = ("develop", "v1.10", "v1.9", "develop-2025-02-02", "develop-2025-01-05", "mine")
+RELEASES = ("develop", "v1.10", "v1.0", "develop-2025-02-02", "develop-2025-01-05", "mine")
 """In the file's order."""
 STACKS = ("e4s", "ml")
-OLD = frozenset({"v1.9", "develop-2025-01-05"})
+OLD = frozenset({"v1.0", "develop-2025-01-05"})
 """The releases whose pages are of an older era: spelled otherwise, and with tarballs."""
 
 CONFIGURATIONS = st.builds(
@@ -74,7 +74,8 @@ def listings(
     # Some hashes begin alike.
     hashes = [spec_hash(32**25 * (number // 2) + number) for number in range(len(usual))]
     releases = draw(st.lists(st.sampled_from(RELEASES), min_size=1, max_size=4, unique=True))
-    indexes = draw(st.lists(_PLACES, max_size=3, unique=True)) if draw(st.booleans()) else []
+    places = st.tuples(st.sampled_from(releases) | st.sampled_from(RELEASES), _INDEXED)
+    indexes = draw(st.lists(places, max_size=3, unique=True)) if draw(st.booleans()) else []
     found = []
     for dag_hash, configuration in zip(hashes, usual, strict=True):
         shown = (
@@ -91,11 +92,16 @@ def listings(
                 is_binary = draw(st.sampled_from([True, True, False]))
                 said = Listing(release, dag_hash, draw(shown), (stack,), "-", stack, is_binary)
                 found.append(said)
+    for release, stack in indexes:
+        known = draw(st.sampled_from(usual))
+        found.append(Listing(release, _NOT_PUSHED, known, (stack,), "-", stack, is_binary=False))
     is_listed = any(each.is_binary for each in found)
     return found if is_listed else [Listing("develop", hashes[0], usual[0], ("root",))]
 
 
-_PLACES = st.tuples(st.sampled_from(RELEASES), st.sampled_from([*STACKS, "root"]))
+_NOT_PUSHED = spec_hash(7)
+"""A dependency that indexes know, and that looks like a binary."""
+_INDEXED = st.sampled_from([*STACKS, "root"])
 _STACKS = st.sampled_from([("root",), ("e4s", "root"), ("e4s", "ml", "root"), ("ml",), ()])
 
 
@@ -118,7 +124,12 @@ _VARIANTS = ("+x", "~x", " -x", " x=True", " x=*", " k=a", " k=b,a", " k:=a", " 
 _SYSTEMS = (" os=rhel8", " os=rhel8", " operating_system=rhel8", " os=nothing", " os=*")
 _TARGETS = (" target=:zen3", " target=zen2", " target=zen2:", " target=aarch64,:zen2", " target=*")
 _ARCHS = (" arch=linux-rhel8-zen2", " arch=linux-*-zen3", " arch=*-*-*", " architecture=zen2")
-_HASHES = (f" /{spec_hash(2)[:3]}", f" /{spec_hash(32**25 + 2)}", f" /{spec_hash(0)[:26]}")
+_HASHES = (
+    f" /{spec_hash(2)[:3]}",
+    f" /{spec_hash(32**25 + 2)}",
+    f" /{spec_hash(0)[:26]}",
+    f" /{_NOT_PUSHED}",
+)
 _COMPILERS = (" %gcc", " %gcc@12", " %gcc@=13.2.0", " %clang", " %llvm@:15", " %c,cxx=gcc@12.5:")
 
 _PLACE = st.builds(
