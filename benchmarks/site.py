@@ -1,4 +1,4 @@
-"""`python -m benchmarks.site FILE`: what every kind of page costs the real server."""
+"""`python -m benchmarks.site FILE...`: what every kind of page costs the real server."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from benchmarks.built import file_argument
 from benchmarks.chromium import find_chromium, first_rows
 from benchmarks.client import load
+from benchmarks.measure import FOLDER
 from benchmarks.report import PERFORMANCE, Measure, goals_table, table, write_section
 from benchmarks.server import Server, ServerError, serving
-from benchmarks.targets import LARGEST, PageKind, page_kinds
+from benchmarks.targets import LARGEST, PageKind, knows_dependencies, page_kinds
 
 MANY = 16
 HEAD = (
@@ -22,24 +22,30 @@ HEAD = (
 
 
 @click.command()
-@file_argument
+@click.argument("files", type=click.Path(path_type=Path), nargs=-1)
 @click.option("--soak", type=int, default=0, help="Then ask so often, and watch the memory.")
 @click.option("--write", is_flag=True, help="Put the tables into docs/performance.md.")
-def main(file: Path, soak: int, write: bool) -> None:
-    """Measure each kind of page of FILE's site with 1 and 16 clients on loopback."""
-    if not file.is_file():
-        raise click.ClickException(f"{file}: no such file; `make bench` makes it")
-    kinds = page_kinds(file)
-    try:
-        with serving(file) as server:
-            text = asyncio.run(_report(server, kinds, soak))
-            # After the servers' numbers: Chromium takes the processor that they are measured on.
-            text += f"\n\n{_on_screen(server, kinds)}"
-    except ServerError as error:
-        raise click.ClickException(str(error)) from error
-    click.echo(text)
-    if write:
-        write_section(PERFORMANCE, "site table", text)
+def main(files: tuple[Path, ...], soak: int, write: bool) -> None:
+    """Measure each kind of page of the FILES' sites with 1 and 16 clients on loopback.
+
+    Without FILES those that `make bench` makes. Of a file that knows dependencies the pages that
+    show them are measured, of another one all others.
+    """
+    for file in files or (FOLDER / "bench.db", FOLDER / "index.db"):
+        if not file.is_file():
+            raise click.ClickException(f"{file}: no such file; `make bench` makes it")
+        kinds = page_kinds(file)
+        is_graph = knows_dependencies(kinds)
+        try:
+            with serving(file) as server:
+                text = asyncio.run(_report(server, kinds, 0 if is_graph else soak))
+                # After the server's numbers: Chromium takes the processor that they are of.
+                text += "" if is_graph else f"\n\n{_on_screen(server, kinds)}"
+        except ServerError as error:
+            raise click.ClickException(str(error)) from error
+        click.echo(text)
+        if write:
+            write_section(PERFORMANCE, "dependencies table" if is_graph else "site table", text)
 
 
 async def _report(server: Server, kinds: list[PageKind], soak: int) -> str:

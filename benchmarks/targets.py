@@ -14,6 +14,13 @@ from benchmarks.server import PLAIN_PAGE
 
 SAMPLE = 50
 LARGEST = "package, the largest"
+WITH_DEPENDENCIES = "spec, with dependencies"
+LOOK_ALIKES = """
+SELECT hash FROM (
+  SELECT id FROM configurations WHERE spec_count > 0 ORDER BY spec_count DESC, id LIMIT 5) AS most
+JOIN specs ON specs.id = (
+  SELECT min(id) FROM specs WHERE configuration = most.id AND release_count > 0)
+"""
 SEARCHED = ("cuda", "gcc@11.4.0", "py-torch", "x86_64_v3", "+mpi", "hdf5", "~shared", "oneapi")
 _LISTINGS = "/spack-cache/build_listings?release=develop&_nocount=1"
 FACETS = "_facet=compiler&_facet=os&_facet=target"
@@ -30,35 +37,96 @@ class PageKind:
 
 
 def page_kinds(file: Path) -> list[PageKind]:
-    """Return the kinds of pages that are measured, the plainest first."""
+    """Return the kinds of pages that are measured, the plainest first.
+
+    Of a file that knows dependencies, those that show them.
+    """
     with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as db:
-        packages = _column(db, "SELECT name FROM packages ORDER BY configuration_count DESC, name")
-        largest, sample = packages[0], Random(1).sample(packages, min(SAMPLE, len(packages)))
-        hashes = _column(db, "SELECT hash FROM specs ORDER BY hash")
-        compilers = _column(db, "SELECT name FROM compilers ORDER BY name")
-        releases = _column(db, "SELECT name FROM releases ORDER BY position")
-        stacks = _column(db, "SELECT name FROM stacks WHERE NOT is_root ORDER BY name")
-    hashes = Random(2).sample(hashes, min(SAMPLE, len(hashes)))
+        is_graph = bool(_column(db, "SELECT EXISTS (SELECT 1 FROM dependencies)")[0])
+        return [PageKind("versions.json", (PLAIN_PAGE,)), *(_graph if is_graph else _catalogue)(db)]
+
+
+def knows_dependencies(kinds: list[PageKind]) -> bool:
+    """Return whether the kinds are those of a file that does."""
+    return any(kind.name == WITH_DEPENDENCIES for kind in kinds)
+
+
+def _catalogue(db: sqlite3.Connection) -> list[PageKind]:
+    packages = _column(db, "SELECT name FROM packages ORDER BY configuration_count DESC, name")
+    largest, sample = packages[0], Random(1).sample(packages, min(SAMPLE, len(packages)))
+    hashes = _column(db, "SELECT hash FROM specs ORDER BY hash")
+    compilers = _column(db, "SELECT name FROM compilers ORDER BY name")
+    releases = _column(db, "SELECT name FROM releases ORDER BY position")
+    stacks = _column(db, "SELECT name FROM stacks WHERE NOT is_root ORDER BY name")
+    hosts = _column(db, "SELECT DISTINCT host FROM target_runs_on ORDER BY host")
+    hashes = _some(hashes)
     return [
-        PageKind("versions.json", (PLAIN_PAGE,)),
         PageKind("home", ("/",), goal=10),
         PageKind("package", _pages("package", sample), goal=25),
         PageKind(LARGEST, _pages("package", [largest]), goal=25),
+        PageKind("package, release, host", tuple(_narrowed(sample, releases, hosts)), goal=25),
         PageKind("spec", _pages("spec", hashes), goal=10),
         PageKind("release", _pages("release", releases)),
         PageKind("stack", _pages("stack", stacks)),
         PageKind("packages", ("/packages",), goal=25),
+        PageKind("packages of a release", _all("/packages?release=", releases), goal=25),
+        PageKind("packages, has, lacks", ("/packages?has=x86_64_v3&lacks=aarch64",), goal=25),
+        PageKind("releases", ("/releases",), goal=10),
+        PageKind("stacks", ("/stacks",), goal=10),
+        PageKind("about", ("/about",), goal=10),
+        PageKind("cover, 20 specs", (_cover(sample[:20]),), goal=30),
         PageKind("suggest", tuple(f"/suggest.json?q={name[:4]}" for name in sample), goal=5),
         PageKind("find", tuple(_finds(sample, compilers)), goal=30),
         PageKind("search", tuple(_table("_search=" + quote(text)) for text in SEARCHED), goal=25),
+        PageKind("list of tables", ("/spack-cache",), goal=25),
         PageKind("configurations", (_table(""),), goal=25),
         PageKind("configurations, 3 facets", (_table(FACETS),), goal=25),
         PageKind("builds of a package", tuple(map(_builds, sample))),
         PageKind("listings of a release", (_LISTINGS,), 10),
+        PageKind("canned query", _all("/spack-cache/targets_of_package?package=", sample)),
         PageKind("JSON, 100 rows", ("/spack-cache/configurations.json?_size=100",)),
         PageKind("CSV stream", ("/spack-cache/configurations.csv?_stream=on&_size=max",), 2),
         PageKind("download", ("/spack-cache.db",), 2),
     ]
+
+
+def _graph(db: sqlite3.Connection) -> list[PageKind]:
+    hashes = _column(
+        db,
+        "SELECT hash FROM specs WHERE release_count > 0"
+        " AND id IN (SELECT spec FROM dependencies) ORDER BY hash",
+    )
+    alike = _column(db, LOOK_ALIKES)
+    packages = _column(
+        db, "SELECT name FROM packages WHERE spec_count > 0 ORDER BY spec_count DESC, name LIMIT 20"
+    )
+    asked = tuple("/find?q=" + quote(f"^{name}") for name in packages)
+    return [
+        PageKind(WITH_DEPENDENCIES, _pages("spec", _some(hashes)), goal=25),
+        PageKind("spec, most look-alikes", _pages("spec", alike), 20),
+        PageKind("find, ^dependency", asked, 20),
+        PageKind("cover, 20 specs", (_cover(packages),), goal=30),
+        PageKind("canned query", _all("/spack-cache/dependencies_of_hash?hash=", _some(hashes))),
+    ]
+
+
+def _some(values: list[str]) -> list[str]:
+    return Random(2).sample(values, min(SAMPLE, len(values)))
+
+
+def _all(start: str, values: list[str]) -> tuple[str, ...]:
+    return tuple(start + quote(value) for value in values)
+
+
+def _narrowed(packages: list[str], releases: list[str], hosts: list[str]) -> Iterator[str]:
+    random = Random(4)
+    for name in packages:
+        release, host = quote(random.choice(releases[:3])), quote(random.choice(hosts))
+        yield f"/package/{quote(name)}?release={release}&host={host}"
+
+
+def _cover(packages: list[str]) -> str:
+    return "/cover?q=" + quote("\n".join(packages))
 
 
 def _pages(kind: str, names: list[str]) -> tuple[str, ...]:

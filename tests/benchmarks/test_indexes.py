@@ -17,7 +17,7 @@ def test_the_set_builds_and_the_floor_reads_all_of_it(tmp_path: Path) -> None:
     alone = build(root, tmp_path / "y.db")
 
     assert (whole.indexes, whole.problems, alone.problems) == (13, 0, 0)
-    assert whole.specs == alone.specs == alone.records
+    assert whole.specs == alone.specs < alone.records
     records, edges = index_floor.decode_all(root)
     assert (records, edges > records) == (alone.records, True)
 

@@ -31,6 +31,7 @@ from spack_cache_db.site.pages.spec import (
     load_candidates,
     load_spec,
 )
+from spack_cache_db.site.pages.tree_rows import tree_rows
 from spack_cache_db.site.permissions import Handler, ensure
 from spack_cache_db.site.reading import published, read, read_once
 from spack_cache_db.site.rendering import missing, pairs_of, redirect, render
@@ -66,7 +67,8 @@ async def spec(datasette: Any, request: Any) -> Any:
     if page is not None:
         table = "build_listings" if page.listings else "specs"
         links = data_links(published(datasette).name, table, [("hash", text)])
-        return await render(datasette, request, "spec.html", {"page": page, "links": links})
+        context = {"page": page, "links": links, "tree_rows": tree_rows}
+        return await render(datasette, request, "spec.html", context)
     return await candidates(datasette, request, text)
 
 

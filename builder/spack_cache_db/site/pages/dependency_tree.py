@@ -72,6 +72,7 @@ class _Tree:
         self._graph = graph
         self._nodes = nodes
         self._left = MOST_ROWS
+        self._below: dict[int, list[Edge]] = {}
         self.shown: set[int] = set()
         self.is_whole = True
 
@@ -90,9 +91,7 @@ class _Tree:
                     found[-1] = found[-1]._replace(closes=found[-1].closes + 1)
                 continue
             self._left -= 1
-            below = [
-                each for each in self._graph.edges.get(edge.dependency, ()) if each.is_run_time
-            ]
+            below = self._needs(edge.dependency)
             is_new = edge.dependency not in self.shown
             self.shown.add(edge.dependency)
             has_more = bool(below) and is_new and self._left > 0
@@ -103,6 +102,13 @@ class _Tree:
             if has_more:
                 levels.append(self._sorted(below))
         return tuple(found)
+
+    def _needs(self, spec: int) -> list[Edge]:
+        """Return the edges of a spec's own run time; most specs stand in several places."""
+        if spec not in self._below:
+            edges = self._graph.edges.get(spec, ())
+            self._below[spec] = [each for each in edges if each.is_run_time]
+        return self._below[spec]
 
     def _sorted(self, edges: Iterable[Edge]) -> Iterator[Edge]:
         """Return edges by package and hash of what they lead to."""
