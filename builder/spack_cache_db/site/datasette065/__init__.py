@@ -12,7 +12,6 @@ from typing import Any
 
 from spack_cache_db.site.datasette065 import (
     kept_facets,
-    kept_schema,
     language,
     shared_metadata,
     tables,
@@ -27,7 +26,6 @@ from spack_cache_db.site.wrapper import READING_POSTS, App, path_of
 def startup(datasette: Any) -> None:
     """Count facets once and the large views never; spare Datasette copies of the metadata."""
     view_counts.tell(datasette)
-    kept_schema.keep(datasette)
     databases = datasette.metadata("databases") or {}
     kept_facets.take_over(databases)
     shared_metadata.share_databases(databases)
