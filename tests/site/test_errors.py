@@ -100,6 +100,7 @@ async def test_a_page_that_takes_too_long_says_so(
     datasette: Any, end: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No page of ours is a bug because its time is over: it may be asked again."""
+    await datasette.invoke_startup()
     monkeypatch.setattr(reading, "TIME_LIMIT_MS", 0)
     answer = await get(datasette, f"/find{end}?q=hdf5+%2Bmpi")
 
@@ -163,6 +164,7 @@ async def test_who_meets_too_many_queries_is_told_when_to_come_back(
     datasette: Any, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No process for SQL takes any more: what every queue says that is full."""
+    await datasette.invoke_startup()
     visitors = datasette.get_database("spack-cache").execute.__self__
     monkeypatch.setattr(visitors, "runners", Runners("file:unused", most_waiting=-COUNT))
     answer = await get(datasette, f"/spack-cache/packages{end}?_where=id")
