@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.versions import sort_versions
-from tests import contradictions, walks
+from tests import contradictions
 from tests.brute_force import BruteForce
 from tests.contradictions import Listing
 from tests.graph_loops import GraphLoop
 from tests.loops import Answer, Loop
+from tests.small_sources import Sources, opened, sources
 from tests.test_queries import EVERY_QUERY, rows_of, run
 
 LISTINGS = """
@@ -116,10 +117,10 @@ def page_by_page(conn: sqlite3.Connection, query: str, params: dict[str, str]) -
 
 
 @settings(max_examples=25, deadline=None)
-@given(walks.sources())
-def test_indexes_that_contradict_each_other(drawn: walks.Sources) -> None:
+@given(sources())
+def test_indexes_that_contradict_each_other(drawn: Sources) -> None:
     """The same of indexes and pages together, of whose specs some are no binaries."""
-    with walks.opened(drawn) as conn:
+    with opened(drawn) as conn:
         listings = [
             Listing(
                 release, dag, Configuration._make((*rest, tuple(variants.split()))), tuple(stacks)
@@ -133,10 +134,10 @@ def test_indexes_that_contradict_each_other(drawn: walks.Sources) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(walks.sources())
-def test_dependencies_that_contradict_each_other(drawn: walks.Sources) -> None:
+@given(sources())
+def test_dependencies_that_contradict_each_other(drawn: Sources) -> None:
     """Queries about dependencies give what a walk over the edges gives, for every hash."""
-    with walks.opened(drawn) as conn:
+    with opened(drawn) as conn:
         for query, params, expected in GraphLoop.of(conn).asked():
             found = run(conn, query, **params)
             if found and found[-1]["error"] is not None:

@@ -19,7 +19,7 @@ from spack_cache_db.build import build
 from spack_cache_db.cli import cli
 from spack_cache_db.cli.here import Machine
 from tests.indexes import REAL_FILE, hash_of
-from tests.walks import LOOK_ALIKES, built
+from tests.small_sources import LOOK_ALIKES, built
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import pytest
 from spack_cache_db.site.spec_functions import MOST_KEPT, register
 from tests.indexes import hash_of
 from tests.site.conftest import SQL, site
-from tests.walks import LOOK_ALIKES, built
+from tests.small_sources import LOOK_ALIKES, built
 
 ASK = "SELECT spec_match(:spec, :hash), spec_match(:spec, 1), spec_error(:spec)"
 ZLIB = "ddddddd" + "e" * 25

@@ -9,29 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spack_cache_db.build.steps import build
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.conditions import ANYWHERE, asked_of
 from spack_cache_db.query.cover.steps import cover
-from spack_cache_db.query.find import Found, ask, find, found_by, notes_on
+from spack_cache_db.query.find import ask, find, notes_on
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.why_not.reasons import why_not
 from spack_cache_db.query.why_not.uncounted import uncounted
-from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.spack.query import QuerySyntaxError, parse_query
-from tests import walks
 from tests.indexes import REAL_FILE, edge, hash_of, node, old_node, real, record
 from tests.pagetexts import spec_hash
-from tests.paths import ROOT
+from tests.small_sources import LOOK_ALIKES, Sources, hashes, opened
 from tests.spackrecords import SPACK
-
-FIND_SPEC = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))["databases"][
-    "spack-cache"
-]["queries"]["find_spec"]["sql"]
+from tests.walks import left_out
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +39,6 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connect
 def notes(conn: sqlite3.Connection, text: str) -> tuple[str, ...]:
     """Return what is said beside the answer to a query."""
     return notes_on(conn, ask(conn, parse_query(text)))
-
-
-def hashes(conn: sqlite3.Connection, text: str, **options: Any) -> set[str]:
-    """Return the hashes that satisfy a spec."""
-    return {
-        each
-        for found in find(conn, text, with_hashes=True, **options)
-        for each in found.hashes or ()
-    }
 
 
 def test_every_recorded_answer_is_spacks(sample: sqlite3.Connection) -> None:
@@ -74,73 +57,10 @@ def test_every_recorded_answer_is_spacks(sample: sqlite3.Connection) -> None:
     assert len(SPACK["answers"]) == 210
 
 
-@settings(max_examples=60, deadline=None)
-@given(walks.sources(), st.lists(walks.QUERIES, min_size=3, max_size=12))
-def test_any_query_has_the_answer_of_a_walk(drawn: walks.Sources, queries: list[str]) -> None:
-    """SQL finds what a walk over the records finds, and counts what nothing can be said of."""
-    with walks.opened(drawn) as conn:
-        walk = walks.Walk.of(drawn, conn)
-        for text in queries:
-            try:
-                question = ask(conn, parse_query(text))
-            except (UnsupportedQuery, QuerySyntaxError) as error:
-                assert refused(drawn, text, str(error)), (text, str(error))
-                continue
-            truths = {each: walk.satisfies(each, parse_query(text)) for each in walk.binaries}
-            found = found_by(conn, question, slice(None), with_hashes=True)
-
-            expected = {each for each, truth in truths.items() if truth}
-            assert {each for one in found for each in one.hashes or ()} == expected, text
-            assert left_out(notes_on(conn, question)) == [*truths.values()].count(None), text
-            every_road_leads_there(conn, text, found)
-            for release in {name for name, _ in drawn.mirrors}:
-                shown = walks.shown_in(conn, release)
-                expected = {
-                    each
-                    for each, configuration in shown.items()
-                    if walk.satisfies(each, parse_query(text), configuration)
-                }
-                assert hashes(conn, text, release=release) == expected, (text, release)
-
-
-def every_road_leads_there(conn: sqlite3.Connection, text: str, found: list[Found]) -> None:
-    """SQL of hashes and of configurations, the canned query and the search say what `find` does."""
-    expected = {each for one in found for each in one.hashes or ()}
-    by_hash = conn.execute("SELECT hash FROM builds WHERE spec_match(?, hash)", [text])
-    assert {row[0] for row in by_hash} == expected, text
-    # Where there is none, a row without a hash says so.
-    canned = [row[0] for row in conn.execute(FIND_SPEC, {"spec": text, "page": ""})]
-    assert sorted(each for each in canned if each) == sorted(expected), text
-    # Where releases contradict each other, a configuration is that of more specs than its own.
-    by_id = "SELECT count(*) FROM configurations WHERE spec_count > 0 AND spec_match(?, id)"
-    assert conn.execute(by_id, [text]).fetchone()[0] >= len(found), text
-    page = load_find(conn, read_lookups(conn), text)
-    if page.answer is not None:
-        rows = {row.configuration: (row.spec_count, {*row.hashes}) for row in page.answer.rows}
-        wanted = {each.configuration: each for each in found}
-        assert {key: count for key, (count, _) in rows.items()} == {
-            key: each.spec_count for key, each in wanted.items()
-        }, text
-        assert all(first <= {*(wanted[key].hashes or ())} for key, (_, first) in rows.items()), text
-
-
-def refused(drawn: walks.Sources, text: str, reason: str) -> bool:
-    """Return whether a query is one that the file cannot answer for any spec."""
-    if "no index in this file" in reason:
-        return all(version == "6" for version, _ in drawn.mirrors.values())
-    return "virtual package" in reason and ("=mpi" in text or "%mpi" in text)
-
-
-def left_out(notes: tuple[str, ...]) -> int:
-    """Return how many specs may satisfy the query besides, as the notes say."""
-    counts = [int(note.split()[0]) for note in notes if "may satisfy this" in note]
-    return counts[0] if counts else 0
-
-
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
     """A file of indexes in which two specs look alike, and of pages."""
-    with walks.opened(walks.LOOK_ALIKES) as conn:
+    with opened(LOOK_ALIKES) as conn:
         yield conn
 
 
@@ -219,14 +139,14 @@ def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> Non
 def test_a_release_may_show_what_depends_as_another_package() -> None:
     """Then it is found in that release, with what it depends on, whatever its name is elsewhere."""
     own = [record({**node("one", edge("zlib", "link")), "name": name}) for name in ("own", "other")]
-    sources = walks.Sources(
+    sources = Sources(
         {
             ("develop", "e4s"): ("8", [own[0], record(node("zlib"))]),
             ("v1.9", "e4s"): ("8", [own[1], record(node("zlib"))]),
         },
         {},
     )
-    with walks.opened(sources) as conn:
+    with opened(sources) as conn:
         for text in (" ^zlib", " namespace=builtin", " ++x"):
             assert hashes(conn, f"other{text}", release="v1.9") == {hash_of("one")}
             assert hashes(conn, f"own{text}", release="v1.9") == set()
@@ -268,8 +188,8 @@ def test_the_condition_of_a_dependency_is_a_spec(mixed: sqlite3.Connection) -> N
 def test_indexes_that_do_not_tell_of_virtual_packages(sample: sqlite3.Connection) -> None:
     """Where no index does, a virtual package is refused; a compiler is asked of what is named."""
     old = [record(old_node("app", "6", "mpich")), record(old_node("mpich", "6"))]
-    sources = walks.Sources({("develop", "e4s"): ("6", old)}, {})
-    with walks.opened(sources) as conn:
+    sources = Sources({("develop", "e4s"): ("6", old)}, {})
+    with opened(sources) as conn:
         for text in ("^mpi", "%c", "^mpi=mpich"):
             with pytest.raises(UnsupportedQuery, match="no index in this file says what provides"):
                 find(conn, text)
@@ -284,7 +204,7 @@ def test_old_compilers_have_two_names(mixed: sqlite3.Connection) -> None:
     """What a record of before Spack 1.0 calls clang is llvm as well."""
     kept = {"original_specfile_version": 4, "compiler": "clang@=15.0.7"}
     records = [record(node("app", annotations=kept))]
-    with walks.opened(walks.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+    with opened(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
         assert hashes(conn, "%clang@15") == hashes(conn, "%llvm") == {hash_of("app")}
         assert hashes(conn, "%[virtuals=c] @15") == {hash_of("app")}
 
@@ -303,14 +223,14 @@ def test_records_have_whole_patch_sums(text: str, expected: bool) -> None:
     """A patch is compared by all of its sum, where an index tells it."""
     patched = {"patches": ["cd" * 32, "ab" * 32], "cflags": []}
     records = [record(node("app", parameters=patched))]
-    with walks.opened(walks.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+    with opened(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
         assert bool(hashes(conn, text)) is expected
 
 
 def test_a_cycle_comes_to_an_end() -> None:
     """What needs itself, which Spack does not write, is found once."""
     records = [record(node("a", edge("b", "link"))), record(node("b", edge("a", "link")))]
-    with walks.opened(walks.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+    with opened(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
         assert hashes(conn, "a ^a") == {hash_of("a")}
 
 
@@ -357,7 +277,7 @@ def test_what_is_needed_to_build() -> None:
         record(node("cmake", edge("tool", "build", "link"))),
         *(record(node(name)) for name in ("other", "low", "tool")),
     ]
-    with walks.opened(walks.Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+    with opened(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
         found = {name: hashes(conn, f"^{name}") for name in ("cmake", "tool", "other", "low")}
 
     assert found == {

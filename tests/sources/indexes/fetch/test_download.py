@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import pytest
-import zstandard
 
-from spack_cache_db.sources.indexes.fetch import Limits, Options, Report, fetch
+from spack_cache_db.sources.indexes.fetch import Limits
+from tests.sources.indexes.fetch.downloads import (
+    BLOB,
+    DATA,
+    INDEX,
+    ONCE,
+    fetched,
+    ranges,
+    with_sum,
+    without_sum,
+)
 from tests.sources.indexes.fetch.mirrors import (
     LAYOUT_2,
-    QUICK,
     below,
     blob_path,
     files_in,
@@ -20,58 +27,18 @@ from tests.sources.indexes.fetch.mirrors import (
     layout_3,
     litter,
 )
+from tests.sources.indexes.fetch.runs import bring, says
 from tests.sources.indexes.fetch.server import (
     Answer,
     Handler,
     Site,
     cut,
     drop,
-    encoded,
     instead,
     status,
     tag,
     whole,
 )
-
-DATA = index("zlib", size=300_000)
-INDEX = f"/m/{LAYOUT_2}"
-BLOB = f"/m/{blob_path(DATA)}"
-ONCE = Limits(retries=0, pause=0.01)
-
-
-def bring(site: Site, output: Path, limits: Limits = QUICK) -> Report:
-    """Fetch the mirror of the site as release `r`, stack `s`."""
-    return fetch([f"{site.url}/m"], output, Options(release="r", stack="s"), limits)
-
-
-def without_sum(site: Site, *answers: Answer) -> None:
-    """Serve a mirror of layout 2 whose index has no sum, and is sent so."""
-    site.serve(below("m", layout_2(DATA, with_sum=False)))
-    site.answers[INDEX] = [*answers]
-
-
-def with_sum(site: Site, *answers: Answer) -> None:
-    """Serve a mirror of layout 3 whose index is sent so."""
-    site.serve(below("m", layout_3(DATA)))
-    site.answers[BLOB] = [*answers]
-
-
-def ranges(site: Site, path: str) -> list[tuple[str | None, str | None]]:
-    """Return which range each request for a path asked for, and on which condition."""
-    asked = [each.headers for each in site.asked if each.path == path]
-    return [(headers.get("range"), headers.get("if-range")) for headers in asked]
-
-
-def fetched(output: Path, name: str = LAYOUT_2) -> bytes:
-    """Return what was fetched; nothing else is there that should not be."""
-    assert litter(output) == []
-    return files_in(output / "r" / "s")[name]
-
-
-def says(report: Report) -> str:
-    """Return the only fault, without where it is."""
-    (fault,) = report.faults
-    return fault.message
 
 
 @pytest.mark.parametrize(
@@ -220,92 +187,6 @@ def test_a_rest_without_a_beginning(site: Site, output: Path) -> None:
     site.always[INDEX] = lambda handler, data: handler.send(206, data, content_range="bytes 0-9/10")
 
     assert says(bring(site, output)) == "answers 206, which was not asked for; tried 5 times"
-
-
-@pytest.mark.parametrize("name", ["gzip", "zstd"])
-def test_content_encodings(site: Site, output: Path, name: str) -> None:
-    """What is sent encoded lies decoded in the folder, and its tag is that of what was sent."""
-    without_sum(site)
-    site.always[INDEX] = encoded(name)
-
-    report = bring(site, output)
-
-    assert (report.faults, fetched(output)) == ((), DATA)
-    assert report.size < 20_000
-
-
-@pytest.mark.parametrize("name", ["gzip", "zstd"])
-def test_an_encoded_blob(site: Site, output: Path, name: str) -> None:
-    """Sums are those of what lies in the folder."""
-    with_sum(site)
-    site.always[BLOB] = encoded(name)
-
-    assert bring(site, output).faults == ()
-
-    assert fetched(output, blob_path(DATA)) == DATA
-
-
-def test_an_encoded_file_is_resumed(site: Site, output: Path) -> None:
-    """A rest is one of what was sent; all of it is decoded."""
-    body = gzip.compress(DATA, mtime=0)
-
-    def cut_encoded(handler: Handler, data: bytes) -> None:
-        length = len(body)
-        handler.send(200, body[:100], etag='"z"', content_encoding="gzip", content_length=length)
-        handler.cut_off()
-
-    without_sum(
-        site,
-        cut_encoded,
-        lambda handler, data: handler.send(
-            206,
-            body[100:],
-            etag='"z"',
-            content_encoding="gzip",
-            content_range=f"bytes 100-{len(body) - 1}/{len(body)}",
-        ),
-    )
-
-    assert bring(site, output).faults == ()
-
-    assert fetched(output) == DATA
-    assert ranges(site, INDEX) == [(None, None), ("bytes=100-", '"z"')]
-
-
-@pytest.mark.parametrize("name", ["gzip", "zstd"])
-def test_a_bomb(site: Site, output: Path, name: str) -> None:
-    """A small body that unfolds beyond the limit is refused, and not kept."""
-    bomb = b" " * 64_000_000
-    body = gzip.compress(bomb, 1) if name == "gzip" else zstandard.compress(bomb)
-    assert len(body) < 1_000_000
-    without_sum(site)
-    site.always[INDEX] = instead(body, content_encoding=name)
-
-    report = bring(site, output, Limits(max_size=1_000_000))
-
-    assert says(report) == "has more than 1,000,000 bytes, expected less (--max-size)"
-    assert files_in(output, hidden=True).keys() <= {"r/s/.fetched.json"}
-
-
-@pytest.mark.parametrize("name", ["gzip", "zstd"])
-def test_an_encoding_that_is_broken(site: Site, output: Path, name: str) -> None:
-    """A body that is not in the encoding it says is asked for again, then refused."""
-    without_sum(site)
-    site.always[INDEX] = instead(DATA, content_encoding=name)
-
-    assert says(bring(site, output)).startswith(f"sends broken {name}: ")
-    assert len(site.paths(INDEX)) == 5
-    assert files_in(output) == {}
-
-
-def test_an_encoding_that_is_not_known(site: Site, output: Path) -> None:
-    """An encoding that nobody asked for is refused by name."""
-    without_sum(site)
-    site.always[INDEX] = instead(DATA, content_encoding="br")
-
-    assert says(bring(site, output)) == (
-        "sends the content encoding 'br', expected gzip, zstd or none"
-    )
 
 
 @pytest.mark.parametrize("length", [len(DATA) + 50, 10**15])

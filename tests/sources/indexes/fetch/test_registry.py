@@ -14,6 +14,7 @@ from spack_cache_db.sources.indexes.fetch.faults import FetchFault
 from spack_cache_db.sources.indexes.fetch.registry import Reference, is_loopback, read_reference
 from tests.sources.indexes.fetch.mirrors import QUICK, files_in, index, litter, sha256
 from tests.sources.indexes.fetch.registries import Tokens, push, registry
+from tests.sources.indexes.fetch.runs import says
 from tests.sources.indexes.fetch.server import Answer, Handler, Site, cut, instead, serve, status
 
 OLD, NEW = index("zlib"), index("zlib", "hdf5", size=200_000)
@@ -25,12 +26,6 @@ def bring(host: str, output: Path, *, name: str = "caches/mine", plain_http: boo
     """Fetch the index of an image."""
     options = Options(plain_http=plain_http)
     return fetch([f"oci://{host}/{name}"], output, options, QUICK)
-
-
-def says(report: Report) -> str:
-    """Return the only fault, without where it is."""
-    (fault,) = report.faults
-    return fault.message
 
 
 @pytest.fixture(scope="module")

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
-import pytest
-
-from spack_cache_db.errors import OutputError
 from spack_cache_db.sources.indexes.address import read_address
 from spack_cache_db.sources.indexes.fetch import Limits, Options, Report, fetch
 from spack_cache_db.sources.indexes.fetch.wanted import Map
@@ -26,16 +18,11 @@ from tests.sources.indexes.fetch.mirrors import (
     index,
     layout_2,
     layout_3,
-    litter,
 )
+from tests.sources.indexes.fetch.runs import faults, folders
 from tests.sources.indexes.fetch.server import Handler, Site, missing, status, tag
 
 ONE, TWO = index("zlib"), index("hdf5")
-
-
-def faults(report: Report, site: Site) -> list[str]:
-    """Return what a report says is wrong, without the server's port."""
-    return [str(fault).replace(site.url, "") for fault in report.faults]
 
 
 def named(site: Site, **releases: dict[str, str]) -> None:
@@ -51,11 +38,6 @@ def bring_named(site: Site, output: Path, *, prune: bool = False) -> Report:
     """Fetch what the manifest names."""
     options = Options(maps=(Map("s3://bucket", site.url),), prune=prune)
     return fetch([f"{site.url}/list.json"], output, options, QUICK)
-
-
-def folders(output: Path) -> list[str]:
-    """Return the folders of stacks, hidden ones included."""
-    return sorted(path.relative_to(output).as_posix() for path in output.glob("*/*"))
 
 
 def test_names_come_from_the_url(site: Site, output: Path) -> None:
@@ -229,89 +211,3 @@ def test_no_password_is_written_or_told(site: Site, output: Path) -> None:
     assert "secret" not in " ".join(faults(report, site))
     assert all(b"secret" not in data for data in files_in(output, hidden=True).values())
     assert all(each.headers["authorization"] for each in site.asked)
-
-
-def test_a_folder_that_cannot_be_written(site: Site, output: Path) -> None:
-    """What the disk refuses is a fault of one mirror."""
-    site.serve(below("a", layout_3(ONE)) | below("b", layout_3(ONE)))
-    output.mkdir()
-    (output / "a").write_bytes(b"a file")
-
-    report = fetch([f"{site.url}/a", f"{site.url}/b"], output, limits=QUICK)
-
-    assert faults(report, site) == [f"{output}/a/root: cannot be written: Not a directory"]
-    assert folders(output) == ["b/root"]
-
-
-def test_an_output_that_is_a_file(tmp_path: Path) -> None:
-    """Nothing is fetched without a folder to write into."""
-    (tmp_path / "file").write_bytes(b"")
-
-    with pytest.raises(OutputError, match="expected a folder to write into"):
-        fetch(["https://host/a"], tmp_path / "file")
-
-
-def test_two_runs_at_once(output: Path) -> None:
-    """A second run into the same folder is refused, and leaves the first alone."""
-    output.mkdir()
-    descriptor = os.open(output, os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        with pytest.raises(OutputError, match="another fetch writes into it"):
-            fetch(["https://host/a"], output)
-    finally:
-        os.close(descriptor)
-
-
-def test_removals_that_were_cut_short_are_ended(output: Path) -> None:
-    """A hidden folder that is on its way out goes with the next run."""
-    (output / "old" / ".root.removed" / "v3").mkdir(parents=True)
-
-    fetch([], output)
-
-    assert files_in(output, hidden=True) == {}
-    assert [*output.glob("*/.*")] == []
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed(site: Site, output: Path) -> None:
-    """It leaves the old index whole and a part beside it; the next run ends what it began."""
-    new = index("zlib", size=400_000)
-    site.serve(below("a", layout_3(ONE)))
-    assert fetch([f"{site.url}/a"], output, limits=QUICK).faults == ()
-    before = files_in(output)
-    site.serve(below("a", layout_3(new)))
-    halfway, gone = threading.Event(), threading.Event()
-
-    def half(handler: Handler, data: bytes) -> None:
-        handler.send(200, data[:200_000], content_length=len(data), etag=tag(data))
-        handler.wfile.flush()
-        halfway.set()
-        gone.wait(60)
-        handler.cut_off()
-
-    site.answers[f"/a/{blob_path(new)}"] = [half]
-    code = (
-        "import sys, pathlib; from spack_cache_db.sources.indexes.fetch import fetch; "
-        "fetch([sys.argv[1]], pathlib.Path(sys.argv[2]))"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, f"{site.url}/a", str(output)])
-    assert halfway.wait(60)
-    part = (
-        output / "a" / "root" / Path(blob_path(new)).with_name(f".{Path(blob_path(new)).name}.part")
-    )
-    while not part.is_file() or not part.stat().st_size:
-        assert process.poll() is None
-        threading.Event().wait(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    gone.set()
-
-    assert files_in(output) == before
-    assert litter(output) == [part.relative_to(output).as_posix()]
-
-    assert fetch([f"{site.url}/a"], output, limits=QUICK).faults == ()
-
-    assert files_in(output / "a" / "root").keys() == {"mirror.json", *layout_3(new)}
-    assert litter(output) == []
-    assert site.asked[-1].headers["range"].startswith("bytes=")
