@@ -13,10 +13,16 @@ import pytest
 
 from spack_cache_db.build import database, full_text
 from spack_cache_db.query.conditions import Scope, asked_of, configuration_ids
+from spack_cache_db.query.cover.records import CoveredSpec
+from spack_cache_db.query.cover.steps import cover
+from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.specs import found_specs, specs_in_scope
 from spack_cache_db.site import reading, spec_functions
+from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.find import load_find
+from spack_cache_db.site.pages.narrowing import EVERYWHERE, Narrowing
+from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.sql import limits
 from spack_cache_db.spack.query import parse_query
 from tests.pagetexts import spec_hash
@@ -62,18 +68,38 @@ def _variant(number: int) -> tuple[str, str, str]:
     return ("x", "True", "+x") if number == 0 else ("k", str(number), f"k={number}")
 
 
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of 44,000 configurations, written without pages."""
-    file = tmp_path_factory.mktemp("large") / "spack-cache.db"
+def records() -> dict[str, Iterator[tuple[Any, ...]]]:
+    """Return the rows of an index in which every other spec depends on the first."""
+    sizes = (CONFIGURATIONS, CONFIGURATIONS)
+    flags = json.dumps({"cflags": ["-O3"]})
+    made = json.dumps({"annotations": {"original_specfile_version": 5}})
+    return {
+        "stacks": iter([(1, "root", 1, 1, CONFIGURATIONS)]),
+        "mirrors": iter([(1, 1, 1, "develop/root/index.json", "0" * 64, "8", None, *sizes)]),
+        "nodes": iter([(1, "builtin", None, flags, None, None, made)]),
+        "records": ((at, 1, 1, 0, 1, None) for at in range(1, CONFIGURATIONS + 1)),
+        "dependency_types": iter([(1, "build,link")]),
+        "dependency_virtuals": iter([(1, "")]),
+        "dependencies": ((at, 1, 1, 1, 1) for at in range(2, CONFIGURATIONS + 1)),
+    }
+
+
+def written(file: Path, rows_of: dict[str, Iterator[tuple[Any, ...]]]) -> Path:
+    """Write a file without pages or indexes."""
     db = database.create(file)
-    for table, rows in tables().items():
+    for table, rows in rows_of.items():
         database.insert(db, table, rows)
     full_text.index_text(db, {"configurations": [], "packages": []})
     database.finish(db)
     db.close()
     file.with_suffix(".inspect.json").write_text("{}")
     return file
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of 44,000 configurations, as pages have them."""
+    return written(tmp_path_factory.mktemp("large") / "spack-cache.db", tables())
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +158,65 @@ def test_hashes_of_everything(conn: sqlite3.Connection) -> None:
 
     assert specs.keys() == {*ids}
     assert {each.releases for each in found} == {("develop",)}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """The same, as an index has them; bounded as on the site."""
+    file = tmp_path_factory.mktemp("recorded") / "x.db"
+    connection = sqlite3.connect(written(file, tables() | records()))
+    spec_functions.register(connection)
+    limits.restrict(connection)
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("*", CONFIGURATIONS),
+        ("%pkg-1", CONFIGURATIONS - 1),
+        ("^pkg-1 +x", CONFIGURATIONS - 1),
+        ("%[deptypes=link] pkg-1 k=*", CONFIGURATIONS - 1),
+        ("cflags=-O3 target=:zen3", CONFIGURATIONS),
+        ("++x", CONFIGURATIONS),
+        ("~~x", 0),
+        ("^pkg-2", 0),
+        ("%gcc ^pkg-1", 0),
+    ],
+)
+def test_what_is_asked_of_dependencies(recorded: sqlite3.Connection, text: str, count: int) -> None:
+    """On every road, also where nothing satisfies it and it is said why."""
+    lookups = read_lookups(recorded)
+    by_sql = (
+        "SELECT count(*) FROM specs WHERE spec_match(?, hash)",
+        "SELECT count(*) FROM configurations WHERE spec_match(?, id)",
+    )
+
+    narrowed = Narrowing(release="develop")
+    pages = [load_find(recorded, lookups, text, 1, each) for each in (EVERYWHERE, narrowed)]
+    asked = [recorded.execute(each, [text]).fetchone()[0] for each in by_sql]
+
+    assert [page.answer.count for page in pages if page.answer] == [count, count]
+    assert asked == [count, count]
+    assert len(find(recorded, text, with_hashes=True)) == count
+    assert all((page.why is None) == (count > 0) for page in pages)
+
+
+def test_a_package_of_ten_thousand_versions(recorded: sqlite3.Connection) -> None:
+    """Its page and an environment that asks for it are answered as any other."""
+    lookups = read_lookups(recorded)
+    specs = ["pkg-1", "pkg-1 +x", "pkg-2 ^pkg-1", "pkg-2@0"]
+
+    pages = [
+        load_package(recorded, lookups, "pkg-1", filters)
+        for filters in (Filters(), Filters(release="develop", host="zen3", variants=("+x",)))
+    ]
+    found = cover(recorded, specs, release="develop")
+
+    assert [page.configuration_count for page in pages if page] == [VERSIONS, VERSIONS]
+    answers = [each for each in found.specs if isinstance(each, CoveredSpec)]
+    assert [each.configurations for each in answers] == [VERSIONS, VERSIONS, VERSIONS, 0]
 
 
 @pytest.mark.asyncio(loop_scope="session")
