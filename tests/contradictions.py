@@ -19,10 +19,10 @@ from spack_cache_db.spack.variants import parse_variant
 from tests.indexes import index, node, record
 from tests.pagetexts import page, spec, spec_hash
 
-RELEASES = ("develop", "v1.10", "v1.0", "develop-2025-02-02", "develop-2025-01-05", "mine")
+RELEASES = ("develop", "v1.10", "v1.9", "develop-2025-02-02", "develop-2025-01-05", "mine")
 """In the file's order."""
 STACKS = ("e4s", "ml")
-OLD = frozenset({"v1.0", "develop-2025-01-05"})
+OLD = frozenset({"v1.9", "develop-2025-01-05"})
 """The releases whose pages are of an older era: spelled otherwise, and with tarballs."""
 
 CONFIGURATIONS = st.builds(

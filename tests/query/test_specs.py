@@ -40,7 +40,10 @@ def test_what_is_current_comes_first(order: sqlite3.Connection) -> None:
     """A branch before releases before snapshots, these from new to old; then by hash."""
     (found,) = find(order, "zlib", with_hashes=True)
 
+    (early,) = find(order, "zlib", release=EARLY, with_hashes=True)
+
     assert found.hashes == tuple(map(spec_hash, (9, 8, 7, 5, 6)))
+    assert early.hashes == tuple(map(spec_hash, (7, 5, 6)))
 
 
 def test_a_limit_keeps_the_first(order: sqlite3.Connection) -> None:

@@ -54,7 +54,7 @@ def test_a_compiler(name: str | None, versions: str | None, compiler: str, is_so
         ("~x", "~x", True),
         ("+x", "+y", False),
         ("x=*", "~x", True),
-        ("x=true", "x:=true", False),
+        ("x=True", "x:=True", False),
         ("+x", "x=a", False),
         ("k=a", "k=a,b", True),
         ("k=a,b", "k=b", False),
