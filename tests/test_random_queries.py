@@ -21,6 +21,7 @@ from tests.brute_force import BruteForce
 from tests.contradictions import Listing
 from tests.graph_loops import GraphLoop
 from tests.loops import Answer, Loop
+from tests.pagetexts import spec_hash
 from tests.small_sources import Sources, opened, sources
 from tests.test_queries import EVERY_QUERY, rows_of, run
 
@@ -38,8 +39,6 @@ CONFIGURATIONS = st.builds(
     target=st.sampled_from(["x86_64_v3", "zen2", "aarch64", "neoverse_v1"]),
     variants=st.sampled_from([("+x",), ("+x", "k=a,b"), ("~x",), ()]),
 )
-WRONG = ("no-such", "AA", "zen99", "x86_64_v3 ")
-"""Names that nothing has, or that are of another kind."""
 
 
 def shown(answer: Answer) -> Counter[tuple[tuple[str, Any], ...]]:
@@ -145,3 +144,28 @@ def test_dependencies_that_contradict_each_other(drawn: Sources) -> None:
                 continue
             assert [row.pop("error") for row in found] == [None] * len(found)
             assert shown(found) == shown(expected), (query, params)
+
+
+def test_what_another_release_shows_takes_no_place() -> None:
+    """Configurations that only contradicted pages show of a hash leave room for its own."""
+    usual = Configuration("zz", "1.0", "none", "rhel8", "linux", "zen2", ())
+    drawn = [
+        Listing(release, spec_hash(number), each, ("root",))
+        for number in range(4)
+        for release, each in (
+            ("develop", usual._replace(version=f"{number}.0")),
+            ("v1.0", usual._replace(package="aa", version=f"{number}.0")),
+        )
+    ]
+    # Each of the contradicted configurations is another spec's own.
+    drawn += [
+        Listing("develop", spec_hash(32**25 + number), each.configuration, ("root",))
+        for number, each in enumerate(drawn)
+        if each.release == "v1.0"
+    ]
+    with contradictions.opened(drawn) as conn:
+        found = page_by_page(conn, "find_spec", {"spec": f"/{spec_hash(0)[:31]}"})
+
+    assert [(row["package"], row["version"]) for row in found] == [
+        ("zz", f"{number}.0") for number in (3, 2, 1, 0)
+    ]
