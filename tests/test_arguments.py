@@ -65,7 +65,7 @@ def test_the_output_may_be_text(tmp_path: Path) -> None:
         ({"paths": b"pages"}, "paths is b'pages' (bytes), expected a path or several, str or Path"),
         ({"paths": ["a", 7]}, "a path is 7 (int), expected str or Path"),
         ({"paths": [b"a"]}, "a path is b'a' (bytes), expected str or Path"),
-        ({"paths": []}, "paths is empty, expected at least one file or folder of pages"),
+        ({"paths": []}, "paths is empty, expected at least one file or folder"),
         ({"output": None}, "output is None (NoneType), expected str or Path"),
         ({"output": ""}, "output is empty, expected the path of the database to write"),
         ({"jobs": 0}, "jobs is 0 (int), expected a whole number from 1"),

@@ -24,7 +24,7 @@ def checked_paths(paths: object) -> list[str]:
         raise ArgumentError(f"paths is {_said(paths)}, expected a path or several, str or Path")
     found = [_path(each, "a path") for each in paths]
     if not found:
-        raise ArgumentError("paths is empty, expected at least one file or folder of pages")
+        raise ArgumentError("paths is empty, expected at least one file or folder")
     return found
 
 

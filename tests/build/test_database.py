@@ -25,24 +25,24 @@ def names(folder: Path) -> set[str]:
 
 def test_the_temporary_file_takes_the_place(tmp_path: Path) -> None:
     """Only when all went well, and the folder is made if it is missing."""
-    target = tmp_path / "new" / "folder" / "x.db"
-    with database.replacing(target) as temporary:
+    output = tmp_path / "new" / "folder" / "x.db"
+    with database.replacing(output) as temporary:
         temporary.write_bytes(b"new")
-        assert temporary.parent == target.parent
-        assert not target.exists()
-    assert target.read_bytes() == b"new"
-    assert names(target.parent) == {"x.db"}
+        assert temporary.parent == output.parent
+        assert not output.exists()
+    assert output.read_bytes() == b"new"
+    assert names(output.parent) == {"x.db"}
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, OSError, sqlite3.DatabaseError])
 def test_an_error_leaves_the_old_file(error: type[BaseException], tmp_path: Path) -> None:
     """Whatever is raised, the old file stays and the temporary file goes."""
-    target = tmp_path / "x.db"
-    target.write_bytes(b"old")
-    with pytest.raises((error, OutputError)), database.replacing(target) as temporary:
+    output = tmp_path / "x.db"
+    output.write_bytes(b"old")
+    with pytest.raises((error, OutputError)), database.replacing(output) as temporary:
         temporary.write_bytes(b"half")
         raise error
-    assert target.read_bytes() == b"old"
+    assert output.read_bytes() == b"old"
     assert names(tmp_path) == {"x.db"}
 
 
@@ -52,20 +52,20 @@ def test_a_bug_keeps_its_traceback(tmp_path: Path) -> None:
         raise sqlite3.IntegrityError("UNIQUE constraint failed")
 
 
-@pytest.mark.parametrize("target", ["x.db", "[x].db", "x*.db"])
-def test_what_a_killed_build_left_is_removed(target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("output", ["x.db", "[x].db", "x*.db"])
+def test_what_a_killed_build_left_is_removed(output: str, tmp_path: Path) -> None:
     """Its files are named for its process; names of other targets are not touched."""
-    (tmp_path / f".{target}.{NOBODY}.tmp").touch()
-    (tmp_path / f".{target}.inspect.{NOBODY}.tmp").touch()
+    (tmp_path / f".{output}.{NOBODY}.tmp").touch()
+    (tmp_path / f".{output}.inspect.{NOBODY}.tmp").touch()
     (tmp_path / f".other.db.{NOBODY}.tmp").touch()
-    with database.replacing(tmp_path / target):
+    with database.replacing(tmp_path / output):
         pass
-    assert names(tmp_path) == {target, f".other.db.{NOBODY}.tmp"}
+    assert names(tmp_path) == {output, f".other.db.{NOBODY}.tmp"}
 
 
 @pytest.mark.slow
 def test_what_a_running_build_writes_is_left_alone(tmp_path: Path) -> None:
-    """Two builds of one target do not remove each other's files."""
+    """Two builds of one output do not remove each other's files."""
     program = "import sys; print('ready', flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -84,12 +84,12 @@ def build(
     """
     checked_options(jobs, max_page_size, progress)
     checked_place(release, stack)
-    found, target = checked_paths(paths), checked_output(output)
+    found, file = checked_paths(paths), checked_output(output)
     from spack_cache_db.build import steps
 
     return steps.build(
         found,
-        target,
+        file,
         jobs=jobs,
         keep_going=keep_going,
         max_page_size=max_page_size,

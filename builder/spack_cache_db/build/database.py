@@ -1,6 +1,6 @@
 """Rows → one SQLite file, whole or not at all.
 
-A database is built beside its target, checked, forced to disk, and only then renamed over it.
+A database is built beside its final place, checked, forced to disk, and only then renamed over it.
 sqlite-utils writes the statements that create tables; this module adds what it has no words for
 (WITHOUT ROWID) and fills them in one transaction.
 """
@@ -21,8 +21,8 @@ from typing import Any
 import sqlite_utils
 
 from spack_cache_db import schema
-from spack_cache_db.build.target import cannot_write
-from spack_cache_db.build.target import temporary as temporary_path
+from spack_cache_db.build.output import cannot_write
+from spack_cache_db.build.output import temporary as temporary_path
 from spack_cache_db.errors import OutputError, reason
 
 _MOST_PARAMETERS = 999
@@ -108,8 +108,8 @@ def require_intact(path: Path) -> None:
 
 
 @contextmanager
-def replacing(target: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file that takes the target's place if all goes well.
+def replacing(output: Path) -> Iterator[Path]:
+    """Yield the path of a temporary file that takes the output's place if all goes well.
 
     Files that an earlier, killed build left are removed.
 
@@ -117,22 +117,22 @@ def replacing(target: Path) -> Iterator[Path]:
         OutputError: the folder cannot be written, or the disk is full.
     """
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        for left_over in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        for left_over in output.parent.glob(f".{glob.escape(output.name)}.*.tmp"):
             if not _is_running(left_over):
                 left_over.unlink(missing_ok=True)
-        temporary = temporary_path(target)
+        temporary = temporary_path(output)
         temporary.unlink(missing_ok=True)
         temporary.touch()
     except OSError as error:
-        raise _cannot_write(target, error) from None
+        raise _cannot_write(output, error) from None
     try:
         yield temporary
         _sync(temporary)
-        temporary.replace(target)
-        _sync(target.parent)
+        temporary.replace(output)
+        _sync(output.parent)
     except (OSError, sqlite3.OperationalError) as error:
-        raise _cannot_write(target, error) from error
+        raise _cannot_write(output, error) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -174,6 +174,6 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _cannot_write(target: Path, error: Exception) -> OutputError:
+def _cannot_write(output: Path, error: Exception) -> OutputError:
     is_file = isinstance(error, FileExistsError)
-    return cannot_write(target, f"{target.parent} is no folder" if is_file else reason(error))
+    return cannot_write(output, f"{output.parent} is no folder" if is_file else reason(error))

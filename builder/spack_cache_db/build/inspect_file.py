@@ -13,7 +13,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build.target import temporary_inspect_file
+from spack_cache_db.build.output import temporary_inspect_file
 from spack_cache_db.errors import DatabaseError, OutputError
 
 NAME = "spack-cache"
@@ -25,16 +25,16 @@ def inspect_path(database: Path) -> Path:
     return database.with_suffix(".inspect.json")
 
 
-def prepare(built: Path, target: Path) -> str:
-    """Write the inspect file of `built` beside `target`, under a temporary name.
+def prepare(built: Path, output: Path) -> str:
+    """Write the inspect file of `built` beside `output`, under a temporary name.
 
     Returns:
         The sha256 of the database, in hex.
     """
     inspected = inspect(built)
-    inspected[NAME]["file"] = target.name
+    inspected[NAME]["file"] = output.name
     text = json.dumps(inspected, indent=1, sort_keys=True)
-    temporary_inspect_file(target).write_text(text + "\n", encoding="utf-8")
+    temporary_inspect_file(output).write_text(text + "\n", encoding="utf-8")
     return str(inspected[NAME]["hash"])
 
 
@@ -91,17 +91,17 @@ def _check(database: Path) -> None:
         raise sqlite3.DatabaseError(" ".join(found.split()))
 
 
-def publish(target: Path) -> None:
+def publish(output: Path) -> None:
     """Put the prepared inspect file in its place, after the database took its own.
 
     Raises:
         OutputError: the place is taken, by a folder for example.
     """
     try:
-        temporary_inspect_file(target).replace(inspect_path(target))
+        temporary_inspect_file(output).replace(inspect_path(output))
     except OSError as error:
         message = f"cannot be written: {error.strerror}; the database itself is whole"
-        raise OutputError(f"{inspect_path(target)}: {message}") from None
+        raise OutputError(f"{inspect_path(output)}: {message}") from None
 
 
 def _sha256(database: Path) -> str:

@@ -1,6 +1,6 @@
 """What satisfies a query by its words and counts in no answer, or in those about one release only.
 
-The page of a release may show a hash so, and that of a release before it the same hash otherwise;
+A release may show a hash so, and a release before it the same hash otherwise;
 and what no release lists is known as a dependency (see `specs`).
 """
 

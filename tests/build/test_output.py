@@ -1,4 +1,4 @@
-"""build.target: a build replaces an old database, takes a new name, and harms nothing else."""
+"""build.output: a build replaces an old database, takes a new name, and harms nothing else."""
 
 from __future__ import annotations
 
