@@ -14,9 +14,9 @@ from spack_cache_db.build import inspect_file as inspection
 from spack_cache_db.build.counting import count
 from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.merge import Merge, Merged
+from spack_cache_db.build.output import discard, require_replaceable
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import counted_rows, plain_rows
-from spack_cache_db.build.output import discard, require_replaceable
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.places import ANYWHERE, Place
