@@ -363,6 +363,35 @@ def test_problems_of_pages(built: Build, samples: sqlite3.Connection) -> None:
     assert rows(samples, "problems_of_pages") == []
 
 
+def test_what_another_release_shows_takes_no_place(built: Build) -> None:
+    """Configurations that only a contradicted page shows of a hash leave room for its own."""
+    versions = [f"{number}.0" for number in range(4)]
+    own, other = (
+        [spec(start + number, versions=[each]) for number, each in enumerate(versions)]
+        for start in (0, 32**25)
+    )
+    connection = built(
+        # The same hashes, before and in v1.0; and what has the configurations of v1.0 for its own.
+        zz=page("zz", specs=own),
+        shown=page("aa", "v1.0", specs=own),
+        aa=page("aa", specs=other),
+    )
+    spec_functions.register(connection)
+    short = EVERY_QUERY["find_spec"]["sql"].replace("999", "2").replace("998", "1")
+
+    found = [
+        rows_of(connection.execute(short, {"spec": f"/{spec_hash(0)[:31]}", "page": page}))
+        for page in ("1", "2", "3")
+    ]
+
+    assert [[row["version"] or row["error"] for row in each] for each in found] == [
+        ["3.0", "2.0", "row 3 is on page 2"],
+        ["1.0", "0.0"],
+        ["no page '3'; pages: 1 to 2"],
+    ]
+    assert {row["package"] for row in (*found[0][:2], *found[1])} == {"zz"}
+
+
 def of_binaries() -> Iterator[tuple[str, str, str]]:
     """Yield package, version and hash of each binary of the real index, as its JSON has them."""
     for dag_hash, each in json.loads(real())["database"]["installs"].items():
