@@ -101,6 +101,16 @@ class BruteForce:
             "last_seen": last,
         }
 
+    def stacks_of(self, configuration: Configuration) -> tuple[str, ...]:
+        """Return the stacks of the specs whose own it is; of what shows it where it is none's."""
+        own = [dag_hash for dag_hash, each in self.own.items() if each == configuration]
+        stacks = {stack for dag_hash in own for stack in self.of(dag_hash)["stacks"]}
+        if not own:
+            every = (each for some in self.shown.values() for each in some.values())
+            shown = [each for each in every if each.configuration == configuration]
+            stacks = {stack for each in shown for stack in each.stacks} - {"root"}
+        return tuple(sorted(stacks))
+
     def order(self, dag_hash: str) -> tuple[int, str]:
         """Return what puts the specs of a configuration in order: what is current comes first."""
         return RELEASES.index(self.of(dag_hash)["releases"][0]), dag_hash

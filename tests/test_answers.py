@@ -102,8 +102,9 @@ def specs_are_those_of_the_place(
         where = {name for spec in specs for name in spec.releases}
         assert {*each.releases} == (where if is_of_specs(expected, text) else {*each.releases})
     if not is_of_specs(expected, text):
-        assert {each.configuration: [*each.releases] for each in found} == {
-            key: expected.showing[key] for key in expected.answer(text, **place)
+        assert {each.configuration: (each.releases, each.stacks) for each in found} == {
+            key: (tuple(expected.showing[key]), expected.stacks_of(key))
+            for key in expected.answer(text, **place)
         }
 
 

@@ -134,6 +134,26 @@ def test_what_an_index_adds_hides_no_damage_of_a_page(indexes: Path, tmp_path: P
     assert any("stacks is" in str(each) for each in found.differences)
 
 
+def test_an_index_may_add_to_what_a_page_calls_otherwise(tmp_path: Path) -> None:
+    """A hash that is another package's in a foremost release: page and index are read back."""
+    parameters = {"build_system": "cmake", "cuda": False}
+    arch = {"platform": "linux", "platform_os": "ubuntu24.04", "target": "x86_64_v3"}
+    compiler = {"name": "gcc", "version": "13.2.0"}
+    said = {"parameters": parameters, "arch": arch, "compiler": compiler}
+    write(
+        tmp_path / "in",
+        a=page("bar", "develop", [spec(1)]),
+        b=page("baz", "v1.0", [spec(1, stacks=["e4s"])]),
+    )
+    (tmp_path / "in" / "v1.0" / "hep").mkdir(parents=True)
+    text = index(record(node("baz", hash=spec_hash(1), **said)))
+    (tmp_path / "in" / "v1.0" / "hep" / "index.json").write_bytes(text)
+
+    build(tmp_path / "in", tmp_path / "x.db")
+
+    assert verify(tmp_path / "x.db", tmp_path / "in").differences == ()
+
+
 def test_an_index_may_list_what_a_page_does_not(tmp_path: Path) -> None:
     """More specs, more stacks, a size: the page is read back as it is, and so is the index."""
     write(tmp_path / "in", zlib=page("zlib", "develop", [spec(1, stacks=["e4s"])]))

@@ -159,6 +159,18 @@ def test_a_hash_is_of_the_package_that_a_release_shows(built: Build) -> None:
     ]
 
 
+def test_a_stack_of_a_release_has_what_its_page_shows(built: Build) -> None:
+    """In that place a spec has the configuration that the release shows, and no other."""
+    conn = built(
+        a=page("bar", "develop", [spec(1, os="a")]),
+        b=page("bar", "v1.0", [spec(1, os="b", stacks=["ml"])]),
+    )
+
+    found = cover(conn, ["bar os=a", "bar os=b"], release="v1.0", stack="ml")
+
+    assert [each.status for each in found.specs] == ["near", "binary"]
+
+
 def test_nothing_is_said_of_requirements_that_are_none(built: Build) -> None:
     """Where not even two conditions suffice that are left out, nothing else is made up."""
     conn = built(

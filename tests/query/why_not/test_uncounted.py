@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from spack_cache_db.build import build
 from spack_cache_db.query.cover.records import CoveredSpec
 from spack_cache_db.query.cover.steps import cover
 from spack_cache_db.query.find import find
@@ -14,6 +17,7 @@ from spack_cache_db.query.why_not.reasons import why_not
 from spack_cache_db.site.pages.narrowing import Narrowing
 from spack_cache_db.spack.query import parse_query
 from tests.conftest import Build
+from tests.indexes import hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash
 
 DEVELOP, RELEASE = "develop", "v1.0"
@@ -76,6 +80,24 @@ def test_what_no_release_shows(
 ) -> None:
     """Nothing is said of a release that would not have it either."""
     assert said(contradicted, text, where) == ()
+
+
+def test_what_is_listed_elsewhere_is_no_dependency_only(tmp_path: Path) -> None:
+    """A spec that no release lists may look like one that is listed, in another stack."""
+    for release, stack, one in (
+        ("develop", "e4s", record({**node("known"), "name": "zlib"}, is_binary=False)),
+        ("v1.0", "e4s", record({**node("listed"), "name": "zlib"})),
+        ("v1.0", "ml", record(node("other"))),
+    ):
+        folder = tmp_path / "in" / release / stack
+        folder.mkdir(parents=True)
+        (folder / "index.json").write_bytes(index(one))
+    build(tmp_path / "in", tmp_path / "x.db")
+
+    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
+        assert said(conn, "zlib", Narrowing(stack="ml")) == ()
+        (note,) = said(conn, f"zlib/{hash_of('known')}", Narrowing())
+    assert note.startswith("no release lists such a spec")
 
 
 def test_what_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> None:
