@@ -127,7 +127,7 @@ class Loop:
         return [
             {
                 "hash": each.dag_hash,
-                "package": self.own[each.dag_hash].package,
+                "package": each.configuration.package,
                 "release": each.release,
                 "kind": kind_of(each.release),
                 "date": day_of(each.release),
