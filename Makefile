@@ -40,9 +40,9 @@ programs:
 test-datasette1: $(VENV1)/test.done
 	$(VENV1)/bin/$(PYTEST) tests/site tests/cli tests/test_metadata.py tests/test_queries.py
 
-# The usual loop: no real processes, no browser, no large inputs.
+# The usual loop: no real processes, servers and browsers, no inputs that are large or many.
 loop: $(VENV)/test.done
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/$(PYTEST) -m "not slow"
 
 check: $(VENV)/test.done
 	$(BIN)/ruff format --check .

@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,6 +44,7 @@ FIND_SPEC = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))[
 ]["queries"]["find_spec"]["sql"]
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(
     listings(),
@@ -206,6 +208,7 @@ def the_page_of_a_package_follows_the_rule(
             }
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(listings())
 def test_the_page_of_a_spec_tells_each_contradiction(drawn: list[Listing]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 
 from spack_cache_db.build import build
@@ -52,6 +53,7 @@ FROM facet_counts LEFT JOIN releases ON releases.id = release
 """
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(listings())
 def test_every_count_is_that_of_the_sources(drawn: list[Listing]) -> None:
@@ -208,6 +210,7 @@ def groups_follow_the_rule(
         }
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(listings())
 def test_sources_that_contradict_each_other_are_given_back(drawn: list[Listing]) -> None:

@@ -94,6 +94,7 @@ def look_alikes() -> dict[str, list[str]]:
     return {group[0]: group for group in groups.values() if len(group) > 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", sorted(look_alikes()))
 def test_differences_of_look_alikes(first: str, real_index: sqlite3.Connection) -> None:
     """What some look-alikes need and others do not, with how many of them, and which."""
@@ -267,6 +268,7 @@ def asked(many: Path) -> Datasette:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
     ("query", "start", "total"),

@@ -93,6 +93,7 @@ def rows(file: Path, sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql).fetchall()
 
 
+@pytest.mark.slow
 def test_pages_and_an_index_of_the_same_hashes_do_not_contradict(
     indexes: Path, tmp_path: Path
 ) -> None:
@@ -111,6 +112,7 @@ def test_pages_and_an_index_of_the_same_hashes_do_not_contradict(
     assert rows(tmp_path / "x.db", listed) == [(425,)]
 
 
+@pytest.mark.slow
 def test_the_file_is_clean_against_each_of_its_sources(indexes: Path, tmp_path: Path) -> None:
     """What an index adds to a page's listings is told apart, and the other way round."""
     build([SAMPLES, indexes], tmp_path / "x.db")

@@ -399,6 +399,7 @@ def of_binaries() -> Iterator[tuple[str, str, str]]:
             yield each["spec"]["name"], each["spec"]["version"], dag_hash
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", sorted(QUERIES))
 def test_what_is_no_binary_is_in_no_answer(query: str, real_index: sqlite3.Connection) -> None:
     """Externals are not what an empty parameter asks for, nor what a list of all has."""
@@ -460,6 +461,7 @@ def test_no_query_is_left_out() -> None:
     assert EVERY_ANSWER.keys() == QUERIES.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("query", EVERY_ANSWER)
 @pytest.mark.parametrize("form", ["json", "csv"])

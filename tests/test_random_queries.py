@@ -11,6 +11,7 @@ import sqlite3
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,6 +81,7 @@ def order_is_as_described(loop: Loop, query: str, found: Answer) -> None:
         assert counts == sorted(counts, reverse=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(contradictions.listings(CONFIGURATIONS))
 def test_pages_that_contradict_each_other(drawn: list[Listing]) -> None:
@@ -88,6 +90,7 @@ def test_pages_that_contradict_each_other(drawn: list[Listing]) -> None:
         answers_are_those_of(Loop(BruteForce(drawn), families(conn)), conn)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(contradictions.listings(CONFIGURATIONS), contradictions.QUERIES)
 def test_pages_of_answers_are_the_whole(drawn: list[Listing], text: str) -> None:
@@ -115,6 +118,7 @@ def page_by_page(conn: sqlite3.Connection, query: str, params: dict[str, str]) -
     raise AssertionError(query)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(sources())
 def test_indexes_that_contradict_each_other(drawn: Sources) -> None:
@@ -132,6 +136,7 @@ def test_indexes_that_contradict_each_other(drawn: Sources) -> None:
             answers_are_those_of(Loop(BruteForce(listings), families(conn)), conn)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(sources())
 def test_dependencies_that_contradict_each_other(drawn: Sources) -> None:

@@ -78,6 +78,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return next(folder.glob("*.tar.gz")), next(folder.glob("*.whl"))
 
 
+@pytest.mark.slow
 def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
     """Each file that Datasette needs is in the package, byte for byte, and nothing else is.
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks import index_floor, indexes
 from spack_cache_db.build import build
 
 
+@pytest.mark.slow
 def test_the_set_builds_and_the_floor_reads_all_of_it(tmp_path: Path) -> None:
     """A dozen stacks and one of all; records and edges are as many as the file has."""
     indexes.write(tmp_path / "set", 240)
@@ -22,6 +25,7 @@ def test_the_set_builds_and_the_floor_reads_all_of_it(tmp_path: Path) -> None:
     assert (records, edges > records) == (alone.records, True)
 
 
+@pytest.mark.slow
 def test_the_same_number_of_records_gives_the_same_bytes(tmp_path: Path) -> None:
     """On every machine, so that measurements can be compared."""
     for name in ("a", "b"):

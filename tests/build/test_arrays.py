@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ def columns(rows: Sequence[tuple[int, ...]], width: int) -> list[Numbers]:
     return [numbers(row[at] for row in rows) for at in range(width)]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(SMALL | IDS, SMALL | IDS)))
 def test_pairs_are_counted_in_order(rows: list[tuple[int, int]]) -> None:
     """Each distinct pair once, sorted, with the number of times it was there."""
@@ -60,6 +62,7 @@ def test_packed_pairs_sort_as_pairs(rows: list[tuple[int, int]]) -> None:
     assert [rows[at] for at in np.argsort(packed(*columns(rows, 2)), kind="stable")] == sorted(rows)
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(SMALL)), st.data())
 def test_members_of_sets_come_set_by_set(sets: list[list[int]], data: st.DataObject) -> None:
     """Also of sets that are asked for twice, and of empty ones."""

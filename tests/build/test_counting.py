@@ -55,6 +55,7 @@ def order(release: str) -> int:
     return ("develop", "v0.20", "develop-2025-02-02", "develop-2025-01-01").index(release)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(pages=PAGES)
 def test_every_count_is_that_of_plain_python(

@@ -33,6 +33,7 @@ Pages = dict[tuple[str, str], dict[int, tuple[str, str, str, str, str, list[str]
 FACETS = ("versions", "compilers", "oss", "platforms", "targets")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 8])
 @given(
     whole=st.dictionaries(

@@ -42,12 +42,14 @@ def test_the_package_loads_nothing_heavy() -> None:
     assert loaded("import spack_cache_db") == set()
 
 
+@pytest.mark.slow
 def test_a_build_loads_what_it_needs(tmp_path: Path) -> None:
     """The comparison above can fail."""
     program = "import sys, spack_cache_db\nspack_cache_db.build(sys.argv[1], sys.argv[2])"
     assert {"numpy", "msgspec", "sqlite_utils"} <= loaded(program, SAMPLES, tmp_path / "x.db")
 
 
+@pytest.mark.slow
 def test_build_is_the_function_for_ever(tmp_path: Path) -> None:
     """Also after a build, and after what lies in the room of that name was imported."""
     program = (
@@ -197,6 +199,7 @@ def test_a_process_that_may_start_none_builds_alone(archives: list[Path], tmp_pa
     assert python(program, *archives, tmp_path / "x.db") == "5\n"
 
 
+@pytest.mark.slow
 def test_the_command_builds_what_the_function_builds(tmp_path: Path) -> None:
     """The same bytes."""
     done = process("build", SAMPLES, "-o", tmp_path / "x.db")

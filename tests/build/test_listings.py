@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ def test_each_group_starts_where_its_key_does(keys: list[int]) -> None:
     assert starts == [keys.index(key) for key, _ in groupby(keys)]
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(STACKS, min_size=1, max_size=5), max_size=5))
 def test_unions_hold_every_stack_of_the_group(groups: list[list[Stacks]]) -> None:
     """And no other; a set that is new gets a number."""

@@ -180,6 +180,7 @@ def random_word(choice: random.Random) -> str:
     return choice.choice(words).split()[0]
 
 
+@pytest.mark.slow
 def test_three_hundred_words_find_what_they_mean(database: sqlite3.Connection) -> None:
     """One word or two, quoted as Datasette quotes them, against what the pages print."""
     choice, known = random.Random(7), rows()

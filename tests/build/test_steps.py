@@ -88,6 +88,7 @@ def packed(suffix: str, folder: Path) -> bytes:
     return zstandard.compress(stream.getvalue()) if suffix == ".tar.zst" else stream.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.zst", ".zip"])
 def test_archives_give_what_their_folder_gives(suffix: str, folder: Path, tmp_path: Path) -> None:
     """An archive whose members have the same names gives the same bytes."""

@@ -95,6 +95,7 @@ def test_build_ends_with_a_line_of_totals(tmp_path: Path) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 def test_totals_say_what_was_read(tmp_path: Path) -> None:
     """Indexes and their records, beside pages where there are any, of a build and of a check."""
     output = tmp_path / "x.db"

@@ -130,6 +130,7 @@ def test_a_quarter_of_the_hashes_is_new_each_week(pages: list[corpus.Page]) -> N
     assert 8 < len(hashes["develop"]) / len(configurations) < 20
 
 
+@pytest.mark.slow
 def test_archive_holds_what_the_folder_holds(tmp_path: Path, pages: list[corpus.Page]) -> None:
     """`--tar` changes the container, not the pages."""
     corpus.write(tmp_path / "folder", SCALE)

@@ -51,6 +51,7 @@ def by_predicates(text: str) -> set[str] | str:
         return str(error)
 
 
+@pytest.mark.slow
 def test_recorded_queries_have_the_answers_of_the_predicates(cache: sqlite3.Connection) -> None:
     """Every query of which Spack's answer is known is answered alike by SQL and by `matches`."""
     wrong = [text for text in SPACK["answers"] if by_sql(cache, text) != by_predicates(text)]
@@ -125,6 +126,7 @@ def queries(draw: st.DrawFn) -> str:
     return "".join(parts)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(queries())
 def test_any_query_has_the_answer_of_the_predicates(cache: sqlite3.Connection, text: str) -> None:
@@ -141,6 +143,7 @@ def itself(dag_hash: str, record: Configuration) -> str:
     return f"{record.package}@{version} {variants} {where} /{dag_hash}"
 
 
+@pytest.mark.slow
 def test_a_spec_finds_itself(cache: sqlite3.Connection) -> None:
     """All that a page says of a spec, written as a query, finds that spec, for every spec."""
     missed = [

@@ -13,6 +13,7 @@ from tests.second_source.counts import counted, expected
 from tests.second_source.inputs import INPUTS, Input, write
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(whole=INPUTS)
 def test_every_count_is_that_of_plain_python(
@@ -28,6 +29,7 @@ def test_every_count_is_that_of_plain_python(
         assert found[name] == rows, name
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(whole=INPUTS)
 def test_the_division_into_units_does_not_matter(

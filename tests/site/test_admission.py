@@ -137,6 +137,7 @@ async def patient(database: Path) -> AsyncIterator[Any]:
     datasette.executor.shutdown(cancel_futures=True)
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_pages_come_while_sql_is_full(patient: Any) -> None:
     """With visitors' SQL full to its bound the next is refused, and pages and searches come.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ from tests.site.addresses import get
 from tests.site.conftest import site
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(listings(), st.lists(QUERIES, min_size=3, max_size=6), st.data())
 def test_find_answers_as_the_sources_do(

@@ -17,6 +17,7 @@ from tests.site.conftest import SQL, metadata, site
 QUERIES = metadata()["databases"]["spack-cache"]["queries"]
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize("name", QUERIES)
 async def test_every_query_has_a_page(datasette: Any, name: str) -> None:
@@ -93,6 +94,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return site(build_many(tmp_path_factory.mktemp("many")))
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_every_shape_says_that_there_is_more(shape: str, many: Any) -> None:
@@ -107,6 +109,7 @@ async def test_every_shape_says_that_there_is_more(shape: str, many: Any) -> Non
         assert "row 999 " not in answer.text
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_queries_stay_where_sql_is_off(database: Path) -> None:
     """With SQL off typed SQL is refused, and canned queries and our pages still answer."""

@@ -14,6 +14,7 @@ from tests.site.addresses import DATASETTES, get
 from tests.site.cache import HOSTILE
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize("path", DATASETTES)
 async def test_every_link_leads_somewhere(datasette: Any, path: str) -> None:

@@ -28,6 +28,8 @@ from spack_cache_db.spack.query import parse_query
 from tests.pagetexts import spec_hash
 from tests.site.conftest import SQL, site
 
+pytestmark = pytest.mark.slow
+
 PACKAGES = 4
 CONFIGURATIONS = 44_000
 VERSIONS = CONFIGURATIONS // PACKAGES

@@ -40,6 +40,7 @@ def own_mirror(folder: Path) -> Path:
     return folder / "spack-cache.db"
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_a_mirror_of_ones_own_is_called_by_its_address(tmp_path: Path) -> None:
     """Title, text and commands are those of the mirror; nothing speaks of Spack's public cache."""

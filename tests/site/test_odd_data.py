@@ -59,6 +59,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return site(folder / "spack-cache.db")
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("url", [*NO_LINKS, *LINKS])
 async def test_only_addresses_of_the_web_are_links(addresses: Any, url: str) -> None:

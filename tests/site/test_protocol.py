@@ -15,6 +15,8 @@ from uvicorn import Config, Server
 
 from spack_cache_db.site import protocol
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 60
 BIG = b"x" * 20_000_000
 MOST = 5

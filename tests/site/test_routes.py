@@ -16,6 +16,7 @@ from tests.site.cache import HOSTILE, MPI, spec_hash
 from tests.site.conftest import site
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize("path", OWN)
 async def test_every_link_leads_somewhere(datasette: Any, path: str) -> None:
@@ -139,6 +140,7 @@ async def test_crawlers_are_kept_from_endless_pages(datasette: Any) -> None:
     assert "Disallow: /*?\n" in answer.text
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize("path", ["/package/hdf5", "/nothing-here"])
 async def test_base_url_is_kept(database: Path, path: str) -> None:

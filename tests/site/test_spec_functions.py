@@ -171,6 +171,7 @@ async def test_the_search_page_says_what_is_wrong(datasette: Any) -> None:
     assert "<b>@" not in answer.text
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_asking_for_the_versions_takes_no_memory(datasette: Any) -> None:
     """Datasette opens a connection for it each time, which must be let go again."""

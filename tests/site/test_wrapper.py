@@ -30,6 +30,7 @@ TOOLS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize("path", [*OWN, *DATASETTES])
 async def test_every_page_is_safe_and_cacheable(datasette: Any, path: str) -> None:

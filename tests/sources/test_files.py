@@ -149,6 +149,7 @@ def test_no_truncation_passes_for_a_whole_archive(suffix: str, tmp_path: Path) -
         assert pages.items() <= content.items()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())

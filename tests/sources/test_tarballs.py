@@ -48,6 +48,7 @@ URLS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(URLS, st.integers(0, 1), st.integers(0, 2))))
 def test_every_url_can_be_put_together_again(asked: list[tuple[str, int, int]]) -> None:
     """In whatever order they come, and whatever was seen before."""

@@ -3,6 +3,7 @@
 import os
 import time
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ def parses_quickly(text: str) -> None:
     assert any(seconds_to_parse(text) < PARSE_SECONDS for _ in range(3))
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text(text: str) -> None:
@@ -43,6 +45,7 @@ def test_any_text(text: str) -> None:
     parses_quickly(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=30), st.sampled_from(["", " "]))
 def test_any_mixture(fragments: list[str], separator: str) -> None:
@@ -50,6 +53,7 @@ def test_any_mixture(fragments: list[str], separator: str) -> None:
     parses_quickly(separator.join(fragments))
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES // 10, deadline=None)
 @given(st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=3))
 def test_any_repetition(fragments: list[str]) -> None:

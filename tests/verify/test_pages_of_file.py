@@ -128,6 +128,7 @@ def test_pages_of_today_are_read_back_letter_for_letter(
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     pages=st.dictionaries(

@@ -58,6 +58,7 @@ LOSSES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("statement", "words"), LOSSES, ids=[each for each, _ in LOSSES])
 def test_whatever_is_lost_is_named(
     source: Path, tmp_path: Path, statement: str, words: str
@@ -164,6 +165,7 @@ def test_a_tarball_of_layout_2_lies_within_its_mirror(tmp_path: Path) -> None:
     assert len(verify(tmp_path / "x.db", mirror).differences) == 4
 
 
+@pytest.mark.slow
 def test_the_file_is_the_same_whoever_reads(tmp_path: Path) -> None:
     """Whatever `--jobs` is, and wherever the input lies."""
     shutil.copytree(MIRRORS, tmp_path / "elsewhere")

@@ -48,6 +48,7 @@ def test_a_file_may_hold_more_than_the_input(tmp_path: Path) -> None:
     assert verify(tmp_path / "x.db", [MORE_SAMPLES, *SAMPLES.iterdir()]).pages == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "said"),
     [

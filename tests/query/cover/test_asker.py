@@ -29,6 +29,7 @@ QUERIES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ["samples", "all_sources"])
 def test_answers_are_those_of_each_query(cache: str, request: pytest.FixtureRequest) -> None:
     """With records and without, in any order and asked twice, nothing changes an answer."""

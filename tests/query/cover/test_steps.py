@@ -30,6 +30,7 @@ def covered(conn: sqlite3.Connection, text: str) -> list[CoveredSpec]:
     return [each for each in found.specs if isinstance(each, CoveredSpec)]
 
 
+@pytest.mark.slow
 @given(st.lists(texts(), max_size=4), scopes())
 def test_answers_are_those_of_find(
     cache: sqlite3.Connection, specs: list[str], names: dict[str, Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ FIND_SPEC = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))[
 ]["queries"]["find_spec"]["sql"]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(sources(), st.lists(QUERIES, min_size=3, max_size=12))
 def test_any_query_has_the_answer_of_a_walk(drawn: Sources, queries: list[str]) -> None:

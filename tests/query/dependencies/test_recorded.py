@@ -95,6 +95,7 @@ def test_who_tells_of_virtual_packages(make: Make, version: str, tells: bool) ->
     assert (Recorded(conn).without_virtuals == frozenset()) is tells
 
 
+@pytest.mark.slow
 def test_whole_mirrors(tmp_path: Path) -> None:
     """Of mirrors without an index, those of Spack before 0.21 do not tell of virtual packages."""
     build([str(MIRRORS), str(REAL_FILE)], tmp_path / "out.db")

@@ -105,6 +105,7 @@ def without(query: SpecQuery, text: str) -> SpecQuery:
     return parse_query(" ".join(words))
 
 
+@pytest.mark.slow
 @given(texts(), scopes(), st.sets(st.integers(0, 9), max_size=3))
 def test_what_is_left_is_what_find_finds(
     cache: sqlite3.Connection, text: str, names: dict[str, Any], left_out: set[int]

@@ -26,6 +26,7 @@ def explained(conn: sqlite3.Connection, text: str, scope: Scope = ANYWHERE) -> W
     return why_not(conn, read_lookups(conn), parse_query(text), scope)
 
 
+@pytest.mark.slow
 @given(texts(), scopes())
 def test_what_is_found_without_conditions(
     cache: sqlite3.Connection, text: str, names: dict[str, str | None]

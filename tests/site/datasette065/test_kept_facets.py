@@ -51,6 +51,7 @@ async def facets(datasette: Any, address: str) -> Any:
     return answer.json()["facet_results"]
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
     "address",

@@ -43,6 +43,7 @@ def stock(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return site(database, templates=folder)
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize("address", ADDRESSES)
 async def test_pages_are_datasettes_own(datasette: Any, stock: Any, address: str) -> None:

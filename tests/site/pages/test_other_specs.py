@@ -72,6 +72,7 @@ def test_what_pages_alone_tell_of_is_not_compared(mixed: Path) -> None:
     conn.close()
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_the_page_says_what_is_not_compared(mixed: Path) -> None:
     """It tells in what the one differs, and why the other is not compared."""

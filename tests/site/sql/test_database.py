@@ -60,6 +60,7 @@ async def test_errors_are_datasettes(datasette: Any) -> None:
             await database.execute(ENDLESS, custom_time_limit=20)
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_all_statements_of_a_request_share_its_time(datasette: Any) -> None:
     """When the time of a request is used up, its next statement does not begin."""
@@ -75,6 +76,7 @@ async def test_all_statements_of_a_request_share_its_time(datasette: Any) -> Non
         assert (await database.execute("SELECT 1")).single_value() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_the_time_follows_the_setting(database: Path) -> None:
     """Where statements may take longer, or less, so may the request that runs them."""
@@ -111,6 +113,7 @@ def test_parameters_that_are_made_when_asked_for() -> None:
     assert plain_params("SELECT ?", (1, 2)) == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_pages_without_a_query_string_need_no_runner(
     database: Path, monkeypatch: pytest.MonkeyPatch

@@ -35,6 +35,7 @@ JOIN stacks ON stacks.id = mirrors.stack ORDER BY releases.name, stacks.name
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["plain", "gz", "zst"])
 def test_an_index_is_known_by_its_content(tmp_path: Path, form: str) -> None:
     """Compressed or not, whatever its name: 883 binaries, 22 other specs, 6,115 edges."""
@@ -53,6 +54,7 @@ def test_an_index_is_known_by_its_content(tmp_path: Path, form: str) -> None:
     assert verify(output, tmp_path / "some.txt").differences == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
 def test_little_that_unpacks_to_much_is_refused(
     tmp_path: Path, pack: Callable[[bytes], bytes]

@@ -106,6 +106,7 @@ def test_manifests_say_how_large_a_binary_is_and_where(tmp_path: Path) -> None:
     assert f"spec/a/a-1.0-{hash_of('a')}.spec.manifest.json: broken manifest" in fault(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.name for path in MIRRORS.iterdir()))
 def test_a_mirror_is_itself_wherever_it_lies(tmp_path: Path, name: str) -> None:
     """Named alone, or in the folders of a release and a stack."""

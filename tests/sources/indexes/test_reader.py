@@ -99,6 +99,7 @@ def test_a_key_that_is_no_hash_is_told_beside_a_good_index(key: str, tmp_path: P
     assert (report.faults, report.indexes, report.records) == (faults, 1, 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.sampled_from(PLACES), st.sampled_from(OTHERS))
 def test_another_type_in_any_place_is_told_or_kept(place: tuple[str, Any], other: Any) -> None:

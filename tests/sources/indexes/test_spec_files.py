@@ -111,6 +111,7 @@ def test_what_is_no_spec_file_is_named(name: str) -> None:
         read_spec_file(data, 2**20)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.sampled_from(PLACES), st.sampled_from(OTHERS))
 def test_another_type_in_any_place_is_told_or_kept(place: tuple[str, Any], other: Any) -> None:

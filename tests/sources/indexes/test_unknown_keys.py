@@ -83,6 +83,7 @@ def planted(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return version, said
 
 
+@pytest.mark.slow
 @given(planted())
 def test_no_key_is_dropped_in_silence(drawn: tuple[str, dict[str, Any]]) -> None:
     """Wherever it stands, the file gives it back, or the index is refused: it has no third way."""

@@ -127,6 +127,7 @@ def test_json_that_would_fill_the_memory_is_not_decoded(meta: str, details: str,
     assert fault(page_of("zlib", "develop", meta, details)).startswith(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entries", "said"),
     [

@@ -181,6 +181,7 @@ def test_an_odd_variant_is_told_in_every_page_that_has_it() -> None:
     assert [len(each.problems) for each in writer.columns.documents] == [1, 1]
 
 
+@pytest.mark.slow
 @given(
     st.fixed_dictionaries(
         {},

@@ -165,6 +165,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     key=st.sampled_from([*spec(), "tarball", "other"]),

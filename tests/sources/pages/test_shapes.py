@@ -46,6 +46,7 @@ def records(draw: st.DrawFn) -> list[Struct]:
     return [made(**dict(zip(names, row, strict=True))) for row in rows]
 
 
+@pytest.mark.slow
 @given(records())
 def test_strings_are_counted_as_they_stand_in_the_json(made: list[Struct]) -> None:
     """Whatever fields a record has: so a key that stands twice is seen by its quotes."""

@@ -21,6 +21,8 @@ from tests.sources.indexes.fetch.mirrors import (
 from tests.sources.indexes.fetch.runs import bring
 from tests.sources.indexes.fetch.server import Site, instead
 
+pytestmark = pytest.mark.slow
+
 OLD, NEW = index("zlib"), index("zlib", "hdf5")
 
 

@@ -40,6 +40,8 @@ from tests.sources.indexes.fetch.server import (
     whole,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     "trouble", [drop, status(500), status(503), status(429, retry_after=0), cut(0)]

@@ -22,6 +22,8 @@ from tests.sources.indexes.fetch.mirrors import blob_path, files_in
 from tests.sources.indexes.fetch.runs import bring, says
 from tests.sources.indexes.fetch.server import Handler, Site, encoded, instead
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ["gzip", "zstd"])
 def test_content_encodings(site: Site, output: Path, name: str) -> None:

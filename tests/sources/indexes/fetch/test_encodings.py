@@ -62,6 +62,7 @@ def test_the_limit_is_exact(name: str) -> None:
         decode(name, encode(name, b"x" * 1001), 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_a_bomb_takes_no_memory(name: str) -> None:
     """A body that unfolds ten thousandfold is stopped long before it is unfolded."""

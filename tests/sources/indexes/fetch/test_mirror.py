@@ -25,6 +25,8 @@ from tests.sources.indexes.fetch.mirrors import (
 from tests.sources.indexes.fetch.runs import bring, faults
 from tests.sources.indexes.fetch.server import Site, missing, status, whole
 
+pytestmark = pytest.mark.slow
+
 OLD, NEW = index("zlib"), index("zlib", "hdf5")
 
 

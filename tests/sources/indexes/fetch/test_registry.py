@@ -17,6 +17,8 @@ from tests.sources.indexes.fetch.registries import Tokens, push, registry
 from tests.sources.indexes.fetch.runs import says
 from tests.sources.indexes.fetch.server import Answer, Handler, Site, cut, instead, serve, status
 
+pytestmark = pytest.mark.slow
+
 OLD, NEW = index("zlib"), index("zlib", "hdf5", size=200_000)
 IMAGE = "/v2/caches/mine"
 MANIFEST, BLOB = f"{IMAGE}/manifests/index.spack", f"{IMAGE}/blobs/sha256:{sha256(NEW)}"
@@ -35,7 +37,6 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield running
 
 
-@pytest.mark.slow
 def test_an_index(host: str, output: Path) -> None:
     """The layer comes, whole and verified; the second time nothing but the manifest does."""
     push(host, "caches/mine", [NEW])
@@ -49,7 +50,6 @@ def test_an_index(host: str, output: Path) -> None:
     assert (second.faults, second.changed, second.size < 1000) == ((), 0, True)
 
 
-@pytest.mark.slow
 def test_a_new_index(host: str, output: Path) -> None:
     """An image that was pushed again replaces what was fetched of the old one."""
     for data in (OLD, NEW):
@@ -59,7 +59,6 @@ def test_a_new_index(host: str, output: Path) -> None:
         assert files_in(output / "again" / "root")["index.json"] == data
 
 
-@pytest.mark.slow
 def test_another_tag(host: str, output: Path) -> None:
     """The tag stands in the URL; the release's name has none of it."""
     push(host, "caches/tagged", [NEW], tag="v1")
@@ -69,7 +68,6 @@ def test_another_tag(host: str, output: Path) -> None:
     assert files_in(output / "tagged" / "root")["index.json"] == NEW
 
 
-@pytest.mark.slow
 def test_a_tag_that_is_missing(host: str, output: Path) -> None:
     """An image without an index is told from one that is none."""
     push(host, "caches/none", [NEW], tag="other")
@@ -79,7 +77,6 @@ def test_a_tag_that_is_missing(host: str, output: Path) -> None:
     assert message == "has no tag index.spack: answers 404, expected an index there"
 
 
-@pytest.mark.slow
 def test_an_image_that_is_no_index(host: str, output: Path) -> None:
     """An image of several layers is none that Spack pushed as an index."""
     push(host, "caches/two", [NEW, OLD])
@@ -87,7 +84,6 @@ def test_an_image_that_is_no_index(host: str, output: Path) -> None:
     assert says(bring(host, output, name="caches/two")) == ("has 2 layers, expected one, the index")
 
 
-@pytest.mark.slow
 def test_tokens(tmp_path: Path, site: Site, output: Path) -> None:
     """A registry that wants a token is given one that anybody can have, for reading."""
     tokens = Tokens(tmp_path)

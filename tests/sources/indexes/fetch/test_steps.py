@@ -6,6 +6,8 @@ import json
 import threading
 from pathlib import Path
 
+import pytest
+
 from spack_cache_db.sources.indexes.address import read_address
 from spack_cache_db.sources.indexes.fetch import Limits, Options, Report, fetch
 from spack_cache_db.sources.indexes.fetch.wanted import Map
@@ -21,6 +23,8 @@ from tests.sources.indexes.fetch.mirrors import (
 )
 from tests.sources.indexes.fetch.runs import faults, folders
 from tests.sources.indexes.fetch.server import Handler, Site, missing, status, tag
+
+pytestmark = pytest.mark.slow
 
 ONE, TWO = index("zlib"), index("hdf5")
 

@@ -32,6 +32,8 @@ from tests.sources.indexes.fetch.server import (
     status,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def read(url: str, limits: Limits = QUICK, headers: Headers | None = None) -> Answer:
     """Read a small body of at most 1,000 bytes."""
