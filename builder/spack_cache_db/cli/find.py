@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 from pathlib import Path
@@ -45,6 +46,8 @@ def find(spec: str, file: Path, **options: Any) -> None:
     """
     if sum(bool(options[name]) for name in ("as_json_", "as_csv_", "install")) > 1:
         fail("--json, --csv and --install exclude each other: give one of them")
+    if os.path.isfile(spec) and not os.path.exists(file):  # noqa: PTH110, PTH113 - any text is given
+        fail(f"{spec} is a file: give the spec first, then the file")
     try:
         names = scope_names(options)
         with connected(file) as conn:
