@@ -38,7 +38,7 @@ programs:
 
 # Those of the site once more, with the next Datasette.
 test-datasette1: $(VENV1)/test.done
-	$(VENV1)/bin/$(PYTEST) tests/site tests/cli tests/test_metadata.py tests/test_queries.py
+	$(VENV1)/bin/$(PYTEST) tests/site tests/cli tests/test_metadata.py tests/queries
 
 # The usual loop: no real processes, servers and browsers, no inputs that are large or many.
 loop: $(VENV)/test.done

@@ -1,4 +1,4 @@
-"""A file in which every canned query has more rows than one answer may hold."""
+"""Files in which every canned query has more rows than one answer may hold."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from spack_cache_db.build import build
+from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash, write
 
 MANY = 1_100
@@ -26,6 +27,13 @@ EVERY_ANSWER = {
 }
 """Of each query parameters, how many rows there are (None where the answer does not count them),
 and the columns that tell them apart."""
+EVERY_DEPENDENCY_ANSWER = {
+    "dependencies_of_hash": ({"hash": hash_of("top")}, MANY + 1, ("package",)),
+    "dependents_of_hash": ({"hash": hash_of("base")}, MANY + 1, ("package",)),
+    "dependencies_without_binary": ({"hash": hash_of("top")}, MANY, ("package",)),
+    "differences_of_look_alikes": ({"hash": hash_of("like")}, MANY + 1, ("package",)),
+}
+"""The same of the queries over dependencies."""
 
 
 def build_many(folder: Path) -> Path:
@@ -50,4 +58,17 @@ def build_many(folder: Path) -> Path:
     days = [date(2022, 1, 1) + timedelta(number) for number in range(MANY)]
     pages |= {f"{day}": page("always", f"develop-{day}", [always]) for day in days}
     build([str(write(folder / "pages", **pages))], folder / "spack-cache.db")
+    return folder / "spack-cache.db"
+
+
+def build_many_dependencies(folder: Path) -> Path:
+    """Build a spec that needs 1,100, one that as many need, and a look-alike of the first."""
+    names = [f"p{number:04}" for number in range(MANY)]
+    lacking = [record(node(name, edge("base", "link")), is_binary=False) for name in names]
+    top = node("top", *(edge(name, "run") for name in names))
+    like = {**node("top"), "hash": hash_of("like")}
+    (folder / "index.json").write_bytes(
+        index(*lacking, record(top), record(like), record(node("base")))
+    )
+    build([str(folder / "index.json")], folder / "spack-cache.db")
     return folder / "spack-cache.db"

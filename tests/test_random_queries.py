@@ -23,8 +23,8 @@ from tests.contradictions import Listing
 from tests.graph_loops import GraphLoop
 from tests.loops import Answer, Loop
 from tests.pagetexts import spec_hash
+from tests.queries.asking import EVERY_QUERY, rows_of, run
 from tests.small_sources import Sources, opened, sources
-from tests.test_queries import EVERY_QUERY, rows_of, run
 
 LISTINGS = """
 SELECT release, hash, package, version, compiler, os, platform, target, variants, stacks

@@ -1,27 +1,19 @@
-"""metadata.yml's queries over dependencies: a second answer is made from the index itself."""
+"""Answers about dependencies: a second answer is made from the index itself."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from datasette.app import Datasette
 
 from spack_cache_db.build.steps import build
 from tests.graphs import edges, installs, kind, run_time, used
 from tests.indexes import edge, hash_of, index, node, record
-from tests.paths import ROOT
-from tests.test_metadata import METADATA
-from tests.test_queries import DEPENDENCY_QUERIES, EVERY_QUERY, rows, run
-
-MANY = 1_100
+from tests.queries.asking import DEPENDENCY_QUERIES, rows, run
 
 
 def named(hashes: Iterable[str]) -> set[tuple[str, str, str, str]]:
@@ -187,17 +179,6 @@ def test_flags_tell_look_alikes_apart(invented: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize("query", DEPENDENCY_QUERIES)
-def test_empty_parameters_ask_for_something(query: str, real_index: sqlite3.Connection) -> None:
-    """Each query answers with nothing filled in, and its last column is for what is wrong."""
-    found = rows(real_index, query)
-
-    assert found
-    assert [*run(real_index, query)[0]][-1] == "error"
-    assert EVERY_QUERY[query]["title"]
-    assert "column error is empty" in EVERY_QUERY[query]["description"]
-
-
-@pytest.mark.parametrize("query", DEPENDENCY_QUERIES)
 def test_pages_show_no_dependencies(
     query: str, samples: sqlite3.Connection, all_sources: sqlite3.Connection
 ) -> None:
@@ -208,107 +189,3 @@ def test_pages_show_no_dependencies(
     assert nothing.pop("error") == "no dependencies are known here"
     assert from_page.pop("error").endswith("are not known")
     assert {*nothing.values(), *from_page.values()} == {None}
-
-
-WRONG = [
-    ("hash", "abc", "too short: 'abc'; a hash has 32 characters, 7 of them are enough"),
-    ("hash", "a'aaa;-- ", "no hash begins with 'a'aaa;--'; all hashes are in the table specs"),
-    ("page", "9", "no page '9'; pages: 1 to 1"),
-    ("release", "devel", "no release is called 'devel'; releases: develop"),
-]
-
-
-@pytest.mark.parametrize(
-    ("query", "parameter", "value", "error"),
-    [
-        (query, *wrong)
-        for query in DEPENDENCY_QUERIES
-        for wrong in WRONG
-        if wrong[0] in EVERY_QUERY[query]["params"]
-    ],
-)
-def test_a_wrong_parameter_is_told(
-    query: str, parameter: str, value: str, error: str, real_index: sqlite3.Connection
-) -> None:
-    """One row says what is wrong; no other row is given."""
-    (row,) = run(real_index, query, **{parameter: value})
-
-    assert row.pop("error") == error
-    assert set(row.values()) == {None}
-
-
-def test_blanks_and_a_slash_say_nothing(real_index: sqlite3.Connection) -> None:
-    """A hash that was pasted with them is the same, and its beginning is enough."""
-    dag_hash = max(installs(), key=lambda each: len(run_time(each)))
-    whole = rows(real_index, "dependencies_of_hash", hash=dag_hash)
-
-    assert rows(real_index, "dependencies_of_hash", hash=f" /{dag_hash[:7].upper()} ") == whole
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A spec that needs more than a thousand, one that as many need; look-alikes of the first."""
-    folder = tmp_path_factory.mktemp("many")
-    names = [f"p{number:04}" for number in range(MANY)]
-    lacking = [record(node(name, edge("base", "link")), is_binary=False) for name in names]
-    top = node("top", *(edge(name, "run") for name in names))
-    like = {**node("top"), "hash": hash_of("like")}
-    (folder / "index.json").write_bytes(
-        index(*lacking, record(top), record(like), record(node("base")))
-    )
-    build([str(folder / "index.json")], folder / "spack-cache.db")
-    return folder / "spack-cache.db"
-
-
-@pytest.fixture(scope="module")
-def asked(many: Path) -> Datasette:
-    """One Datasette for all queries: the connections of each stay open until the tests end."""
-    return Datasette(
-        [], immutables=[str(many)], metadata=METADATA, plugins_dir=str(ROOT / "plugins")
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize(
-    ("query", "start", "total"),
-    [
-        ("dependencies_of_hash", "top", MANY + 1),
-        ("dependents_of_hash", "base", MANY + 1),
-        ("dependencies_without_binary", "top", MANY),
-        ("differences_of_look_alikes", "like", MANY + 1),
-    ],
-)
-@pytest.mark.parametrize("form", ["json", "csv"])
-async def test_no_answer_is_cut_in_silence(
-    query: str, start: str, total: int, form: str, asked: Datasette
-) -> None:
-    """Page by page all rows come; the last row of all pages but the last names the next."""
-    found: list[dict[str, Any]] = []
-    for number in ("", "2"):
-        params = {"hash": hash_of(start), "page": number, "_shape": "array"}
-        response = await asked.client.get(f"/spack-cache/{query}.{form}", params=params)
-        assert response.status_code == 200, response.text
-        text = response.text
-        answer = response.json() if form == "json" else list(csv.DictReader(io.StringIO(text)))
-        if number == "":
-            last = answer.pop()
-            assert last.pop("error") == f"row 1000 of {total} is on page 2"
-            assert not any(last.values())
-        assert not any(row["error"] for row in answer)
-        found += answer
-    assert len(found) == len({row["package"] for row in found}) == total
-
-
-def test_several_hashes_are_told(tmp_path: Path) -> None:
-    """A beginning that two hashes share is answered with both."""
-    twins = [{**node(f"twin{end}"), "hash": "a" * 31 + end} for end in "bc"]
-    (tmp_path / "index.json").write_bytes(index(*map(record, twins)))
-    build([str(tmp_path / "index.json")], tmp_path / "x.db")
-    connection = sqlite3.connect(tmp_path / "x.db")
-
-    for query in DEPENDENCY_QUERIES:
-        (row,) = run(connection, query, hash="a" * 9)
-        both = ", ".join(each["hash"] for each in twins)
-        assert row["error"] == f"several hashes begin with '{'a' * 9}': {both}"
-    connection.close()
