@@ -101,8 +101,9 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     other.write_bytes(b"something else")
     assert refusal(other).endswith("is no spack-cache-db database; expected a file made by build")
-    for path in (tmp_path, tmp_path / "missing.db"):
-        assert "no such file; build one with: spack-cache-db build" in refusal(path)
+    assert refusal(tmp_path).endswith(": is a folder, expected a file made by build")
+    missing = refusal(tmp_path / "missing.db")
+    assert "no such file; build one with: spack-cache-db build" in missing
 
 
 def test_workers_need_the_extra(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
