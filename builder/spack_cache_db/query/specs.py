@@ -20,10 +20,10 @@ from spack_cache_db.query.open import IDS_AT_ONCE, json_pieces, select, select_i
 from spack_cache_db.query.selection import Scope
 
 _COLUMNS = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen"
-_NARROWED = """
-  AND (:stack IS NULL OR {0}.stacks IN (
-    SELECT stack_set FROM stack_set_members WHERE stack = :stack))
-  AND (:prefix = '' OR (specs.hash >= :prefix AND specs.hash < :prefix || '{{'))"""
+BEGINNING = "(:prefix = '' OR (specs.hash >= :prefix AND specs.hash < :prefix || '{'))"
+IN_STACK = """
+(:stack IS NULL OR {}.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
+"""
 # The ids of a configuration's own specs are in the order in which they count: what is current
 # first. Those of what a release shows otherwise lie elsewhere.
 _IN_ORDER = "\nORDER BY 2 LIMIT :limit"
@@ -40,7 +40,7 @@ OWN_SPECS = f"""
 SELECT specs.configuration, specs.id, {_COLUMNS}
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
 WHERE specs.release_count > 0
-{_NARROWED.format("specs")}{_IN_ORDER}
+  AND {IN_STACK.format("specs")} AND {BEGINNING}{_IN_ORDER}
 """  # noqa: S608 - our own columns
 LISTED_SPECS = f"""
 SELECT specs.configuration, {_PLACE}, {_COLUMNS}
@@ -49,7 +49,7 @@ CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
 WHERE NOT EXISTS (
     SELECT 1 FROM listing_configurations AS other
     WHERE other.release = :release AND other.spec = specs.id)
-{_NARROWED.format("listings")}
+  AND {IN_STACK.format("listings")} AND {BEGINNING}
 UNION ALL
 SELECT listed.configuration, {_PLACE}, {_COLUMNS}
 FROM json_each(:ids) AS wanted
@@ -58,7 +58,7 @@ CROSS JOIN listing_configurations AS listed
 CROSS JOIN listings ON listings.release = listed.release AND listings.spec = listed.spec
 CROSS JOIN specs ON specs.id = listed.spec
 WHERE 1
-{_NARROWED.format("listings")}{_IN_ORDER}
+  AND {IN_STACK.format("listings")} AND {BEGINNING}{_IN_ORDER}
 """  # noqa: S608 - our own columns
 
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.

@@ -13,21 +13,20 @@ from spack_cache_db.query.asked import Conditions
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select_in
 from spack_cache_db.query.selection import Scope, configurations_meeting
+from spack_cache_db.query.specs import BEGINNING, IN_STACK
 
-_BEGINNING = "(:prefix = '' OR (specs.hash >= :prefix AND specs.hash < :prefix || '{'))"
 SHOWN = f"""
 SELECT listed.spec, listed.release
 FROM json_each(:ids) AS wanted
 CROSS JOIN listing_configurations AS listed ON listed.configuration = wanted.value
 CROSS JOIN specs ON specs.id = listed.spec
 CROSS JOIN listings ON listings.release = listed.release AND listings.spec = listed.spec
-WHERE {_BEGINNING} AND (:stack IS NULL OR listings.stacks IN (
-  SELECT stack_set FROM stack_set_members WHERE stack = :stack))
+WHERE {BEGINNING} AND {IN_STACK.format("listings")}
 """  # noqa: S608 - our own condition
 OWN = f"""
 SELECT specs.id, specs.release_count
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
-WHERE {_BEGINNING}
+WHERE {BEGINNING}
 """  # noqa: S608 - our own condition
 
 
