@@ -30,6 +30,20 @@ class Fault:
         return printable(f"{where}: {self.message}")
 
 
+class LineFault(Exception):
+    """A fault on a line of a text; whoever knows the text's path makes a `Fault` of it.
+
+    Args:
+        line: 1-based line, or 0 where no line can be named.
+        message: what is wrong and what was expected, on one line.
+    """
+
+    def __init__(self, line: int, message: str) -> None:
+        self.line = line
+        self.message = message
+        super().__init__(message)
+
+
 class InputError(BuilderError):
     """The input has faults. `faults` holds all of them, sorted, each once."""
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments.faults import Refused
 from spack_cache_db.environments.lock import read_lock
 from spack_cache_db.environments.records import LockedSpec
+from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
 from tests.indexes import edge, hash_of, node, old_node
 
@@ -135,5 +135,5 @@ def test_included_environments_are_part_of_the_lock() -> None:
 )
 def test_what_is_no_lockfile(data: dict[str, Any], said: str) -> None:
     """What Spack does not write is refused with what is wrong with it."""
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(LineFault, match=said):
         read_lock(data, 2)

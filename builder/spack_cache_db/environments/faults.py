@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from spack_cache_db.errors import BuilderError, Fault
+from spack_cache_db.errors import BuilderError, Fault, LineFault
 
 
 class UnreadableEnvironment(BuilderError):
@@ -14,15 +14,6 @@ class UnreadableEnvironment(BuilderError):
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(sorted(set(faults)))
         super().__init__("\n".join(map(str, self.faults)))
-
-
-class Refused(Exception):
-    """A part of an environment is refused. Args: 1-based line (0: the whole), message."""
-
-    def __init__(self, line: int, message: str) -> None:
-        self.line = line
-        self.message = message
-        super().__init__(message)
 
 
 class Faults:
@@ -37,8 +28,8 @@ class Faults:
         """Keep what is refused in the context, and go on after it."""
         try:
             yield
-        except Refused as refused:
-            self.add(refused.line, refused.message)
+        except LineFault as fault:
+            self.add(fault.line, fault.message)
 
     def add(self, line: int, message: str) -> None:
         """Keep one fault."""

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from spack_cache_db.environments.faults import Refused
 from spack_cache_db.environments.records import Lock, LockedSpec
+from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.concrete import LANGUAGES, NO_COMPILER, printed_variants
 from spack_cache_db.spack.variants import normal_compiler
@@ -40,12 +40,12 @@ def read_lock(data: Mapping[str, Any], most: int) -> Lock:
         most: the most nodes that it may have.
 
     Raises:
-        Refused: it is no lockfile of a version that is known.
+        LineFault: it is no lockfile of a version that is known.
     """
     version = _mapping(data.get("_meta"), "_meta").get("lockfile-version")
     if not isinstance(version, int) or version not in VERSIONS:
         known = f"{VERSIONS[0]} to {VERSIONS[-1]}"
-        raise Refused(0, f"has the lockfile version {version!r}, expected one of {known}")
+        raise LineFault(0, f"has the lockfile version {version!r}, expected one of {known}")
     graphs = [data]
     included = _mapping(data.get("include_concrete", {}), "include_concrete")
     graphs += [_mapping(graph, f"include_concrete of {path}") for path, graph in included.items()]
@@ -56,13 +56,13 @@ def read_lock(data: Mapping[str, Any], most: int) -> Lock:
             nodes.setdefault(key, _node(key, node, version))
         roots += _roots(graph)
     if len(nodes) > most:
-        raise Refused(0, f"has {len(nodes):,} specs, expected at most {most:,}")
+        raise LineFault(0, f"has {len(nodes):,} specs, expected at most {most:,}")
     return _lock(nodes, roots)
 
 
 def _lock(nodes: Mapping[str, _Node], roots: list[str]) -> Lock:
     if missing := [key for key in roots if key not in nodes]:
-        raise Refused(0, f"its root {missing[0]} is not among its concrete_specs")
+        raise LineFault(0, f"its root {missing[0]} is not among its concrete_specs")
     asked = dict.fromkeys(nodes[key].hash for key in roots)
     kept = {node.hash: node for node in nodes.values() if not node.said.get("external")}
     order = {key: place for place, key in enumerate(asked)}
@@ -83,20 +83,20 @@ def _node(key: str, node: Any, version: int) -> _Node:
     name = said.get("name")
     if version in _NAMED:
         if len(said) != 1:
-            raise Refused(0, f"the spec {key} has {len(said)} names, expected one")
+            raise LineFault(0, f"the spec {key} has {len(said)} names, expected one")
         ((name, inner),) = said.items()
         said = _mapping(inner, f"the spec {key}")
     dag_hash = said.get("hash", key)
     if not isinstance(name, str) or not _HASH.fullmatch(str(dag_hash)):
         expected = "a name, and a hash of 32 characters of a-z and 2-7"
-        raise Refused(0, f"the spec {key} lacks its name or hash, expected {expected}")
+        raise LineFault(0, f"the spec {key} lacks its name or hash, expected {expected}")
     return _Node(name, str(dag_hash), said)
 
 
 def _roots(graph: Mapping[str, Any]) -> Iterator[str]:
     roots = graph.get("roots", [])
     if not isinstance(roots, list):
-        raise Refused(0, "roots is no list, expected one of hashes and specs")
+        raise LineFault(0, "roots is no list, expected one of hashes and specs")
     for root in roots:
         yield str(_mapping(root, "a root").get("hash"))
 
@@ -105,7 +105,7 @@ def _configuration(node: _Node, nodes: Mapping[str, _Node]) -> Configuration:
     try:
         return _printed(node, nodes)
     except ValueError as error:
-        raise Refused(0, f"{node.name}: {error}") from None
+        raise LineFault(0, f"{node.name}: {error}") from None
 
 
 def _printed(node: _Node, nodes: Mapping[str, _Node]) -> Configuration:
@@ -129,7 +129,7 @@ def _value(value: Any, node: _Node) -> bool | str | tuple[str, ...]:
         return tuple(map(str, value))
     if isinstance(value, bool | str):
         return value
-    raise Refused(0, f"{node.name} has the parameter {value!r}, expected text, a bool or a list")
+    raise LineFault(0, f"{node.name} has the parameter {value!r}, expected text, a bool or a list")
 
 
 def _compiler(node: _Node, nodes: Mapping[str, _Node]) -> str:
@@ -148,7 +148,9 @@ def _compiler(node: _Node, nodes: Mapping[str, _Node]) -> str:
             if language in _mapping(used, "parameters of a dependency").get("virtuals", ()):
                 compiler = nodes.get(str(edge.get("hash")))
                 if compiler is None:
-                    raise Refused(0, f"the compiler of {node.name} is not among its concrete_specs")
+                    raise LineFault(
+                        0, f"the compiler of {node.name} is not among its concrete_specs"
+                    )
                 return normal_compiler(
                     f"{compiler.name}@{_text(compiler.said, 'version', compiler)}"
                 )
@@ -157,12 +159,12 @@ def _compiler(node: _Node, nodes: Mapping[str, _Node]) -> str:
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise Refused(0, f"{what} is no object, expected a spack.lock as Spack writes it")
+        raise LineFault(0, f"{what} is no object, expected a spack.lock as Spack writes it")
     return value
 
 
 def _text(said: Mapping[str, Any], key: str, node: _Node) -> str:
     value = said.get(key)
     if not isinstance(value, str):
-        raise Refused(0, f"{node.name} has no {key}, expected a spack.lock as Spack writes it")
+        raise LineFault(0, f"{node.name} has no {key}, expected a spack.lock as Spack writes it")
     return value

@@ -10,22 +10,18 @@ from collections.abc import Iterator
 
 import yaml
 
-from spack_cache_db.environments.bounded_yaml import (
-    compose,
-    entries_of,
-    is_nothing,
-    items_of,
-    line_of,
-)
+from spack_cache_db.bounded_yaml import compose, line_of
 from spack_cache_db.environments.expanded import Expanded
-from spack_cache_db.environments.faults import Faults, Refused
+from spack_cache_db.environments.faults import Faults
 from spack_cache_db.environments.records import TOP_KEYS, Limits, UserSpec, UserSpecs
 from spack_cache_db.environments.requirements import (
     NO_REQUIREMENTS,
     Requirements,
     read_requirements,
 )
+from spack_cache_db.environments.sections import BOUNDS, entries_of, is_nothing, items_of
 from spack_cache_db.environments.spec_lists import SpecLists
+from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.merge import UnsatisfiableSpec
 
 _REFUSED = {
@@ -53,7 +49,7 @@ def read_manifest(text: str, path: str, limits: Limits) -> UserSpecs:
     faults = Faults(path)
     found = UserSpecs(())
     with faults.collected():
-        found = _read(_section(compose(text)), faults, limits)
+        found = _read(_section(compose(text, BOUNDS)), faults, limits)
     faults.raise_any()
     return found
 
@@ -63,7 +59,7 @@ def _section(node: yaml.Node | None) -> dict[str, yaml.Node]:
     top = {} if node is None else entries_of(node, "an environment")
     section = next((top[key] for key in TOP_KEYS if key in top), None)
     if section is None:
-        raise Refused(1, "has no key spack:, expected a spack.yaml, or one spec on each line")
+        raise LineFault(1, "has no key spack:, expected a spack.yaml, or one spec on each line")
     return entries_of(section, "an environment")
 
 
@@ -94,9 +90,9 @@ def _is_empty(node: yaml.Node) -> bool:
 def _define(lists: SpecLists, entry: yaml.Node) -> None:
     named = entries_of(entry, "the name of a list, and its specs,")
     if "when" in named:
-        raise Refused(line_of(named["when"]), _WHEN)
+        raise LineFault(line_of(named["when"]), _WHEN)
     if len(named) != 1:
-        raise Refused(line_of(entry), f"has {len(named)} names, expected one for each list")
+        raise LineFault(line_of(entry), f"has {len(named)} names, expected one for each list")
     ((name, node),) = named.items()
     lists.define(name, node)
 

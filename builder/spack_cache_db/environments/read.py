@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from spack_cache_db.environments.expanded import expanded_text
-from spack_cache_db.environments.faults import Faults, Refused
+from spack_cache_db.environments.faults import Faults
 from spack_cache_db.environments.lock import read_lock
 from spack_cache_db.environments.records import (
     TOP_KEYS,
@@ -22,6 +22,7 @@ from spack_cache_db.environments.records import (
     UserSpec,
     UserSpecs,
 )
+from spack_cache_db.errors import LineFault
 
 MAX_BYTES = 2**26
 """Bytes of an environment; a lockfile of a thousand specs has two million."""
@@ -59,14 +60,14 @@ def user_specs(texts: Iterable[str]) -> UserSpecs:
 
 def _text(data: bytes) -> str:
     if len(data) > MAX_BYTES:
-        raise Refused(0, f"has more than {MAX_BYTES:,} bytes")
+        raise LineFault(0, f"has more than {MAX_BYTES:,} bytes")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise Refused(line, "is not UTF-8 text, expected an environment") from None
+        raise LineFault(line, "is not UTF-8 text, expected an environment") from None
     if "\0" in text:
-        raise Refused(text.count("\n", 0, text.index("\0")) + 1, "has a NUL byte, expected text")
+        raise LineFault(text.count("\n", 0, text.index("\0")) + 1, "has a NUL byte, expected text")
     return text
 
 
@@ -80,7 +81,7 @@ def _read(text: str, path: str, limits: Limits) -> Environment:
         return _manifest(text, path, limits)
     specs = tuple(_listed(text, limits))
     if len(specs) > limits.specs:
-        raise Refused(0, f"has {len(specs):,} specs, expected at most {limits.specs:,}")
+        raise LineFault(0, f"has {len(specs):,} specs, expected at most {limits.specs:,}")
     return UserSpecs(specs)
 
 
@@ -96,22 +97,22 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise Refused(0, "is nested too deeply, expected a spack.lock") from None
+        raise LineFault(0, "is nested too deeply, expected a spack.lock") from None
     except ValueError as error:
         if '"concrete_specs"' in text:
             raise _broken(error, text) from None
         return None
 
 
-def _broken(error: ValueError, text: str) -> Refused:
+def _broken(error: ValueError, text: str) -> LineFault:
     """Return what is wrong with a lockfile that is no JSON."""
     expected = "expected a whole spack.lock"
     if not isinstance(error, json.JSONDecodeError):
         # A number of thousands of digits.
-        return Refused(0, f"broken JSON: {error}, {expected}")
+        return LineFault(0, f"broken JSON: {error}, {expected}")
     # The end of a text may lie a line behind its last one.
     line = min(error.lineno, text.removesuffix("\n").count("\n") + 1)
-    return Refused(line, f"broken JSON at column {error.colno}: {error.msg}, {expected}")
+    return LineFault(line, f"broken JSON at column {error.colno}: {error.msg}, {expected}")
 
 
 def _listed(text: str, limits: Limits) -> Iterator[UserSpec]:

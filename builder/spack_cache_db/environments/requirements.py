@@ -14,16 +14,11 @@ from itertools import product
 
 import yaml
 
-from spack_cache_db.environments.bounded_yaml import (
-    entries_of,
-    is_nothing,
-    items_of,
-    line_of,
-    text_of,
-)
+from spack_cache_db.bounded_yaml import line_of
 from spack_cache_db.environments.expanded import expanded_text
-from spack_cache_db.environments.faults import Refused
 from spack_cache_db.environments.records import Alternative
+from spack_cache_db.environments.sections import entries_of, is_nothing, items_of, text_of
+from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.merge import UnsatisfiableSpec, asks_at_least, constrained
 from spack_cache_db.spack.query import SpecQuery
 
@@ -87,7 +82,7 @@ def read_requirements(node: yaml.Node) -> Requirements:
     """Return what the section `packages` requires.
 
     Raises:
-        Refused: a requirement cannot be read.
+        LineFault: a requirement cannot be read.
     """
     required: dict[str, tuple[Requirement, ...]] = {}
     conflicts: dict[str, tuple[Requirement, ...]] = {}
@@ -124,7 +119,7 @@ def _required(node: yaml.Node) -> Iterator[Requirement]:
         entries = entries_of(each, "a requirement")
         group = next((name for name in _GROUPS if name in entries), None)
         if group is None:
-            raise Refused(line_of(each), f"expected one of {', '.join(_GROUPS)} here")
+            raise LineFault(line_of(each), f"expected one of {', '.join(_GROUPS)} here")
         texts = [entries["spec"]] if group == "spec" else items_of(entries[group], "specs")
         yield Requirement(
             tuple(map(_query, texts)),
@@ -140,7 +135,7 @@ def _conflicts(node: yaml.Node) -> Iterator[Requirement]:
         if not isinstance(each, yaml.ScalarNode):
             entries = entries_of(each, "a conflict")
             if "spec" not in entries:
-                raise Refused(line_of(each), "expected spec: here")
+                raise LineFault(line_of(each), "expected spec: here")
             spec = entries["spec"]
             when = _query(entries["when"]) if "when" in entries else None
         yield Requirement((_query(spec),), line_of(each), when, is_conflict=True)
@@ -149,7 +144,7 @@ def _conflicts(node: yaml.Node) -> Iterator[Requirement]:
 def _query(node: yaml.Node) -> SpecQuery:
     found = expanded_text(text_of(node, "a spec"), line_of(node))
     if found.query is None:
-        raise Refused(found.line, f"{found.text!r} {found.error}")
+        raise LineFault(found.line, f"{found.text!r} {found.error}")
     return found.query
 
 

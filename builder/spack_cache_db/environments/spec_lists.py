@@ -12,10 +12,11 @@ from math import prod
 
 import yaml
 
-from spack_cache_db.environments.bounded_yaml import entries_of, items_of, line_of, text_of
+from spack_cache_db.bounded_yaml import line_of
 from spack_cache_db.environments.expanded import Expanded, expanded_text, too_long
-from spack_cache_db.environments.faults import Refused
 from spack_cache_db.environments.records import Limits
+from spack_cache_db.environments.sections import entries_of, items_of, text_of
+from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.merge import UnsatisfiableSpec, asks_at_least, constrained
 from spack_cache_db.spack.query import SpecQuery
 
@@ -68,7 +69,7 @@ class SpecLists:
         """Return what a list stands for, matrices not yet multiplied.
 
         Raises:
-            Refused: it is no list of specs, names what is not defined, or is too long.
+            LineFault: it is no list of specs, names what is not defined, or is too long.
         """
         found: list[Item] = []
         for each in items_of(node, "specs"):
@@ -81,7 +82,7 @@ class SpecLists:
         """Return the specs that items stand for.
 
         Raises:
-            Refused: a row of a matrix is no spec.
+            LineFault: a row of a matrix is no spec.
         """
         found: list[Expanded] = []
         for item in items:
@@ -94,7 +95,7 @@ class SpecLists:
     def _bounded(self, items: tuple[Item, ...], line: int) -> tuple[Item, ...]:
         count = sum(item.count for item in items)
         if count > self._most:
-            raise Refused(line, f"stands for {count:,} specs, expected at most {self._most:,}")
+            raise LineFault(line, f"stands for {count:,} specs, expected at most {self._most:,}")
         return items
 
     def _item(self, node: yaml.Node) -> tuple[Item, ...]:
@@ -109,12 +110,14 @@ class SpecLists:
         sign = text[1:2] if text[1:2] in ("%", "^") else ""
         name = text[1 + len(sign) :]
         if name not in self._definitions:
-            raise Refused(line, f"{text} names a list that is not defined above it")
+            raise LineFault(line, f"{text} names a list that is not defined above it")
         items = self._definitions[name]
         if not sign:
             return items
         if any(isinstance(each, Matrix) for each in items):
-            raise Refused(line, f"{text} puts {sign} before a matrix: write its rows with the sign")
+            raise LineFault(
+                line, f"{text} puts {sign} before a matrix: write its rows with the sign"
+            )
         return tuple(
             SpecItem(sign + each.text, line) for each in items if isinstance(each, SpecItem)
         )
@@ -127,17 +130,17 @@ class SpecLists:
             self._read[key] = self._matrix_or_group(node)
         found = self._read[key]
         if found is None:
-            raise Refused(line_of(node), "this stands within itself")
+            raise LineFault(line_of(node), "this stands within itself")
         return found
 
     def _matrix_or_group(self, node: yaml.MappingNode) -> tuple[Item, ...]:
         entries = entries_of(node, "a spec, a matrix or a group")
         if "override" in entries:
-            raise Refused(line_of(node), "override: a group's own configuration is not read")
+            raise LineFault(line_of(node), "override: a group's own configuration is not read")
         unknown = entries.keys() - {"matrix", "exclude", "specs"} - GROUP_KEYS
         if unknown or ("matrix" in entries) == ("specs" in entries):
             said = f"{min(unknown)}: is not known here" if unknown else "this is no matrix"
-            raise Refused(line_of(node), f"{said}, expected matrix: and exclude:")
+            raise LineFault(line_of(node), f"{said}, expected matrix: and exclude:")
         if "specs" in entries:
             return self.items(entries["specs"])
         return (self._matrix(entries, line_of(node)),)
@@ -148,10 +151,10 @@ class SpecLists:
         count = prod(sum(item.count for item in row) for row in rows) if rows else 0
         if count > self._most:
             said = f"this matrix stands for {count:,} specs, expected at most {self._most:,}"
-            raise Refused(line, said)
+            raise LineFault(line, said)
         if len(exclude) > MOST_EXCLUDED:
             said = f"excludes {len(exclude):,} specs, expected at most {MOST_EXCLUDED}"
-            raise Refused(line, said)
+            raise LineFault(line, said)
         taken_out = tuple(SpecItem(text_of(each, "a spec"), line_of(each)) for each in exclude)
         return Matrix(rows, taken_out, line, count)
 
@@ -162,7 +165,7 @@ class SpecLists:
             parts = self.specs(row)
             for part in parts:
                 if part.query is None:
-                    raise Refused(part.line, f"{part.text!r} {part.error}")
+                    raise LineFault(part.line, f"{part.text!r} {part.error}")
             found = [self._joined(each, part) for each in found for part in parts]
         excluded = [self._excluding(each) for each in matrix.exclude]
         return [
@@ -174,7 +177,7 @@ class SpecLists:
     def _excluding(self, item: SpecItem) -> SpecQuery:
         found = expanded_text(item.text, item.line, self._longest)
         if found.query is None:
-            raise Refused(item.line, f"{item.text!r} {found.error}")
+            raise LineFault(item.line, f"{item.text!r} {found.error}")
         return found.query
 
     def _joined(self, first: Expanded, second: Expanded) -> Expanded:

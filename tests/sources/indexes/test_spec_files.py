@@ -81,6 +81,9 @@ BROKEN = {
     "cut": (json.dumps(FILES["specfile 5"]).encode()[:-40], "broken spec file"),
     "nested": (b'{"spec": ' + b"[" * 1_000_000, "broken spec file"),
     "nested YAML": (b"spec: " + b"[" * 2_000, "broken spec file"),
+    "closed YAML": (b"spec: " + b"[" * 100_000 + b"]" * 100_000, "nested more than 32 levels"),
+    "no number": (b'spec: 1\nfull_hash: !!int ""\n', "line 2: broken YAML: this is no int"),
+    "no time": (b"spec: 1\nfull_hash: !!timestamp x", "line 2: broken YAML: this is no time"),
     "YAML that grows": (b"spec: &a [1]\nbuildinfo: {a: *a}", "has YAML aliases"),
     "no nodes": (b'{"spec": {"_meta": {"version": 2}, "nodes": []}}', "has 0 nodes, expected 1"),
     "too many nodes": (

@@ -131,8 +131,8 @@ def test_json_that_would_fill_the_memory_is_not_decoded(meta: str, details: str,
 @pytest.mark.parametrize(
     ("entries", "said"),
     [
-        (b"title: [" + b"a," * 30_000 + b"a]", "2: broken YAML: it has more than 20,000 parts"),
-        (b"title:\n" + b"- a\n" * 30_000, "2: broken YAML: it has more than 20,000 parts"),
+        (b"title: [" + b"a," * 30_000 + b"a]", "2: has more than 20,000 parts"),
+        (b"title:\n" + b"- a\n" * 30_000, "2: has more than 20,000 parts"),
         (b"title: '" + b"a" * 2**20 + b"'", "2: this entry has more than 1,048,576 bytes"),
         (b"title:\n" + b"\n" * 2**20, "2: this entry has more than 1,048,576 bytes"),
         (b"\n".join(b"k%d:" % n for n in range(101)), "102: the front matter has more than 100"),

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import msgspec
-import yaml
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from spack_cache_db.bounded_yaml import YamlBounds, load
+from spack_cache_db.errors import LineFault
 from spack_cache_db.sources.indexes.compression import decompressed
 from spack_cache_db.sources.indexes.faults import IndexFault, said
 from spack_cache_db.sources.indexes.nodes import (
@@ -25,7 +26,8 @@ from spack_cache_db.sources.indexes.records import Dependency, Node
 NODE_LIMIT = 10_000
 """Nodes of the largest spec file that is read; the largest known have a few hundred."""
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_YAML = YamlBounds(size=2**24, parts=500_000)
+"""YAML without aliases, which Spack writes none of and which can grow without end."""
 
 
 class SpecFile(NamedTuple):
@@ -117,11 +119,13 @@ def _by_hash(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def _json_of_yaml(text: bytes) -> bytes:
-    """Return the JSON of a YAML file; aliases are refused, for they can grow without end."""
+    """Return the JSON of a YAML file."""
     try:
-        for event in yaml.parse(text, Loader=_Loader):
-            if isinstance(event, yaml.AliasEvent):
-                raise IndexFault("has YAML aliases, which no Spack writes; expected plain YAML")
-        return msgspec.json.encode(yaml.load(text, Loader=_Loader))
-    except (yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
+        return msgspec.json.encode(load(text.decode(), _YAML))
+    except LineFault as fault:
+        where = f"line {fault.line}: " if fault.line else ""
+        raise IndexFault(
+            f"broken spec file: {where}{fault.message}, expected JSON or YAML"
+        ) from None
+    except (TypeError, ValueError) as error:
         raise IndexFault(f"broken spec file: {said(error)}, expected JSON or YAML") from None

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, text_value
+from spack_cache_db.errors import LineFault
+
 JSON_KEYS = {"meta", "spec_details"}
 """The big keys, whose values are JSON and are not read as YAML."""
 
 _BIG_KEYS = {f"{name}:".encode(): name for name in sorted(JSON_KEYS)}
-_Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-_MAX_DEPTH = 32
-_MAX_EVENTS = 20_000
 _LONGEST_KEPT = 256
 """Bytes of an entry that is remembered: `layout: cache`, and most titles and categories."""
 
@@ -34,6 +34,8 @@ MAX_YAML = 2**20
 """Bytes of one small key."""
 
 MAX_KEYS = 100
+
+_YAML = YamlBounds(size=MAX_YAML, parts=20_000)
 
 _CONTINUES = frozenset([b" ", b"\t", b"#", b"-", b"]", b"}", b"\r", b"\n"])
 _CLOSED = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
@@ -165,41 +167,11 @@ def _read_entry(entry: bytes, line: int) -> Iterator[tuple[str, int, Any]]:
     read = _read_yaml if len(entry) <= _LONGEST_KEPT else _read_yaml.__wrapped__
     try:
         found = read(entry)
-    except yaml.MarkedYAMLError as error:
-        at = line + (_lines_before(entry, error.problem_mark) if error.problem_mark else 0)
-        said = " ".join(str(error.problem or error.context).split())
-        raise PageFault(at, f"broken YAML: {said}, expected `key: value`") from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise PageFault(line, f"broken YAML: {said}, expected `key: value`") from None
+    except LineFault as fault:
+        at = line + max(fault.line - 1, 0)
+        raise PageFault(at, f"{fault.message}, expected `key: value`") from None
     for name, after, value in found:
         yield name, line + after, value
-
-
-def _lines_before(entry: bytes, mark: yaml.Mark) -> int:
-    """Return how many lines of the file end before a mark.
-
-    The line of the mark itself may be another: YAML 1.1 (5.4) also ends lines at a carriage return,
-    NEL and the two separators of Unicode, editors and `grep -n` do not.
-    """
-    return entry.decode("utf-8-sig")[: mark.index].count("\n")
-
-
-def _require_small(entry: bytes) -> None:
-    """Refuse deep nesting and endless lists, one event at a time.
-
-    libyaml's loader would end the process, and each item takes a thousand bytes as a node.
-    """
-    depth = 0
-    for number, event in enumerate(yaml.parse(entry, Loader=_Loader)):
-        if number > _MAX_EVENTS:
-            raise ValueError(f"it has more than {_MAX_EVENTS:,} parts")
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > _MAX_DEPTH:
-                raise ValueError("nested too deeply")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
 
 
 @lru_cache(maxsize=65536)
@@ -209,17 +181,9 @@ def _read_yaml(entry: bytes) -> tuple[tuple[str, int, Any], ...]:
     Nearly every entry has one key, but YAML can write several as one: `{title: a, title: b}`. Every
     scalar stays text, so that `v0.20` and `2025-04-20` mean themselves.
     """
-    _require_small(entry)
-    loader = _Loader(entry)
-    try:
-        node = loader.get_single_node()
-        if not isinstance(node, yaml.MappingNode):
-            raise ValueError("this is not an entry")
-        if not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
-            raise ValueError("this is not an entry")
-        return tuple(
-            (key.value, _lines_before(entry, key.start_mark), loader.construct_document(value))
-            for key, value in node.value
-        )
-    finally:
-        loader.dispose()
+    node = compose(entry.decode("utf-8-sig"), _YAML)
+    if not isinstance(node, yaml.MappingNode):
+        raise LineFault(0, "broken YAML: this is not an entry")
+    if not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
+        raise LineFault(0, "broken YAML: this is not an entry")
+    return tuple((key.value, line_of(key) - 1, text_value(value)) for key, value in node.value)

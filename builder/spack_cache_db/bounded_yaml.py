@@ -1,0 +1,169 @@
+"""YAML from strangers: as nodes that know their line, or as values, within bounds.
+
+libyaml ends the process on deep nesting, and PyYAML takes a thousand bytes for each node, so the
+events of a text are counted before anything is made of them. Anything wrong with a text is a
+`LineFault`, whatever PyYAML raises.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from typing import Any
+
+import yaml
+
+from spack_cache_db.errors import LineFault
+
+
+@dataclass(frozen=True, slots=True)
+class YamlBounds:
+    """How large a YAML text may be.
+
+    Attributes:
+        size: characters.
+        parts: scalars, aliases, and beginnings and ends of lists and mappings.
+        depth: levels of lists and mappings.
+        aliases: aliases (`*name`). Whoever follows them bounds what they stand for.
+    """
+
+    size: int = 2**20
+    parts: int = 50_000
+    depth: int = 32
+    aliases: int = 0
+
+
+MAX_NUMBER = 1000
+"""Characters of a scalar that is no text: numbers of base 60 take quadratic time."""
+
+_TextLoader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_ValueLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TEXT = "tag:yaml.org,2002:str"
+_BAD_SCALAR = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What PyYAML raises for `!!float x`, `!!timestamp x`, `!!bool x` and the like."""
+
+_ONLY_IN_YAML = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
+"""What ends a line in YAML 1.1 (5.4), and in no editor."""
+
+
+def compose(text: str, bounds: YamlBounds) -> yaml.Node | None:
+    """Return the node of a text with one YAML document, None for an empty one.
+
+    Every scalar is text, and the lines of nodes are those that editors and `grep -n` count.
+
+    Raises:
+        LineFault: it is no YAML, or too large.
+    """
+    return _compose(text, bounds, _TextLoader)
+
+
+def load(text: str, bounds: YamlBounds) -> Any:
+    """Return the value of a text with one YAML document, with the types of YAML 1.1.
+
+    Aliases are refused: a value could grow without end where it is written out.
+
+    Raises:
+        LineFault: it is no YAML, is too large, or has a scalar that is none of its tag.
+    """
+    node = _compose(text, replace(bounds, aliases=0), _ValueLoader)
+    return None if node is None else _value(_Constructor(), node)
+
+
+def text_value(node: yaml.Node) -> Any:
+    """Return a node of `compose` as text, lists and dictionaries.
+
+    Raises:
+        LineFault: a list or a mapping is the key of a mapping.
+    """
+    return _value(yaml.constructor.BaseConstructor(), node)
+
+
+def line_of(node: yaml.Node) -> int:
+    """Return the line on which a node begins, counted from 1."""
+    return int(node.start_mark.line) + 1
+
+
+class _Constructor(yaml.constructor.SafeConstructor):
+    """Names the line of a scalar that is none of its tag, such as `!!int ""`."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except _BAD_SCALAR:
+            kind = node.tag.rpartition(":")[2]
+            raise LineFault(line_of(node), f"broken YAML: this is no {kind}") from None
+
+    def construct_scalar(self, node: Any) -> Any:
+        if node.tag != _TEXT and len(node.value) > MAX_NUMBER:
+            raise ValueError(f"{len(node.value):,} characters")
+        return super().construct_scalar(node)
+
+
+def _compose(text: str, bounds: YamlBounds, loader: Any) -> yaml.Node | None:
+    if len(text) > bounds.size:
+        raise LineFault(0, f"has {len(text):,} characters, expected at most {bounds.size:,}")
+    try:
+        _require_small(text, bounds, loader)
+        node: yaml.Node | None = yaml.compose(text, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        # What is missing at the end is told of the last line.
+        last = text.removesuffix("\n").count("\n")
+        mark = error.problem_mark
+        line = min(text.count("\n", 0, mark.index), last) + 1 if mark else 0
+        raise LineFault(line, _said(error)) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise LineFault(0, _said(error)) from None
+    if node is not None and _ONLY_IN_YAML.search(text):
+        _count_lines(node, text)
+    return node
+
+
+def _value(constructor: Any, node: yaml.Node) -> Any:
+    try:
+        return constructor.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        raise LineFault(mark.line + 1 if mark else 0, _said(error)) from None
+
+
+def _said(error: Exception) -> str:
+    text = (error.problem or error.context) if isinstance(error, yaml.MarkedYAMLError) else error
+    return f"broken YAML: {' '.join(str(text).split())}"
+
+
+def _require_small(text: str, bounds: YamlBounds, loader: Any) -> None:
+    """Refuse what is too large, one event at a time."""
+    depth = aliases = 0
+    for number, event in enumerate(yaml.parse(text, Loader=loader)):
+        if number > bounds.parts:
+            raise LineFault(0, f"has more than {bounds.parts:,} parts")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > bounds.depth:
+                raise LineFault(0, f"is nested more than {bounds.depth} levels deep")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.AliasEvent):
+            aliases += 1
+            if aliases > bounds.aliases:
+                most = f"at most {bounds.aliases:,}" if bounds.aliases else "none"
+                raise LineFault(0, f"has YAML aliases (*{event.anchor}), expected {most}")
+
+
+def _count_lines(root: yaml.Node, text: str) -> None:
+    """Let all nodes say on which line of the file they begin, where YAML counts others."""
+    ends = [end.start() for end in re.finditer("\n", text)]
+    waiting, done = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in done:
+            continue
+        done.add(id(node))
+        mark = node.start_mark
+        line = bisect_left(ends, mark.index)
+        node.start_mark = yaml.Mark(mark.name, mark.index, line, mark.column, None, 0)
+        if isinstance(node, yaml.MappingNode):
+            waiting += [each for pair in node.value for each in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value

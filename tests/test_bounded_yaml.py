@@ -1,0 +1,114 @@
+"""bounded_yaml: nodes with their lines, values, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, load, text_value
+from spack_cache_db.errors import LineFault
+
+BOUNDS = YamlBounds(aliases=10)
+DEEP = "[" * 100_000 + "]" * 100_000
+READERS = [compose, load]
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("a: [", 1, "broken YAML"),
+        ("a: 1\n---\nb: 2", 2, "broken YAML"),
+        ("a: 1\nb: [\n", 2, "broken YAML"),
+        ("# a\x85b\na: 1\n", 2, "broken YAML"),
+        (DEEP, 0, "nested more than 32 levels"),
+        (DEEP[:100_000], 0, "nested more than 32 levels"),
+        ("- a\n" * 60_000, 0, "more than 50,000 parts"),
+        ("x" * (BOUNDS.size + 1), 0, "characters, expected at most"),
+        ("- &a x\n" + "- *a\n" * 11, 0, "has YAML aliases"),
+        ("a: *b", None, "YAML"),
+        ("a: \x07", 0, "broken YAML"),
+        ("a: \ud800", 0, "broken YAML"),
+    ],
+)
+def test_what_is_refused(read: Any, text: str, line: int | None, said: str) -> None:
+    """Broken, deep and endless YAML is refused with its line, and ends no process."""
+    with pytest.raises(LineFault, match=said) as fault:
+        read(text, BOUNDS)
+
+    assert line is None or fault.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("scalar", "line"),
+    [
+        ('!!int ""', 3),
+        ("!!bool x", 3),
+        ("!!timestamp x", 3),
+        ("!!float x", 3),
+        ("!!binary é", 3),
+        ("!!python/object:os.system x", 3),
+        ("2026-13-45", 3),
+        ("9" * 5_000, 3),
+        ("1" + ":1" * 10_000, 3),
+        ("? [a]\n  : b", 3),
+    ],
+)
+def test_a_scalar_that_is_none_of_its_tag(scalar: str, line: int) -> None:
+    """Whatever PyYAML raises for a value, it is told with its line."""
+    with pytest.raises(LineFault, match="broken YAML") as fault:
+        load(f"a: 1\nb:\n  {scalar}\n", BOUNDS)
+
+    assert fault.value.line == line
+
+
+def test_values() -> None:
+    """Values have the types of YAML 1.1, those of a node are text."""
+    text = "a: 1\nb: [x, true, ~]\n"
+    node = compose(text, BOUNDS)
+    assert node is not None
+
+    assert load(text, BOUNDS) == {"a": 1, "b": ["x", True, None]}
+    assert text_value(node) == {"a": "1", "b": ["x", "true", "~"]}
+    assert load("", BOUNDS) is None
+    assert compose("# nothing", BOUNDS) is None
+
+
+@given(st.text("!&*[]{}:,-?|>'\"%@` \n\r\tab1.\x85\ufeff<=~#", max_size=60))
+def test_any_text(text: str) -> None:
+    """A text is a value, the one that PyYAML reads, or a fault, and nothing else is raised."""
+    try:
+        value = load(text, BOUNDS)
+    except LineFault as fault:
+        assert 0 <= fault.line <= text.count("\n") + 1
+    else:
+        assert repr(value) == repr(yaml.load(text, Loader=yaml.CSafeLoader))
+
+
+@given(st.sampled_from(["int", "float", "bool", "timestamp", "binary", "null"]), st.text())
+def test_any_scalar_of_any_tag(tag: str, text: str) -> None:
+    """A scalar is a value of its tag, or a fault."""
+    quoted = text.replace("'", "''")
+    try:
+        load(f"!!{tag} '{quoted}'", BOUNDS)
+    except LineFault as fault:
+        assert "broken YAML" in fault.message
+
+
+@pytest.mark.parametrize("broken", ["\r", "\x85", "\u2028", "\u2029", "\r\n", "\n", "\U0001f600"])
+def test_lines_are_those_of_the_file(broken: str) -> None:
+    """As editors and `grep -n` count them, whatever else ends a line in YAML."""
+    text = f"a: &x\n- '{broken} {broken}'\n- b: *x\n# é{broken}#\n  c: d\n"
+    node = compose(text, BOUNDS)
+    assert node is not None
+    ((_, items),) = node.value
+    first, second = items.value
+    (b, x), (c, d) = second.value
+
+    assert x is items
+    for each, word in ((first, "'"), (b, "b:"), (c, "c:"), (d, "d\n")):
+        assert line_of(each) == text[: text.index(word)].count("\n") + 1
