@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.query import SpecQuery, parse_query
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import runs_on
 from tests.contradictions import RELEASES, Listing
 from tests.matching import matches

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from spack_cache_db.query.asked import conditions, hash_matches
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.match import (
-    compiler_matches,
-    target_matches,
+from spack_cache_db.spack.compilers import compiler_matches
+from spack_cache_db.spack.constraints import (
+    SpecQuery,
+    VariantConstraint,
     variant_matches,
     version_matches,
 )
-from spack_cache_db.spack.query import SpecQuery, VariantConstraint
+from spack_cache_db.spack.targets import target_matches
 from spack_cache_db.spack.variants import parse_variant
 
 SPEC = Configuration(

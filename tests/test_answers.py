@@ -32,7 +32,7 @@ from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.narrowing import EVERYWHERE, Narrowing
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import load_spec
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.parser import parse_query
 from tests.brute_force import Answer, BruteForce
 from tests.commands import run
 from tests.contradictions import QUERIES, STACKS, Listing, listings, opened, write_sources

@@ -9,9 +9,15 @@ from typing import Any
 
 from spack_cache_db.query.answerable import VIRTUALS, UnsupportedQuery, compiler_of_pages
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.flags import flags_match
-from spack_cache_db.spack.match import CompilerConstraint, compiler_matches, variant_matches
-from spack_cache_db.spack.query import Dependency, SpecQuery, VariantConstraint, parse_query
+from spack_cache_db.spack.compilers import CompilerConstraint, compiler_matches
+from spack_cache_db.spack.constraints import (
+    Dependency,
+    SpecQuery,
+    VariantConstraint,
+    flags_match,
+    variant_matches,
+)
+from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.variants import Variant, parse_variant
 from tests.matching import matches
 from tests.small_sources import MIRRORS, Sources

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from spack_cache_db.query.cover.records import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.cover.steps import cover
     from spack_cache_db.query.find import Found, UnknownNameError, find
-    from spack_cache_db.spack.query import QuerySyntaxError
+    from spack_cache_db.spack.lexer import QuerySyntaxError
 
 __all__ = [
     "ArgumentError",
@@ -54,7 +54,7 @@ _LOADED_WHEN_USED = {
     "CoveredNode": "query.cover.records",
     "CoveredSpec": "query.cover.records",
     "Found": "query.find",
-    "QuerySyntaxError": "spack.query",
+    "QuerySyntaxError": "spack.lexer",
     "UnknownNameError": "query.find",
     "UnreadableEnvironment": "environments.faults",
     "UnsupportedQuery": "query.answerable",

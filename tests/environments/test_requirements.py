@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from spack_cache_db.environments.manifest import read_manifest
 from spack_cache_db.environments.records import Limits
-from spack_cache_db.spack.printing import spec_text
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.constraints import spec_text
+from spack_cache_db.spack.parser import parse_query
 from tests.configurations import configuration
 from tests.matching import matches
 

@@ -6,7 +6,7 @@ import pytest
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answerable import UnsupportedQuery, check_answerable
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.parser import parse_query
 from tests.query.test_asked import UNANSWERABLE
 
 

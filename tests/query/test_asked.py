@@ -8,8 +8,9 @@ import pytest
 
 from spack_cache_db.query.asked import caveats, conditions
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.match import CompilerConstraint, compiler_matches, version_matches
-from spack_cache_db.spack.query import SpecQuery, parse_query
+from spack_cache_db.spack.compilers import CompilerConstraint, compiler_matches
+from spack_cache_db.spack.constraints import SpecQuery, version_matches
+from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.variants import normal_variant
 from spack_cache_db.spack.versions import VersionRanges
 from tests.matching import HASH, SPEC, matches, variant_text_matches, variants_match

@@ -16,7 +16,7 @@ from spack_cache_db.query.conditions import asked_of, configuration_ids, package
 from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.parser import parse_query
 from tests.matching import matches
 from tests.spackrecords import SPACK, records, write_records
 

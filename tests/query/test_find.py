@@ -13,7 +13,7 @@ from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.find import Found, UnknownNameError, find
 from spack_cache_db.query.specs import FoundSpec
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.query import QuerySyntaxError
+from spack_cache_db.spack.lexer import QuerySyntaxError
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
 from tests.paths import ROOT

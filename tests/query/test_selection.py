@@ -16,7 +16,7 @@ from spack_cache_db.query.selection import (
     configurations_meeting,
     configurations_with_other,
 )
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
 from tests.pagetexts import page, spec
 

@@ -24,7 +24,7 @@ from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.narrowing import EVERYWHERE, Narrowing
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.sql import limits
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.parser import parse_query
 from tests.pagetexts import spec_hash
 from tests.site.conftest import SQL, site
 

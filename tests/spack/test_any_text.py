@@ -1,4 +1,4 @@
-"""spack.query: no text makes the parser fail, or takes it long."""
+"""spack.parser: no text makes the parser fail, or takes it long."""
 
 import os
 import time
@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.spack.query import MAX_LENGTH, QuerySyntaxError, parse_query
+from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
 
 EXAMPLES = 10_000 if os.environ.get("CI") else 500
 PARSE_SECONDS = 0.1

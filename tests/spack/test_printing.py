@@ -1,4 +1,4 @@
-"""spack.printing: text that reads as the query that it was made of."""
+"""spack.constraints: text that reads as the query that it was made of."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.spack.printing import spec_text
-from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
 from tests.spack.test_any_text import FRAGMENTS
 
 

@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spack_cache_db.spack.compilers import normal_compiler, split_compiler
 from spack_cache_db.spack.variants import (
     UNSPLIT_NAMES,
     Kind,
+    Value,
     Variant,
-    normal_compiler,
     normal_variant,
     parse_variant,
-    split_compiler,
+    printed_variants,
     variant_row,
 )
 
@@ -182,3 +183,27 @@ def test_bad_compilers(text: str) -> None:
 def test_a_variant_is_taken_apart(text: str, row: tuple[str, str, tuple[str, ...]] | None) -> None:
     """Name, value, and the members of the value."""
     assert variant_row(text) == row
+
+
+def test_variants_are_printed_as_pages_print_them() -> None:
+    """Bools, single values, sorted lists and short patches, in normal form; flags are left out."""
+    parameters: dict[str, Value] = {
+        "shared": True,
+        "pic": False,
+        "build_system": "cmake",
+        "libs": ("static", "shared"),
+        "patches": ("f7d58d3aa", "0ae1b2c3d"),
+        "languages": ("c", "c++"),
+        "cflags": ("-O2",),
+        "none_of_them": (),
+    }
+
+    assert printed_variants(parameters) == (
+        "+shared",
+        "build_system=cmake",
+        "languages='c,c++'",
+        "libs=shared,static",
+        "none_of_them='*'",
+        "patches=0ae1b2c,f7d58d3",
+        "~pic",
+    )

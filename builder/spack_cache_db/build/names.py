@@ -12,7 +12,7 @@ from typing import Any
 
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources.tarballs import Tarball
-from spack_cache_db.spack.variants import split_compiler
+from spack_cache_db.spack.compilers import split_compiler
 from spack_cache_db.spack.versions import sort_versions, version_key
 
 

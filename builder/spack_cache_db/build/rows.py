@@ -20,7 +20,8 @@ from spack_cache_db.build.problems import problems
 from spack_cache_db.records import ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind
 from spack_cache_db.spack import targets
-from spack_cache_db.spack.variants import VariantRow, split_compiler, variant_row
+from spack_cache_db.spack.compilers import split_compiler
+from spack_cache_db.spack.variants import VariantRow, variant_row
 from spack_cache_db.spack.versions import newest_version
 
 Rows = Iterable[tuple[Any, ...]]

@@ -22,7 +22,9 @@ from spack_cache_db.query.install import install_found
 from spack_cache_db.query.open import connected
 from spack_cache_db.query.why_not.misplaced import corrected
 from spack_cache_db.query.why_not.reasons import why_not
-from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
 
 
 @click.command()

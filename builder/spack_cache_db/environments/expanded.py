@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from spack_cache_db.spack.query import MAX_LENGTH, QuerySyntaxError, SpecQuery, parse_query
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from spack_cache_db.environments.records import Lock, LockedSpec
 from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.concrete import LANGUAGES, NO_COMPILER, printed_variants
-from spack_cache_db.spack.variants import normal_compiler
+from spack_cache_db.spack.compilers import LANGUAGES, NO_COMPILER, normal_compiler
+from spack_cache_db.spack.variants import printed_variants
 
 VERSIONS = range(1, 8)
 """The versions of lockfiles that Spack 0.12 to 1.2 write."""
@@ -133,7 +133,7 @@ def _value(value: Any, node: _Node) -> bool | str | tuple[str, ...]:
 
 
 def _compiler(node: _Node, nodes: Mapping[str, _Node]) -> str:
-    """Return the compiler that is printed for a node; see `spack.concrete`."""
+    """Return the compiler that is printed for a node; see `spack.compilers`."""
     said = node.said.get("compiler")
     if said is not None:
         named = _mapping(said, f"compiler of {node.name}")

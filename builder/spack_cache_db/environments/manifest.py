@@ -22,7 +22,7 @@ from spack_cache_db.environments.requirements import (
 from spack_cache_db.environments.sections import BOUNDS, entries_of, is_nothing, items_of
 from spack_cache_db.environments.spec_lists import SpecLists
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.merge import UnsatisfiableSpec
+from spack_cache_db.spack.intersection import UnsatisfiableSpec
 
 _REFUSED = {
     "include": "names other files, which are not read: write what they say of specs, definitions "

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.query import MAX_LENGTH, SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.lexer import MAX_LENGTH
 
 
 @dataclass(frozen=True, slots=True)

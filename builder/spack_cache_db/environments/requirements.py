@@ -19,8 +19,8 @@ from spack_cache_db.environments.expanded import expanded_text
 from spack_cache_db.environments.records import Alternative
 from spack_cache_db.environments.sections import entries_of, is_nothing, items_of, text_of
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.merge import UnsatisfiableSpec, asks_at_least, constrained
-from spack_cache_db.spack.query import SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.intersection import UnsatisfiableSpec, asks_at_least, constrained
 
 ALL = "all"
 PREFERENCES = ("prefer", "version", "target", "compiler", "variants", "providers")

@@ -17,8 +17,8 @@ from spack_cache_db.environments.expanded import Expanded, expanded_text, too_lo
 from spack_cache_db.environments.records import Limits
 from spack_cache_db.environments.sections import entries_of, items_of, text_of
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.merge import UnsatisfiableSpec, asks_at_least, constrained
-from spack_cache_db.spack.query import SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.intersection import UnsatisfiableSpec, asks_at_least, constrained
 
 MOST_EXCLUDED = 200
 """Each spec of a matrix is held against each that it excludes."""

@@ -9,11 +9,9 @@ from functools import lru_cache
 
 from spack_cache_db.query.answerable import check_answerable, compiler_of_pages
 from spack_cache_db.query.verdicts import Verdict
-from spack_cache_db.spack.match import (
-    PATCH_PRINTED,
-    CompilerConstraint,
-)
-from spack_cache_db.spack.query import SpecQuery, VariantConstraint
+from spack_cache_db.spack.compilers import CompilerConstraint
+from spack_cache_db.spack.constraints import SpecQuery, VariantConstraint
+from spack_cache_db.spack.variants import PATCH_PRINTED
 from spack_cache_db.spack.versions import VersionRanges
 
 

@@ -18,8 +18,7 @@ from spack_cache_db.query.dependencies.recorded import has_records
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.open import select_in
 from spack_cache_db.query.selection import ANYWHERE, Scope, configurations_meeting, package_id
-from spack_cache_db.spack.printing import spec_text
-from spack_cache_db.spack.query import SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
 
 __all__ = [
     "ANYWHERE",

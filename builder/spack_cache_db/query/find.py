@@ -40,7 +40,8 @@ from spack_cache_db.query.specs import (
 )
 from spack_cache_db.query.verdicts import Verdict
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.query import SpecQuery, parse_query
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import is_known, known_targets
 
 

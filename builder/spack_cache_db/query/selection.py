@@ -16,14 +16,9 @@ from typing import Any
 from spack_cache_db.query.asked import Conditions
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import IDS_AT_ONCE, json_pieces, select, select_in
-from spack_cache_db.spack.match import (
-    compiler_matches,
-    target_matches,
-    variant_matches,
-    version_matches,
-)
-from spack_cache_db.spack.query import VariantConstraint
-from spack_cache_db.spack.targets import runs_on
+from spack_cache_db.spack.compilers import compiler_matches
+from spack_cache_db.spack.constraints import VariantConstraint, variant_matches, version_matches
+from spack_cache_db.spack.targets import runs_on, target_matches
 
 PACKAGE = "SELECT id FROM packages WHERE name = :name"
 VERSIONS = "SELECT id, name FROM versions"

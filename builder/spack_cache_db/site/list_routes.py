@@ -26,7 +26,7 @@ from spack_cache_db.site.pages.narrowing import Narrowing
 from spack_cache_db.site.reading import read, read_once
 from spack_cache_db.site.rendering import data, pairs_of, refused, render
 from spack_cache_db.site.spec_functions import parse
-from spack_cache_db.spack.query import QuerySyntaxError
+from spack_cache_db.spack.lexer import QuerySyntaxError
 
 MOST_FOUND = 1_000
 """Configurations in one answer of JSON or CSV; its `Link` header leads to the next."""

@@ -16,7 +16,9 @@ from spack_cache_db.query.asked import hash_matches
 from spack_cache_db.query.conditions import asked_of, every_configuration_id
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.open import select
-from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery, parse_query
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
 
 LONGEST = 400
 MOST_KEPT = 8

@@ -1,12 +1,22 @@
-"""What a spec query asks, as frozen records: the language between the parser and its users.
+"""What a spec query asks, as frozen records; as text again; and what each constraint means.
 
-`nodes` and `query` make them, `merge` makes one of two, and `match` evaluates them part by part.
+`parser` makes the records, and `intersection` makes one of two. What a constraint means follows
+Spack 1.1's `Spec.satisfies`, `VariantValue.satisfies` and `FlagMap.satisfies`;
+docs/spack-semantics.md lists the differences.
 """
 
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spack_cache_db.spack.variants import Kind
+from spack_cache_db.spack.variants import PATCH_PRINTED, Kind, Variant
 from spack_cache_db.spack.versions import VersionRanges
+
+_BARE = re.compile(r"[a-zA-Z0-9_\-+*.,:=%^~/\\]+")
+"""What a value may be made of without quotes."""
+_WORD = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_\-]*")
+_PATCH_FULL = 64
+_SHA256_START = re.compile(rf"[0-9a-f]{{0,{_PATCH_FULL}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +89,138 @@ class Dependency:
     when: str | None = None
     propagate: bool = False
     column: int = 0
+
+
+def spec_text(query: SpecQuery) -> str:
+    """Return a query as one would type it; `*` for one that asks nothing."""
+    return " ".join((*own_texts(query), *map(dependency_text, query.dependencies))) or "*"
+
+
+def own_texts(query: SpecQuery) -> Iterator[str]:
+    """Yield what is asked of the package itself, one condition each; name and version are one."""
+    if head := name_text(query) + version_text(query):
+        yield head
+    if query.name is None and query.namespace is not None:
+        yield f"namespace={_value(query.namespace)}"
+    yield from map(variant_text, query.variants)
+    for flag in query.flags:
+        yield f"{flag.name}{'==' if flag.propagate else '='}{_value(flag.value)}"
+    for key in ("platform", "os", "target"):
+        if value := getattr(query, key):
+            yield f"{key}={_value(value)}"
+    if query.hash is not None:
+        yield f"/{query.hash}"
+
+
+def name_text(query: SpecQuery) -> str:
+    """Return the name with its namespace; nothing for any package."""
+    if query.name is None:
+        return ""
+    return f"{query.namespace}.{query.name}" if query.namespace else query.name
+
+
+def version_text(query: SpecQuery) -> str:
+    """Return `@` and the versions; nothing for any."""
+    return f"@{query.versions.text}" if query.versions else ""
+
+
+def variant_text(variant: VariantConstraint) -> str:
+    """Return `+x`, `~x`, `k=a,b`, `k:=a,b` or `k=*`; doubled signs for what is propagated."""
+    if variant.kind == "bool":
+        sign = "+" if variant.values == ("True",) else "~"
+        return f"{sign * (1 + variant.propagate)}{variant.name}"
+    colon = ":" if variant.exact else ""
+    equals = "==" if variant.propagate else "="
+    value = _value(",".join(variant.values)) if variant.values else "*"
+    return f"{variant.name}{colon}{equals}{value}"
+
+
+def dependency_text(edge: Dependency) -> str:
+    """Return `%gcc@13`, `^mpi=openmpi`, `%[deptypes=build] cmake` with what is asked of it."""
+    sign = "%" * (1 + edge.propagate) if edge.direct else "^"
+    node = spec_text(edge.node)
+    # `%c,cxx=gcc` is read so only where words stand on both sides of the sign.
+    is_short = edge.node.name is not None and all(map(_WORD.fullmatch, edge.virtuals))
+    if not edge.deptypes and edge.when is None and (is_short or not edge.virtuals):
+        named = f"{','.join(edge.virtuals)}=" if edge.virtuals else ""
+        return f"{sign}{named}{node}"
+    attributes = [f"deptypes={_value(','.join(edge.deptypes))}"] if edge.deptypes else []
+    attributes += [f"virtuals={_value(','.join(edge.virtuals))}"] if edge.virtuals else []
+    attributes += [f"when={_value(edge.when)}"] if edge.when is not None else []
+    return f"{sign}[{' '.join(attributes)}] {node}"
+
+
+def _value(text: str) -> str:
+    if _BARE.fullmatch(text):
+        return text
+    quote = '"' if "'" in text else "'"
+    return f"{quote}{text.replace(quote, chr(92) + quote)}{quote}"
+
+
+def version_matches(ranges: VersionRanges | None, version: str) -> bool:
+    """Return whether a version lies in the ranges, or any will do."""
+    return ranges is None or ranges.contains(version)
+
+
+def _is_patch(asked: str, printed: str) -> bool:
+    """Return whether a patch begins as asked, as far as its printed form goes."""
+    if len(printed) == PATCH_PRINTED and _SHA256_START.fullmatch(asked):
+        return asked.startswith(printed[: len(asked)])
+    return printed.startswith(asked)
+
+
+def _patches_match(constraint: VariantConstraint, variant: Variant) -> bool:
+    """Return whether patches are as asked, by printed prefixes; `:=` needs full checksums."""
+    asked, printed = constraint.values, variant.values
+    found = all(any(_is_patch(value, patch) for patch in printed) for value in asked)
+    if not constraint.exact:
+        return found
+    full = all(len(value) == _PATCH_FULL for value in asked)
+    return full and found and len(asked) == len(printed)
+
+
+def variant_matches(constraint: VariantConstraint, variant: Variant) -> bool:
+    """Return whether one variant of a spec is as asked.
+
+    Args:
+        constraint: `+x`, `k=a,b` (at least a and b), `k:=a,b` (those and no others), `k=*`.
+        variant: a variant of a concrete spec; names that differ never match.
+
+    Returns:
+        What Spack 1.1 answers for the variant alone.
+    """
+    if constraint.name != variant.name:
+        return False
+    if not constraint.values:
+        return True
+    if (constraint.kind == "bool") != (variant.kind == "bool"):
+        return False
+    if constraint.name == "patches":
+        return _patches_match(constraint, variant)
+    if constraint.exact:
+        return set(constraint.values) == set(variant.values)
+    return set(constraint.values) <= set(variant.values)
+
+
+def flag_words(value: str) -> tuple[str, ...]:
+    """Split the value of an option in flags: `-O2 -I /usr` is `-O2` and `-I /usr`.
+
+    A word without a dash is the value of the flag before it.
+    """
+    found: list[str] = []
+    for word in value.split():
+        if found and not word.startswith("-"):
+            found[-1] += f" {word}"
+        else:
+            found.append(word)
+    return tuple(found)
+
+
+def flags_match(asked: Iterable[Flag], flags: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether a spec has each flag asked for, in any order.
+
+    Args:
+        asked: the options of a query; of a doubled sign Spack asks no more than of a single one.
+        flags: what the spec was built with, by the name of the option.
+    """
+    return all(set(flag_words(flag.value)) <= set(flags.get(flag.name, ())) for flag in asked)

@@ -1,7 +1,7 @@
 """The words of Spack's spec syntax: one pass over the text, no nesting, linear time.
 
-Owns the tokens and `QuerySyntaxError`; what the words mean together is in `query`. The shapes
-of the words are those of Spack 1.1's `spec_parser.py`.
+What the words mean together is in `parser`. The shapes of the words are those of Spack 1.1's
+`spec_parser.py`.
 """
 
 import re

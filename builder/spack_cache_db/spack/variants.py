@@ -7,6 +7,7 @@ printed forms meet. Printed forms are those of Spack 0.13 to 1.1 (`variant.py`,
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -16,6 +17,9 @@ Kind = Literal["bool", "single", "multi"]
 FLAG_NAMES = frozenset({"cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs"})
 # One value each, in which a comma is part of the text: paths, git references, compiler flags.
 UNSPLIT_NAMES = frozenset({"dev_path", "commit", "branch", "tag", "ref"}) | FLAG_NAMES
+
+PATCH_PRINTED = 7
+"""Characters that Spack prints of a patch's sha256 since 0.18; before, it printed all 64."""
 
 _NAME = r"[a-zA-Z0-9_][a-zA-Z0-9_.\-]*"
 _BOOL = re.compile(rf"(?P<sigil>\+\+?|~~?|--?)(?P<name>{_NAME})")
@@ -166,30 +170,31 @@ def variant_row(text: str) -> VariantRow | None:
     return VariantRow(variant.name, ",".join(variant.values), variant.values)
 
 
-def normal_compiler(text: str) -> str:
-    """Return the normal form of a printed compiler.
+Value = bool | str | tuple[str, ...]
+"""A variant's value in a record; a tuple is a multi-valued variant, or flags of a compiler."""
 
-    `gcc@=13.2.0` becomes `gcc@13.2.0`, and `gcc@13.2.0/abc…` loses the hash that Spack 1.0 and
-    later prints; `none` stays.
 
-    Raises:
-        ValueError: the text has no compiler name.
+def printed_variants(parameters: Mapping[str, Value]) -> tuple[str, ...]:
+    """Return the variants of a concrete spec's `parameters` as caches print them.
+
+    Bools are `+x` and `~x`, lists `k=a,b`, patches seven characters each (`generate_cache.py` of
+    the public cache's site). In normal form, sorted, without compiler flags.
     """
-    name, at, version = text.partition("@")
-    if at:
-        version = version.removeprefix("=").partition("/")[0]
+    return tuple(
+        sorted(
+            _printed(name, value) for name, value in parameters.items() if name not in FLAG_NAMES
+        )
+    )
+
+
+@lru_cache(maxsize=65536, typed=True)
+def _printed(name: str, value: Value) -> str:
+    if isinstance(value, bool):
+        variant = Variant(name, (str(value),), "bool")
+    elif isinstance(value, str):
+        variant = Variant(name, (value,), "single")
+    elif name == "patches":
+        variant = Variant(name, tuple(sorted(each[:PATCH_PRINTED] for each in value)), "multi")
     else:
-        name = name.partition("/")[0]
-    if not name or (at and not version):
-        raise ValueError(f"{text!r} is not a compiler: expected name@version or a name")
-    return f"{name}@{version}" if at else name
-
-
-def split_compiler(name: str) -> tuple[str, str | None]:
-    """Split `gcc@13.2.0` in name and version; the version of `none` and the like is None.
-
-    Raises:
-        ValueError: the text has no compiler name.
-    """
-    compiler, at, version = normal_compiler(name).partition("@")
-    return compiler, version if at else None
+        variant = Variant(name, tuple(sorted(value)), "multi")
+    return normal_variant(variant.text)

@@ -11,7 +11,7 @@ from spack_cache_db.query.conditions import asked_of
 from spack_cache_db.query.cover.asker import Asker
 from spack_cache_db.query.dependencies.graph import Graph
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.parser import parse_query
 
 QUERIES = (
     "hdf5",

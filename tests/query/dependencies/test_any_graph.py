@@ -13,7 +13,8 @@ from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.find import Found, ask, found_by, notes_on
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.site.pages.find import load_find
-from spack_cache_db.spack.query import QuerySyntaxError, parse_query
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
 from tests.paths import ROOT
 from tests.small_sources import QUERIES, Sources, hashes, opened, sources
 from tests.walks import Walk, left_out, shown_in

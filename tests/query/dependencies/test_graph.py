@@ -18,7 +18,8 @@ from spack_cache_db.query.find import ask, find, notes_on
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.why_not.reasons import why_not
 from spack_cache_db.query.why_not.uncounted import uncounted
-from spack_cache_db.spack.query import QuerySyntaxError, parse_query
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
 from tests.indexes import REAL_FILE, edge, hash_of, node, old_node, real, record
 from tests.pagetexts import spec_hash
 from tests.small_sources import LOOK_ALIKES, Sources, hashes, opened

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from spack_cache_db.query.why_not.misplaced import corrected
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.parser import parse_query
 
 
 @pytest.mark.parametrize(

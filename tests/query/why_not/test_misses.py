@@ -17,8 +17,8 @@ from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.why_not.candidates import Candidates
 from spack_cache_db.query.why_not.misses import Misses, conditions_of, misses_of
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.printing import spec_text
-from spack_cache_db.spack.query import SpecQuery, parse_query
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.parser import parse_query
 from tests.query.random_cache import RELEASES, STACKS, random_cache
 
 OWN = ["@1", "@:1.2", "@2:", "@99", "+x", "~x", "k=a", "k=a,b", "k:=a", "none=1"]

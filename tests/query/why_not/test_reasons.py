@@ -15,7 +15,7 @@ from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.why_not.candidates import Candidates
 from spack_cache_db.query.why_not.misses import misses_of
 from spack_cache_db.query.why_not.reasons import WhyNot, close_names, why_not
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.parser import parse_query
 from tests.query.why_not.test_misses import cache, found, scope_by, scopes, texts
 
 __all__ = ["cache"]

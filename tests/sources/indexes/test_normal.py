@@ -18,7 +18,8 @@ from spack_cache_db.sources.indexes.normal import (
 )
 from spack_cache_db.sources.indexes.records import Node
 from spack_cache_db.sources.indexes.uses import Uses
-from spack_cache_db.spack.variants import normal_compiler, normal_variant
+from spack_cache_db.spack.compilers import normal_compiler
+from spack_cache_db.spack.variants import normal_variant
 from tests.indexes import edge, hash_of, index, node, real, record
 from tests.paths import DATA
 

@@ -12,8 +12,7 @@ from spack_cache_db.query.asked import Conditions, beyond_configurations, of_con
 from spack_cache_db.query.conditions import asked_of
 from spack_cache_db.query.dependencies.graph import Graph
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.spack.printing import spec_text
-from spack_cache_db.spack.query import SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
 
 
 class Asker:

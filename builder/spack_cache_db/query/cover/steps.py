@@ -33,7 +33,7 @@ from spack_cache_db.query.why_not.candidates import Candidates, Row
 from spack_cache_db.query.why_not.misplaced import corrected
 from spack_cache_db.query.why_not.misses import misses_of
 from spack_cache_db.query.why_not.reasons import WhyNot, why_not
-from spack_cache_db.spack.query import SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery
 
 PACKAGE_OF_HASH = """
 SELECT DISTINCT packages.name FROM specs

@@ -32,9 +32,15 @@ from spack_cache_db.query.selection import (
     package_id,
 )
 from spack_cache_db.query.verdicts import Verdict
-from spack_cache_db.spack.flags import flags_match
-from spack_cache_db.spack.match import CompilerConstraint, variant_matches
-from spack_cache_db.spack.query import Dependency, SpecQuery, VariantConstraint, parse_query
+from spack_cache_db.spack.compilers import CompilerConstraint
+from spack_cache_db.spack.constraints import (
+    Dependency,
+    SpecQuery,
+    VariantConstraint,
+    flags_match,
+    variant_matches,
+)
+from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.variants import Variant
 
 WITH_CONFIGURATION = """

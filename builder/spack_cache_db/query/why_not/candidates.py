@@ -19,13 +19,9 @@ from spack_cache_db.query.open import select, select_in
 from spack_cache_db.query.specs import specs_in_scope
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
-from spack_cache_db.spack.match import (
-    compiler_matches,
-    target_matches,
-    variant_matches,
-    version_matches,
-)
-from spack_cache_db.spack.targets import runs_on
+from spack_cache_db.spack.compilers import compiler_matches
+from spack_cache_db.spack.constraints import variant_matches, version_matches
+from spack_cache_db.spack.targets import runs_on, target_matches
 from spack_cache_db.spack.variants import Variant, parse_variant
 
 _COLUMNS = ", ".join(CONFIGURATION)

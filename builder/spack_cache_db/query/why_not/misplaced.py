@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.conditions import asked_of
-from spack_cache_db.spack.merge import UnsatisfiableSpec, constrained
-from spack_cache_db.spack.printing import spec_text
-from spack_cache_db.spack.query import SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
 
 
 def corrected(conn: sqlite3.Connection, query: SpecQuery) -> str | None:

@@ -12,7 +12,7 @@ from spack_cache_db.query.asked import Conditions
 from spack_cache_db.query.conditions import Scope
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.why_not.candidates import COLUMNS, PLACES, Candidates, Row
-from spack_cache_db.spack.printing import variant_text
+from spack_cache_db.spack.constraints import variant_text
 
 
 @dataclass(frozen=True, slots=True)

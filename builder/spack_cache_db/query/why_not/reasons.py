@@ -17,8 +17,7 @@ from spack_cache_db.query.why_not.misplaced import corrected
 from spack_cache_db.query.why_not.misses import Condition, Misses, misses_of
 from spack_cache_db.query.why_not.uncounted import uncounted
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.printing import spec_text
-from spack_cache_db.spack.query import SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.versions import VersionRanges
 
 MOST_LEFT_OUT = 2

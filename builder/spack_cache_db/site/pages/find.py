@@ -31,7 +31,8 @@ from spack_cache_db.site.pages.narrowing import EVERYWHERE, Narrowing
 from spack_cache_db.site.pages.package import PAGE_ROWS, folded
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.spec_functions import parse
-from spack_cache_db.spack.query import QuerySyntaxError, SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.lexer import QuerySyntaxError
 
 MOST_PACKAGES = 40
 NO_TIME = "why nothing satisfies this takes longer to say than there is time: name a package"

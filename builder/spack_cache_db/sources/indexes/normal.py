@@ -11,8 +11,8 @@ from msgspec import UNSET
 
 from spack_cache_db.sources.indexes.records import Arch, Dependency, Node
 from spack_cache_db.sources.indexes.uses import NO_LANGUAGE
-from spack_cache_db.spack.concrete import NO_COMPILER, printed_variants
-from spack_cache_db.spack.variants import normal_compiler
+from spack_cache_db.spack.compilers import NO_COMPILER, normal_compiler
+from spack_cache_db.spack.variants import printed_variants
 
 _ARCH = msgspec.json.Decoder(Arch)
 _PARAMETERS = msgspec.json.Decoder(dict[str, bool | str | tuple[str, ...]])

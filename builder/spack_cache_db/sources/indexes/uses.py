@@ -10,7 +10,7 @@ from spack_cache_db.sources.columns import Interned
 from spack_cache_db.sources.graph import Use
 from spack_cache_db.sources.indexes.faults import name
 from spack_cache_db.sources.indexes.records import Dependency, EdgeParameters
-from spack_cache_db.spack.concrete import LANGUAGES
+from spack_cache_db.spack.compilers import LANGUAGES
 
 NO_LANGUAGE = len(LANGUAGES)
 

@@ -11,7 +11,8 @@ import msgspec
 
 from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.sources.pages.records import Meta
-from spack_cache_db.spack.variants import normal_compiler, variant_row
+from spack_cache_db.spack.compilers import normal_compiler
+from spack_cache_db.spack.variants import variant_row
 
 StackSets = Collection[tuple[tuple[str, ...], int]]
 """Sets of stacks, each with the number of its listings."""

@@ -10,7 +10,8 @@ from itertools import pairwise
 
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources.pages.records import SpecDetail
-from spack_cache_db.spack.variants import normal_compiler, normal_variant
+from spack_cache_db.spack.compilers import normal_compiler
+from spack_cache_db.spack.variants import normal_variant
 
 
 def normal_configuration(package: str, detail: SpecDetail) -> Configuration:

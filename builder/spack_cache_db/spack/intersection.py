@@ -7,8 +7,14 @@ concrete.
 from dataclasses import replace
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.spack.constraints import Dependency, SpecQuery, VariantConstraint
-from spack_cache_db.spack.printing import dependency_text, spec_text, variant_text
+from spack_cache_db.spack.constraints import (
+    Dependency,
+    SpecQuery,
+    VariantConstraint,
+    dependency_text,
+    spec_text,
+    variant_text,
+)
 from spack_cache_db.spack.targets import known_targets, runs_on, target_matches
 from spack_cache_db.spack.versions import Exact, Range, VersionRanges, version_key
 

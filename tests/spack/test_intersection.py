@@ -1,4 +1,4 @@
-"""spack.merge: two queries as one, and what excludes what."""
+"""spack.intersection: two queries as one, and what excludes what."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.spack.match import target_matches, variant_matches, version_matches
-from spack_cache_db.spack.merge import UnsatisfiableSpec, asks_at_least, constrained
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.constraints import variant_matches, version_matches
+from spack_cache_db.spack.intersection import UnsatisfiableSpec, asks_at_least, constrained
+from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.targets import target_matches
 from spack_cache_db.spack.variants import parse_variant
 
 

@@ -1,16 +1,17 @@
-"""spack.match: what each constraint means, one by one."""
+"""spack.constraints and spack.compilers: what each constraint means, one by one."""
 
 from __future__ import annotations
 
 import pytest
 
-from spack_cache_db.spack.match import (
-    CompilerConstraint,
-    compiler_matches,
+from spack_cache_db.spack.compilers import CompilerConstraint, compiler_matches
+from spack_cache_db.spack.constraints import (
+    flag_words,
+    flags_match,
     variant_matches,
     version_matches,
 )
-from spack_cache_db.spack.query import parse_query
+from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.variants import parse_variant
 from spack_cache_db.spack.versions import VersionRanges
 
@@ -92,3 +93,42 @@ def test_a_version() -> None:
     assert version_matches(None, "develop")
     assert version_matches(VersionRanges.parse("1.2:"), "1.2.3")
     assert not version_matches(VersionRanges.parse("1.2:"), "1.1")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("", ()),
+        ("-g", ("-g",)),
+        (" -O2   -g ", ("-O2", "-g")),
+        ("-I /usr/include -g", ("-I /usr/include", "-g")),
+        ("-Xpreprocessor -fopenmp", ("-Xpreprocessor", "-fopenmp")),
+        ("O2 -g", ("O2", "-g")),
+    ],
+)
+def test_the_words_of_a_flag(value: str, words: tuple[str, ...]) -> None:
+    """A word without a dash belongs to the flag before it."""
+    assert flag_words(value) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cflags=-g", True),
+        ("cflags=='-g'", True),
+        ("cflags='-g -O2'", True),
+        ("cflags=-O2 cflags=-g", True),
+        ("cflags='-O2 -O3'", False),
+        ("cflags=-O", False),
+        ("cxxflags=-g", False),
+        ("cflags=-g cxxflags=-g", False),
+        ("cflags='-I /usr'", True),
+        ("cflags=-I", False),
+        ("cxxflags=''", True),
+    ],
+)
+def test_flags(text: str, expected: bool) -> None:
+    """Each word that is asked for is among those of the same option."""
+    flags = {"cflags": ["-O2", "-g", "-I /usr"], "ldflags": []}
+
+    assert flags_match(parse_query(text).flags, flags) is expected

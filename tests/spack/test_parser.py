@@ -1,17 +1,12 @@
-"""spack.query and spack.lexer: Spack's spec syntax, and its errors."""
+"""spack.parser and spack.lexer: Spack's spec syntax, and its errors."""
 
 import pickle
 
 import pytest
 
-from spack_cache_db.spack.query import (
-    MAX_LENGTH,
-    Dependency,
-    Flag,
-    QuerySyntaxError,
-    VariantConstraint,
-    parse_query,
-)
+from spack_cache_db.spack.constraints import Dependency, Flag, VariantConstraint
+from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
 
 
 def variant(text: str) -> tuple[str, tuple[str, ...], str, bool, bool]:
