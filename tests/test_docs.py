@@ -16,6 +16,7 @@ from spack_cache_db.site.routes import ROUTES
 from tests.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SQL = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
@@ -25,23 +26,27 @@ def test_every_command_is_in_the_readme() -> None:
     assert missing == []
 
 
-def test_every_view_is_in_the_readme() -> None:
-    """The README's table names each view."""
-    assert set(re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE)) >= set(VIEWS)
+def test_every_view_is_described() -> None:
+    """The table of views in docs/sql.md names each view."""
+    assert set(re.findall(r"^\| `(\w+)` \|", SQL, re.MULTILINE)) >= set(VIEWS)
 
 
-def test_every_module_is_on_the_map() -> None:
-    """CONTRIBUTING's map has a row for each room, which names each of its modules."""
+def test_every_canned_query_is_described() -> None:
+    """docs/sql.md has a row for each canned query, with its parameters and no others."""
+    metadata = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
+    queries = metadata["databases"]["spack-cache"]["queries"]
+    told = SQL.partition("## Canned queries")[2]
+    rows = re.findall(r"^\| `(\w+)` \|([^|]*)\|", told, re.MULTILINE)
+    named = {name: set(re.findall(r"\w+", re.sub(r"\(.*?\)", "", words))) for name, words in rows}
+    assert named == {name: {*query["params"]} - {"page"} for name, query in queries.items()}
+
+
+def test_every_room_is_on_the_map() -> None:
+    """CONTRIBUTING's map has one row for each folder of the package, and every folder is there."""
     package = ROOT / "builder" / "spack_cache_db"
-    rows = dict(re.findall(r"^\| `([\w/]+/)` \|(.*)$", CONTRIBUTING, re.MULTILINE))
-    modules = {path.relative_to(package.parent) for path in package.rglob("*.py")}
-    rooms = {f"{path.parent.as_posix()}/" for path in modules}
-    named = {path for path in modules if not path.name.startswith("__")}
-
-    assert rows.keys() == rooms
-    assert {
-        path.as_posix() for path in named if f"`{path.stem}`" not in rows[f"{path.parent}/"]
-    } == set()
+    rows = re.findall(r"^\| `(builder/[\w/]+/)` \|", CONTRIBUTING, re.MULTILINE)
+    rooms = {path.parent for path in package.rglob("*.py")}
+    assert sorted(rows) == sorted(f"{room.relative_to(ROOT).as_posix()}/" for room in rooms)
 
 
 def test_every_route_is_in_the_table_of_addresses() -> None:

@@ -19,12 +19,14 @@ from spack_cache_db.site import spec_functions
 from tests.documents import Fence, Typed, fences, typed
 from tests.paths import ROOT
 
-READ = ("README.md", "docs/site.md", "docs/spec-language.md", "docs/environments.md")
+READ = (
+    "README.md",
+    *("docs/spec-language.md", "docs/environments.md", "docs/site.md", "docs/sql.md"),
+)
 """The documents in the order in which they are read."""
 
 NOT_TYPED = {
     "docs/mirrors.md": "its way to a site is typed in tests/deploy/test_mirrors.py",
-    "docs/performance.md": "each of its commands takes minutes, and all of the machine",
     "docs/container.md": "needs podman and a registry; the workflow does the same with docker",
     "docs/deploy.md": "typed in tests/deploy, beside the servers that it sets up",
     "CONTRIBUTING.md": "its commands are those that run this test",

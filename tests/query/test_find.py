@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +14,6 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
-from tests.paths import ROOT
-
-DOCS = ROOT / "docs"
-
 
 TWO_RELEASES = {
     "a": page(
@@ -181,15 +175,3 @@ def test_syntax_errors_are_those_of_the_parser(samples: sqlite3.Connection) -> N
     """A text that is no spec raises the parser's own error, with its caret."""
     with pytest.raises(QuerySyntaxError, match=r"\n +\^\n"):
         find(samples, "hdf5@@1")
-
-
-def test_the_example_in_the_guide(samples_file: Path) -> None:
-    """The example of the Python call in the guide runs and prints what the guide says."""
-    text = (DOCS / "spec-language.md").read_text().replace("dist/spack-cache.db", str(samples_file))
-
-    outcome = doctest.DocTestRunner().run(
-        doctest.DocTestParser().get_doctest(text, {}, "spec-language.md", None, 0)
-    )
-
-    assert outcome.attempted > 0
-    assert outcome.failed == 0
