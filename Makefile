@@ -1,4 +1,4 @@
-# Everything starts here. `make run` and `make test` need nothing but Python 3.11 or newer and pip.
+# `make run` and `make test` need only Python 3.11 or newer and pip.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ PYTEST := python -m pytest -n auto --dist worksteal
 DATABASE := dist/spack-cache.db
 PORT ?= 8001
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo -n)
-# What the tests run beside Python, each with the package of Debian's that brings it.
+# Programs that tests run, each with the Debian package that contains it.
 PROGRAMS := chromium=chromium nginx=nginx-light systemd-analyze=systemd docker-registry=docker-registry \
 	openssl=openssl curl=curl git=git zstd=zstd
 INSTALL_PACKAGE := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
@@ -21,13 +21,13 @@ run: $(DATABASE)
 $(DATABASE): $(VENV)/run.done $(wildcard pages/*) $(shell find builder -name '*.py')
 	$(BIN)/spack-cache-db build pages -o $@
 
-# All tests. Some drive a browser, a proxy, a registry: what is missing is installed where the machine
-# lets us; where it does not, these tests are left out, and the last lines say so.
+# All tests. Some need a browser, a proxy or a registry. Missing programs are installed if that is
+# possible; otherwise these tests are skipped, and the last lines say so.
 test: $(VENV)/test.done programs
 	$(BIN)/$(PYTEST)
 	$(MAKE) test-datasette1
 
-# One after the other: not every system has a package of each of these names.
+# Installed one by one, because not every system has all of these packages.
 programs:
 	@PATH="$$PATH:/usr/sbin"; missing=; for each in $(PROGRAMS); do \
 		command -v "$${each%=*}" > /dev/null || missing="$$missing $${each#*=}"; \
@@ -36,11 +36,11 @@ programs:
 		for package in $$missing; do $(INSTALL_PACKAGE) $$package || true; done; \
 	fi
 
-# Those of the site once more, with the next Datasette.
+# The tests that use Datasette, with the next version of it.
 test-datasette1: $(VENV1)/test.done
 	$(VENV1)/bin/$(PYTEST) tests/site tests/cli tests/test_metadata.py tests/queries
 
-# The usual loop: no real processes, servers and browsers, no inputs that are large or many.
+# The fast tests: no processes, servers, browsers or large inputs.
 loop: $(VENV)/test.done
 	$(BIN)/$(PYTEST) -m "not slow"
 
@@ -53,7 +53,7 @@ check: $(VENV)/test.done
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/hadolint Containerfile
 
-# Hostile SQL, parameters, visitors, archives and pages against real processes, in ten minutes.
+# Attacks with hostile SQL, parameters, clients, archives and pages on real processes; ten minutes.
 attack: $(VENV)/test.done
 	$(BIN)/python -m attacks
 
@@ -63,9 +63,9 @@ bench: $(VENV)/test.done
 bench-site: $(VENV)/test.done
 	$(BIN)/python -m benchmarks.site
 
-# requirements/*.lock follow from pyproject.toml: the versions that were tested and the hashes of
-# their files, the same for each Python and platform below. UPGRADE=-U takes the newest versions.
-# oldest.lock has the oldest ones that pyproject.toml allows, which have wheels for Python 3.11 alone.
+# Write requirements/*.lock from pyproject.toml: the tested versions and the hashes of their files, for
+# all Pythons and platforms below. UPGRADE=-U takes the newest versions. oldest.lock has the oldest
+# versions that pyproject.toml allows; these have wheels for Python 3.11 only.
 COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--custom-compile-command "make lock" $(UPGRADE)
 PYTHONS := 3.11 3.12 3.13 3.14
@@ -81,17 +81,17 @@ lock: $(VENV)/test.done
 			--python-version $$python --python-platform $$platform -r $$lock || exit 1; \
 	done; done; done
 
-# What is published: the sdist and the wheel.
+# The sdist and the wheel.
 dist: $(VENV)/test.done
 	$(BIN)/python -m hatchling build -d dist
 
-# What `run` needs, and a server.
+# The environment of `run`, also used on servers.
 venv: $(VENV)/run.done
 
 clean:
 	rm -rf $(VENV) $(VENV1) .bootstrap dist
 
-# Debian's Python may come without the means to make environments; virtualenv brings its own.
+# Debian's Python may lack ensurepip; virtualenv brings its own.
 $(BIN)/python $(VENV1)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=...") if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv $(@:/bin/python=) || { \

@@ -1,6 +1,5 @@
-"""What it costs to build and to serve the database at the size of the whole site.
+"""Benchmarks: what building and serving cost at the size of the real site.
 
-Numbers are measured by hand-run commands (`make bench`, `make bench-site`) and never asserted.
-The product imports nothing from here; tests and attacks borrow how servers and Chromium
-are started, and how load is made.
+Run them by hand (`make bench`, `make bench-site`); no test asserts their numbers. Tests and attacks
+use the modules that start servers and Chromium, and that create load.
 """

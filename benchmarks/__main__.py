@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: time the build at the size of the site, beside its goals."""
+"""`python -m benchmarks`: time builds at the size of the site, and compare with the goals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def main(
     folder: Path,
     write: bool,
 ) -> None:
-    """Measure the build against the floor, the obvious script, and its goals."""
+    """Compare the build with the floor, the script, and its goals."""
     try:
         texts = {"build table": report(folder, scale, large, runs, jobs)}
         if records:
@@ -69,7 +69,7 @@ def report(folder: Path, scale: float, large: float | None, runs: int, jobs: int
     measures = [
         Measure("floor: read and decode, one process", floor, "s", digits=2),
         Measure(f"build, median of {runs}", ours.seconds, "s", digits=2),
-        # Other work on the machine stretches the time on the clock, and hardly this.
+        # Processor time depends less on other load on the machine than wall time does.
         Measure("processor time, build ÷ floor", ours.cpu_seconds / cpu, "x", digits=2),
         Measure("build ÷ floor", ours.seconds / floor, "x", 2.5, digits=2),
         Measure("peak memory, all processes", peak / 1e6, "MB", 600, digits=0),
@@ -82,16 +82,16 @@ def report(folder: Path, scale: float, large: float | None, runs: int, jobs: int
 
 
 def _floor(pages: Path) -> Run:
-    """Time the floor, once the pages are in the machine's memory: the disk is not what we measure.
+    """Time the floor and the build in turn, with the pages in memory.
 
-    Floor and build take turns, so that a busy minute of the machine slows both alike.
+    They take turns so that other load on the machine slows both down.
     """
     run_module("benchmarks.floor", [str(pages)])
     return run_module("benchmarks.floor", [str(pages)])
 
 
 def _corpus(folder: Path, scale: float) -> tuple[Path, corpus.Totals]:
-    """Return the corpus of that scale, made if it is not there yet."""
+    """Return the corpus of this scale; generate it if it does not exist."""
     pages, record = folder / f"corpus-{scale:g}", folder / f"corpus-{scale:g}.json"
     if record.exists():
         return pages, corpus.Totals(**json.loads(record.read_text()))

@@ -1,4 +1,4 @@
-"""Our build, measured as a user runs it: `spack-cache-db build CORPUS -o FILE --json`."""
+"""The build, measured as a user runs it: `spack-cache-db build CORPUS -o FILE --json`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.measure import run_module
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build: its time, the memory of all its processes, and what it said of itself."""
+    """One build: its time, the memory of all its processes, and its own report."""
 
     seconds: float
     cpu_seconds: float
@@ -22,7 +22,7 @@ class Build:
 
 
 def build(corpus: Path, file: Path, jobs: int | None = None, *, memory: bool = False) -> Build:
-    """Build `file` from `corpus` in a process of its own."""
+    """Build `file` from `corpus` in a separate process."""
     options = ["--jobs", str(jobs)] if jobs else []
     run = run_module(
         "spack_cache_db", ["build", str(corpus), "-o", str(file), "--json", *options], memory=memory

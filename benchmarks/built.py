@@ -1,4 +1,4 @@
-"""The built file that a benchmark asks: its argument, a connection to it, the words of its rows."""
+"""The file that a benchmark reads: its argument, a connection, and SQL for its rows in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ file_argument = click.argument("file", type=click.Path(path_type=Path), default=
 
 
 def opened(file: Path) -> sqlite3.Connection:
-    """Return a connection to a built file; `ClickException` if it is none."""
+    """Return a connection to a built file; `ClickException` if it is not one of ours."""
     try:
         return open_database(file)
     except BuilderError as error:
@@ -26,7 +26,7 @@ def opened(file: Path) -> sqlite3.Connection:
 def in_words(*columns: str, also: str = "NULL") -> str:
     """Return the beginning of a statement that selects columns of configurations in words.
 
-    `also` is what it selects behind them, an expression in SQL.
+    `also` is an SQL expression, selected after these columns.
     """
     words = ", ".join((*map(word_of, columns), also))
     return f"SELECT {words} FROM configurations\n{CONFIGURATION_JOINS}"  # noqa: S608

@@ -1,6 +1,6 @@
-"""How Chromium is found and started where nobody looks: by the benchmarks and by the tests.
+"""Find and start headless Chromium, for benchmarks and tests.
 
-`python -m benchmarks.chromium` prints the path of the browser, or ends with status 1.
+`python -m benchmarks.chromium` prints the path of the browser, or exits with status 1.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FLAGS = [
 
 
 def find_chromium() -> str | None:
-    """Return the path of the browser, if this machine has one."""
+    """Return the path of the browser, or None."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 def first_rows(chromium: str, address: str, times: int = 5) -> float:
-    """Return the median milliseconds until the first rows of a package's page are there."""
+    """Return the median milliseconds until the first rows of a package's page are shown."""
     taken = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)

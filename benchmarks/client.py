@@ -1,6 +1,6 @@
 """A small HTTP client for bounded loads on loopback.
 
-It costs a tenth of a general client's time per request: client and server share the machine.
+It uses a tenth of a general client's time per request, because client and server share the machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answered request; status 0 stands for a connection that broke."""
+    """The response to one request; status 0 means that the connection broke."""
 
     status: int
     size: int
@@ -28,14 +28,14 @@ class Reply:
 
 @dataclass(slots=True)
 class Load:
-    """The replies to a bounded load, and how long it took in all."""
+    """The responses to a bounded load, and the total time."""
 
     replies: list[Reply] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
     def failed(self) -> int:
-        """How many requests did not get their page."""
+        """The number of failed requests."""
         return sum(reply.status != 200 for reply in self.replies)
 
     @property
@@ -58,7 +58,7 @@ class Client:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def get(self, target: str) -> Reply:
-        """Ask for `target` once; a broken connection is a reply too, never a second try."""
+        """Request `target` once; a broken connection is reported and not retried."""
         started = time.perf_counter()
         try:
             status, headers, size = await self._exchange(target)
@@ -119,7 +119,7 @@ async def load(
     seconds: float = 5.0,
     until: Callable[[], bool] = lambda: False,
 ) -> Load:
-    """Ask for the targets in turn, until so many requests are made or so much time has passed."""
+    """Request the targets in turn, until the number of requests or the time is reached."""
     result, started = Load(), time.perf_counter()
     queue = zip(range(requests), cycle(targets), strict=False)
 

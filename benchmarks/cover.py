@@ -1,4 +1,4 @@
-"""`python -m benchmarks.cover FILE`: what an environment of 1,000 specs costs, in process."""
+"""`python -m benchmarks.cover FILE`: time environments of 1,000 specs, in process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORDER BY configurations.id
 @click.command()
 @file_argument
 def main(file: Path) -> None:
-    """Time environments on FILE: found, in part, and not at all; the file is opened each time."""
+    """Time environments on FILE that it covers, covers in part, and does not cover."""
     conn = opened(file)
     specs = environment(conn)
     for narrowed in ({}, {"host": "zen3"}):
@@ -40,7 +40,7 @@ def main(file: Path) -> None:
 
 
 def environment(conn: sqlite3.Connection) -> list[str]:
-    """Return specs made of the words of configurations: half of them ask for what is nowhere."""
+    """Return specs built from configurations; half of them match nothing."""
     rows = conn.execute(CONFIGURATIONS).fetchall()
     chance = random.Random(1)
     specs = []

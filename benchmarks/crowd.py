@@ -1,6 +1,6 @@
-"""`python -m benchmarks.crowd FILE`: the first page while a crowd asks for one-second SQL.
+"""`python -m benchmarks.crowd FILE`: time the first page while 32 clients send one-second SQL.
 
-The ratio to an idle server is what tells: times are those of a machine that also runs the crowd.
+Compare the ratio to an idle server: the clients run on the same machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENDLESS = (
     "/spack-cache.json?sql=WITH+RECURSIVE+n(x)+AS+(SELECT+1+UNION+ALL+SELECT+x%2B1+FROM+n)"
     "+SELECT+count(*)+FROM+n"
 )
-"""Ends when the time limit of a statement is over, after one second."""
+"""A statement that runs until its time limit, one second."""
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.find FILE`: what a spec query costs in process, at the size of the file."""
+"""`python -m benchmarks.find FILE`: time specs, in this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spack_cache_db.spack.variants import parse_variant
 
 ROUNDS = 15
 FIRST_HASH = "(SELECT min(hash) FROM specs WHERE configuration = configurations.id)"
-# A package of many configurations and versions, so that each condition has something to decide.
+# A package with many configurations and versions, so that every condition excludes some of them.
 TYPICAL = f"""
 {in_words("package", "version", "variants", "compiler", "target", also=FIRST_HASH)}
 WHERE variant_sets.text LIKE '+%' AND compilers.version IS NOT NULL
@@ -37,7 +37,7 @@ GROUP BY packages.id ORDER BY count(*) DESC LIMIT 1
 @click.command()
 @file_argument
 def main(file: Path) -> None:
-    """Time spec queries on FILE, and one trivial query beside them."""
+    """Time specs on FILE, and a trivial one for comparison."""
     conn = opened(file)
     row = conn.execute(TYPICAL).fetchone()
     if row is None:
@@ -59,7 +59,7 @@ def main(file: Path) -> None:
 def queries(
     package: str, version: str, variants: str, compiler: str, target: str, dag_hash: str
 ) -> list[str]:
-    """Return the queries, made of the words of one configuration; the first asks everything."""
+    """Return the queries, built from one configuration; the first has all its conditions."""
     variant = next(text for text in variants.split() if parse_variant(text).kind == "bool")
     name, _, number = compiler.partition("@")
     return [
@@ -74,7 +74,7 @@ def queries(
 
 
 def dependency_queries(package: str, needed: str | None) -> list[str]:
-    """Return the queries about dependencies; none where the file shows none."""
+    """Return the queries about dependencies, or none if the file has no dependency data."""
     if needed is None:
         return []
     return [f"{package} ^{needed}", f"^{needed}", f"{package} %c=gcc", f"{package} ^mpi", "++pic"]

@@ -1,6 +1,6 @@
 """The floor: read every page and decode its two JSON keys, in one process, and nothing else.
 
-No build that reads the pages can be faster in one process; its time is the unit of the table.
+No build that reads the pages in one process can be faster. The table compares with its time.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ def page_files(folder: str) -> Iterator[str]:
 
 
 def decode_page(data: bytes) -> int:
-    """Decode the two JSON keys of a page; return how many listings it has."""
+    """Decode the two JSON keys of a page; return the number of listings."""
     meta, specs = data.index(META), data.index(SPECS)
     orjson.loads(data[meta + len(META) : specs])
     return len(orjson.loads(data[specs + len(SPECS) : data.rindex(END)]))
 
 
 def decode_all(folder: str) -> tuple[int, int]:
-    """Decode every page below `folder`; return how many pages and listings there were."""
+    """Decode every page below `folder`; return the numbers of pages and listings."""
     pages = listings = 0
     for path in page_files(folder):
         listings += decode_page(_read(path))
@@ -38,7 +38,7 @@ def decode_all(folder: str) -> tuple[int, int]:
 
 
 def _read(path: str) -> bytes:
-    # Python's file objects cost more than the system's part of opening so small a file.
+    # For files this small, a Python file object costs more than the system call.
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return os.read(descriptor, os.fstat(descriptor).st_size)

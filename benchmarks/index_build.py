@@ -1,4 +1,4 @@
-"""The build of one index at the size of the site, beside its floor and its goals."""
+"""Time the build of one index at the size of the site, and compare with its floor and goals."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from benchmarks.report import Measure, goals_table, stages_table
 def report(folder: Path, records: int, runs: int, jobs: int | None) -> str:
     """Measure everything and return the tables."""
     index, file = _index(folder, records), folder / "index.db"
-    run_module("benchmarks.index_floor", [str(index)])  # The file is in memory from here on.
-    # Floor and build take turns, so that a busy minute of the machine slows both alike.
+    run_module("benchmarks.index_floor", [str(index)])  # Reads the file into memory.
+    # Floor and build take turns, so that other load slows both down.
     pairs = [(_floor(index), build(index, file, jobs)) for _ in range(runs)]
     return _tables(index, pairs, build(index, file, jobs, memory=True).peak_bytes)
 
@@ -27,7 +27,7 @@ def _floor(index: Path) -> Run:
 
 
 def _index(folder: Path, records: int) -> Path:
-    """Return the index of all stacks, made if it is not there yet."""
+    """Return the index of all stacks; generate it if it does not exist."""
     made = folder / f"indexes-{records}"
     index = made / indexes.RELEASE / "root" / "index.json"
     if not index.exists():

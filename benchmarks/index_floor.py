@@ -1,7 +1,7 @@
-"""The floor of an index: decode each of its records with msgspec, in one process, and no more.
+"""The floor of an index: decode each of its records with msgspec, in one process, and nothing else.
 
-The first pass leaves records undecoded over a memory map, the second makes values of them one by
-one; to make values of all at once takes ten times the file in memory.
+The first pass keeps records undecoded over a memory map, the second decodes them one by one.
+Decoding all at once would take ten times the size of the file in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Index(Struct):
 
 
 def decode_all(path: Path) -> tuple[int, int]:
-    """Decode every record of an index; return how many records and edges there were."""
+    """Decode every record of an index; return the numbers of records and edges."""
     with path.open("rb") as file:
         data = mmap(file.fileno(), 0, prot=PROT_READ)
     installs = msgspec.json.decode(data, type=_Index).database.installs

@@ -1,7 +1,7 @@
 """Write Spack indexes at the size of the site: `python -m benchmarks.indexes OUT --records 150000`.
 
 A dozen stacks of one release, each an index of database version 8 in `<release>/<stack>/`, and one
-of all of them in `<release>/root/`. The same number of records gives the same bytes everywhere.
+of all of them in `<release>/root/`. The same number of records always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RELEASE = "develop"
 PACKAGES = 1_275
 MEAN_EDGES = 7
 SHARED = 0.2
-"""Of the records of a stack, the part that another stack of the same environment has as well."""
+"""The fraction of a stack's records that another stack of the same environment also has."""
 
 _FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
 _TYPES = (["build"], ["build", "link"], ["link"], ["build", "link", "run"], ["run"])
@@ -59,7 +59,7 @@ def stacks(records: int) -> Iterator[Stack]:
 
 
 def write(out: Path, records: int) -> int:
-    """Write one index for each stack and one of all; return the bytes of the latter."""
+    """Write one index per stack and one of all; return the bytes of the latter."""
     everything: dict[str, str] = {}
     for stack in stacks(records):
         _write(out / RELEASE / stack.name, stack.records)
@@ -134,7 +134,7 @@ def _edge(name: str, dag_hash: str, types: list[str], virtuals: list[str]) -> di
 
 
 def _parameters(name: str) -> list[dict[str, Any]]:
-    """Return the few ways in which a package is built."""
+    """Return the few configurations in which a package is built."""
     chance = Random(f"parameters {name}")
     words = ("shared", "pic", "mpi", "cuda", "openmp", "python", "tests", "docs", "ipo", "static")
     options = chance.sample(words, chance.randrange(2, 9))

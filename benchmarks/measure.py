@@ -1,4 +1,4 @@
-"""Run a command and measure it from outside: wall time, output, and memory of all its processes."""
+"""Run a command and measure its wall time, its output, and the memory of all its processes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import psutil  # type: ignore[import-untyped]
 
 SAMPLE_EVERY = 0.05
 FOLDER = Path(tempfile.gettempdir()) / "spack-cache-db-bench"
-"""Where the benchmarks keep their corpora and databases, unless told otherwise."""
+"""The default folder for corpora and databases."""
 
 
 class CommandFailedError(Exception):
-    """A measured command gave an exit status other than 0."""
+    """A measured command failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Run:
 
 
 def run_module(module: str, arguments: Sequence[str], *, memory: bool = False) -> Run:
-    """Run `python -m module` and measure it; `memory` samples, which costs the command some time.
+    """Run `python -m module` and measure it; sampling its `memory` slows it down a little.
 
     Raises:
         CommandFailedError: the command failed; the message holds what it printed.
@@ -51,7 +51,7 @@ def run_module(module: str, arguments: Sequence[str], *, memory: bool = False) -
 
 
 def memory_of_tree(root: psutil.Process) -> int:
-    """Sum the memory of a process and all below it, shared pages counted once (PSS)."""
+    """Return the memory of a process and its children, with shared pages counted once (PSS)."""
     total = 0
     for process in [root, *root.children(recursive=True)]:
         with suppress(psutil.Error):

@@ -1,6 +1,6 @@
 """Run the nginx that `deploy/nginx/spack-cache.conf` describes, on a free port.
 
-The file is used as it stands, but for ports, folders, and what a caller asks to be without.
+The file is used unchanged except for ports, folders, and the parts that a caller turns off.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ error_log {folder}/error.log;
 events {{ worker_connections 8192; }}
 http {{
     access_log off;
-    # Who asks may say from where: one machine plays many visitors.
+    # Clients may name their address, so that one machine can play many visitors.
     set_real_ip_from 127.0.0.1;
     real_ip_header X-Visitor;
     client_body_temp_path {folder}/body;
@@ -41,12 +41,12 @@ http {{
 
 
 def cache_folder(folder: Path) -> Path:
-    """Return where an nginx that runs in `folder` keeps its pages."""
+    """Return the cache folder of an nginx that runs in `folder`."""
     return folder / "cache"
 
 
 def run_folder(folder: Path) -> Path:
-    """Return where `deploy/swap.sh` tells an nginx that runs in `folder` who gets no requests."""
+    """Return the folder in which `deploy/swap.sh` names the servers that get no new requests."""
     return folder / "run"
 
 
@@ -59,14 +59,14 @@ def nginx(
     limits: bool = False,
     published: Path | None = None,
 ) -> Iterator[int]:
-    """Run nginx in front of one or two backends while the context lasts; give its port.
+    """Run nginx in front of one or two backends while the context lasts; yield its port.
 
     Args:
-        folder: where it keeps all that it writes.
+        folder: for everything that it writes.
         backends: the servers' ports.
-        cache: whether it keeps pages.
-        limits: whether it limits what one address may ask for. A load from one machine wants none.
-        published: the folder in which `current` lies; `folder`, unless told otherwise.
+        cache: whether it caches pages.
+        limits: whether it limits requests per address. Loads from one machine need this off.
+        published: the folder that contains `current`; by default `folder`.
 
     Raises:
         ServerError: nginx is not installed, or does not start.
@@ -96,7 +96,7 @@ def write_config(
     limits: bool,
     published: Path,
 ) -> Path:
-    """Write what nginx reads; return the file to start with."""
+    """Write the configuration; return its main file."""
     site = _site(folder, port, backends, published)
     if not cache:
         site = _changed(site, "proxy_cache spack_cache_pages;", "proxy_cache off;")

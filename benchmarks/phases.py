@@ -1,7 +1,7 @@
-"""Where the time of reading goes: processor time per page, step by step, beside the floor's.
+"""Where the time of reading pages goes: processor time per page and step, beside the floor's.
 
-`python -m benchmarks.phases CORPUS [EVERY]` reads every EVERYth unit of the corpus, in this process
-alone, each step for a whole unit at a time.
+`python -m benchmarks.phases CORPUS [EVERY]` reads every EVERYth unit of the corpus in this process,
+each step for a whole unit at a time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Phases:
 
 
 def read_unit(phases: Phases, unit: Unit) -> None:
-    """Read one unit step by step; what a step makes is freed in a step of its own."""
+    """Read one unit step by step; freeing memory is a step of its own."""
     with phases.phase("list folders"):
         files = [file for file in files_of(unit) if not isinstance(file, Fault)]
     with phases.phase("read files"):

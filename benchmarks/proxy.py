@@ -1,4 +1,4 @@
-"""`python -m benchmarks.proxy FILE`: requests per second behind nginx, cached and not."""
+"""`python -m benchmarks.proxy FILE`: requests per second behind nginx, cached and uncached."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _columns(file: Path, kinds: list[PageKind]) -> dict[str, list[str]]:
 
 
 def _rate(port: int, kind: PageKind) -> str:
-    """Return the requests per second of one page of a kind, as `wrk` sees them."""
+    """Return the requests per second of one page, as `wrk` measures them."""
     url = f"http://127.0.0.1:{port}{kind.targets[0]}"
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "--timeout", "10s", url]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout

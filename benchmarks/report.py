@@ -1,4 +1,4 @@
-"""Tables of measured numbers beside their goals, for the terminal and for the documentation."""
+"""Tables of measurements and goals, for the terminal and the documentation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PERFORMANCE = Path(__file__).parent.parent / "docs" / "performance.md"
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One measured number; `goal` is the most that it should be, or the least if `at_least`."""
+    """One measurement; `goal` is its maximum, or its minimum if `at_least`."""
 
     name: str
     value: float
@@ -22,7 +22,7 @@ class Measure:
 
     @property
     def met(self) -> bool:
-        """Whether the goal is reached; a number without a goal always is."""
+        """Whether the goal is reached; always true without a goal."""
         if self.goal is None:
             return True
         return self.value >= self.goal if self.at_least else self.value <= self.goal
@@ -36,7 +36,7 @@ class Measure:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Draw a Markdown table, its first column set to the left and the others to the right."""
+    """Return a Markdown table, the first column aligned left and the others right."""
     widths = [max(len(row[n]) for row in [head, *rows]) for n in range(len(head))]
 
     def line(cells: Sequence[str]) -> str:
@@ -49,12 +49,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def goals_table(measures: Sequence[Measure]) -> str:
-    """Draw the table of measured numbers and goals."""
+    """Return the table of measurements and goals."""
     return table(["", "measured", "goal", "met"], [each.cells() for each in measures])
 
 
 def stages_table(stages: Mapping[str, float], seconds: float) -> str:
-    """Draw the table of a build's stages below another one; nothing if there are none."""
+    """Return the table of a build's stages, or an empty text if it has none."""
     if not stages:
         return ""
     rows = [
@@ -64,7 +64,7 @@ def stages_table(stages: Mapping[str, float], seconds: float) -> str:
 
 
 def write_section(file: Path, name: str, text: str) -> None:
-    """Put `text` between the markers of section `name` in `file`, adding them if there are none."""
+    """Write `text` between the markers of section `name` in `file`; add missing markers."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     old = file.read_text(encoding="utf-8") if file.exists() else "# Performance\n"
     if begin not in old:

@@ -1,4 +1,4 @@
-"""The script that one would write instead of this project, in an afternoon: what it costs.
+"""The script that one would write in an afternoon instead of using this project.
 
 python-frontmatter reads each page, sqlite-utils inserts a row per listing and indexes the text.
 """
@@ -27,7 +27,7 @@ def rows(folder: str) -> Iterator[dict[str, Any]]:
 
 
 def build(folder: str, file: str) -> None:
-    """Build the database that the script would give."""
+    """Build the script's database."""
     database = sqlite_utils.Database(file)
     specs = database.table("specs")
     specs.insert_all(rows(folder), pk=("release", "hash"), alter=True)

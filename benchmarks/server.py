@@ -17,7 +17,7 @@ import psutil  # type: ignore[import-untyped]
 START_WITHIN = 30.0
 STOP_WITHIN = 10.0
 PLAIN_PAGE = "/-/versions.json"
-"""A page that costs Datasette next to nothing: the unit of the table, and the sign of life."""
+"""The cheapest page of Datasette: the unit of the table, and the check that a server is up."""
 
 
 class ServerError(Exception):
@@ -39,7 +39,7 @@ class Server:
 
     @property
     def resident_bytes(self) -> int:
-        """Resident memory of the process that answers: the largest of the tree."""
+        """Resident memory of the largest process of the tree, which answers requests."""
         return max(int(each.memory_info().rss) for each in self._tree())
 
     def _tree(self) -> list[psutil.Process]:
@@ -64,7 +64,7 @@ def serving(file: Path, port: int | None = None, options: Sequence[str] = ()) ->
 
 
 def start(file: Path, port: int, options: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-    """Start a server without waiting for it; its log, one line a request, is thrown away."""
+    """Start a server without waiting for it, and discard its log."""
     command = [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", str(port)]
     return subprocess.Popen(
         [*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -72,7 +72,7 @@ def start(file: Path, port: int, options: Sequence[str] = ()) -> subprocess.Pope
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a server that `start` gave."""
+    """Stop a server that `start` returned."""
     process.terminate()
     try:
         process.wait(STOP_WITHIN)
@@ -88,10 +88,10 @@ def wait_until_up(
     *,
     within: float = START_WITHIN,
 ) -> None:
-    """Return when `target` is answered.
+    """Return once the server responds to `target`.
 
     Raises:
-        ServerError: the process ended, or so many seconds went by.
+        ServerError: the process ended, or the time is over.
     """
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
@@ -107,7 +107,7 @@ def wait_until_up(
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on now."""
+    """Return a free port."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.site FILE...`: what every kind of page costs the real server."""
+"""`python -m benchmarks.site FILE...`: measure every kind of page on the real server."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ HEAD = (
 def main(files: tuple[Path, ...], soak: int, write: bool) -> None:
     """Measure each kind of page of the FILES' sites with 1 and 16 clients on loopback.
 
-    Without FILES those that `make bench` makes. Of a file that knows dependencies the pages that
-    show them are measured, of another one all others.
+    The default FILES are those of `make bench`. For a file with dependency data, the pages that
+    show it are measured; for other files, all other pages.
     """
     for file in files or (FOLDER / "bench.db", FOLDER / "index.db"):
         if not file.is_file():
@@ -39,7 +39,7 @@ def main(files: tuple[Path, ...], soak: int, write: bool) -> None:
         try:
             with serving(file) as server:
                 text = asyncio.run(_report(server, kinds, 0 if is_graph else soak))
-                # After the server's numbers: Chromium takes the processor that they are of.
+                # Last, because Chromium competes with the server for the processor.
                 text += "" if is_graph else f"\n\n{_on_screen(server, kinds)}"
         except ServerError as error:
             raise click.ClickException(str(error)) from error
@@ -75,7 +75,7 @@ async def _measure(server: Server, kind: PageKind) -> tuple[float, list[str]]:
 
 
 def _on_screen(server: Server, kinds: list[PageKind]) -> str:
-    """Return the line about how soon somebody sees the rows of the largest package."""
+    """Return the measurement of the time until Chromium shows the rows of the largest package."""
     chromium = find_chromium()
     if chromium is None:
         return "First rows of the largest package in Chromium: there is no Chromium here."
@@ -86,7 +86,7 @@ def _on_screen(server: Server, kinds: list[PageKind]) -> str:
 
 
 async def _soak(server: Server, kinds: list[PageKind], requests: int) -> str:
-    """Ask for all kinds of pages in turn, and return the memory after each tenth."""
+    """Request all kinds of pages in turn, and return the memory after each tenth."""
     short = [kind for kind in kinds if kind.requests >= 100]
     longest = max(len(kind.targets) for kind in short)
     mixed = [kind.targets[n % len(kind.targets)] for n in range(longest) for kind in short]

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.swap CORPUS`: swap the database under load, and count failed requests.
+"""`python -m benchmarks.swap CORPUS`: publish a database under load, and count failed requests.
 
-Real processes: two servers, nginx with its cache in front of them, and `deploy/swap.sh`; only
-systemd's part, to start a server again that ended, is played by a thread for each server.
+It runs two real servers, nginx with its cache, and `deploy/swap.sh`. Only systemd is simulated: a
+thread per server starts it again when it ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BEFORE_AND_AFTER = 2.0
 MOST_REQUESTS = 100_000
 _RESTART = """\
 #!/bin/sh
-# What `systemctl restart` does: return when the old process is gone and a new one runs.
+# Like `systemctl restart`: returns when the old process is gone and a new one runs.
 old=$(cat {folder}/$1.pid)
 kill "$old"
 while kill -0 "$old" 2>/dev/null || [ "$(cat {folder}/$1.pid)" = "$old" ]; do sleep 0.05; done
@@ -53,7 +53,7 @@ def main(corpus: Path) -> None:
 
 
 def _build_both(corpus: Path, folder: Path) -> str:
-    """Build the served and the new database; return the release that only the new one has."""
+    """Build the old and the new database; return the release that only the new one has."""
     releases = sorted(each for each in (corpus / "_cache").iterdir() if each.is_dir())
     for output, paths in (("old.db", releases[:-1]), ("new.db", releases)):
         run_module("spack_cache_db", ["build", *map(str, paths), "-o", str(folder / output)])
@@ -90,7 +90,7 @@ async def _load(port: int, targets: list[str], ended: asyncio.Event) -> Load:
 
 
 def _targets(file: Path) -> Iterator[str]:
-    """Yield pages of all kinds: one half can come from the cache, the other half cannot."""
+    """Yield pages of all kinds; half of them can come from the cache."""
     pages = [page for kind in page_kinds(file) if kind.name in LOADED for page in kind.targets]
     for number in range(MOST_REQUESTS // 2):
         page = pages[number % len(pages)]

@@ -1,4 +1,4 @@
-"""Which URLs a load asks for: many of each kind of page, taken from the database itself."""
+"""The URLs of a load: many of each kind of page, taken from the database."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class PageKind:
 
 
 def page_kinds(file: Path) -> list[PageKind]:
-    """Return the kinds of pages that are measured, the plainest first.
+    """Return the kinds of pages to measure, the plainest first.
 
-    Of a file that knows dependencies, those that show them.
+    For a file with dependency data, these are the pages that show it.
     """
     with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as db:
         is_graph = bool(_column(db, "SELECT EXISTS (SELECT 1 FROM dependencies)")[0])
@@ -47,7 +47,7 @@ def page_kinds(file: Path) -> list[PageKind]:
 
 
 def knows_dependencies(kinds: list[PageKind]) -> bool:
-    """Return whether the kinds are those of a file that does."""
+    """Return whether these are the kinds of a file with dependency data."""
     return any(kind.name == WITH_DEPENDENCIES for kind in kinds)
 
 

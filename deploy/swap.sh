@@ -1,12 +1,12 @@
 #!/bin/sh
 # Publish a database without a failed request: swap.sh FILE
 #
-# FILE is copied, never moved: into a folder of its own, named for its SHA-256. `current` is pointed
-# at that folder, the servers restart one after the other, and nginx's cache is emptied. What is
-# served never changes: a server that still runs keeps the old file until its turn comes.
+# Copies FILE into a folder named after its SHA-256, points the link `current` to that folder, restarts
+# the servers one after the other, and empties nginx's cache. Files that are served never change: a
+# server keeps the old file until it restarts.
 #
-# It may be killed at any moment and run again. `served` names the last database that all servers
-# answered with; while `swapping` is there, a swap has begun that has not ended.
+# The script may be killed at any moment and run again. `served` names the last database that all
+# servers responded with; `swapping` exists from the start of a swap to its end.
 set -eu
 umask 022
 
@@ -32,8 +32,8 @@ is_served() {
 }
 
 copy() {
-    # Copy before looking: what lies at $1 may change, the copy does not. A link stays a link, so
-    # that nobody who may write there publishes what only root may read.
+    # Copy first, then check, because $1 may change. Links are copied as links, so that someone who
+    # may write there cannot publish a file that only root may read.
     cp -P "$1" "$incoming/$2"
     [ -f "$incoming/$2" ] && [ ! -L "$incoming/$2" ] ||
         fail "$1 is not a regular file; give the database itself"
@@ -45,7 +45,7 @@ take() {
     copy "$1" spack-cache.db
     sum=$(sha256sum <"$incoming/spack-cache.db" | cut -c1-16)
     [ ! -d "$files/$sum" ] || return 0
-    # A server believes the inspect file only if it names the hash of the database.
+    # Servers use the inspect file only if it has the hash of the database.
     [ ! -e "${1%.db}.inspect.json" ] || copy "${1%.db}.inspect.json" spack-cache.inspect.json
     ! command -v zstd >/dev/null || zstd -q -10 -T0 "$incoming/spack-cache.db"
     chmod -R u=rwX,go=rX "$incoming"
@@ -70,8 +70,8 @@ wait_until_up() {
 }
 
 restart_all() {
-    # Restart each server when nginx gives it no new requests any more; name the one that fails.
-    # systemd takes the folder away with the unit that asked for it, which may just have ended.
+    # Stop new requests to each server, then restart it; `port` is the one that failed.
+    # Create the folder each time: systemd removes it when the unit that created it ends.
     for port in $ports; do
         mkdir -p "$run/draining"
         : >"$run/draining/$port"
@@ -82,7 +82,7 @@ restart_all() {
 }
 
 empty_cache() {
-    # nginx asks the server again for a page whose file is gone; it need not be told.
+    # nginx fetches a page again if its file is gone.
     name='????????????????????????????????'
     [ ! -d "$cache" ] || find "$cache" -ignore_readdir_race -type f -name "$name" -delete
 }
@@ -99,7 +99,7 @@ go_back() {
         fail "the server on port $port does not answer with $1, and there is nothing to go back to"
     echo "Error: the server on port $port does not answer with $1; going back to $old" >&2
     point_at "$old"
-    # The one that does not answer first: the others can, meanwhile.
+    # Restart the one that fails first; the others respond meanwhile.
     rest=
     for each in $ports; do
         [ "$each" = "$port" ] || rest="$rest $each"
@@ -130,7 +130,7 @@ point_at "$sum"
 restart_all || go_back "$1"
 finish "$sum"
 
-# Keep the last few for going back.
+# Keep the last few, to go back to.
 touch "$files/$sum"
 ls -t "$files" | grep -vx "$sum" | tail -n "+$keep" | while read -r stale; do
     rm -rf "${files:?}/$stale"
