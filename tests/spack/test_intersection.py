@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.spack.constraints import variant_matches, version_matches
-from spack_cache_db.spack.intersection import UnsatisfiableSpec, asks_at_least, constrained
+from spack_cache_db.spack.constraints import SpecQuery, variant_matches, version_matches
+from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
+from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import target_matches
 from spack_cache_db.spack.variants import parse_variant
+from tests.spack.test_any_text import FRAGMENTS
+from tests.spack.test_printing import without_places
 
 
 def merged(first: str, second: str) -> str | None:
@@ -46,6 +51,11 @@ def merged(first: str, second: str) -> str | None:
         ("/abc", "/abcd", "/abcd"),
         ("/abc", "/abd", None),
         ("hdf5 cflags=-g", "cflags=-g cxxflags=-g", "hdf5 cflags=-g cxxflags=-g"),
+        ("kokkos ^cuda", "%gcc@12.2.0", "kokkos %gcc@12.2.0 ^cuda"),
+        ("kokkos ^llvm", "%clang", "kokkos %llvm"),
+        ("kokkos %gcc@12", "%c,cxx=gcc", "kokkos %c,cxx=gcc@12"),
+        ("kokkos ^cuda@12", "^cuda@13", None),
+        ("kokkos@:0,0.2", "@:3", "kokkos@:0"),
     ],
 )
 def test_two_queries_as_one(first: str, second: str, both: str | None) -> None:
@@ -68,11 +78,23 @@ def test_two_queries_as_one(first: str, second: str, both: str | None) -> None:
         ("hdf5 %gcc", "%gcc@13", False),
         ("hdf5 %gcc@13", "hdf5 %clang", False),
         ("hdf5 /abcd", "/abc", True),
+        ("zlib %c,cxx=gcc@13", "zlib %gcc", True),
+        ("zlib %gcc", "zlib %c,cxx=gcc", False),
+        ("zlib ^gcc", "%gcc", False),
+        ("zlib %gcc", "^gcc", True),
+        ("zlib", "build_system==generic", True),
+        ("zlib build_system=cmake", "build_system==generic", False),
+        ("zlib@1:2,3", "@1:3", True),
+        ("zlib@1:4", "@1:2,3:4", True),
+        ("zlib@=1.2", "@1", True),
+        ("zlib@1", "@=1.2", False),
+        ("zlib cflags='-g -O2'", "cflags=-g", True),
+        ("zlib target=zen3,m1", "target=:zen4", False),
     ],
 )
 def test_what_a_query_asks_already(first: str, second: str, expected: bool) -> None:
     """A row of a matrix is excluded where all that the exclusion asks is asked by the row."""
-    assert asks_at_least(parse_query(first), parse_query(second)) is expected
+    assert implies(parse_query(first), parse_query(second)) is expected
 
 
 RANGES = st.sampled_from(
@@ -112,3 +134,25 @@ def test_variants_of_both(first: str, second: str, printed: str) -> None:
     found = both is not None and variant_matches(parse_query(both).variants[0], variant)
 
     assert found == all(variant_matches(each, variant) for each in asked)
+
+
+PARTS = st.lists(st.sampled_from([*FRAGMENTS, "^mpi", "^cuda@12", "%gcc", "^zlib"]), max_size=6)
+
+
+@given(PARTS, PARTS)
+def test_what_both_ask_reads_as_the_same(first: list[str], second: list[str]) -> None:
+    """The text of two queries as one is a query that asks the same, and has that very text."""
+    try:
+        both = constrained(parse_query(" ".join(first)), parse_query(" ".join(second)))
+    except (QuerySyntaxError, UnsatisfiableSpec):
+        return
+    read = parse_query(both.text)
+
+    assert by_kind(read) == by_kind(both)
+    assert constrained(read, SpecQuery()).text == both.text
+
+
+def by_kind(query: SpecQuery) -> SpecQuery:
+    """Return a query with its direct dependencies first, and without places in its text."""
+    edges = tuple(sorted(query.dependencies, key=lambda edge: not edge.direct))
+    return without_places(replace(query, dependencies=edges))

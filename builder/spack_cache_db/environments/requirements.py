@@ -20,7 +20,7 @@ from spack_cache_db.environments.records import Alternative
 from spack_cache_db.environments.sections import entries_of, is_nothing, items_of, text_of
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery
-from spack_cache_db.spack.intersection import UnsatisfiableSpec, asks_at_least, constrained
+from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 
 ALL = "all"
 PREFERENCES = ("prefer", "version", "target", "compiler", "variants", "providers")
@@ -181,7 +181,7 @@ def _cases(
 
 def _is_within(query: SpecQuery, other: SpecQuery) -> bool:
     """Return whether what is asked is asked of the other already, whatever the package's name."""
-    return asks_at_least(query, replace(other, name=None))
+    return implies(query, replace(other, name=None))
 
 
 def _both(first: SpecQuery | None, second: SpecQuery | None) -> SpecQuery | None:

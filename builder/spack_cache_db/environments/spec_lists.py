@@ -18,7 +18,7 @@ from spack_cache_db.environments.records import Limits
 from spack_cache_db.environments.sections import entries_of, items_of, text_of
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery
-from spack_cache_db.spack.intersection import UnsatisfiableSpec, asks_at_least, constrained
+from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 
 MOST_EXCLUDED = 200
 """Each spec of a matrix is held against each that it excludes."""
@@ -171,7 +171,7 @@ class SpecLists:
         return [
             each
             for each in found
-            if each.query is None or not any(asks_at_least(each.query, out) for out in excluded)
+            if each.query is None or not any(implies(each.query, out) for out in excluded)
         ]
 
     def _excluding(self, item: SpecItem) -> SpecQuery:

@@ -92,8 +92,13 @@ class Dependency:
 
 
 def spec_text(query: SpecQuery) -> str:
-    """Return a query as one would type it; `*` for one that asks nothing."""
-    return " ".join((*own_texts(query), *map(dependency_text, query.dependencies))) or "*"
+    """Return a query as one would type it; `*` for one that asks nothing.
+
+    What is asked of the package stands before the first `%` or `^`, and each `%` before the first
+    `^`, for what follows one of them is asked of the dependency (Spack 1.1 `spec_parser.py`).
+    """
+    edges = sorted(query.dependencies, key=lambda edge: not edge.direct)
+    return " ".join((*own_texts(query), *map(dependency_text, edges))) or "*"
 
 
 def own_texts(query: SpecQuery) -> Iterator[str]:

@@ -1,9 +1,12 @@
-"""Two spec queries as one: what Spack calls to constrain a spec, and whether one asks the other.
+"""Two spec queries as one, which Spack calls to constrain a spec; and whether one implies another.
 
 The rules are those of Spack 1.1's `Spec.constrain` and `Spec.satisfies` for specs that are not
-concrete.
+concrete. What is compared is what the queries say, in time proportional to their text.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import replace
 
 from spack_cache_db.errors import BuilderError
@@ -11,12 +14,15 @@ from spack_cache_db.spack.constraints import (
     Dependency,
     SpecQuery,
     VariantConstraint,
-    dependency_text,
+    flag_words,
     spec_text,
     variant_text,
 )
 from spack_cache_db.spack.targets import known_targets, runs_on, target_matches
-from spack_cache_db.spack.versions import Exact, Range, VersionRanges, version_key
+from spack_cache_db.spack.versions import VersionRanges
+
+MOST_RANGES = 32
+"""Ranges of a target list that are compared with those of another, all with all."""
 
 
 class UnsatisfiableSpec(BuilderError, ValueError):
@@ -46,44 +52,87 @@ def constrained(first: SpecQuery, second: SpecQuery) -> SpecQuery:
     return replace(merged, text=spec_text(merged))
 
 
-def asks_at_least(first: SpecQuery, second: SpecQuery) -> bool:
+def implies(first: SpecQuery, second: SpecQuery) -> bool:
     """Return whether whatever satisfies the first satisfies the second, by what they say alone.
 
-    A variant's values count as all that it has, as where Spack excludes rows of a matrix.
+    A variant's values count as all that it has, as where Spack excludes rows of a matrix; and a
+    variant that the second asks of all dependencies (`k==v`) is one that the first may leave open.
     """
-    if not _speaks_of_all(first, second):
-        return False
-    try:
-        both = constrained(first, second)
-    except UnsatisfiableSpec:
-        return False
-    return _essence(both) == _essence(first) and _is_within(first.versions, both.versions)
-
-
-def _speaks_of_all(first: SpecQuery, second: SpecQuery) -> bool:
-    """Return whether the first says anything of all that the second asks; quickly told."""
-    parts = ("name", "namespace", "versions", "os", "platform", "target", "hash")
+    parts = ("name", "namespace", "os", "platform")
     return (
-        all(getattr(first, part) is not None or getattr(second, part) is None for part in parts)
-        and {each.name for each in second.variants} <= {each.name for each in first.variants}
-        and len(second.dependencies) <= len(first.dependencies)
+        all(getattr(second, part) in (None, getattr(first, part)) for part in parts)
+        and (second.hash is None or (first.hash or "").startswith(second.hash))
+        and (second.target is None or _target_within(first.target, second.target))
+        and (second.versions is None or _versions_within(first.versions, second.versions))
+        and _flags_within(first, second)
+        and _variants_within(first.variants, second.variants)
+        and _dependencies_within(first.dependencies, second.dependencies)
     )
 
 
-def _essence(query: SpecQuery) -> tuple[object, ...]:
-    """Return what a query asks besides versions, in a form in which equal things are equal."""
-    return (
-        (query.name, query.namespace, query.os, query.platform, query.target, query.hash),
-        {(each.name, each.values, each.kind) for each in query.variants},
-        {(flag.name, flag.value) for flag in query.flags},
-        {dependency_text(edge) for edge in query.dependencies},
+def _versions_within(first: VersionRanges | None, second: VersionRanges) -> bool:
+    return first is not None and first.lies_in(second)
+
+
+def _target_within(first: str | None, second: str) -> bool:
+    """Return whether each part of a target list lies in another list."""
+    if first is None:
+        return False
+    asked = {*second.split(",")}
+    return all(
+        part in asked or (":" not in part and target_matches(second, part))
+        for part in dict.fromkeys(first.split(","))
     )
 
 
-def _is_within(first: VersionRanges | None, both: VersionRanges | None) -> bool:
-    if first is None or both is None:
-        return both is None
-    return {*first.parts} <= {*both.parts}
+def _flags_within(first: SpecQuery, second: SpecQuery) -> bool:
+    given: dict[str, set[str]] = {}
+    for flag in first.flags:
+        given.setdefault(flag.name, set()).update(flag_words(flag.value))
+    return all(
+        flag.name in given and {*flag_words(flag.value)} <= given[flag.name]
+        for flag in second.flags
+    )
+
+
+def _variants_within(
+    first: Iterable[VariantConstraint], second: Iterable[VariantConstraint]
+) -> bool:
+    given = {each.name: each for each in first}
+    return all(
+        _variant_within(given[each.name], each) if each.name in given else each.propagate
+        for each in second
+    )
+
+
+def _variant_within(first: VariantConstraint, second: VariantConstraint) -> bool:
+    if not second.values:
+        return True
+    if "bool" in (first.kind, second.kind):
+        return (first.kind, first.values) == (second.kind, second.values)
+    if second.exact:
+        return {*first.values} == {*second.values}
+    return {*second.values} <= {*first.values}
+
+
+def _dependencies_within(first: tuple[Dependency, ...], second: tuple[Dependency, ...]) -> bool:
+    """Return whether some edge of the first says what each edge of the second asks."""
+    named: dict[str | None, list[Dependency]] = {}
+    for edge in first:
+        named.setdefault(edge.node.name, []).append(edge)
+    return all(
+        any(_edge_within(each, edge) for each in named.get(edge.node.name, ())) for edge in second
+    )
+
+
+def _edge_within(first: Dependency, second: Dependency) -> bool:
+    return (
+        first.direct >= second.direct
+        and {*second.virtuals} <= {*first.virtuals}
+        and {*second.deptypes} <= {*first.deptypes}
+        and first.when == second.when
+        and implies(first.node, second.node)
+    )
 
 
 def _excluded(what: str, first: str, second: str) -> UnsatisfiableSpec:
@@ -107,30 +156,10 @@ def _hash(first: str | None, second: str | None) -> str | None:
 def _versions(first: VersionRanges | None, second: VersionRanges | None) -> VersionRanges | None:
     if first is None or second is None:
         return second if first is None else first
-    found = [
-        text
-        for one in zip(first.parts, first.text.split(","), strict=True)
-        for other in zip(second.parts, second.text.split(","), strict=True)
-        if (text := _part_of_both(*one, *other)) is not None
-    ]
-    if not found:
+    both = first.intersection(second)
+    if both is None:
         raise _excluded("the versions", f"@{first.text}", f"@{second.text}")
-    return VersionRanges.parse(",".join(dict.fromkeys(found)))
-
-
-def _part_of_both(first: Range | Exact, text: str, second: Range | Exact, other: str) -> str | None:
-    """Return the text of what lies in both parts, None where nothing does."""
-    if isinstance(first, Exact):
-        return text if second.contains(version_key(text.removeprefix("="))) else None
-    if isinstance(second, Exact):
-        return other if first.contains(version_key(other.removeprefix("="))) else None
-    if max(first.low, second.low) >= min(first.high, second.high):
-        return None
-    low = text if first.low >= second.low else other
-    high = text if first.high <= second.high else other
-    if low == high:
-        return low
-    return f"{low.partition(':')[0]}:{high.rpartition(':')[2]}"
+    return both
 
 
 def _variants(
@@ -164,29 +193,36 @@ def _variant(first: VariantConstraint, second: VariantConstraint) -> VariantCons
 def _target(first: str | None, second: str | None) -> str | None:
     if first is None or second is None or first == second:
         return second if first is None else first
-    found = [
-        part
-        for one in first.split(",")
-        for other in second.split(",")
-        if (part := _target_of_both(one, other)) is not None
-    ]
+    parts, others = dict.fromkeys(first.split(",")), dict.fromkeys(second.split(","))
+    ranges, other_ranges = _target_ranges(parts), _target_ranges(others)
+    found = [each for each in parts if each in others]
+    found += _names_within(parts, other_ranges) + _names_within(others, ranges)
+    found += filter(None, (_range_of_both(one, other) for one in ranges for other in other_ranges))
     if not found:
         raise _excluded("the targets", first, second)
-    return ",".join(dict.fromkeys(found))
+    return ",".join(dict.fromkeys(",".join(found).split(",")))
 
 
-def _target_of_both(first: str, second: str) -> str | None:
-    """Return what two parts of target lists share, as one part or several; None for nothing."""
-    if ":" not in first:
-        return first if target_matches(second, first) else None
-    if ":" not in second:
-        return second if target_matches(first, second) else None
+def _target_ranges(parts: Iterable[str]) -> list[str]:
+    ranges = [each for each in parts if ":" in each]
+    if len(ranges) > MOST_RANGES:
+        raise UnsatisfiableSpec(f"target= lists more than {MOST_RANGES} ranges")
+    return ranges
+
+
+def _names_within(parts: Iterable[str], ranges: list[str]) -> list[str]:
+    asked = ",".join(ranges)
+    return [each for each in parts if ":" not in each and ranges and target_matches(asked, each)]
+
+
+def _range_of_both(first: str, second: str) -> str:
+    """Return what two ranges of targets share, as one part or several; empty for nothing."""
     (low, _, high), (other_low, _, other_high) = first.partition(":"), second.partition(":")
     lows, highs = _in_order(low, other_low), _in_order(high, other_high)
     if lows and highs:
         return f"{lows[-1]}:{highs[0]}"
     shared = (each for each in known_targets() if target_matches(first, each))
-    return ",".join(each for each in shared if target_matches(second, each)) or None
+    return ",".join(each for each in shared if target_matches(second, each))
 
 
 def _in_order(first: str, second: str) -> tuple[str, ...]:
@@ -201,19 +237,24 @@ def _in_order(first: str, second: str) -> tuple[str, ...]:
 def _dependencies(
     first: tuple[Dependency, ...], second: tuple[Dependency, ...]
 ) -> tuple[Dependency, ...]:
-    """Return the edges of both; those that say the same of the same package become one."""
-    found = list(first)
-    for edge in second:
-        for place, known in enumerate(found):
-            if _is_same_edge(known, edge):
-                found[place] = replace(known, node=constrained(known.node, edge.node))
-                break
-        else:
-            found.append(edge)
-    return tuple(found)
+    """Return the edges of both; those to one package, of the same types, become one.
+
+    Where one is direct (`%x`), both are; but `^x %y` stays, for no `%x` can have edges of its own.
+    """
+    found: dict[object, Dependency] = {}
+    for place, edge in enumerate(first + second):
+        kind = (edge.node.name, edge.deptypes, edge.when, bool(edge.node.dependencies))
+        key = place if edge.node.name is None else kind
+        known = found.get(key)
+        found[key] = edge if known is None else _edge_of_both(known, edge)
+    return tuple(found.values())
 
 
-def _is_same_edge(first: Dependency, second: Dependency) -> bool:
-    same_node = first.node.name is not None and first.node.name == second.node.name
-    bare = SpecQuery()
-    return same_node and replace(first, node=bare, column=0) == replace(second, node=bare, column=0)
+def _edge_of_both(first: Dependency, second: Dependency) -> Dependency:
+    return replace(
+        first,
+        node=constrained(first.node, second.node),
+        direct=first.direct or second.direct,
+        virtuals=tuple(dict.fromkeys((*first.virtuals, *second.virtuals))),
+        propagate=first.propagate or second.propagate,
+    )

@@ -5,9 +5,12 @@ lists. Knows nothing of packages, pages or databases. The rules are those of Spa
 `version/version_types.py` and `version/common.py`, implemented independently.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 # A segment is (kind, text or number), and kinds never mix: text < number < infinity word.
@@ -143,10 +146,11 @@ def _after(version: Standard) -> Standard:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The half-open range [low, high) of standard versions."""
+    """The half-open range [low, high) of standard versions; `text` as it is typed."""
 
     low: Standard
     high: Standard
+    text: str = field(compare=False)
 
     def contains(self, key: VersionKey) -> bool:
         """Return whether the version lies in the range; git versions count by their `=version`."""
@@ -155,9 +159,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """One version and those that Spack calls equal to it."""
+    """One version and those that Spack calls equal to it; `text` as it is typed."""
 
     key: EqualityKey
+    text: str = field(compare=False)
 
     def contains(self, key: VersionKey) -> bool:
         """Return whether the version is this one; a git version never equals a standard one."""
@@ -184,13 +189,13 @@ def _parse_part(text: str, whole: str) -> Range | Exact:
         high = _after(_HIGHEST if not end else _bound(end, whole))
         if high < low:
             raise ValueError(f"the version range {text!r} is empty: it ends before it begins")
-        return Range(low, high)
+        return Range(low, high, text)
     if text.startswith("="):
-        return Exact(equality_key(_checked(text[1:], whole)))
+        return Exact(equality_key(_checked(text[1:], whole)), text)
     if is_git_version(text):
-        return Exact(equality_key(_checked(text, whole)))
+        return Exact(equality_key(_checked(text, whole)), text)
     version = _bound(text, whole)
-    return Range(version, _after(version))
+    return Range(version, _after(version), text)
 
 
 def _bound(text: str, whole: str) -> Standard:
@@ -201,13 +206,18 @@ def _bound(text: str, whole: str) -> Standard:
 
 @dataclass(frozen=True, slots=True)
 class VersionRanges:
-    """A union of ranges and exact versions: what stands after `@` in a spec."""
+    """A union of ranges and exact versions: what stands after `@` in a spec.
+
+    Attributes:
+        text: the list as it was typed, without blanks.
+        parts: the same, smallest first; none of them overlap or touch.
+    """
 
     text: str
     parts: tuple[Range | Exact, ...]
 
     @classmethod
-    def parse(cls, text: str) -> "VersionRanges":
+    def parse(cls, text: str) -> VersionRanges:
         """Read a version list, with or without the leading `@`.
 
         Args:
@@ -220,9 +230,79 @@ class VersionRanges:
             ValueError: a part is no version or range, or a range is empty.
         """
         bare = "".join(text.split()).removeprefix("@")
-        return cls(bare, tuple(_parse_part(part, bare) for part in bare.split(",")))
+        parts = [_parse_part(part, bare) for part in bare.split(",")]
+        return cls(bare, _disjoint(parts))
 
     def contains(self, version: str) -> bool:
         """Return whether the version satisfies the ranges, as Spack's `satisfies` does."""
         key = version_key(version)
         return any(part.contains(key) for part in self.parts)
+
+    def lies_in(self, other: VersionRanges) -> bool:
+        """Return whether the other ranges hold every version of these."""
+        both = self.intersection(other)
+        return both is not None and both.parts == self.parts
+
+    def intersection(self, other: VersionRanges) -> VersionRanges | None:
+        """Return what lies in both, None where nothing does."""
+        ranges, exact = _by_kind(self.parts)
+        other_ranges, other_exact = _by_kind(other.parts)
+        found: list[Range | Exact] = []
+        found += [each for each in exact if _is_among(each, other_ranges, other_exact)]
+        found += [each for each in other_exact if _is_among(each, ranges, exact)]
+        here = there = 0
+        while here < len(ranges) and there < len(other_ranges):
+            first, second = ranges[here], other_ranges[there]
+            if max(first.low, second.low) < min(first.high, second.high):
+                found.append(_overlap(first, second))
+            here, there = (here + 1, there) if first.high <= second.high else (here, there + 1)
+        parts = _disjoint(found)
+        return VersionRanges(",".join(each.text for each in parts), parts) if parts else None
+
+
+def _by_kind(parts: Sequence[Range | Exact]) -> tuple[list[Range], dict[Exact, Exact]]:
+    """Return ranges, smallest first, and exact versions, each once."""
+    ranges = [each for each in parts if isinstance(each, Range)]
+    ranges.sort(key=lambda each: (each.low, each.high))
+    return ranges, {each: each for each in parts if isinstance(each, Exact)}
+
+
+def _overlap(first: Range, second: Range) -> Range:
+    low = first if first.low >= second.low else second
+    high = first if first.high <= second.high else second
+    if low is high:
+        return low
+    return Range(low.low, high.high, _between(low.text, high.text))
+
+
+def _between(low: str, high: str) -> str:
+    """Return the text of a range from where one begins to where another ends."""
+    return f"{low.partition(':')[0]}:{high.rpartition(':')[2]}"
+
+
+def _disjoint(parts: Sequence[Range | Exact]) -> tuple[Range | Exact, ...]:
+    """Return the same versions as parts that neither overlap nor touch, smallest first."""
+    ranges, exact = _by_kind(parts)
+    merged: list[Range] = []
+    for each in ranges:
+        if merged and each.low <= merged[-1].high:
+            last = merged[-1]
+            if each.high > last.high:
+                merged[-1] = Range(last.low, each.high, _between(last.text, each.text))
+        else:
+            merged.append(each)
+    alone = [each for each in exact if not _is_among(each, merged, ())]
+    return tuple(sorted([*merged, *alone], key=_first_version))
+
+
+def _is_among(version: Exact, ranges: list[Range], exact: Container[Exact]) -> bool:
+    """Return whether ranges that do not overlap, or exact versions, hold a version."""
+    place = bisect_right(ranges, version.key[:2], key=lambda each: each.low)
+    return version in exact or (place > 0 and ranges[place - 1].contains((*version.key, "")))
+
+
+def _first_version(part: Range | Exact) -> tuple[Standard, int, str]:
+    if isinstance(part, Range):
+        return part.low, 0, part.text
+    segments, prerelease, is_git, reference = part.key
+    return (segments, prerelease), 1 + is_git, reference
