@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from spack_cache_db.records import Configuration
 from spack_cache_db.site import spec_functions
 from spack_cache_db.spack.variants import parse_variant

@@ -12,9 +12,15 @@ from typing import Any
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.columns import Document, IndexFacts, Writer
+from spack_cache_db.sources.columns import (
+    TABLES,
+    Document,
+    IndexFacts,
+    NodeFacts,
+    Use,
+    Writer,
+)
 from spack_cache_db.sources.files import RawFile
-from spack_cache_db.sources.graph import Node, Use
 from spack_cache_db.sources.places import Place
 from spack_cache_db.sources.readers import Kind
 from spack_cache_db.sources.tarballs import Tarball
@@ -77,17 +83,22 @@ class MadeUpReader:
         telling = [each for each in said["specs"] if "needs" in each]
         facts = IndexFacts(said["stack"], "made up", None, None) if telling else None
         number = self._writer.add(
-            Document(file.location, file.path, "-", said["made up"], index_facts=facts),
+            Document(file.location, file.path, "-", said["made up"], index_facts=facts)
+        )
+        self._writer.append(
+            "listings",
+            number,
             spec=[texts.hashes[each["hash"]] for each in listed],
             configuration=[*map(self._configuration, listed)],
             stacks=[texts.stack_sets[said["stack"],]] * len(listed),
-            size=[texts.sizes[each["size"]] + 1 if "size" in each else 0 for each in listed],
+            size=[texts.sizes[each["size"]] if "size" in each else 0 for each in listed],
             tarball=[
-                texts.tarballs[Tarball(*each["tarball"])] + 1 if "tarball" in each else 0
+                texts.tarballs[Tarball(*each["tarball"])] if "tarball" in each else 0
                 for each in listed
             ],
         )
-        self._writer.add_unlisted(
+        self._writer.append(
+            "unlisted",
             number,
             spec=[texts.hashes[each["hash"]] for each in others],
             configuration=[*map(self._configuration, others)],
@@ -96,19 +107,19 @@ class MadeUpReader:
 
     def _add_graph(self, document: int, specs: list[dict[str, Any]]) -> None:
         texts = self._writer.texts
-        node = texts.nodes[Node("builtin", None, "{}", None, None, SINCE_SPACK_1)]
+        node = texts.nodes[NodeFacts("builtin", None, "{}", None, None, SINCE_SPACK_1)]
         use = texts.uses[Use(("build", "link"), (), None)]
-        unsaid = [0] * len(specs)
         edges = [
             (texts.hashes[each["hash"]], texts.hashes[spec_hash(needed)], use)
             for each in specs
             for needed in each["needs"]
         ]
-        self._writer.add_graph(
-            document,
-            [[texts.hashes[each["hash"]] for each in specs], [node] * len(specs), *[unsaid] * 6],
-            [*zip(*edges, strict=True)] or [(), (), ()],
-        )
+        records = {name: [0] * len(specs) for name in TABLES["records"] if name != "document"}
+        records["spec"] = [texts.hashes[each["hash"]] for each in specs]
+        records["node"] = [node] * len(specs)
+        self._writer.append("records", document, **records)
+        spec, dependency, uses = zip(*edges, strict=True) if edges else ((), (), ())
+        self._writer.append("edges", document, spec=spec, dependency=dependency, use=uses)
 
     def _configuration(self, spec: dict[str, Any]) -> int:
         return self._writer.texts.configurations[configuration_of(spec)]

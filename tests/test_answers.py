@@ -20,7 +20,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from spack_cache_db.query.cover.records import CoveredSpec
 from spack_cache_db.query.cover.steps import cover
 from spack_cache_db.query.find import Found, find

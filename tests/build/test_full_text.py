@@ -1,4 +1,4 @@
-"""build.full_text: the index is whole, and what others use to search finds it by itself."""
+"""build.database: full-text indexes are whole, and what others use to search finds them."""
 
 from __future__ import annotations
 

@@ -84,10 +84,10 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(
     [
         "spack_cache_db.build.database.create",
         "spack_cache_db.build.database.insert",
-        "spack_cache_db.build.full_text.index_text",
+        "spack_cache_db.build.database.index_text",
         "spack_cache_db.build.database.finish",
-        "spack_cache_db.build.inspect_file.prepare",
-        "spack_cache_db.build.inspect_file.publish",
+        "spack_cache_db.build.publication.prepare",
+        "spack_cache_db.build.publication.publish",
     ],
 )
 def test_a_kill_at_each_stage_leaves_a_whole_file(

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from spack_cache_db import schema
-from spack_cache_db.build.counting import count
+from spack_cache_db.build.counts import count
 from spack_cache_db.build.ids import number
 from spack_cache_db.build.merge import Merge
+from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import counted_rows, plain_rows
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.readers import read_files
@@ -30,7 +31,7 @@ def test_each_table_has_rows_of_its_columns() -> None:
         )
     )
     numbered = number(merge.merged())
-    tables = [*plain_rows(numbered, ["refused"]), *counted_rows(numbered, count(numbered))]
+    tables = [*plain_rows(numbered, [], ["refused"]), *counted_rows(numbered, count(numbered))]
     assert sorted(name for name, _ in tables) == sorted(each.name for each in schema.TABLES)
     of_indexes = {"mirrors", "target_descriptions", "nodes", "records", "old_hashes", "splices"}
     of_indexes |= {name for name, _ in tables if name.startswith("dependenc")}
@@ -90,8 +91,10 @@ def test_a_refused_page_is_a_problem_without_a_page() -> None:
     """After those of pages that are there."""
     merge = Merge()
     merge.add(read_files([RawFile("a", "a", page(meta={"num_specs": 2}))]))
-    rows = dict(plain_rows(number(merge.merged()), ["in/b: is bad"]))["problems"]
-    assert [(row[1], *row[3:5]) for row in rows] == [
+    merged = merge.merged()
+    numbered = number(merged)
+    tables = dict(plain_rows(numbered, problems(merged, numbered), ["in/b: is bad"]))
+    assert [(row[1], *row[3:5]) for row in tables["problems"]] == [
         (1, "num_specs", "meta declares num_specs 2, the page lists 1"),
         (None, "refused", "in/b: is bad"),
     ]

@@ -12,7 +12,7 @@ import archspec.cpu
 import pytest
 from datasette.utils import escape_fts
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from tests.pagetexts import page, spec, write
 
 PACKAGES = ("hdf5", "gcc", "llvm", "cuda", "py-torch", "py-torchvision", "old_name", "none-such")

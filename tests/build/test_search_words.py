@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spack_cache_db.build import build
 from spack_cache_db.build.search_words import configuration_tokens, package_tokens
-from spack_cache_db.build.steps import build
 from spack_cache_db.records import Configuration
 from tests.pagetexts import page, spec, write
 

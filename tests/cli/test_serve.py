@@ -22,7 +22,7 @@ import httpx
 import pytest
 from datasette.app import Datasette
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from tests.pagetexts import page, spec, write
 from tests.serving import PATIENCE, Served, answers, eventually, serving
 

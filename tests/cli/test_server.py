@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from spack_cache_db.build.inspect_file import inspect_path
+from spack_cache_db.build.publication import inspect_path
 from spack_cache_db.cli.server import datasette, served, site_settings
 from spack_cache_db.cli.site import site_folder
 

@@ -115,9 +115,9 @@ def test_a_signal_ends_a_build_at_any_moment(
     "moment",
     [
         "spack_cache_db.build.database.create",
-        "spack_cache_db.build.full_text.index_text",
-        "spack_cache_db.build.inspect_file.prepare",
-        "spack_cache_db.build.inspect_file.publish",
+        "spack_cache_db.build.database.index_text",
+        "spack_cache_db.build.publication.prepare",
+        "spack_cache_db.build.publication.publish",
     ],
 )
 def test_a_signal_after_a_step_leaves_nothing_half_written(moment: str, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_workers_say_nothing_when_they_are_stopped(method: str, tmp_path: Path) 
         "spack_cache_db.cli",
         "click",
         "spack_cache_db.cli.build",
-        "spack_cache_db.build.steps",
+        "spack_cache_db.build.pipeline",
         "numpy",
         "numpy.linalg",
     ],
@@ -205,7 +205,7 @@ def test_a_signal_that_is_ignored_stays_ignored(many: Path, tmp_path: Path) -> N
     with subprocess.Popen(
         ["/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *command],
         stdout=subprocess.PIPE,
-        env=environment(tmp_path, "spack_cache_db.build.steps", "os.write(1, b'.')"),
+        env=environment(tmp_path, "spack_cache_db.build.pipeline", "os.write(1, b'.')"),
         start_new_session=True,
     ) as running:
         assert running.stdout is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from tests.graphs import edges, installs, kind, run_time, used
 from tests.indexes import edge, hash_of, index, node, record
 from tests.queries.asking import DEPENDENCY_QUERIES, rows, run

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from tests.indexes import edge, hash_of, index, node, real, record
 from tests.queries.asking import QUERIES, rows, run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from tests.graphs import installs, run_time
 from tests.indexes import index, node, record
 from tests.queries.asking import DEPENDENCY_QUERIES, EVERY_QUERY, QUERIES, rows, run

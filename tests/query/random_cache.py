@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from tests.pagetexts import page, spec, spec_hash, write
 
 VERSIONS = ("1.0", "1.2.3", "2.0")

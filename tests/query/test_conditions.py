@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from spack_cache_db.query.answerable import VIRTUALS
 from spack_cache_db.query.conditions import asked_of, configuration_ids, package_id
 from spack_cache_db.query.find import find

@@ -20,7 +20,7 @@ import pytest
 import yaml
 from datasette.app import Datasette
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from spack_cache_db.cli import server as cli_server
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from tests.paths import ROOT

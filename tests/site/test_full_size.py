@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from spack_cache_db.build import database, full_text
+from spack_cache_db.build import database
 from spack_cache_db.query.conditions import Scope, asked_of, configuration_ids
 from spack_cache_db.query.cover.records import CoveredSpec
 from spack_cache_db.query.cover.steps import cover
@@ -91,7 +91,7 @@ def written(file: Path, rows_of: dict[str, Iterator[tuple[Any, ...]]]) -> Path:
     db = database.create(file)
     for table, rows in rows_of.items():
         database.insert(db, table, rows)
-    full_text.index_text(db, {"configurations": [], "packages": []})
+    database.index_text(db, {"configurations": [], "packages": []})
     database.finish(db)
     db.close()
     file.with_suffix(".inspect.json").write_text("{}")

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from markupsafe import escape
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.conftest import site
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import astuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,12 +17,12 @@ ZLIB = configuration(version="1.3")
 
 @given(st.lists(st.text(max_size=2)))
 def test_each_thing_has_one_number(texts: list[str]) -> None:
-    """Counted from 0 in the order in which they came; the number leads back to the thing."""
+    """Counted from 1 in the order in which they came; the number leads back to the thing."""
     interned = Interned[str]()
     numbers = [interned[text] for text in texts]
     assert interned.things == [*dict.fromkeys(texts)]
-    assert [interned.things[number] for number in numbers] == texts
-    assert {**interned} == {text: at for at, text in enumerate(interned.things)}
+    assert [interned.things[number - 1] for number in numbers] == texts
+    assert {**interned} == {text: at for at, text in enumerate(interned.things, start=1)}
 
 
 def test_a_writer_appends_documents_with_what_they_say() -> None:
@@ -31,23 +32,26 @@ def test_a_writer_appends_documents_with_what_they_say() -> None:
     one, two = texts.hashes["a" * 32], texts.hashes["b" * 32]
     zlib, stacks = texts.configurations[ZLIB], texts.stack_sets["e4s",]
     for release in ("develop", "v0.20"):
-        number = writer.add(
-            Document("in/x", "x", "0", release),
+        number = writer.add(Document("in/x", "x", "0", release))
+        writer.append(
+            "listings", number,
             spec=[one], configuration=[zlib], stacks=[stacks], size=[0], tarball=[0],
         )  # fmt: skip
-        writer.add_unlisted(number, spec=[two], configuration=[zlib])
+        writer.append("unlisted", number, spec=[two], configuration=[zlib])
     found = writer.columns
     assert [each.release for each in found.documents] == ["develop", "v0.20"]
-    assert (found.hashes, found.configurations) == (["a" * 32, "b" * 32], [ZLIB])
-    assert [[*column] for column in found.listings] == [
-        [0, 1],
-        [0, 0],
-        [0, 0],
-        [0, 0],
-        [0, 0],
-        [0, 0],
-    ]
-    assert [[*column] for column in found.unlisted] == [[0, 1], [1, 1], [0, 0]]
+    assert found.things["hashes"] == ["a" * 32, "b" * 32]
+    assert found.things["configurations"] == [ZLIB]
+    columns = [[1, 2], [1, 1], [1, 1], [1, 1], [0, 0], [0, 0]]
+    assert [[*column] for column in found.tables["listings"].values()] == columns
+    assert [[*column] for column in found.tables["unlisted"].values()] == [[1, 2], [2, 2], [1, 1]]
+
+
+@pytest.mark.parametrize("columns", [{}, {"size": [0]}])
+def test_rows_have_every_column_of_their_table_and_no_other(columns: dict[str, list[int]]) -> None:
+    """A reader that leaves one out is wrong at once."""
+    with pytest.raises(TypeError, match="the columns of unlisted are"):
+        Writer().append("unlisted", 1, spec=[1], **columns)
 
 
 def test_columns_are_the_same_in_another_process() -> None:

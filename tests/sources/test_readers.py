@@ -39,8 +39,8 @@ def test_the_kind_of_a_file_is_known_by_its_content(monkeypatch: pytest.MonkeyPa
     other = document("develop", "e4s", [known(1, "zlib")])
     found = read_files([file("a.md", other), file("b.json", page()), file("c", other)])
     assert [bool(each.page) for each in found.documents] == [False, True, False]
-    assert len(found.hashes) == len(found.configurations) == 1
-    assert [*found.listings.document] == [0, 1, 2]
+    assert len(found.things["hashes"]) == len(found.things["configurations"]) == 1
+    assert [*found.tables["listings"]["document"]] == [1, 2, 3]
 
 
 def test_pages_tell_what_is_wrong_with_a_file_that_nobody_knows(

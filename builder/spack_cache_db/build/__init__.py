@@ -1,6 +1,6 @@
 """Columns → the published file: merged, numbered, counted, written whole or not at all.
 
-What callers use stands here and loads nothing; `steps` and all that it needs (NumPy, msgspec,
+What callers use stands here and loads nothing; `pipeline` and all that it needs (NumPy, msgspec,
 sqlite-utils) are loaded when something is built.
 """
 
@@ -85,9 +85,9 @@ def build(
     checked_options(jobs, max_page_size, progress)
     checked_place(release, stack)
     found, file = checked_paths(paths), checked_output(output)
-    from spack_cache_db.build import steps
+    from spack_cache_db.build import pipeline
 
-    return steps.build(
+    return pipeline.build(
         found,
         file,
         jobs=jobs,
@@ -118,9 +118,9 @@ def check(
     checked_options(jobs, max_page_size, progress)
     checked_place(release, stack)
     found = checked_paths(paths)
-    from spack_cache_db.build import steps
+    from spack_cache_db.build import pipeline
 
-    return steps.check(
+    return pipeline.check(
         found,
         jobs=jobs,
         max_page_size=max_page_size,

@@ -1,18 +1,16 @@
-"""Rows → one SQLite file, whole or not at all.
+"""Rows → one SQLite file: created, filled in one transaction, indexed and checked.
 
-A database is built beside its final place, checked, forced to disk, and only then renamed over it.
-sqlite-utils writes the statements that create tables; this module adds what it has no words for
-(WITHOUT ROWID) and fills them in one transaction.
+sqlite-utils writes the statements that create tables; this module adds what it has no words for:
+WITHOUT ROWID, and full-text tables. Those hold no text of their own (SQLite FTS5 docs, 4.4.1
+"Contentless Tables"), so that the words cost no second copy, and `count(*)` reads nothing but the
+index.
 """
 
 from __future__ import annotations
 
-import glob
-import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
@@ -21,9 +19,7 @@ from typing import Any
 import sqlite_utils
 
 from spack_cache_db import schema
-from spack_cache_db.build.output import cannot_write
-from spack_cache_db.build.output import temporary as temporary_path
-from spack_cache_db.errors import OutputError, reason
+from spack_cache_db.errors import OutputError
 
 _MOST_PARAMETERS = 999
 """As many as any SQLite takes in one statement ("Limits", 9)."""
@@ -69,6 +65,15 @@ def _insert_statement(table: str, rows: int) -> str:
     return f"INSERT INTO [{table}] VALUES {', '.join([marks] * rows)}"
 
 
+def index_text(db: sqlite_utils.Database, words: Mapping[str, Iterable[str]]) -> None:
+    """Make and fill every full-text table; ids count from 1 in the order of the words."""
+    for table, content in schema.FULL_TEXT.items():
+        db.execute(_full_text_statement(table, content))
+        rows = enumerate(words[content], start=1)
+        db.conn.executemany(f"INSERT INTO [{table}](rowid, tokens) VALUES (?, ?)", rows)
+        db.execute(f"INSERT INTO [{table}]([{table}]) VALUES ('optimize')")
+
+
 def finish(db: sqlite_utils.Database) -> None:
     """Create indexes and views, and end the transaction."""
     for table in schema.TABLES:
@@ -107,36 +112,6 @@ def require_intact(path: Path) -> None:
         raise OutputError(f"the built database is damaged, nothing was replaced: {broken} {found}")
 
 
-@contextmanager
-def replacing(output: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file that takes the output's place if all goes well.
-
-    Files that an earlier, killed build left are removed.
-
-    Raises:
-        OutputError: the folder cannot be written, or the disk is full.
-    """
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        for left_over in output.parent.glob(f".{glob.escape(output.name)}.*.tmp"):
-            if not _is_running(left_over):
-                left_over.unlink(missing_ok=True)
-        temporary = temporary_path(output)
-        temporary.unlink(missing_ok=True)
-        temporary.touch()
-    except OSError as error:
-        raise _cannot_write(output, error) from None
-    try:
-        yield temporary
-        _sync(temporary)
-        temporary.replace(output)
-        _sync(output.parent)
-    except (OSError, sqlite3.OperationalError) as error:
-        raise _cannot_write(output, error) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:
     key = table.primary_key
     sql = db.create_table_sql(
@@ -154,26 +129,16 @@ def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:
     db.execute(sql.rstrip().rstrip(";") + without_rowid)
 
 
-def _is_running(left_over: Path) -> bool:
-    """Return whether the build that a temporary file is named for still runs."""
-    pid = left_over.name.split(".")[-2]
-    try:
-        os.kill(int(pid), 0)
-    except (ProcessLookupError, ValueError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return int(pid) != os.getpid()
+def _full_text_statement(table: str, content: str) -> str:
+    """Return the statement that makes a full-text table.
 
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _cannot_write(output: Path, error: Exception) -> OutputError:
-    is_file = isinstance(error, FileExistsError)
-    return cannot_write(output, f"{output.parent} is no folder" if is_file else reason(error))
+    The comment is for sqlite-utils and Datasette, which look for `content="<table>"` in the text of
+    the statement to know what a full-text table is the index of.
+    """
+    return f"""\
+CREATE VIRTUAL TABLE [{table}] USING fts5(
+  tokens,
+  content='' /* content="{content}" */,
+  detail=full,
+  tokenize="{schema.TOKENIZER}"
+)"""

@@ -1,237 +1,194 @@
-"""Merged input → final numbers: ids that depend on what the input says and on nothing else.
+"""Merged columns → final numbers: ids that depend on what the input says and on nothing else.
 
-Specs are numbered by configuration, then by the foremost release that lists them, then by hash:
-what is asked for together lies together in the file, and what is current comes first. Where
-releases disagree about a spec, the foremost one is right.
+Every dictionary is in the order of what its names mean: versions and compilers in Spack's,
+releases from branch to oldest snapshot, all else by its text. Specs are numbered by configuration,
+then by the foremost release that lists them, then by hash: what is asked for together lies
+together in the file, and what is current comes first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from spack_cache_db.build.arrays import (
-    Mask,
-    Members,
-    Numbers,
-    first_places,
-    members,
-    numbers,
-    packed,
-    pairs,
-    places,
-    rows_of,
-)
-from spack_cache_db.build.contradictions import contradiction, edge_contradictions
-from spack_cache_db.build.fold import Difference
-from spack_cache_db.build.graph import NumberedGraph, number_graph
-from spack_cache_db.build.listings import Listing, group_starts, unions
+from spack_cache_db.build.frames import Frame, Members, Numbers, members, numbers, packed, places
 from spack_cache_db.build.merge import Merged
-from spack_cache_db.build.names import Names, number_names
-from spack_cache_db.records import Configuration, Problem
-from spack_cache_db.sources.columns import Document
+from spack_cache_db.records import Configuration
+from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.sources.columns import TABLES, Document, Texts
+from spack_cache_db.spack.compilers import split_compiler
+from spack_cache_db.spack.versions import version_key
 
+Ids = dict[str, dict[Any, int]]
+"""The id of each thing, in the order of the ids, by the table or the dictionary it stands in."""
 
-class NumberedListings(NamedTuple):
-    """Parallel arrays of ids, one of each for a listing, in the order of (release, spec).
-
-    `document` is a place in `Numbered.documents`. `configuration` is what that document says, which
-    `specs` need not say. `size` and `tarball` are 0 where there is none.
-    """
-
-    document: Numbers
-    release: Numbers
-    spec: Numbers
-    configuration: Numbers
-    stacks: Numbers
-    size: Numbers
-    tarball: Numbers
-
-    def where(self, chosen: Numbers | Mask) -> NumberedListings:
-        """Return some of the listings: those where a mask is true, or those at these places."""
-        return NumberedListings(*(column[chosen] for column in self))
+_DICTIONARIES = ("configurations", "stack_sets", "tarballs", "nodes", "uses")
+"""The dictionaries of `Texts` whose things are rows: only what is in use gets an id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """Merged input with final ids.
+    """Merged columns with final ids.
 
-    `documents` begins with the pages, in the order of their ids; `configurations` and `hashes` are
-    in the order of theirs, and so is `sizes`. `spec_configuration[i]` and `spec_stacks[i]` belong
-    to the spec with id i + 1, and so on for pages and configurations; `stacks` has the members of
-    each stack set by its id. `is_binary` says of each spec whether some release lists it.
-    `disagreements` are the listings whose document says otherwise of the configuration than the
-    spec; `contradictions` is whatever else is not stored, by the document that says so.
+    `ids` has those of all names and of `_DICTIONARIES`; sizes and other texts have the numbers of
+    `texts`. `documents` begins with the pages, in the order of their ids; `pages` has the columns
+    `release` and `package`. `hashes` and `specs` are in the order of the ids of specs, `listings`
+    in that of (release, spec), `records` in that of (spec, document), `edges` in that of (spec,
+    dependency, use), each once. The `configuration` of a listing is the one its document says,
+    which need not be the spec's. `configuration_package` and `stack_members` are by id.
     """
 
-    names: Names
+    ids: Ids
+    texts: Texts
     documents: list[Document]
-    configurations: list[Configuration]
+    pages: Frame
     hashes: list[str]
-    sizes: list[str]
-    page_release: Numbers
-    page_package: Numbers
+    specs: Frame
+    listings: Frame
+    records: Frame
+    edges: Frame
     configuration_package: Numbers
-    stacks: Members
-    spec_configuration: Numbers
-    spec_stacks: Numbers
-    is_binary: Mask
-    listings: NumberedListings
-    disagreements: NumberedListings
-    contradictions: list[tuple[int, Problem]]
-    graph: NumberedGraph
+    stack_members: Members
 
-
-class _Specs(NamedTuple):
-    """What is known of each spec, in provisional numbers: parallel arrays, in the order of `spec`.
-
-    `foremost` is the place of the listing that says the configuration; behind the listings, that
-    of the unlisted. `release` is the place of its release.
-    """
-
-    spec: Numbers
-    foremost: Numbers
-    release: Numbers
-    configuration: Numbers
-    stacks: Numbers
-
-
-class _Ids(NamedTuple):
-    """Final ids by provisional number; 0 for what is not in use."""
-
-    configuration: Numbers
-    stacks: Numbers
-    tarball: Numbers
-    spec: Numbers
+    def shown_otherwise(self) -> Frame:
+        """Return the listings that have another configuration than their spec."""
+        own = self.specs["configuration"][self.listings["spec"] - 1]
+        return self.listings.where(self.listings["configuration"] != own)
 
 
 def number(merged: Merged) -> Numbered:
     """Return all that is in use, with final ids; what only refused documents say is left out."""
-    specs = _specs(merged)
-    names = _names(merged, specs)
-    order = _configuration_order(merged, specs, names)
-    configurations = [merged.texts.configurations.things[at] for at in order]
-    configuration_ids = places(numbers(order), len(merged.texts.configurations))
-    hashes = np.array(merged.texts.hashes.things, dtype="S32")[specs.spec]
-    spec_order = np.lexsort((hashes, specs.release, configuration_ids[specs.configuration]))
-    in_order = _Specs(*(column[spec_order] for column in specs))
-    ids = _Ids(
-        configuration_ids,
-        numbers(names.stack_sets.get(each, 0) for each in merged.texts.stack_sets),
-        numbers([0, *(names.tarballs.get(each, 0) for each in merged.texts.tarballs)]),
-        places(in_order.spec, len(merged.texts.hashes)),
-    )
+    texts = merged.texts
+    ids = _ids(merged)
+    new = {name: _by_number(getattr(texts, name).things, ids[name]) for name in _DICTIONARIES}
+    specs = merged.specs.renumbered(TABLES["listings"], new)
+    hashes = np.array(texts.hashes.things, dtype="S32")[specs["spec"] - 1]
+    order = np.lexsort((hashes, specs["release"], specs["configuration"]))
+    specs = specs.where(order)
+    new["hashes"] = places(specs["spec"], len(texts.hashes))
+    listings = merged.listings.renumbered(TABLES["listings"], new)
+    records = merged.records.renumbered(TABLES["records"], new)
     pages = [(each.release, each.page) for each in merged.documents if each.page]
-    spec_configuration = ids.configuration[in_order.configuration]
-    listings = _numbered_listings(merged, ids)
+    stacks = ids["stacks"]
     return Numbered(
-        names=names,
+        ids=ids,
+        texts=texts,
         documents=merged.documents,
-        configurations=configurations,
-        hashes=[each.decode() for each in hashes[spec_order].tolist()],
-        sizes=merged.texts.sizes.things,
-        page_release=numbers(names.releases[release] for release, _ in pages),
-        page_package=numbers(names.packages[page.package] for _, page in pages),
-        configuration_package=numbers(names.packages[each.package] for each in configurations),
-        stacks=members([(), *([names.stacks[each] for each in sets] for sets in names.stack_sets)]),
-        spec_configuration=spec_configuration,
-        spec_stacks=ids.stacks[in_order.stacks],
-        is_binary=in_order.foremost < len(merged.listings.spec),
-        listings=listings,
-        disagreements=listings.where(
-            listings.configuration != spec_configuration[listings.spec - 1]
+        pages=Frame(
+            release=numbers(ids["releases"][release] for release, _ in pages),
+            package=numbers(ids["packages"][page.package] for _, page in pages),
         ),
-        contradictions=_contradictions(merged, specs),
-        graph=number_graph(merged.texts, merged.records, merged.edges, ids.spec),
+        hashes=[each.decode() for each in hashes[order].tolist()],
+        specs=specs,
+        listings=listings.where(np.argsort(packed(listings["release"], listings["spec"]))),
+        records=records.where(np.argsort(packed(records["spec"], records["document"]))),
+        edges=_each_once(merged.edges.renumbered(TABLES["edges"], new)),
+        configuration_package=numbers(
+            [0, *(ids["packages"][each.package] for each in ids["configurations"])]
+        ),
+        stack_members=members(
+            [(), *([stacks[each] for each in names] for names in ids["stack_sets"])]
+        ),
     )
 
 
-def _specs(merged: Merged) -> _Specs:
-    """Return, for each spec, who says its configuration, and the stacks of all releases."""
-    listings, unlisted = merged.listings, merged.unlisted
-    no_stacks = np.full_like(unlisted.spec, merged.texts.stack_sets[()])
-    spec = np.concatenate([listings.spec, unlisted.spec])
-    configuration = np.concatenate([listings.configuration, unlisted.configuration])
-    found, sets, _ = pairs(spec, np.concatenate([listings.stacks, no_stacks]))
-    starts = group_starts(found)
-    foremost = first_places(spec, len(merged.texts.hashes))[found[starts]]
-    stacks = unions(merged.texts.stack_sets, sets, starts)
-    document = np.concatenate([listings.document, unlisted.document])
-    release = merged.document_release[document[foremost]]
-    return _Specs(found[starts], foremost, release, configuration[foremost], stacks)
-
-
-def _contradictions(merged: Merged, specs: _Specs) -> list[tuple[int, Problem]]:
-    """Return what is not stored, each with the document that says so."""
-    differences = (*merged.differences, *_unlisted_differences(merged, specs))
-    found = [(each.said.document, contradiction(merged, each)) for each in differences]
-    return found + edge_contradictions(merged)
-
-
-def _unlisted_differences(merged: Merged, specs: _Specs) -> list[Difference]:
-    """Return where a document that does not list a spec says otherwise of its configuration."""
-    unlisted = merged.unlisted
-    at = np.searchsorted(specs.spec, unlisted.spec)
-    odd = np.flatnonzero(unlisted.configuration != specs.configuration[at])
-    document = np.concatenate([merged.listings.document, unlisted.document])
-    return [
-        Difference(
-            "configuration",
-            Listing(said, spec, configuration, 0, 0, 0),
-            Listing(stored, spec, kept, 0, 0, 0),
-        )
-        for said, spec, configuration, stored, kept in rows_of(
-            *unlisted.where(odd), document[specs.foremost[at[odd]]], specs.configuration[at[odd]]
-        )
-    ]
-
-
-def _names(merged: Merged, specs: _Specs) -> Names:
-    texts, listings = merged.texts, merged.listings
-    stack_sets = {*_used(listings.stacks), *_used(specs.stacks)}
-    return number_names(
-        merged.releases,
-        (each.page.package for each in merged.documents if each.page),
-        [texts.configurations.things[at] for at in _used_configurations(merged, specs)],
-        [texts.stack_sets.things[at] for at in stack_sets],
-        [texts.tarballs.things[at - 1] for at in _used(listings.tarball) if at],
-        (each.index_facts.stack for each in merged.documents if each.index_facts),
+def _ids(merged: Merged) -> Ids:
+    texts, listings, specs = merged.texts, merged.listings, merged.specs
+    configurations = _in_use(
+        texts.configurations.things, listings["configuration"], specs["configuration"]
     )
+    stack_sets = _in_use(texts.stack_sets.things, listings["stacks"], specs["stacks"])
+    packages = (each.page.package for each in merged.documents if each.page)
+    stacks = (each.index_facts.stack for each in merged.documents if each.index_facts)
+    ids = configuration_ids(configurations, packages)
+    return {
+        **ids,
+        "configurations": _sorted(
+            configurations, lambda each: none_first(configuration_row(ids, each))
+        ),
+        "releases": {name: at for at, name in enumerate(merged.releases, start=1)},
+        "stacks": _sorted([*stacks, *(stack for names in stack_sets for stack in names)]),
+        "stack_sets": _sorted(stack_sets),
+        "tarballs": _sorted(_in_use(texts.tarballs.things, listings["tarball"])),
+        "nodes": _sorted(_in_use(texts.nodes.things, merged.records["node"])),
+        "uses": _sorted(_in_use(texts.uses.things, merged.edges["use"])),
+    }
 
 
-def _configuration_order(merged: Merged, specs: _Specs, names: Names) -> list[int]:
-    things = merged.texts.configurations.things
-    used = _used_configurations(merged, specs)
-    rows = {at: names.configuration_row(things[at]) for at in used}
-    # What a configuration need not have comes first where it is NULL.
-    keys = {at: [(each is not None, each) for each in row] for at, row in rows.items()}
-    return sorted(keys, key=keys.__getitem__)
+def configuration_ids(configurations: Iterable[Configuration], packages: Iterable[str]) -> Ids:
+    """Return the ids of the names in configurations, by table, and those of single variants.
+
+    Args:
+        packages: those that have a page; those of the configurations need not be among them.
+    """
+    names: dict[str, set[Any]] = {table: set() for table in CONFIGURATION.values()}
+    names["packages"].update(packages)
+    for each in configurations:
+        for column, table in CONFIGURATION.items():
+            names[table].add(name_of(column, each))
+    orders = {table: _ORDERS.get(column) for column, table in CONFIGURATION.items()}
+    ids = {table: _sorted(found, orders[table]) for table, found in names.items()}
+    ids["variants"] = _sorted(text for texts in ids["variant_sets"] for text in texts)
+    return ids
 
 
-def _used_configurations(merged: Merged, specs: _Specs) -> list[int]:
-    return _used(np.concatenate([merged.listings.configuration, specs.configuration]))
+def configuration_row(ids: Ids, each: Configuration) -> tuple[int, ...]:
+    """Return a configuration as the ids in its row, which is also its place in the order."""
+    return tuple(ids[table][name_of(column, each)] for column, table in CONFIGURATION.items())
 
 
-def _numbered_listings(merged: Merged, ids: _Ids) -> NumberedListings:
-    """Return the listings with their final ids, in the order of these."""
-    listings = merged.listings
-    release = merged.document_release[listings.document] + 1
-    spec = ids.spec[listings.spec]
-    columns = NumberedListings(
-        listings.document,
-        release,
-        spec,
-        ids.configuration[listings.configuration],
-        ids.stacks[listings.stacks],
-        listings.size,
-        ids.tarball[listings.tarball],
-    )
-    order = np.argsort(packed(release, spec))
-    return NumberedListings(*(column.astype(np.uint32) for column in columns)).where(order)
+def name_of(column: str, each: Configuration) -> Any:
+    """Return what a column names; versions are numbered package by package."""
+    return (each.package, each.version) if column == "version" else getattr(each, column)
 
 
-def _used(found: Numbers) -> list[int]:
-    """Return the distinct numbers, sorted."""
-    return np.flatnonzero(np.bincount(found)).tolist()
+def _compiler_order(name: str) -> Any:
+    compiler, version = split_compiler(name)
+    return compiler, version_key(version or ""), name
+
+
+def _version_order(name: tuple[str, str]) -> Any:
+    package, version = name
+    return package, version_key(version)
+
+
+_ORDERS: Mapping[str, Callable[[Any], Any]] = {
+    "version": _version_order,
+    "compiler": _compiler_order,
+}
+"""The columns of a configuration whose names have an order of their own."""
+
+
+def none_first(thing: Any) -> Any:
+    """Return a key that sorts by text, part by part, and None before everything else."""
+    if isinstance(thing, tuple):
+        return [(part is not None, part) for part in thing]
+    return thing is not None, thing
+
+
+def _sorted(things: Iterable[Any], order: Callable[[Any], Any] | None = None) -> dict[Any, int]:
+    ordered = sorted(set(things), key=order or none_first)
+    return {thing: at for at, thing in enumerate(ordered, start=1)}
+
+
+def _in_use(things: list[Any], *columns: Numbers) -> list[Any]:
+    """Return the things whose numbers stand in some columns."""
+    counts = np.bincount(np.concatenate(columns), minlength=1)
+    return [things[number - 1] for number in np.flatnonzero(counts).tolist() if number]
+
+
+def _by_number(things: Iterable[Any], ids: Mapping[Any, int]) -> Numbers:
+    """Return the id of each thing by its number, and 0 for what is not in use."""
+    return np.array([0, *(ids.get(thing, 0) for thing in things)], dtype=np.uint32)
+
+
+def _each_once(edges: Frame) -> Frame:
+    """Return the distinct edges in the order of (spec, dependency, use)."""
+    keys = packed(edges["spec"], edges["dependency"])
+    order = np.lexsort((edges["use"], keys))
+    keys, edges = keys[order], edges.where(order)
+    repeats = (np.diff(keys) == 0) & (np.diff(edges["use"]) == 0)
+    return edges.where(np.append(True, ~repeats)[: len(keys)])

@@ -1,54 +1,82 @@
-"""Columns of many units → one whole: each text once, each spec of a release listed once.
+"""Columns of many units → one whole: each thing once, each spec of a release listed once.
 
-The numbers here are provisional: they depend on how the input was divided. `ids.py` gives the
-final ones, which do not.
+Where documents say different things, the first one that knows is right, in the order of the
+documents; what the others say is kept as a difference. The numbers here depend on how the input
+was divided; `ids` gives the final ones, which do not.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from spack_cache_db.build.arrays import Numbers, numbers, packed, places
-from spack_cache_db.build.fold import Difference, fold
-from spack_cache_db.build.graph import Edges, GraphMerge, Odd, Records, first_documents
-from spack_cache_db.build.index_rules import kept_indexes
-from spack_cache_db.build.listings import Listings, Unlisted, group_starts
-from spack_cache_db.build.page_rules import kept_pages
+from spack_cache_db.build.document_rules import kept_indexes, kept_pages
+from spack_cache_db.build.frames import (
+    Frame,
+    Mask,
+    Numbers,
+    first_places,
+    group_starts,
+    joined,
+    numbers,
+    packed,
+    pairs,
+    places,
+    unpacked,
+)
 from spack_cache_db.errors import Fault
 from spack_cache_db.releases import sort_releases
-from spack_cache_db.sources.columns import Columns, Document, Interned, Texts
+from spack_cache_db.sources.columns import (
+    DOCUMENTS,
+    TABLES,
+    Columns,
+    Document,
+    Interned,
+    Stacks,
+    Texts,
+)
 
-T = TypeVar("T", bound=Hashable)
-C = TypeVar("C", Listings, Unlisted, Records, Edges)
+
+class Difference(NamedTuple):
+    """What documents say of specs in one column, and what is stored instead: rows one by one.
+
+    Both have the columns `document`, `spec`, `configuration`, and `column` itself.
+    """
+
+    column: str
+    said: Frame
+    stored: Frame
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What the whole input says.
+    """What the whole input says; numbers refer to `documents`, `releases` and `texts`.
 
     `documents` has pages first, in the order of release and package; then all others, in the order
-    of release and path. `document_release` has the place of each one's release in `releases`,
-    where the foremost stands first. `listings` has one for each (release, spec), in that order;
-    `texts` is what its numbers refer to, and those of all that follows.
-    `odd` is what documents say otherwise of the dependencies of a spec than the one whose `edges`
-    are kept.
+    of release and path. `document_release[n]` is the release of document `n`; the foremost release
+    stands first in `releases`. The frames have the columns of `TABLES`: `listings` one row for
+    each (release, spec), in that order; `edges` those of the first document of each spec.
+
+    `specs` has each spec once, with the `document` that says its `configuration`, the `release` of
+    that document, its `stacks` in all releases, and whether any release lists it (`is_binary`).
+    `other_dependencies` has the records and the edges of documents that say otherwise of a spec's
+    dependencies; such a record may have no edge.
     """
 
     documents: list[Document]
     releases: list[str]
     document_release: Numbers
     texts: Texts
-    listings: Listings
-    unlisted: Unlisted
-    records: Records
-    edges: Edges
-    odd: Odd
+    listings: Frame
+    records: Frame
+    edges: Frame
+    specs: Frame
     differences: list[Difference]
+    other_dependencies: tuple[Frame, Frame]
     faults: list[Fault]
     bytes_read: int
 
@@ -61,104 +89,215 @@ class Merge:
         self._faults: list[Fault] = []
         self._bytes_read = 0
         self._texts = Texts()
-        self._listings = [Listings(*(np.zeros(0, np.uint32) for _ in Listings._fields))]
-        self._unlisted = [Unlisted(*(np.zeros(0, np.uint32) for _ in Unlisted._fields))]
-        self._graph = GraphMerge(self._texts)
+        self._parts: dict[str, list[Frame]] = {
+            table: [Frame(**dict.fromkeys(columns, np.zeros(0, np.uint32)))]
+            for table, columns in TABLES.items()
+        }
 
     def add(self, columns: Columns) -> None:
         """Add what one unit says."""
-        before, texts = len(self._documents), self._texts
+        before = len(self._documents)
         self._documents += columns.documents
         self._faults += columns.faults
         self._bytes_read += columns.bytes_read
-        document = [*range(before, len(self._documents))]
-        spec = _numbers(texts.hashes, columns.hashes)
-        configuration = _numbers(texts.configurations, columns.configurations)
-        stacks = _numbers(texts.stack_sets, columns.stack_sets)
-        size = _from_one(_numbers(texts.sizes, columns.sizes))
-        tarball = _from_one(_numbers(texts.tarballs, columns.tarballs))
-        listed = (document, spec, configuration, stacks, size, tarball)
-        self._listings.append(Listings(*map(_translated, columns.listings, listed)))
-        known = (document, spec, configuration)
-        self._unlisted.append(Unlisted(*map(_translated, columns.unlisted, known)))
-        self._graph.add(columns.graph, document, spec)
+        known = {
+            DOCUMENTS: range(before + 1, len(self._documents) + 1),
+            **{
+                name: map(getattr(self._texts, name).__getitem__, things)
+                for name, things in columns.things.items()
+            },
+        }
+        new = {name: np.array([0, *each], np.uint32) for name, each in known.items()}
+        for table, arrays in columns.tables.items():
+            if arrays["document"]:
+                found = {name: np.asarray(each, np.uint32) for name, each in arrays.items()}
+                self._parts[table].append(Frame(**found).renumbered(TABLES[table], new))
 
     def merged(self) -> Merged:
         """Join what was added; a page or an index that contradicts another becomes a fault."""
-        listings = Listings(*map(np.concatenate, zip(*self._listings, strict=True)))
-        unlisted = Unlisted(*map(np.concatenate, zip(*self._unlisted, strict=True)))
-        self._listings.clear()
-        pages, faults = kept_pages(self._documents, listings, self._texts.hashes.things)
+        whole = {table: joined(self._parts.pop(table)) for table in TABLES}
+        pages, faults = kept_pages(self._documents, whole["listings"], self._texts.hashes.things)
         others, more_faults = kept_indexes(self._documents)
         kept, releases = _in_order(self._documents, pages, others)
-        documents = [self._documents[at] for at in kept]
-        place = {name: at for at, name in enumerate(releases)}
-        document_release = numbers(place[each.release] for each in documents)
-        rank = places(numbers(kept), len(self._documents)).astype(np.uint32)
-        unlisted = _of_kept(unlisted, rank)
-        listings, keys = _by_release_and_spec(_of_kept(listings, rank), document_release)
-        records, edges = self._graph.merged()
-        records = _of_kept(records, rank)
-        edges, odd = first_documents(records, _of_kept(edges, rank))
-        folded, differences = fold(listings, keys, self._texts.stack_sets)
+        documents = [self._documents[number - 1] for number in kept]
+        release_number = {name: at for at, name in enumerate(releases, start=1)}
+        document_release = numbers([0, *(release_number[each.release] for each in documents)])
+        document_number = places(numbers(kept), len(self._documents))
+        whole = {table: _of_kept(frame, document_number) for table, frame in whole.items()}
+        edges, other_dependencies = first_dependencies(whole["records"], whole["edges"])
+        listings, differences = fold(
+            _by_release_and_spec(whole["listings"], document_release), self._texts.stack_sets
+        )
+        unlisted = whole["unlisted"]
+        unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
+        specs = _specs(listings, unlisted, document_release, self._texts)
         return Merged(
             documents=documents,
             releases=releases,
             document_release=document_release,
             texts=self._texts,
-            listings=folded,
-            unlisted=unlisted.where(np.argsort(unlisted.document, kind="stable")),
-            records=records,
+            listings=listings,
+            records=whole["records"],
             edges=edges,
-            odd=odd,
-            differences=differences,
+            specs=specs,
+            differences=[*differences, _unlisted_difference(unlisted, specs)],
+            other_dependencies=other_dependencies,
             faults=[*self._faults, *faults, *more_faults],
             bytes_read=self._bytes_read,
         )
-
-
-def _numbers(known: Interned[T], things: Iterable[T]) -> list[int]:
-    return [*map(known.__getitem__, things)]
-
-
-def _from_one(numbers: list[int]) -> list[int]:
-    """Return the numbers of what counts from 1, where 0 is 0."""
-    return [0, *(number + 1 for number in numbers)]
-
-
-def _translated(numbers: array[int], names: Sequence[int]) -> Numbers:
-    """Return `names[number]` for each number."""
-    translated: Numbers = np.array(names, dtype=np.uint32)[np.asarray(numbers)]
-    return translated
 
 
 def _in_order(
     documents: Sequence[Document], pages: list[int], others: list[int]
 ) -> tuple[list[int], list[str]]:
     """Return the documents that are kept, in their order (see `Merged`), and all releases."""
-    releases = sort_releases({documents[at].release for at in (*pages, *others)})
+    releases = sort_releases({documents[number - 1].release for number in (*pages, *others)})
     place = {name: at for at, name in enumerate(releases)}
 
-    def order(at: int) -> tuple[object, ...]:
-        each = documents[at]
+    def order(number: int) -> tuple[object, ...]:
+        each = documents[number - 1]
         package = each.page.package if each.page else ""
         return place[each.release], package, each.path, each.sha256, each.location
 
     return [*sorted(pages, key=order), *sorted(others, key=order)], releases
 
 
-def _of_kept(columns: C, rank: Numbers) -> C:
-    """Return what the documents that are kept say; `rank` has their places from 1, and else 0."""
-    columns = columns._replace(document=rank[columns.document])
-    if not columns.document.all():
-        columns = columns.where(np.flatnonzero(columns.document))
-    return columns._replace(document=columns.document - np.uint32(1))
+def _of_kept(frame: Frame, document_number: Numbers) -> Frame:
+    """Return the rows of the documents that are kept, with their new numbers."""
+    frame = frame.having(document=document_number[frame["document"]])
+    return frame if frame["document"].all() else frame.where(np.flatnonzero(frame["document"]))
 
 
-def _by_release_and_spec(listings: Listings, release: Numbers) -> tuple[Listings, Numbers]:
-    """Return listings in the order of release, spec and document, and the keys of that order."""
-    keys = packed(release[listings.document], listings.spec)
+def _by_release_and_spec(listings: Frame, document_release: Numbers) -> Frame:
+    """Return listings with their `release`, in the order of release, spec and document."""
+    listings = listings.having(release=document_release[listings["document"]])
+    keys = packed(listings["release"], listings["spec"])
     order = np.argsort(keys)
     if len(group_starts(keys[order])) < len(keys):
-        order = np.lexsort((listings.document, keys))
-    return listings.where(order), keys[order]
+        order = np.lexsort((listings["document"], keys))
+    return listings.where(order)
+
+
+def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Difference]]:
+    """Return one listing for each spec of a release, and what documents say otherwise.
+
+    A listing has the stacks of all documents, and the first document's configuration. Whatever a
+    document need not know is from the first one that knows it.
+
+    Args:
+        listings: in the order of release, spec and document.
+        stack_sets: unions that are new are added.
+    """
+    keys = packed(listings["release"], listings["spec"])
+    starts = group_starts(keys)
+    if len(starts) == len(keys):
+        return listings, []
+    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(keys))))
+    agrees = listings["configuration"] == listings["configuration"][starts][group]
+    folded = listings.where(starts)
+    folded = folded.having(stacks=unions(stack_sets, listings["stacks"], starts))
+    differences = [_difference("configuration", ~agrees, listings, starts[group])]
+    for name, meaning in TABLES["listings"].items():
+        if not meaning.is_optional:
+            continue
+        column = listings[name]
+        known = column > 0
+        comparable = agrees if meaning.depends_on_configuration else np.ones_like(agrees)
+        first = _first(known & comparable, starts)
+        folded = folded.having(**{name: column[first]})
+        # 0 says that a document does not know, which contradicts nothing.
+        odd = known & ((column != column[first][group]) | ~comparable)
+        differences.append(_difference(name, odd, listings, first[group]))
+    return folded, differences
+
+
+def _first(known: Mask, starts: Numbers) -> Numbers:
+    """Return the first place in each group where something is known; the group's start if none."""
+    none = len(known)
+    first = np.minimum.reduceat(np.where(known, np.arange(none), none), starts)
+    return np.where(first < none, first, starts)
+
+
+def _difference(column: str, odd: Mask, listings: Frame, stored: Numbers) -> Difference:
+    """Return the odd listings, each with the one at its place in `stored`."""
+    return Difference(column, listings.where(odd), listings.where(stored[odd]))
+
+
+def unions(known: Interned[Stacks], sets: Numbers, starts: Numbers) -> Numbers:
+    """Return the union of the sets of stacks of each group.
+
+    Sets are joined one after the other, for all groups at once: there are many groups, and few
+    different unions.
+
+    Args:
+        known: the numbers of all sets; unions that are new are added.
+        sets: numbers of sets, group after group.
+        starts: where each group starts.
+    """
+    sizes = np.diff(np.append(starts, len(sets)))
+    found = sets[starts]
+    for nth in range(1, sizes.max(initial=0)):
+        more = sizes > nth
+        distinct, of = np.unique(packed(found[more], sets[starts[more] + nth]), return_inverse=True)
+        joined_sets = [
+            known[tuple(sorted({*known.things[first - 1], *known.things[second - 1]}))]
+            for first, second in zip(*(part.tolist() for part in unpacked(distinct)), strict=True)
+        ]
+        found[more] = np.array(joined_sets, dtype=found.dtype)[of]
+    return found
+
+
+def _specs(listings: Frame, unlisted: Frame, document_release: Numbers, texts: Texts) -> Frame:
+    """Return what is known of each spec (see `Merged`)."""
+    no_stacks = np.full_like(unlisted["spec"], texts.stack_sets[()])
+    names = ("document", "spec", "configuration", "stacks")
+    listed = Frame(**{name: listings[name] for name in names})
+    rows = joined([listed, unlisted.having(stacks=no_stacks)])
+    found, sets, _ = pairs(rows["spec"], rows["stacks"])
+    starts = group_starts(found)
+    spec = found[starts]
+    foremost = first_places(rows["spec"], len(texts.hashes))[spec]
+    document = rows["document"][foremost]
+    return Frame(
+        spec=spec,
+        document=document,
+        release=document_release[document],
+        configuration=rows["configuration"][foremost],
+        stacks=unions(texts.stack_sets, sets, starts),
+        is_binary=(foremost < len(listings)).astype(np.uint8),
+    )
+
+
+def _unlisted_difference(unlisted: Frame, specs: Frame) -> Difference:
+    """Return where a document that does not list a spec says otherwise of its configuration."""
+    at = np.searchsorted(specs["spec"], unlisted["spec"])
+    odd = unlisted["configuration"] != specs["configuration"][at]
+    return Difference("configuration", unlisted.where(odd), specs.where(at[odd]))
+
+
+def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, tuple[Frame, Frame]]:
+    """Return the edges that are kept, and the records and edges that say otherwise of a spec.
+
+    A spec's edges are part of its hash, but for build dependencies, which old indexes leave out:
+    the first document that has a record of a spec is right.
+    """
+    keys = packed(records["spec"], records["document"])
+    order = np.argsort(keys)
+    keys = keys[order]
+    of = np.searchsorted(keys, packed(edges["spec"], edges["document"]))
+    sums = np.zeros(len(keys), np.uint64)
+    np.add.at(sums, of, _mixed(edges))
+    begins = np.diff(keys >> 32, prepend=-1) != 0
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(keys)), 0))
+    odd = sums != sums[first]
+    return edges.where(begins[of]), (records.where(order[odd]), edges.where(odd[of]))
+
+
+def _mixed(edges: Frame) -> npt.NDArray[np.uint64]:
+    """Return a number for each edge, such that sums of different sets of edges differ."""
+    key = packed(edges["dependency"], edges["use"]).astype(np.uint64)
+    # The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit depends on every other.
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: npt.NDArray[np.uint64] = key ^ (key >> np.uint64(31))
+    return mixed

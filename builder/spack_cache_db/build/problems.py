@@ -1,30 +1,101 @@
-"""Whatever does not add up in documents that are kept, each problem with its document."""
+"""Whatever does not add up in the documents that are kept: what is not stored is said here."""
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
+from collections.abc import Iterator
 from operator import itemgetter
+from typing import Any
 
-from spack_cache_db.build.arrays import rows_of
-from spack_cache_db.build.contradictions import differing
 from spack_cache_db.build.ids import Numbered
+from spack_cache_db.build.merge import Difference, Merged
 from spack_cache_db.records import Problem
+from spack_cache_db.sources.columns import TABLES
+from spack_cache_db.sources.tarballs import tarball_url
 
 
-def problems(numbered: Numbered) -> list[tuple[int, Problem]]:
-    """Return (place in `Numbered.documents`, problem), in the order of the documents."""
-    found = [(at, each) for at, entry in enumerate(numbered.documents) for each in entry.problems]
-    odd = numbered.disagreements
-    for at, spec, said in rows_of(odd.document, odd.spec, odd.configuration):
-        found.append((at, _two_configurations(numbered, spec, said)))
-    return sorted([*found, *sorted(numbered.contradictions)], key=itemgetter(0))
+def problems(merged: Merged, numbered: Numbered) -> list[tuple[int, Problem]]:
+    """Return (number of the document, problem), in the order of the documents."""
+    found = [
+        (number, problem)
+        for number, document in enumerate(merged.documents, start=1)
+        for problem in document.problems
+    ]
+    between = [each for difference in merged.differences for each in _differing(merged, difference)]
+    between += _other_dependencies(merged)
+    return sorted([*found, *_two_configurations(numbered), *sorted(between)], key=itemgetter(0))
 
 
-def _two_configurations(numbered: Numbered, spec: int, said: int) -> Problem:
-    """Return the problem of a listing whose release is not foremost; the file has its word."""
-    dag_hash = numbered.hashes[spec - 1]
-    message = f"the spec {dag_hash} has another configuration here than in a foremost release"
-    if any(each.index_facts for each in numbered.documents):
-        stored = numbered.spec_configuration[spec - 1]
-        both = (numbered.configurations[at - 1]._asdict() for at in (said, stored))
-        message = f"{message}: {differing(*both)}"
-    return Problem("two_configurations", message)
+def _two_configurations(numbered: Numbered) -> Iterator[tuple[int, Problem]]:
+    """Yield the listings of lesser releases with another configuration, which the file has."""
+    configurations = [*numbered.ids["configurations"]]
+    own = numbered.specs["configuration"]
+    has_indexes = any(each.index_facts for each in numbered.documents)
+    for document, spec, said in numbered.shown_otherwise().rows(
+        "document", "spec", "configuration"
+    ):
+        dag_hash = numbered.hashes[spec - 1]
+        message = f"the spec {dag_hash} has another configuration here than in a foremost release"
+        if has_indexes:
+            both = (configurations[at - 1]._asdict() for at in (said, own[spec - 1]))
+            message = f"{message}: {differing(*both)}"
+        yield document, Problem("two_configurations", message)
+
+
+def _differing(merged: Merged, difference: Difference) -> Iterator[tuple[int, Problem]]:
+    """Yield the problems of documents whose word is not stored; `declared` has that word."""
+    column, names = difference.column, ("document", "spec", "configuration", difference.column)
+    rows = zip(difference.said.rows(*names), difference.stored.rows(*names), strict=True)
+    for (document, spec, *here), (other, _, *there) in rows:
+        dag_hash = merged.texts.hashes.things[spec - 1]
+        said = _value(merged, column, dag_hash, *here)
+        stored = _value(merged, column, dag_hash, *there)
+        what = differing(said, stored) if column == "configuration" else f"{said}, not {stored}"
+        path = merged.documents[other - 1].path
+        message = f"the spec {dag_hash} has another {column} here than in {path}: {what}"
+        yield document, Problem(f"two_{column}s", message, json.dumps(said))
+
+
+def _value(merged: Merged, column: str, dag_hash: str, configuration: int, number: int) -> Any:
+    """Return what the number of a column means: a text, or a configuration as an object."""
+    texts = merged.texts
+    if column == "configuration":
+        return texts.configurations.things[number - 1]._asdict()
+    if column == "tarball":
+        spec = texts.configurations.things[configuration - 1]
+        return tarball_url(texts.tarballs.things[number - 1], spec, dag_hash)
+    return getattr(texts, str(TABLES["listings"][column].of)).things[number - 1]
+
+
+def differing(said: dict[str, Any], stored: dict[str, Any]) -> str:
+    """Return in words in what two configurations differ, with what each says."""
+    return "; ".join(
+        f"{column} {_words(said[column], stored[column])}, not {_words(stored[column], value)}"
+        for column, value in said.items()
+        if value != stored[column]
+    )
+
+
+def _words(value: Any, other: Any) -> str:
+    """Return a value; of variants, those that the other does not have."""
+    if not isinstance(value, tuple):
+        return str(value)
+    return " ".join(each for each in value if each not in other) or "without"
+
+
+def _other_dependencies(merged: Merged) -> Iterator[tuple[int, Problem]]:
+    """Yield the problems of documents that say otherwise of a spec's dependencies than another.
+
+    `declared` has its edges: the hash of each, and how it is used.
+    """
+    texts, (records, edges) = merged.texts, merged.other_dependencies
+    said: dict[tuple[int, int], list[list[Any]]] = defaultdict(list)
+    for document, spec, dependency, use in edges.rows("document", "spec", "dependency", "use"):
+        edge = [texts.hashes.things[dependency - 1], *texts.uses.things[use - 1]]
+        said[document, spec].append(edge)
+    for document, spec in records.rows("document", "spec"):
+        dag_hash = texts.hashes.things[spec - 1]
+        message = f"the spec {dag_hash} has other dependencies here"
+        declared = json.dumps(sorted(said[document, spec]))
+        yield document, Problem("two_dependencies", message, declared)

@@ -1,196 +1,299 @@
-"""Numbered input → rows, one function per table or family of tables.
+"""Numbered columns → the rows of every table.
 
-Rows are tuples in the order of the schema's columns. Everything that is counted is counted in
-`counting.py`; here it only finds its column. The tables without counts can be filled before.
+Columns find their place in a row by their names in the schema. The tables in which nothing is
+counted come first: they can be filled while the others are being counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from spack_cache_db.build.arrays import rows_of
-from spack_cache_db.build.counting import Statistics
-from spack_cache_db.build.graph_rows import graph_rows, mirror_ids
-from spack_cache_db.build.ids import Numbered
-from spack_cache_db.build.problems import problems
+from spack_cache_db import schema
+from spack_cache_db.build.counts import Counts
+from spack_cache_db.build.frames import Frame, Numbers, numbers, places
+from spack_cache_db.build.ids import Numbered, name_of
 from spack_cache_db.records import ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind
+from spack_cache_db.sources.columns import Document
 from spack_cache_db.spack import targets
 from spack_cache_db.spack.compilers import split_compiler
 from spack_cache_db.spack.variants import VariantRow, variant_row
 from spack_cache_db.spack.versions import newest_version
 
-Rows = Iterable[tuple[Any, ...]]
+TableRows = tuple[str, Iterable[tuple[Any, ...]]]
+"""A table's name, and its rows in the order of the schema's columns."""
 
 
-def plain_rows(numbered: Numbered, refused: Iterable[str]) -> Iterator[tuple[str, Rows]]:
-    """Yield (table name, rows) of the tables in which nothing is counted.
+def plain_rows(
+    numbered: Numbered, problems: Iterable[tuple[int, Problem]], refused: Iterable[str]
+) -> Iterator[TableRows]:
+    """Yield the rows of the tables in which nothing is counted.
 
     Args:
-        refused: what there is to say of pages that were left out, one message each.
+        problems: those of documents, by their numbers.
+        refused: why documents were left out, one message each.
     """
-    names = numbered.names
-    yield "versions", _version_rows(numbered)
-    yield "compilers", [(at, name, *split_compiler(name)) for name, at in names.compilers.items()]
-    yield "operating_systems", [(at, name) for name, at in names.operating_systems.items()]
-    yield "platforms", [(at, name) for name, at in names.platforms.items()]
-    yield "targets", [(at, name, targets.family(name)) for name, at in names.targets.items()]
-    yield "target_runs_on", _runs_on_rows(names.targets)
+    mirrors = _mirror_ids(numbered.documents)
+    yield from _name_rows(numbered)
     yield from _stack_set_rows(numbered)
     yield from _variant_rows(numbered)
     yield from _listing_rows(numbered)
-    yield "pages", _page_rows(numbered)
-    yield from graph_rows(numbered)
-    yield "problems", _problem_rows(numbered, refused)
+    yield _page_rows(numbered)
+    yield _mirror_rows(numbered)
+    yield from _node_rows(numbered)
+    yield from _record_rows(numbered, mirrors)
+    yield from _dependency_rows(numbered)
+    yield _problem_rows(numbered, mirrors, problems, refused)
 
 
-def counted_rows(numbered: Numbered, statistics: Statistics) -> Iterator[tuple[str, Rows]]:
-    """Yield (table name, rows) of the other tables."""
-    yield "releases", _release_rows(numbered, statistics)
-    yield "packages", _package_rows(numbered, statistics)
-    yield "stacks", _stack_rows(numbered, statistics)
-    yield "configurations", _configuration_rows(numbered, statistics)
-    yield "specs", _spec_rows(numbered, statistics)
-    yield "configuration_releases", statistics.configuration_releases.rows()
-    yield "configuration_stacks", statistics.configuration_stacks.rows()
-    yield "facet_counts", [(at, *row) for at, row in enumerate(statistics.facets, start=1)]
+def counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
+    """Yield the rows of the other tables."""
+    ids, columns = numbered.ids, counts.columns
+    releases, packages, stacks = ids["releases"], ids["packages"], ids["stacks"]
+    yield _rows(
+        "releases",
+        name=releases,
+        kind=map(release_kind, releases),
+        date=map(release_date, releases),
+        position=releases.values(),
+        **columns["releases"],
+    )
+    newest = _newest_versions(numbered, columns["configurations"]["spec_count"])
+    yield _rows("packages", name=packages, newest_version=newest, **columns["packages"])
+    is_root = [name == ROOT for name in stacks]
+    yield _rows("stacks", name=stacks, is_root=is_root, **columns["stacks"])
+    yield _rows(
+        "configurations",
+        **{
+            column: [ids[table][name_of(column, each)] for each in ids["configurations"]]
+            for column, table in schema.CONFIGURATION.items()
+        },
+        **columns["configurations"],
+    )
+    yield _rows(
+        "specs",
+        hash=numbered.hashes,
+        configuration=numbered.specs["configuration"].tolist(),
+        stacks=numbered.specs["stacks"].tolist(),
+        **columns["specs"],
+    )
+    yield "configuration_releases", counts.configuration_releases.rows()
+    yield "configuration_stacks", counts.configuration_stacks.rows()
+    yield "facet_counts", [(at, *row) for at, row in enumerate(counts.facets, start=1)]
 
 
-def _release_rows(numbered: Numbered, statistics: Statistics) -> Rows:
-    counts = zip(statistics.release_packages, statistics.release_specs, strict=True)
-    for (name, at), count in zip(numbered.names.releases.items(), counts, strict=True):
-        yield at, name, release_kind(name), release_date(name), at, *count
+def _rows(table: str, **columns: Iterable[Any]) -> TableRows:
+    """Return the rows of a table with ids, which count from 1, from its other columns."""
+    _, *names = schema.table(table).columns
+    rows = zip(*(columns[each.name] for each in names), strict=True)
+    return table, ((at, *row) for at, row in enumerate(rows, start=1))
 
 
-def _package_rows(numbered: Numbered, statistics: Statistics) -> Rows:
-    names: dict[str, set[str]] = {}
-    for each, count in zip(numbered.configurations, statistics.configuration_specs, strict=True):
-        if count:
-            names.setdefault(each.package, set()).add(each.version)
-    packages = numbered.names.packages
-    return zip(
-        packages.values(),
-        packages,
-        statistics.package_specs,
-        statistics.package_configurations,
-        statistics.package_seen.releases,
-        [newest_version(names.get(name, ())) for name in packages],
-        statistics.package_seen.first,
-        statistics.package_seen.last,
-        strict=True,
+def _frame_rows(table: str, frame: Frame, **values: Sequence[Any]) -> TableRows:
+    """Return the rows of a table from a frame that has its columns (`values`: see `Frame.rows`)."""
+    return table, frame.rows(*(each.name for each in schema.table(table).columns), **values)
+
+
+def _name_rows(numbered: Numbered) -> Iterator[TableRows]:
+    """Yield the names that configurations are made of, but for those that are counted, and sets."""
+    ids = numbered.ids
+    versions, compilers = ids["versions"], [*map(split_compiler, ids["compilers"])]
+    positions = [
+        at for _, group in groupby(versions, itemgetter(0)) for at, _ in enumerate(group, start=1)
+    ]
+    others: Mapping[str, dict[str, Iterable[Any]]] = {
+        "versions": {
+            "package": [ids["packages"][package] for package, _ in versions],
+            "name": [name for _, name in versions],
+            "position": positions,
+        },
+        "compilers": {
+            "compiler": [compiler for compiler, _ in compilers],
+            "version": [version for _, version in compilers],
+        },
+        "targets": {"family": map(targets.family, ids["targets"])},
+    }
+    for table in schema.CONFIGURATION.values():
+        if table not in ("packages", "variant_sets"):
+            yield _rows(table, **{"name": ids[table], **others.get(table, {})})
+    hosts = sorted({*targets.known_targets(), *ids["targets"]})
+    yield (
+        "target_runs_on",
+        [
+            (host, at)
+            for host in hosts
+            for name, at in ids["targets"].items()
+            if targets.runs_on(name, host)
+        ],
     )
 
 
-def _version_rows(numbered: Numbered) -> Rows:
-    packages = numbered.names.packages
-    position, previous = 0, ""
-    for (package, name), at in numbered.names.versions.items():
-        position = position + 1 if package == previous else 1
-        previous = package
-        yield at, packages[package], name, position
+def _newest_versions(numbered: Numbered, spec_counts: Iterable[int]) -> list[str | None]:
+    """Return the newest version of each package that some spec has."""
+    names: dict[str, set[str]] = {}
+    for each, count in zip(numbered.ids["configurations"], spec_counts, strict=True):
+        if count:
+            names.setdefault(each.package, set()).add(each.version)
+    return [newest_version(names.get(package, ())) for package in numbered.ids["packages"]]
 
 
-def _runs_on_rows(ids: dict[str, int]) -> Rows:
-    hosts = sorted({*targets.known_targets(), *ids})
-    return [(host, ids[name]) for host in hosts for name in ids if targets.runs_on(name, host)]
-
-
-def _stack_rows(numbered: Numbered, statistics: Statistics) -> Rows:
-    counts = zip(statistics.stack_releases, statistics.stack_specs, strict=True)
-    for (name, at), count in zip(numbered.names.stacks.items(), counts, strict=True):
-        yield at, name, name == ROOT, *count
-
-
-def _stack_set_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
-    stacks, sets = numbered.names.stacks, numbered.names.stack_sets
-    yield "stack_sets", [(at, _json(names), _json(_shown(names))) for names, at in sets.items()]
+def _stack_set_rows(numbered: Numbered) -> Iterator[TableRows]:
+    stacks, sets = numbered.ids["stacks"], numbered.ids["stack_sets"]
+    shown = ([name for name in names if name != ROOT] for names in sets)
+    yield _rows("stack_sets", stacks=map(_json, sets), shown=map(_json, shown))
     yield "stack_set_members", [(at, stacks[name]) for names, at in sets.items() for name in names]
 
 
-def _variant_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
-    variants, sets = numbered.names.variants, numbered.names.variant_sets
-    parsed = {text: variant_row(text) or VariantRow(text, "", ("",)) for text in variants}
-    yield (
+def _json(texts: Sequence[str]) -> str:
+    return msgspec.json.encode(texts).decode()
+
+
+def _variant_rows(numbered: Numbered) -> Iterator[TableRows]:
+    variants, sets = numbered.ids["variants"], numbered.ids["variant_sets"]
+    parsed = [variant_row(text) or VariantRow(text, "", ("",)) for text in variants]
+    yield _rows(
         "variants",
-        [(at, parsed[text].name, parsed[text].value, text) for text, at in variants.items()],
+        name=[each.name for each in parsed],
+        value=[each.value for each in parsed],
+        text=variants,
     )
     yield (
         "variant_values",
         [
             (at, value)
-            for text, at in variants.items()
-            for value in sorted(set(parsed[text].values))
+            for at, each in enumerate(parsed, start=1)
+            for value in sorted(set(each.values))
         ],
     )
-    yield "variant_sets", [(at, " ".join(texts)) for texts, at in sets.items()]
+    yield _rows("variant_sets", text=map(" ".join, sets))
     yield (
         "variant_set_members",
         [(at, variants[text]) for texts, at in sets.items() for text in texts],
     )
 
 
-def _configuration_rows(numbered: Numbered, statistics: Statistics) -> Rows:
-    counts = zip(statistics.configuration_specs, *statistics.configuration_seen, strict=True)
-    for at, (each, count) in enumerate(zip(numbered.configurations, counts, strict=True), start=1):
-        yield at, *numbered.names.configuration_row(each), *count
-
-
-def _spec_rows(numbered: Numbered, statistics: Statistics) -> Rows:
-    return zip(
-        range(1, len(numbered.hashes) + 1),
-        numbered.hashes,
-        numbered.spec_configuration.tolist(),
-        numbered.spec_stacks.tolist(),
-        *statistics.spec_seen,
-        strict=True,
+def _listing_rows(numbered: Numbered) -> Iterator[TableRows]:
+    tarballs = numbered.ids["tarballs"]
+    yield _rows(
+        "tarball_prefixes",
+        url=[each.url for each in tarballs],
+        is_whole=[each.is_whole for each in tarballs],
     )
-
-
-def _listing_rows(numbered: Numbered) -> Iterator[tuple[str, Rows]]:
-    tarballs, listings = numbered.names.tarballs, numbered.listings
-    sizes = [None, *numbered.sizes]
-    columns = (listings.release, listings.spec, listings.stacks, listings.size, listings.tarball)
-    yield "tarball_prefixes", [(at, *tarball) for tarball, at in tarballs.items()]
-    yield (
+    yield _frame_rows(
         "listings",
-        (
-            (release, spec, stacks, sizes[size], tarball or None)
-            for release, spec, stacks, size, tarball in rows_of(*columns)
-        ),
+        numbered.listings,
+        size=[None, *numbered.texts.sizes.things],
+        tarball=[None, *tarballs.values()],
     )
-    odd = numbered.disagreements
-    yield "listing_configurations", rows_of(odd.release, odd.spec, odd.configuration)
+    yield _frame_rows("listing_configurations", numbered.shown_otherwise())
 
 
-def _page_rows(numbered: Numbered) -> Rows:
-    keys = zip(numbered.page_release.tolist(), numbered.page_package.tolist(), strict=True)
-    listed = np.bincount(numbered.listings.document, minlength=len(numbered.documents)).tolist()
-    for at, (each, key) in enumerate(zip(numbered.documents, keys, strict=False), start=1):
-        if each.page:
-            yield at, *key, each.path, each.sha256, each.page.format, listed[at - 1]
+def _page_rows(numbered: Numbered) -> TableRows:
+    pages, documents = numbered.pages, numbered.documents[: len(numbered.pages)]
+    listed = np.bincount(numbered.listings["document"], minlength=len(pages) + 1)
+    return _rows(
+        "pages",
+        release=pages["release"].tolist(),
+        package=pages["package"].tolist(),
+        path=[each.path for each in documents],
+        sha256=[each.sha256 for each in documents],
+        format=[each.page.format for each in documents if each.page],
+        spec_count=listed[1 : len(pages) + 1].tolist(),
+    )
 
 
-def _problem_rows(numbered: Numbered, refused: Iterable[str]) -> Rows:
-    """Yield what does not add up, each with its page or its mirror; others name the document."""
-    mirrors = mirror_ids(numbered)
+def _mirror_ids(documents: Sequence[Document]) -> Numbers:
+    """Return the id of each document that is an index, by its number; 0 for the others."""
+    indexes = (number for number, each in enumerate(documents, start=1) if each.index_facts)
+    return places(numbers(indexes), len(documents))
+
+
+def _mirror_rows(numbered: Numbered) -> TableRows:
+    ids, documents = numbered.ids, numbered.documents
+    recorded = np.bincount(numbered.records["document"], minlength=len(documents) + 1).tolist()
+    rows = [
+        (
+            ids["releases"][each.release],
+            ids["stacks"][each.index_facts.stack],
+            each.path,
+            each.sha256,
+            each.index_facts.format,
+            each.index_facts.url,
+            recorded[number],
+            each.index_facts.binaries,
+        )
+        for number, each in enumerate(documents, start=1)
+        if each.index_facts
+    ]
+    return "mirrors", [(at, *row) for at, row in enumerate(rows, start=1)]
+
+
+def _node_rows(numbered: Numbered) -> Iterator[TableRows]:
+    nodes = numbered.ids["nodes"]
+    descriptions = _distinct(each.target for each in nodes if each.target is not None)
+    yield _rows("target_descriptions", description=descriptions)
+    yield (
+        "nodes",
+        [(at, *each._replace(target=descriptions.get(each.target))) for each, at in nodes.items()],
+    )
+
+
+def _record_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
+    records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
+    yield _frame_rows(
+        "records",
+        records,
+        ref_count=[None, *range(int(records["ref_count"].max(initial=0)))],
+        in_buildcache=[None, 0, 1],
+        rest=[None, *numbered.texts.rests.things],
+    )
+    old_hashes = [None, *numbered.texts.old_hashes.things]
+    has_one = (records["full_hash"] > 0) | (records["build_hash"] > 0)
+    yield _frame_rows(
+        "old_hashes", records.where(has_one), full_hash=old_hashes, build_hash=old_hashes
+    )
+    yield _frame_rows("splices", records.where(records["build_spec"] > 0))
+
+
+def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:
+    uses, edges = numbered.ids["uses"], numbered.edges
+    types = _distinct(",".join(each.types) for each in uses)
+    virtuals = _distinct(",".join(each.virtuals) for each in uses)
+    yield _rows("dependency_types", types=types)
+    yield _rows("dependency_virtuals", virtuals=virtuals)
+    use = edges["use"]
+    yield _frame_rows(
+        "dependencies",
+        edges.having(types=use, virtuals=use, direct=use),
+        types=[0, *(types[",".join(each.types)] for each in uses)],
+        virtuals=[0, *(virtuals[",".join(each.virtuals)] for each in uses)],
+        direct=[None, *(each.direct for each in uses)],
+    )
+
+
+def _distinct(texts: Iterable[str]) -> dict[str, int]:
+    return {text: at for at, text in enumerate(sorted(set(texts)), start=1)}
+
+
+def _problem_rows(
+    numbered: Numbered,
+    mirrors: Numbers,
+    problems: Iterable[tuple[int, Problem]],
+    refused: Iterable[str],
+) -> TableRows:
+    """Return what does not add up, each with its page or its mirror; others name the document."""
     found: list[tuple[int | None, int | None, Problem]] = []
-    for document, problem in problems(numbered):
-        each = numbered.documents[document]
-        if not each.page and document not in mirrors:
+    for number, problem in problems:
+        each, mirror = numbered.documents[number - 1], int(mirrors[number])
+        if not each.page and not mirror:
             problem = problem._replace(message=f"{each.path}: {problem.message}")
-        found.append((document + 1 if each.page else None, mirrors.get(document), problem))
+        found.append((number if each.page else None, mirror or None, problem))
     found += [(None, None, Problem("refused", message)) for message in refused]
-    for at, (page, mirror, problem) in enumerate(found, start=1):
-        yield at, page, mirror, *problem
-
-
-def _shown(stacks: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(stack for stack in stacks if stack != ROOT)
-
-
-def _json(texts: tuple[str, ...]) -> str:
-    return msgspec.json.encode(texts).decode()
+    rows = enumerate(found, start=1)
+    return "problems", [(at, page, mirror, *each) for at, (page, mirror, each) in rows]

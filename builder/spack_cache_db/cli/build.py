@@ -9,7 +9,7 @@ import click
 
 from spack_cache_db.build import Report
 from spack_cache_db.build import build as build_database
-from spack_cache_db.build.output import discard
+from spack_cache_db.build.publication import discard
 from spack_cache_db.cli.input import Bar, GivenPath, counted, documents_read, input_options
 from spack_cache_db.cli.stopping import when_stopped
 from spack_cache_db.cli.terminal import say

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from datasette.app import Datasette
 
-from spack_cache_db.build.inspect_file import NAME, current_inspection
+from spack_cache_db.build.publication import NAME, current_inspection
 from spack_cache_db.cli.pinned import pinned
 from spack_cache_db.cli.site import site_folder
 from spack_cache_db.errors import DatabaseError

@@ -1,20 +1,20 @@
-"""The one form in which every source says what it holds: each text once, each listing six numbers.
+"""Columns: the one form in which every source says what it holds.
 
-A reader fills a `Writer`, and whatever lies behind knows the `Columns` alone. Worker processes
-ship them to their parent, which has to merge those of all: so texts are interned here, and
-listings are arrays of unsigned integers.
+Texts and records that repeat are held once (`Texts`), and tables of numbers refer to them
+(`TABLES`). A reader fills a `Writer`; whatever lies behind knows `Columns` alone, which worker
+processes send to their parent. Numbers count from 1 everywhere; 0 means that the source does not
+say.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import Configuration, Problem
-from spack_cache_db.sources.graph import Graph, Node, Use
 from spack_cache_db.sources.tarballs import Tarball
 
 Stacks = tuple[str, ...]
@@ -24,19 +24,19 @@ T = TypeVar("T", bound=Hashable)
 
 
 class PageFacts(NamedTuple):
-    """What is known of a page beyond what every document has: its package, its era."""
+    """What only a page says as a document: its package, and the era of its format."""
 
     package: str
     format: str
 
 
 class IndexFacts(NamedTuple):
-    """What is known of an index beyond what every document has.
+    """What only an index says as a document.
 
-    `format` is the version of its database, or how the spec files of a mirror lie; `url` is the
-    address of the mirror, if anything says it. `whole` is the location of what has all binaries of
-    its release and stack, a mirror or an index that lies alone; None for a spec file, which has
-    one of them. `binaries` says how many the index lists.
+    `format` is the version of its database, or the layout of a mirror's spec files; `url` is the
+    address of the mirror, where it is known. `whole` is the location of what has all binaries of
+    its release and stack: a mirror, or an index that lies alone. It is None for a spec file, which
+    has one of them. `binaries` is the number of binaries that the index lists.
     """
 
     stack: str
@@ -47,11 +47,11 @@ class IndexFacts(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A piece of the input that tells of one release: a page, the index of a mirror.
+    """A piece of the input about one release: a page, or the index of a mirror.
 
     `location` is the path as the user would type it, for messages; `path` is the name within the
-    input, and goes into the database. `page` is set if the document is a page, which tells of one
-    package; `index_facts` if it is an index.
+    input, and goes into the database. `page` is set if the document is a page, which is about one
+    package; `index_facts` is set if it is an index.
     """
 
     location: str
@@ -63,58 +63,34 @@ class Document(NamedTuple):
     index_facts: IndexFacts | None = None
 
 
-class ListingColumns(NamedTuple):
-    """Parallel arrays, one number in each for a listing: indices into the texts of `Columns`.
+class NodeFacts(NamedTuple):
+    """What a node of an index says of a spec beyond its configuration and its dependencies.
 
-    They count from 0, but `size` and `tarball` from 1: there, 0 means that the source knows none.
-    Several documents may list one spec in one release.
+    Many specs share one. `parameters` (variants and compiler flags), `target` (its description,
+    where the node has more than a name), `external` and `rest` (all other keys but hashes) are
+    JSON with sorted keys.
     """
 
-    document: array[int]
-    spec: array[int]
-    configuration: array[int]
-    stacks: array[int]
-    size: array[int]
-    tarball: array[int]
+    namespace: str
+    package_hash: str | None
+    parameters: str
+    target: str | None
+    external: str | None
+    rest: str
 
 
-class UnlistedColumns(NamedTuple):
-    """Parallel arrays, for specs that a document knows of without listing them (as above)."""
+class Use(NamedTuple):
+    """How a dependency is used: sorted types and virtuals; `direct` where the edge says so."""
 
-    document: array[int]
-    spec: array[int]
-    configuration: array[int]
-
-
-def _no_listings() -> ListingColumns:
-    return ListingColumns(*(array("I") for _ in ListingColumns._fields))
-
-
-def _no_unlisted() -> UnlistedColumns:
-    return UnlistedColumns(*(array("I") for _ in UnlistedColumns._fields))
-
-
-@dataclass(slots=True)
-class Columns:
-    """What a unit of the input says; `bytes_read` is the size of its files."""
-
-    documents: list[Document] = field(default_factory=list)
-    hashes: list[str] = field(default_factory=list)
-    configurations: list[Configuration] = field(default_factory=list)
-    stack_sets: list[Stacks] = field(default_factory=list)
-    sizes: list[str] = field(default_factory=list)
-    tarballs: list[Tarball] = field(default_factory=list)
-    listings: ListingColumns = field(default_factory=_no_listings)
-    unlisted: UnlistedColumns = field(default_factory=_no_unlisted)
-    graph: Graph = field(default_factory=Graph)
-    faults: list[Fault] = field(default_factory=list)
-    bytes_read: int = 0
+    types: tuple[str, ...]
+    virtuals: tuple[str, ...]
+    direct: bool | None
 
 
 class Interned(dict[T, int], Generic[T]):
     """Numbers of things: `interned[thing]` is its own, or the next one if the thing is new.
 
-    `things` has them in the order of their numbers.
+    `things[number - 1]` is the thing again.
     """
 
     __slots__ = ("things",)
@@ -123,101 +99,135 @@ class Interned(dict[T, int], Generic[T]):
         self.things: list[T] = []
 
     def __missing__(self, thing: T) -> int:
-        number = self[thing] = len(self.things)
         self.things.append(thing)
+        number = self[thing] = len(self.things)
         return number
 
 
+@dataclass(frozen=True, slots=True)
 class Texts:
-    """What listings refer to by number, each once: `hashes[text]` is the number of a hash."""
+    """The dictionaries to which numbers refer: `hashes[text]` is the number of a hash.
 
-    __slots__ = (
-        "configurations",
-        "hashes",
-        "nodes",
-        "old_hashes",
-        "rests",
-        "sizes",
-        "stack_sets",
-        "tarballs",
-        "uses",
-    )
+    `rests` are the keys of records that have no column, as JSON.
+    """
 
-    def __init__(self) -> None:
-        self.hashes = Interned[str]()
-        self.configurations = Interned[Configuration]()
-        self.stack_sets = Interned[Stacks]()
-        self.sizes = Interned[str]()
-        self.tarballs = Interned[Tarball]()
-        self.nodes = Interned[Node]()
-        self.uses = Interned[Use]()
-        self.rests = Interned[str]()
-        self.old_hashes = Interned[str]()
+    hashes: Interned[str] = field(default_factory=Interned)
+    configurations: Interned[Configuration] = field(default_factory=Interned)
+    stack_sets: Interned[Stacks] = field(default_factory=Interned)
+    sizes: Interned[str] = field(default_factory=Interned)
+    tarballs: Interned[Tarball] = field(default_factory=Interned)
+    nodes: Interned[NodeFacts] = field(default_factory=Interned)
+    uses: Interned[Use] = field(default_factory=Interned)
+    rests: Interned[str] = field(default_factory=Interned)
+    old_hashes: Interned[str] = field(default_factory=Interned)
+
+    def things(self) -> dict[str, list[Any]]:
+        """Return the things of each dictionary, in the order of their numbers."""
+        return {each.name: getattr(self, each.name).things for each in fields(self)}
+
+
+DOCUMENTS = "documents"
+
+
+class Meaning(NamedTuple):
+    """What the numbers of a column mean.
+
+    `of` names the dictionary in `Texts` to which they refer, or `DOCUMENTS`; None for a number
+    that is one more than its value. `is_optional` says that a source need not know it, which is 0.
+    `depends_on_configuration` says that two documents mean the same by one number only if they
+    also say the same configuration.
+    """
+
+    of: str | None
+    is_optional: bool = False
+    depends_on_configuration: bool = False
+
+
+_DOCUMENT, _SPEC = Meaning(DOCUMENTS), Meaning("hashes")
+
+TABLES: Mapping[str, Mapping[str, Meaning]] = {
+    # What a release has; several documents may list one spec in one release.
+    "listings": {
+        "document": _DOCUMENT,
+        "spec": _SPEC,
+        "configuration": Meaning("configurations"),
+        "stacks": Meaning("stack_sets"),
+        "size": Meaning("sizes", is_optional=True),
+        "tarball": Meaning("tarballs", is_optional=True, depends_on_configuration=True),
+    },
+    # Specs that a document knows and does not list.
+    "unlisted": {
+        "document": _DOCUMENT,
+        "spec": _SPEC,
+        "configuration": Meaning("configurations"),
+    },
+    # The records of indexes.
+    "records": {
+        "document": _DOCUMENT,
+        "spec": _SPEC,
+        "node": Meaning("nodes"),
+        "ref_count": Meaning(None, is_optional=True),
+        "in_buildcache": Meaning(None, is_optional=True),
+        "rest": Meaning("rests", is_optional=True),
+        "full_hash": Meaning("old_hashes", is_optional=True),
+        "build_hash": Meaning("old_hashes", is_optional=True),
+        "build_spec": Meaning("hashes", is_optional=True),
+    },
+    # The dependencies that indexes tell of.
+    "edges": {
+        "document": _DOCUMENT,
+        "spec": _SPEC,
+        "dependency": _SPEC,
+        "use": Meaning("uses"),
+    },
+}
+"""Every column of numbers, by table."""
+
+
+def _no_rows() -> dict[str, dict[str, array[int]]]:
+    return {table: {name: array("I") for name in columns} for table, columns in TABLES.items()}
+
+
+@dataclass(slots=True)
+class Columns:
+    """What a unit of the input says.
+
+    `things` are those of each dictionary in `Texts`; `tables` has an array of numbers for each
+    column of `TABLES`; `bytes_read` is the size of the unit's files.
+    """
+
+    documents: list[Document] = field(default_factory=list)
+    things: dict[str, list[Any]] = field(default_factory=lambda: Texts().things())
+    tables: dict[str, dict[str, array[int]]] = field(default_factory=_no_rows)
+    faults: list[Fault] = field(default_factory=list)
+    bytes_read: int = 0
 
 
 class Writer:
     """Fills columns: a reader asks `texts` for numbers, and adds document after document.
 
-    A number that no listing uses in the end does no harm.
+    A number that no row uses in the end does no harm.
     """
 
     def __init__(self) -> None:
         self.texts = Texts()
-        self.columns = Columns(
-            hashes=self.texts.hashes.things,
-            configurations=self.texts.configurations.things,
-            stack_sets=self.texts.stack_sets.things,
-            sizes=self.texts.sizes.things,
-            tarballs=self.texts.tarballs.things,
-            graph=Graph(
-                self.texts.nodes.things,
-                self.texts.uses.things,
-                self.texts.rests.things,
-                self.texts.old_hashes.things,
-            ),
-        )
+        self.columns = Columns(things=self.texts.things())
 
-    def add(
-        self,
-        document: Document,
-        *,
-        spec: Sequence[int],
-        configuration: Sequence[int],
-        stacks: Sequence[int],
-        size: Sequence[int],
-        tarball: Sequence[int],
-    ) -> int:
-        """Append a document and its listings (see `ListingColumns`); return its number."""
-        columns = self.columns
-        number = len(columns.documents)
-        columns.documents.append(document)
-        listings = columns.listings
-        listings.document.extend([number] * len(spec))
-        listings.spec.extend(spec)
-        listings.configuration.extend(configuration)
-        listings.stacks.extend(stacks)
-        listings.size.extend(size)
-        listings.tarball.extend(tarball)
-        return number
+    def add(self, document: Document) -> int:
+        """Add a document and return its number."""
+        self.columns.documents.append(document)
+        return len(self.columns.documents)
 
-    def add_unlisted(
-        self, document: int, *, spec: Sequence[int], configuration: Sequence[int]
-    ) -> None:
-        """Append specs that a document knows of, with their configurations, and does not list."""
-        unlisted = self.columns.unlisted
-        unlisted.document.extend([document] * len(spec))
-        unlisted.spec.extend(spec)
-        unlisted.configuration.extend(configuration)
+    def append(self, table: str, document: int, **columns: Sequence[int]) -> None:
+        """Append rows of a document to one of `TABLES`.
 
-    def add_graph(
-        self, document: int, records: Sequence[Sequence[int]], edges: Sequence[Sequence[int]]
-    ) -> None:
-        """Append the columns of `RecordColumns` and `EdgeColumns` behind their first.
-
-        A document that has any is one with `index_facts`.
+        Args:
+            document: its number. Only documents with `index_facts` have records and edges.
+            columns: all other columns of the table.
         """
-        graph = self.columns.graph
-        for columns, more in ((graph.records, records), (graph.edges, edges)):
-            columns[0].extend([document] * len(more[0]))
-            for column, values in zip(columns[1:], more, strict=True):
-                column.extend(values)
+        rows = self.columns.tables[table]
+        columns["document"] = [document] * len(columns["spec"])
+        if columns.keys() != rows.keys():
+            raise TypeError(f"the columns of {table} are {[*rows]}, not {[*columns]}")
+        for name, values in columns.items():
+            rows[name].extend(values)

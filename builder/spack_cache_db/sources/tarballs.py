@@ -33,7 +33,7 @@ class TarballParts:
     """Takes URLs apart; what they have in common is made once.
 
     Args:
-        configurations: those of the specs; it may grow.
+        configurations: those of the specs, in the order of their numbers; it may grow.
     """
 
     def __init__(self, configurations: Sequence[Configuration]) -> None:
@@ -42,10 +42,10 @@ class TarballParts:
         self._mirror = Tarball("", is_whole=False)
 
     def split(self, url: str, configuration: int, dag_hash: str) -> Tarball:
-        """Return what has to be stored of a URL; `configuration` is the place of the spec's."""
+        """Return what has to be stored of a URL; `configuration` is the number of the spec's."""
         suffix = self._suffixes.get(configuration)
         if suffix is None:
-            suffix = tarball_suffix(self._configurations[configuration])
+            suffix = tarball_suffix(self._configurations[configuration - 1])
             self._suffixes[configuration] = suffix
         # Tarballs that are listed together lie in one mirror: mostly it is the one seen last.
         if url == _joined(self._mirror.url, suffix, dag_hash):

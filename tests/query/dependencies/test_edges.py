@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from spack_cache_db.query.dependencies.edges import Edges
 from tests.indexes import edge, hash_of, index, node, record
 

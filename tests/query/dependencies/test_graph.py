@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.conditions import ANYWHERE, asked_of
 from spack_cache_db.query.cover.steps import cover

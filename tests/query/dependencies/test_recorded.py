@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from spack_cache_db.query.dependencies.recorded import Recorded, has_records
 from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, index, node, old_node, record
 from tests.pagetexts import page, spec, spec_hash, write

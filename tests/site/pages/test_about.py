@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.site.pages.about import load_about, newest_snapshot
 from spack_cache_db.sources.places import Place

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from spack_cache_db.build.steps import build
+from spack_cache_db.build import build
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.site.pages.spec import Contradiction, load_candidates, load_spec
 from tests import pagetexts

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build, check
-from spack_cache_db.build.steps import read
+from spack_cache_db.build.pipeline import read
 from spack_cache_db.sources.indexes.unknown_keys import read_strictly, take_out_unknown_keys
 from spack_cache_db.sources.places import ANYWHERE
 from spack_cache_db.verify import verify

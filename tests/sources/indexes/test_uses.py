@@ -9,8 +9,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from spack_cache_db.sources.columns import Interned
-from spack_cache_db.sources.graph import Use
+from spack_cache_db.sources.columns import Interned, Use
 from spack_cache_db.sources.indexes.uses import NO_LANGUAGE, Uses, use_of
 
 
@@ -37,7 +36,7 @@ def test_what_says_the_same_has_one_number() -> None:
     two = uses[b'{"virtuals":["cxx", "fortran"],"deptypes":["build"]}']
     other = uses["build",]
 
-    assert (one, two, other) == (0, 0, 1)
+    assert (one, two, other) == (1, 1, 2)
     assert (uses.language[one], uses.language[other]) == (1, NO_LANGUAGE)
     assert interned.things == [Use(("build",), ("cxx", "fortran"), None), Use(("build",), (), None)]
 

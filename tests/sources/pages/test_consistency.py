@@ -149,10 +149,10 @@ def test_a_page_that_adds_up_does_not_hide_one_that_does_not() -> None:
         {normal_configuration("zlib", each) for each in parsed(page(specs=SPECS)).details}
     )
     look = Consistency(configurations, [("e4s", "root"), ("root",)])
-    assert look.problems(meta, [0, 1], [0, 1]) == ()
-    assert look.problems(meta, [1, 0], [1, 0]) == ()
-    assert [each.code for each in look.problems(meta, [1, 1], [0, 1])] == ["targets"]
-    assert {each.code for each in look.problems(meta, [0, 1], [1, 1])} == {
+    assert look.problems(meta, [1, 2], [1, 2]) == ()
+    assert look.problems(meta, [2, 1], [2, 1]) == ()
+    assert [each.code for each in look.problems(meta, [2, 2], [1, 2])] == ["targets"]
+    assert {each.code for each in look.problems(meta, [1, 2], [2, 2])} == {
         "stacks",
         "num_specs_by_stack",
     }

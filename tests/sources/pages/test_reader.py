@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from msgspec.structs import replace
 
 from spack_cache_db.errors import InputError
-from spack_cache_db.sources.columns import Columns, PageFacts, Writer
+from spack_cache_db.sources.columns import TABLES, Columns, PageFacts, Writer
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.parse import parse_page
 from spack_cache_db.sources.pages.reader import SPELLING, PageReader
@@ -43,13 +41,14 @@ def test_what_is_said_twice_is_held_once() -> None:
         page(release="develop", specs=[spec(1), spec(2, stacks=["root", "e4s"])]),
         page(release="v0.20", specs=[spec(1), spec(3, target="zen3")]),
     )
-    assert found.hashes == [spec_hash(1), spec_hash(2), spec_hash(3)]
-    assert [each.target for each in found.configurations] == ["x86_64_v3", "zen3"]
-    assert found.stack_sets == [("e4s", "root")]
-    assert [*found.listings.spec] == [0, 1, 0, 2]
-    assert [*found.listings.configuration] == [0, 0, 0, 1]
-    assert [*found.listings.document] == [0, 0, 1, 1]
-    assert [*found.listings.stacks] == [0] * 4
+    listings = found.tables["listings"]
+    assert found.things["hashes"] == [spec_hash(1), spec_hash(2), spec_hash(3)]
+    assert [each.target for each in found.things["configurations"]] == ["x86_64_v3", "zen3"]
+    assert found.things["stack_sets"] == [("e4s", "root")]
+    assert [*listings["spec"]] == [1, 2, 1, 3]
+    assert [*listings["configuration"]] == [1, 1, 1, 2]
+    assert [*listings["document"]] == [1, 1, 2, 2]
+    assert [*listings["stacks"]] == [1] * 4
 
 
 def test_a_page_is_a_document() -> None:
@@ -63,14 +62,14 @@ def test_two_spellings_of_one_thing_are_one() -> None:
     """`gcc@=13.2.0` of then is `gcc@13.2.0` of now."""
     then = spec(2, compiler="gcc@=13.2.0", variants=["~cuda", "build_system=cmake"])
     found = columns(page(specs=[spec(1), then]))
-    assert len(found.configurations) == 1
-    assert [*found.listings.configuration] == [0, 0]
+    assert len(found.things["configurations"]) == 1
+    assert [*found.tables["listings"]["configuration"]] == [1, 1]
 
 
 def test_one_spelling_in_two_packages_is_two_configurations() -> None:
     """The package is the page's, not the detail's."""
     found = columns(page("zlib", specs=[spec(1)]), page("zstd", specs=[spec(2)]))
-    assert [each.package for each in found.configurations] == ["zlib", "zstd"]
+    assert [each.package for each in found.things["configurations"]] == ["zlib", "zstd"]
 
 
 def changed(detail: SpecDetail, field: str) -> SpecDetail:
@@ -85,18 +84,15 @@ def changed(detail: SpecDetail, field: str) -> SpecDetail:
 
 def resolved(found: Columns) -> list[tuple[object, ...]]:
     """Return what each listing says, in texts."""
-    sizes, tarballs = [None, *found.sizes], [None, *found.tarballs]
-    texts: tuple[Sequence[object], ...] = (
-        found.hashes,
-        found.configurations,
-        found.stack_sets,
-        sizes,
-        tarballs,
-    )
-    return [
-        tuple(names[at] for names, at in zip(texts, numbers, strict=True))
-        for numbers in zip(*found.listings[1:], strict=True)
+    columns = [
+        [
+            [None, *found.things[str(meaning.of)]][number]
+            for number in found.tables["listings"][name]
+        ]
+        for name, meaning in TABLES["listings"].items()
+        if name != "document"
     ]
+    return [*zip(*columns, strict=True)]
 
 
 @pytest.mark.parametrize("field", SpecDetail.__struct_fields__)
@@ -119,21 +115,24 @@ def test_the_key_of_a_spelling_holds_every_field_of_a_configuration() -> None:
 def test_a_size_that_is_not_known_is_none() -> None:
     """Pages print a dash for it."""
     found = columns(page(specs=[spec(1), spec(2, size="1 MB"), spec(3, size="")]))
-    assert (found.sizes, [*found.listings.size]) == (["1 MB", ""], [0, 1, 2])
+    sizes = [*found.tables["listings"]["size"]]
+    assert (found.things["sizes"], sizes) == (["1 MB", ""], [0, 1, 2])
 
 
 def test_a_url_of_the_usual_layout_is_held_by_its_prefix() -> None:
     """The rest follows from the spec; `gcc@=13.2.0` is spelled `gcc-13.2.0` there."""
     specs = [spec(1, tarball=derived(1)), spec(2, compiler="gcc@=13.2.0", tarball=derived(2))]
     found = columns(page(specs=[*specs, spec(3)]))
-    assert found.tarballs == [Tarball(PREFIX, is_whole=False)]
-    assert [*found.listings.tarball] == [1, 1, 0]
+    assert found.things["tarballs"] == [Tarball(PREFIX, is_whole=False)]
+    assert [*found.tables["listings"]["tarball"]] == [1, 1, 0]
 
 
 def test_the_urls_of_a_real_page_share_one_prefix() -> None:
     """All those of the sample of 2023 follow the layout."""
     found = columns((MORE_SAMPLES / "v0.18" / "axl" / "specs.md").read_bytes())
-    assert found.tarballs == [Tarball("https://binaries.spack.io/releases/v0.18", is_whole=False)]
+    assert found.things["tarballs"] == [
+        Tarball("https://binaries.spack.io/releases/v0.18", is_whole=False)
+    ]
 
 
 def test_a_page_that_cannot_be_kept_leaves_only_its_fault() -> None:
@@ -148,5 +147,5 @@ def test_a_page_that_cannot_be_kept_leaves_only_its_fault() -> None:
     assert str(caught.value) == f"1.md:6: the spec {spec_hash(8)} has 2 versions, expected one"
     found = writer.columns
     assert [each.path for each in found.documents] == ["0.md", "2.md"]
-    assert [found.hashes[at] for at in found.listings.spec] == [spec_hash(1), spec_hash(2)]
-    assert [*found.listings.document] == [0, 1]
+    assert [each[0] for each in resolved(found)] == [spec_hash(1), spec_hash(2)]
+    assert [*found.tables["listings"]["document"]] == [1, 2]

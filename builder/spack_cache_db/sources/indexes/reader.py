@@ -12,8 +12,7 @@ from msgspec import UNSET
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Problem
-from spack_cache_db.sources.columns import Document, Writer
-from spack_cache_db.sources.graph import RecordColumns
+from spack_cache_db.sources.columns import TABLES, Document, Writer
 from spack_cache_db.sources.indexes.database import Entry
 from spack_cache_db.sources.indexes.faults import IndexFault, name, said
 from spack_cache_db.sources.indexes.nodes import is_hash
@@ -40,7 +39,7 @@ Share = Callable[[float], None]
 
 RECORDS_PER_CALL = 5000
 
-RECORD_WIDTH = len(RecordColumns._fields) - 1
+_OF_A_RECORD = tuple(name for name in TABLES["records"] if name != "document")
 
 
 class Listed(NamedTuple):
@@ -78,7 +77,7 @@ class Records(Protocol):
 
 
 class _Rows:
-    """What one index gives: the columns of `Writer.add`, row after row, and its edges.
+    """What one index gives: rows of `TABLES`, one after the other, and its edges.
 
     `numbers` is the number of each hash that the index has; `names` the name of each spec, and
     `named` what edges call it; `compilers` are those that are specs, by their hashes.
@@ -174,8 +173,8 @@ class IndexReader:
         if listed is None:
             rows.unlisted.extend((spec, configuration))
         else:
-            size = texts.sizes[listed.size] + 1 if listed.size else 0
-            tarball = texts.tarballs[listed.tarball] + 1 if listed.tarball else 0
+            size = texts.sizes[listed.size] if listed.size else 0
+            tarball = texts.tarballs[listed.tarball] if listed.tarball else 0
             rows.listings.extend((spec, configuration, size, tarball))
         rows.records.extend((spec, facts, *rest))
 
@@ -207,8 +206,9 @@ class IndexReader:
         for number, called in rows.named.items():
             own = rows.names.get(number, called)
             if own != called:
+                dag_hash = self._texts.hashes.things[number - 1]
                 words = f"is called {name(called)} by what depends on it"
-                yield f"{self._texts.hashes.things[number]}: {words}, its own name is {name(own)}"
+                yield f"{dag_hash}: {words}, its own name is {name(own)}"
 
     def _write(self, document: Document, rows: _Rows, problems: list[Problem]) -> None:
         facts = document.index_facts
@@ -219,7 +219,11 @@ class IndexReader:
             document._replace(
                 problems=(*document.problems, *sorted(problems)),
                 index_facts=facts._replace(binaries=len(spec)),
-            ),
+            )
+        )
+        self._writer.append(
+            "listings",
+            number,
             spec=spec,
             configuration=configuration,
             stacks=[self._texts.stack_sets[(facts.stack,)]] * len(spec),
@@ -227,12 +231,20 @@ class IndexReader:
             tarball=tarball,
         )
         spec, configuration = _columns(rows.unlisted, 2)
-        self._writer.add_unlisted(number, spec=spec, configuration=configuration)
-        edges = (rows.edge_spec, rows.edge_dependency, rows.edge_use)
-        self._writer.add_graph(number, _columns(rows.records, RECORD_WIDTH), edges)
+        self._writer.append("unlisted", number, spec=spec, configuration=configuration)
+        columns = _columns(rows.records, len(_OF_A_RECORD))
+        records = dict(zip(_OF_A_RECORD, columns, strict=True))
+        self._writer.append("records", number, **records)
+        self._writer.append(
+            "edges",
+            number,
+            spec=rows.edge_spec,
+            dependency=rows.edge_dependency,
+            use=rows.edge_use,
+        )
 
     def _record(self, rows: _Rows, entry: Entry) -> tuple[int, ...]:
-        """Return the numbers of a record behind that of its node (see `RecordColumns`)."""
+        """Return the numbers of a record behind that of its node, as in `TABLES`."""
         texts, record, node = self._texts, entry.record, entry.node
         rest = entry.rest
         if _installation(record) != _NO_INSTALLATION:
@@ -240,10 +252,10 @@ class IndexReader:
         return (
             0 if record.ref_count is UNSET else record.ref_count + 1,
             0 if record.in_buildcache is UNSET else 1 + record.in_buildcache,
-            texts.rests[as_json(rest)] + 1 if rest else 0,
-            0 if node.full_hash is UNSET else texts.old_hashes[node.full_hash] + 1,
-            0 if node.build_hash is UNSET else texts.old_hashes[node.build_hash] + 1,
-            0 if node.build_spec is UNSET else self._build_spec(rows, node, node.build_spec) + 1,
+            texts.rests[as_json(rest)] if rest else 0,
+            0 if node.full_hash is UNSET else texts.old_hashes[node.full_hash],
+            0 if node.build_hash is UNSET else texts.old_hashes[node.build_hash],
+            0 if node.build_spec is UNSET else self._build_spec(rows, node, node.build_spec),
         )
 
     def _build_spec(self, rows: _Rows, node: Node, build_spec: BuildSpec) -> int:

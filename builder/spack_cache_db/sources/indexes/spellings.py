@@ -15,8 +15,7 @@ from msgspec import UNSET
 
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources.bounds import require_bounded
-from spack_cache_db.sources.columns import Interned, Texts
-from spack_cache_db.sources.graph import Node as NodeFacts
+from spack_cache_db.sources.columns import Interned, NodeFacts, Texts
 from spack_cache_db.sources.indexes.normal import parse_arch, target_name, variants_of
 from spack_cache_db.sources.indexes.records import Node, Record
 from spack_cache_db.sources.indexes.unknown_keys import read_strictly
@@ -28,7 +27,7 @@ _node_rest = attrgetter(*NODE_REST)
 
 
 class Spellings:
-    """Numbers of configurations and of nodes (`graph.Node`) by what nodes of an index say."""
+    """Numbers of configurations and of `NodeFacts` by what nodes of an index say."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts

@@ -6,8 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from spack_cache_db.sources.bounds import MAX_NAME, require_short
-from spack_cache_db.sources.columns import Interned
-from spack_cache_db.sources.graph import Use
+from spack_cache_db.sources.columns import Interned, Use
 from spack_cache_db.sources.indexes.faults import name
 from spack_cache_db.sources.indexes.records import Dependency, EdgeParameters
 from spack_cache_db.spack.compilers import LANGUAGES

@@ -25,8 +25,8 @@ class Consistency:
     """Looks at the pages of a unit one after the other, and remembers which of them add up.
 
     Args:
-        configurations: what numbers of configurations mean; it may grow.
-        stack_sets: what numbers of sets of stacks mean; it may grow.
+        configurations: in the order of their numbers; it may grow.
+        stack_sets: in the order of their numbers; it may grow.
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class Consistency:
             return ()
         found = page_problems(
             meta,
-            [self._configurations[at] for at in distinct],
-            [(self._stack_sets[at], count) for at, count in Counter(stacks).items()],
+            [self._configurations[at - 1] for at in distinct],
+            [(self._stack_sets[at - 1], count) for at, count in Counter(stacks).items()],
         )
         odd = {each for at in distinct & self._odd_ones() for each in self._odd[at]}
         problems = (*found, *sorted(odd))
@@ -60,9 +60,10 @@ class Consistency:
 
     def _odd_ones(self) -> Set[int]:
         """Return the configurations with odd variants, after a look at those that are new."""
-        for at in range(self._looked_at, len(self._configurations)):
-            if odd := tuple(variant_problems(self._configurations[at])):
-                self._odd[at] = odd
+        new = self._configurations[self._looked_at :]
+        for number, each in enumerate(new, start=self._looked_at + 1):
+            if odd := tuple(variant_problems(each)):
+                self._odd[number] = odd
         self._looked_at = len(self._configurations)
         return self._odd.keys()
 

@@ -68,8 +68,12 @@ class PageReader:
             tarball.append(self._tarball(page, detail, url, at) if isinstance(url, str) else 0)
         problems = self._consistency.problems(page.meta, configuration, stacks)
         facts = PageFacts(page.package, page.format)
-        self._writer.add(
-            Document(page.location, page.path, page.sha256, page.release, problems, facts),
+        number = self._writer.add(
+            Document(page.location, page.path, page.sha256, page.release, problems, facts)
+        )
+        self._writer.append(
+            "listings",
+            number,
             spec=spec,
             configuration=configuration,
             stacks=stacks,
@@ -95,13 +99,13 @@ class PageReader:
 
     def _size(self, page: Page, detail: SpecDetail) -> int:
         _require_short(page, detail, "size", detail.size)
-        at = self._sizes[detail.size] = self._texts.sizes[detail.size] + 1
+        at = self._sizes[detail.size] = self._texts.sizes[detail.size]
         return at
 
     def _tarball(self, page: Page, detail: SpecDetail, url: str, configuration: int) -> int:
         _require_short(page, detail, "tarball", url)
         parts = self._tarballs.split(url, configuration, detail.hash)
-        return self._texts.tarballs[parts] + 1
+        return self._texts.tarballs[parts]
 
 
 def _require_short(page: Page, detail: SpecDetail, word: str, text: str) -> None:

@@ -9,18 +9,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import Progress, Report, database, full_text
-from spack_cache_db.build import inspect_file as inspection
-from spack_cache_db.build.counting import count
+from spack_cache_db.build import Progress, Report, database, publication
+from spack_cache_db.build.counts import count
 from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.merge import Merge, Merged
-from spack_cache_db.build.output import discard, require_replaceable
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import counted_rows, plain_rows
+from spack_cache_db.build.search_words import configuration_tokens, package_tokens
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.records import Problem
 from spack_cache_db.sources.places import ANYWHERE, Place
 from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, plan
+
+Told = Sequence[tuple[int, Problem]]
+"""Problems, each with the number of its document."""
 
 _COUNTED = {
     "specs": "SELECT count(*) FROM specs WHERE release_count > 0",
@@ -44,28 +47,29 @@ def build(
 ) -> Report:
     """Build `output` (see `spack_cache_db.build`)."""
     clock = _Clock()
-    require_replaceable(output, paths)
+    publication.require_replaceable(output, paths)
     # A folder there costs the inspect file alone, and `publish` says so.
-    inspect_path = inspection.inspect_path(output)
+    inspect_path = publication.inspect_path(output)
     if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
-        require_replaceable(inspect_path, paths)
+        publication.require_replaceable(inspect_path, paths)
     merged = read(paths, jobs=jobs, max_page_size=max_page_size, place=place, progress=progress)
     faults = tuple(sorted(set(merged.faults)))
     if faults and not (keep_going and merged.documents):
         raise InputError(faults)
     clock.stage("read")
     numbered, bytes_read = number(merged), merged.bytes_read
+    told = problems(merged, numbered)
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     try:
-        with database.replacing(output) as temporary:
-            found = _fill(temporary, numbered, map(str, faults), clock)
+        with publication.replacing(output) as temporary:
+            found = _fill(temporary, numbered, told, map(str, faults), clock)
             database.require_intact(temporary)
             clock.stage("check")
-            sha256 = inspection.prepare(temporary, output)
-        inspection.publish(output)
+            sha256 = publication.prepare(temporary, output)
+        publication.publish(output)
     finally:
-        discard(output)
+        publication.discard(output)
     clock.stage("publish")
     return _report(bytes_read, numbered, found, faults, output, sha256, clock)
 
@@ -82,8 +86,8 @@ def check(
     """Return (faults, problems) of the input (see `spack_cache_db.build.check`)."""
     merged = read(paths, jobs=jobs, max_page_size=max_page_size, place=place, progress=progress)
     found = sorted(
-        Fault(merged.documents[document].location, 0, problem.message)
-        for document, problem in problems(number(merged))
+        Fault(merged.documents[document - 1].location, 0, problem.message)
+        for document, problem in problems(merged, number(merged))
     )
     return tuple(sorted(set(merged.faults))), tuple(found)
 
@@ -113,13 +117,21 @@ def read(
     return merged
 
 
-def _fill(path: Path, numbered: Numbered, refused: Iterable[str], clock: _Clock) -> dict[str, int]:
+def _fill(
+    path: Path, numbered: Numbered, told: Told, refused: Iterable[str], clock: _Clock
+) -> dict[str, int]:
     """Write the whole file; return what is counted in it."""
     db = database.create(path)
     try:
-        _insert(db, numbered, refused)
+        _insert(db, numbered, told, refused)
         clock.stage("count and insert")
-        full_text.index_text(db, full_text.words_of(numbered))
+        database.index_text(
+            db,
+            {
+                "configurations": map(configuration_tokens, numbered.ids["configurations"]),
+                "packages": map(package_tokens, numbered.ids["packages"]),
+            },
+        )
         clock.stage("full text")
         database.finish(db)
         clock.stage("index")
@@ -128,16 +140,16 @@ def _fill(path: Path, numbered: Numbered, refused: Iterable[str], clock: _Clock)
         db.close()
 
 
-def _insert(db: Any, numbered: Numbered, refused: Iterable[str]) -> None:
+def _insert(db: Any, numbered: Numbered, told: Told, refused: Iterable[str]) -> None:
     """Fill the tables; those without counts while the others are being counted.
 
     Neither NumPy nor SQLite keep the interpreter's lock while they work.
     """
     with ThreadPoolExecutor(1) as thread:
-        statistics = thread.submit(count, numbered)
-        for table, rows in plain_rows(numbered, refused):
+        counts = thread.submit(count, numbered)
+        for table, rows in plain_rows(numbered, told, refused):
             database.insert(db, table, rows)
-        for table, rows in counted_rows(numbered, statistics.result()):
+        for table, rows in counted_rows(numbered, counts.result()):
             database.insert(db, table, rows)
 
 
@@ -164,11 +176,11 @@ def _report(
     clock: _Clock,
 ) -> Report:
     return Report(
-        pages=len(numbered.page_release),
+        pages=len(numbered.pages),
         indexes=sum(each.index_facts is not None for each in numbered.documents),
-        records=len(numbered.graph.records.spec),
-        listings=len(numbered.listings.spec),
-        releases=len(numbered.names.releases),
+        records=len(numbered.records),
+        listings=len(numbered.listings),
+        releases=len(numbered.ids["releases"]),
         **counts,
         faults=faults,
         bytes_read=bytes_read,

@@ -1,4 +1,4 @@
-"""build.steps: the same pages give the same bytes, and a kill never leaves half a file."""
+"""build.pipeline: the same pages give the same bytes, and a kill never leaves half a file."""
 
 from __future__ import annotations
 

@@ -1,0 +1,260 @@
+"""Where a database is written, under which names until it is whole, and how it is put in place.
+
+A database replaces a regular file or takes a new name, and harms nothing else. Its inspect file
+stands beside it: counts and hash that Datasette would else find out itself. Datasette believes an
+inspect file without looking (docs: "performance", `datasette inspect`), so it is written from the
+very file it describes and replaced just after the database is. Readers that meet a new one beside
+an old one can tell by the hash (`current_inspection`).
+
+This module loads nothing large: a signal may ask for `discard` at any moment.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from spack_cache_db.errors import DatabaseError, OutputError, reason
+from spack_cache_db.sources.own import is_database
+
+NAME = "spack-cache"
+"""The database's name in URLs."""
+
+_ABANDONED = 24 * 60 * 60
+"""Seconds without a write after which another machine's temporary file is litter."""
+
+
+def inspect_path(database: Path) -> Path:
+    """Return the path of a database's inspect file."""
+    return database.with_suffix(".inspect.json")
+
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def require_replaceable(output: Path, inputs: Iterable[str]) -> None:
+    """Refuse to write where something else than an old database would be lost.
+
+    Args:
+        output: the file to be written, or the inspect file beside it.
+        inputs: the paths that are read; no file of theirs is replaced, unless it is our own.
+
+    Raises:
+        OutputError: the output is no regular file, or is read.
+    """
+    try:
+        status = os.lstat(output)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        # A name with a NUL is a ValueError.
+        raise cannot_write(output, reason(error)) from None
+    kind = _KINDS.get(stat.S_IFMT(status.st_mode))
+    if kind is not None:
+        raise OutputError(f"{output}: is {kind}, expected a regular file or a new name")
+    if any(_is_within(output, path) for path in inputs) and not is_database(output):
+        raise OutputError(f"{output}: is part of the input, expected another place to write to")
+
+
+def cannot_write(output: Path, why: str) -> OutputError:
+    """Return the error for an output that the system refuses."""
+    return OutputError(
+        f"{output}: cannot be written: {why}; free space or choose another place with -o. "
+        "The old file, if there was one, is untouched."
+    )
+
+
+def temporary(output: Path) -> Path:
+    """Return the path under which this process writes a database until it is whole."""
+    return output.with_name(f".{output.name}.{_machine()}.{os.getpid()}.tmp")
+
+
+def temporary_inspect_file(output: Path) -> Path:
+    """Return the path under which this process writes a database's inspect file."""
+    # `_is_litter` reads the end of this name as well.
+    return output.with_name(f".{output.name}.inspect.{_machine()}.{os.getpid()}.tmp")
+
+
+def _machine() -> str:
+    """Return the name of this machine, without dots: process ids mean nothing on another one."""
+    return os.uname().nodename.replace(".", "-").replace("/", "-")
+
+
+def discard(output: Path) -> None:
+    """Remove what this process has begun to write, if there is anything."""
+    for path in (temporary, temporary_inspect_file):
+        # What has no name of its own (a ValueError) was never begun.
+        with suppress(OSError, ValueError):
+            path(output).unlink()
+
+
+@contextmanager
+def replacing(output: Path) -> Iterator[Path]:
+    """Yield the path of a temporary file that takes the output's place if all goes well.
+
+    Files that an earlier, killed build left are removed.
+
+    Raises:
+        OutputError: the folder cannot be written, or the disk is full.
+    """
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        for left_over in output.parent.glob(f".{glob.escape(output.name)}.*.tmp"):
+            if _is_litter(left_over):
+                left_over.unlink(missing_ok=True)
+        path = temporary(output)
+        path.unlink(missing_ok=True)
+        path.touch()
+    except OSError as error:
+        raise _cannot_write(output, error) from None
+    try:
+        yield path
+        _sync(path)
+        path.replace(output)
+        _sync(output.parent)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise _cannot_write(output, error) from error
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def prepare(built: Path, output: Path) -> str:
+    """Write the inspect file of `built` beside `output`, under a temporary name.
+
+    Returns:
+        The sha256 of the database, in hex.
+    """
+    inspected = inspect(built)
+    inspected[NAME]["file"] = output.name
+    text = json.dumps(inspected, indent=1, sort_keys=True)
+    temporary_inspect_file(output).write_text(text + "\n", encoding="utf-8")
+    return str(inspected[NAME]["hash"])
+
+
+def inspect(database: Path) -> dict[str, Any]:
+    """Return what Datasette's inspect file holds: hash, size in bytes, rows of each table."""
+    connection = sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
+    try:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        counts = {name: {"count": _count(connection, name)} for (name,) in names.fetchall()}
+    finally:
+        connection.close()
+    size = database.stat().st_size
+    return {
+        NAME: {"hash": _sha256(database), "size": size, "file": database.name, "tables": counts}
+    }
+
+
+def _count(connection: sqlite3.Connection, table: str) -> int:
+    quoted = table.replace('"', '""')
+    (rows,) = connection.execute(f'SELECT count(*) FROM "{quoted}"').fetchone()  # noqa: S608
+    return int(rows)
+
+
+def current_inspection(database: Path, published: Path | None = None) -> dict[str, Any]:
+    """Return the inspect file's content if it is of this very database, else inspect anew.
+
+    Args:
+        database: the file.
+        published: the path beside which its inspect file stands, if it is another one.
+
+    Raises:
+        DatabaseError: there is no inspect file of it, and it is damaged.
+    """
+    published = published or database
+    try:
+        inspected = json.loads(inspect_path(published).read_text(encoding="utf-8"))
+        if inspected[NAME]["hash"] == _sha256(database):
+            return dict(inspected)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    try:
+        _check(database)
+        return inspect(database)
+    except sqlite3.DatabaseError as error:
+        raise DatabaseError(f"{published}: is damaged: {error}; build it anew") from None
+
+
+def _check(database: Path) -> None:
+    connection = sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
+    try:
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    finally:
+        connection.close()
+    if found != "ok":
+        raise sqlite3.DatabaseError(" ".join(found.split()))
+
+
+def publish(output: Path) -> None:
+    """Put the prepared inspect file in its place, after the database took its own.
+
+    Raises:
+        OutputError: the place is taken, by a folder for example.
+    """
+    try:
+        temporary_inspect_file(output).replace(inspect_path(output))
+    except OSError as error:
+        message = f"cannot be written: {error.strerror}; the database itself is whole"
+        raise OutputError(f"{inspect_path(output)}: {message}") from None
+
+
+def _sha256(database: Path) -> str:
+    with database.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _is_within(output: Path, path: str) -> bool:
+    try:
+        real, folder = os.path.realpath(output), os.path.realpath(path)
+    except ValueError:
+        # A path with a NUL: nothing can be there, which whoever reads the input says.
+        return False
+    return os.path.commonpath([real, folder]) == folder
+
+
+def _is_litter(path: Path) -> bool:
+    """Return whether the build for which a temporary file is named has ended.
+
+    Of a build on another machine that shares the folder nothing is known but when it last wrote.
+    """
+    *_, machine, pid, _ = path.name.split(".")
+    if machine != _machine():
+        with suppress(OSError):
+            return time.time() - path.stat().st_mtime > _ABANDONED
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
+        return True
+    except PermissionError:
+        return False
+    return int(pid) == os.getpid()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _cannot_write(output: Path, error: Exception) -> OutputError:
+    is_file = isinstance(error, FileExistsError)
+    return cannot_write(output, f"{output.parent} is no folder" if is_file else reason(error))

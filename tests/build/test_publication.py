@@ -1,0 +1,324 @@
+"""build.publication: a database replaces an old one or takes a new name, and harms nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.build import build, publication
+from spack_cache_db.errors import InputError, OutputError
+from tests.commands import process, run
+from tests.pagetexts import SAMPLES, page, write
+
+NOBODY = 2**22 + 1
+"""No process has this id: Linux stops at 2**22."""
+
+
+def link(path: Path) -> None:
+    """Make a symbolic link to a file with text."""
+    (path.parent / "precious").write_text("text")
+    path.symlink_to("precious")
+
+
+def dangling(path: Path) -> None:
+    """Make a symbolic link to nothing."""
+    path.symlink_to("nothing")
+
+
+def device(path: Path) -> None:
+    """Make a device like `/dev/null`."""
+    os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+
+
+def listen(path: Path) -> None:
+    """Make a socket."""
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (link, "a symbolic link"),
+        (dangling, "a symbolic link"),
+        (os.mkfifo, "a pipe"),
+        (listen, "a socket"),
+        pytest.param(
+            device,
+            "a device",
+            marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["x.db", "x.inspect.json"])
+def test_what_is_no_regular_file_is_not_replaced(
+    make: Callable[[Path], None],
+    kind: str,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither where the database belongs, nor its inspect file; nothing else is left behind."""
+    monkeypatch.chdir(tmp_path)
+    folder = write(Path("in"), a=page())
+    make(Path(name))
+    before = {path.name: path.lstat().st_mode for path in Path().iterdir()}
+    with pytest.raises(OutputError) as caught:
+        build(folder, "x.db")
+    assert str(caught.value) == f"{name}: is {kind}, expected a regular file or a new name"
+    assert {path.name: path.lstat().st_mode for path in Path().iterdir()} == before
+
+
+def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
+    """The same; what stands where the inspect file belongs is told when the database is there."""
+    with pytest.raises(OutputError, match="is a folder, expected a regular file or a new name"):
+        build(write(tmp_path / "in", a=page()), tmp_path)
+
+
+def test_a_page_that_is_read_is_not_replaced(tmp_path: Path) -> None:
+    """By whatever name it is called, and whether it was named or its folder."""
+    folder = write(tmp_path / "in", a=page())
+    (tmp_path / "also").symlink_to("in")
+    for paths, output in (
+        ([folder], folder / "a.md"),
+        ([folder / "a.md"], folder / "a.md"),
+        ([tmp_path / "also"], folder / "a.md"),
+        ([folder], tmp_path / "also" / "a.md"),
+        ([folder], tmp_path / "in" / ".." / "in" / "a.md"),
+    ):
+        with pytest.raises(OutputError, match="is part of the input, expected another place"):
+            build(paths, output)
+        assert (folder / "a.md").read_bytes() == page()
+
+
+def test_an_output_among_the_pages_does_not_break_the_next_build(tmp_path: Path) -> None:
+    """A database and its inspect file are passed over, whatever they are called; so is litter."""
+    folder = write(tmp_path / "in", a=page())
+    first = build(folder, folder / "x.db")
+    shutil.copy(folder / "x.db", folder / "b.md")
+    shutil.copy(folder / "x.inspect.json", folder / "c.md")
+    (folder / ".x.db.123.tmp").write_bytes(b"litter")
+    second = build(folder, folder / "x.db")
+    assert (second.sha256, second.pages, second.faults) == (first.sha256, 1, ())
+    result = run("build", folder, "-o", folder / "x.db", "--max-page-size", "4K")
+    assert result.exit_code == 0, result.output
+
+
+def test_a_folder_of_databases_holds_no_pages(tmp_path: Path) -> None:
+    """They are no pages; where nothing else is there, that is told."""
+    folder = write(tmp_path / "in", a=page())
+    build(folder, folder / "x.db")
+    (folder / "a.md").unlink()
+    result = run("build", folder, "-o", tmp_path / "y.db")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[0] == f"{folder}: holds no file, expected pages or indexes"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("output", ["", "x" * 300, "x" * 250, "y/" * 3000 + "x", ".", "/", "a\0b"])
+def test_a_name_that_no_file_can_have_is_told(output: str, tmp_path: Path) -> None:
+    """One line, and no traceback."""
+    folder = write(tmp_path / "in", a=page())
+    if "\0" in output:
+        with pytest.raises(OutputError, match="cannot be written: "):
+            build(folder, output)
+        with pytest.raises(InputError, match=r"a\\x00b: no such file or folder"):
+            build(output, tmp_path / "x.db")
+        return
+    done = process("build", folder, "-o", output)
+    assert done.returncode in (1, 2), done.stderr
+    assert done.stderr.splitlines()[-1].startswith("Error: ")
+    assert "Traceback" not in done.stderr
+
+
+def names(folder: Path) -> set[str]:
+    """Return the names in a folder."""
+    return {path.name for path in folder.iterdir()}
+
+
+def test_the_temporary_file_takes_the_place(tmp_path: Path) -> None:
+    """Only when all went well, and the folder is made if it is missing."""
+    output = tmp_path / "new" / "folder" / "x.db"
+    with publication.replacing(output) as temporary:
+        temporary.write_bytes(b"new")
+        assert temporary.parent == output.parent
+        assert not output.exists()
+    assert output.read_bytes() == b"new"
+    assert names(output.parent) == {"x.db"}
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, OSError, sqlite3.DatabaseError])
+def test_an_error_leaves_the_old_file(error: type[BaseException], tmp_path: Path) -> None:
+    """Whatever is raised, the old file stays and the temporary file goes."""
+    output = tmp_path / "x.db"
+    output.write_bytes(b"old")
+    with pytest.raises((error, OutputError)), publication.replacing(output) as temporary:
+        temporary.write_bytes(b"half")
+        raise error
+    assert output.read_bytes() == b"old"
+    assert names(tmp_path) == {"x.db"}
+
+
+def test_a_bug_keeps_its_traceback(tmp_path: Path) -> None:
+    """A broken constraint is our mistake, not a full disk."""
+    with pytest.raises(sqlite3.IntegrityError), publication.replacing(tmp_path / "x.db"):
+        raise sqlite3.IntegrityError("UNIQUE constraint failed")
+
+
+def of_process(path: Path, number: int) -> Path:
+    """Return the temporary path of this machine that another process would take."""
+    return path.with_name(path.name.replace(f".{os.getpid()}.", f".{number}."))
+
+
+@pytest.mark.parametrize("output", ["x.db", "[x].db", "x*.db"])
+def test_what_a_killed_build_left_is_removed(output: str, tmp_path: Path) -> None:
+    """Its files are named for its process; names of other targets are not touched."""
+    of_other = of_process(publication.temporary(tmp_path / "other.db"), NOBODY)
+    of_other.touch()
+    for path in (publication.temporary, publication.temporary_inspect_file):
+        of_process(path(tmp_path / output), NOBODY).touch()
+    with publication.replacing(tmp_path / output):
+        pass
+    assert names(tmp_path) == {output, of_other.name}
+
+
+@pytest.mark.slow
+def test_what_a_running_build_writes_is_left_alone(tmp_path: Path) -> None:
+    """Two builds of one output do not remove each other's files."""
+    program = "import sys; print('ready', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        theirs = of_process(publication.temporary(tmp_path / "x.db"), running.pid)
+        theirs.touch()
+        with publication.replacing(tmp_path / "x.db"):
+            pass
+        assert names(tmp_path) == {"x.db", theirs.name}
+
+
+def on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what follows run on a machine of another name."""
+    here = os.uname()
+    there = os.uname_result((here.sysname, "node7.example.org", *here[2:]))
+    monkeypatch.setattr(os, "uname", lambda: there)
+
+
+def test_what_another_machine_writes_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a shared file system: the process ids of one machine say nothing on another one."""
+    output = tmp_path / "x.db"
+    with monkeypatch.context() as patch, publication.replacing(output) as ours:
+        ours.write_bytes(b"half")
+        patch.setattr(os, "getpid", lambda: NOBODY)
+        on_another_machine(patch)
+        with publication.replacing(output) as theirs:
+            theirs.write_bytes(b"theirs")
+        assert output.read_bytes() == b"theirs"
+        ours.write_bytes(b"ours")
+    assert output.read_bytes() == b"ours"
+    assert names(tmp_path) == {"x.db"}
+
+
+def test_what_another_machine_has_left_is_removed_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No build is silent for a day."""
+    with monkeypatch.context() as patch:
+        on_another_machine(patch)
+        theirs = publication.temporary(tmp_path / "x.db")
+    theirs.touch()
+    os.utime(theirs, (time.time(), time.time() - 2 * 24 * 60 * 60))
+    with publication.replacing(tmp_path / "x.db"):
+        pass
+    assert names(tmp_path) == {"x.db"}
+
+
+def test_a_leftover_with_our_own_number_is_removed(tmp_path: Path) -> None:
+    """In a container every build may be process 1."""
+    left_over = publication.temporary(tmp_path / "x.db")
+    left_over.write_bytes(b"half")
+    with publication.replacing(tmp_path / "x.db") as temporary:
+        assert temporary.read_bytes() == b""
+
+
+@pytest.fixture
+def built_file(tmp_path: Path) -> Path:
+    """A database of one page, with its inspect file."""
+    output = tmp_path / "x.db"
+    build([str(write(tmp_path / "pages", a=page()))], output)
+    return output
+
+
+def test_a_build_writes_the_inspect_file(built_file: Path) -> None:
+    """Hash, size, and the number of rows of each table."""
+    written = json.loads(publication.inspect_path(built_file).read_text())["spack-cache"]
+    assert written["hash"] == hashlib.sha256(built_file.read_bytes()).hexdigest()
+    assert written["size"] == built_file.stat().st_size
+    assert written["file"] == "x.db"
+    connection = sqlite3.connect(built_file)
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    counts = {
+        name: {"count": connection.execute(f"SELECT count(*) FROM [{name}]").fetchone()[0]}
+        for (name,) in tables
+    }
+    connection.close()
+    assert written["tables"] == counts
+    assert counts["specs"] == {"count": 1}
+
+
+def test_it_follows_the_database(built_file: Path) -> None:
+    """The next build replaces both."""
+    build([str(SAMPLES)], built_file)
+    written = json.loads(publication.inspect_path(built_file).read_text())["spack-cache"]
+    assert written["tables"]["specs"] == {"count": 413}
+
+
+def test_it_is_believed_where_it_is_of_this_file(built_file: Path) -> None:
+    """Nothing is counted again: a number that we change in it comes back."""
+    path = publication.inspect_path(built_file)
+    written = json.loads(path.read_text())
+    written["spack-cache"]["tables"]["specs"]["count"] = 77
+    path.write_text(json.dumps(written))
+    found = publication.current_inspection(built_file)
+    assert found["spack-cache"]["tables"]["specs"]["count"] == 77
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "[]", "{}", '{"spack-cache": {"hash": "of another file"}}', "\udcff"]
+)
+def test_any_other_one_is_not_believed(content: str | None, built_file: Path) -> None:
+    """A missing, broken or stale file: the database itself is asked."""
+    path = publication.inspect_path(built_file)
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content.encode(errors="surrogateescape"))
+    found = publication.current_inspection(built_file)
+    assert found["spack-cache"]["tables"]["specs"]["count"] == 1
+
+
+def test_a_place_that_is_taken_is_told(tmp_path: Path) -> None:
+    """A folder stands where the inspect file belongs: one message, no litter."""
+    output = tmp_path / "x.db"
+    publication.inspect_path(output).mkdir()
+    with pytest.raises(OutputError) as caught:
+        build([str(SAMPLES)], output)
+    assert str(caught.value) == (
+        f"{tmp_path}/x.inspect.json: cannot be written: Is a directory; "
+        "the database itself is whole"
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {"x.db", "x.inspect.json"}
