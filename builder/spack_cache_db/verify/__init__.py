@@ -1,12 +1,12 @@
 """A file held against its source: both are known here, as nowhere else.
 
-What callers use stands here and loads nothing; `steps` is loaded when a file is verified.
+What callers use stands here and loads nothing; `comparison` is loaded when a file is verified.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from spack_cache_db.arguments import (
@@ -36,6 +36,11 @@ class Verification:
     records: int
     faults: tuple[Fault, ...]
     differences: tuple[Fault, ...]
+
+    def __add__(self, other: Verification) -> Verification:
+        return Verification(
+            *(getattr(self, each.name) + getattr(other, each.name) for each in fields(self))
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return this as plain values, faults and differences as texts."""
@@ -81,9 +86,9 @@ def verify(
     checked_options(jobs, max_page_size, progress)
     checked_place(release, stack)
     found, database = checked_paths(paths), checked_file("file", file)
-    from spack_cache_db.verify import steps
+    from spack_cache_db.verify import comparison
 
-    return steps.verify(
+    return comparison.verify(
         database,
         found,
         jobs=jobs,

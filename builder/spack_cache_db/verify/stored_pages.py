@@ -1,4 +1,7 @@
-"""A page as a built file says it, from the file alone, in normal form."""
+"""A page in normal form, as its source says it and as a built file gives it back.
+
+Lists are sorted in normal form: their order says nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
+
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.pages.consistency import computed_meta
-from spack_cache_db.sources.pages.reader import UNKNOWN_SIZE
-from spack_cache_db.sources.pages.records import Meta
+from spack_cache_db.sources.pages.consistency import computed_meta, declared_meta
+from spack_cache_db.sources.pages.normal import as_set, normal_configuration
+from spack_cache_db.sources.pages.reader import UNKNOWN_SIZE, detail_fault
+from spack_cache_db.sources.pages.records import Meta, Page, SpecDetail
 
 _PAGE = """
 SELECT pages.id FROM pages
@@ -83,6 +89,38 @@ WHERE releases.name = :release AND {IS_BINARY}
 _DECLARED = "SELECT code, declared FROM problems WHERE page = ? AND declared IS NOT NULL"
 
 
+def page_values(page: Page) -> dict[str, Any]:
+    """Return the `meta` of a page, and its `spec_details` by hash.
+
+    Raises:
+        InputError: a detail has no normal form.
+    """
+    return {
+        "meta": declared_meta(page.meta),
+        "spec_details": {each.hash: _detail_values(page, each) for each in page.details},
+    }
+
+
+def _detail_values(page: Page, detail: SpecDetail) -> dict[str, Any]:
+    """Return every field of a detail; those that have a normal form in theirs."""
+    values = {
+        name: value
+        for name in SpecDetail.__struct_fields__
+        if (value := getattr(detail, name)) is not UNSET
+    }
+    try:
+        configuration = normal_configuration(page.package, detail)
+        stacks = as_set("stack", detail.stacks)
+    except ValueError as error:
+        raise detail_fault(page, detail, error) from None
+    return values | {
+        "compiler": configuration.compiler,
+        "versions": [configuration.version],
+        "variants": [*configuration.variants],
+        "stacks": [*stacks],
+    }
+
+
 class _Listed(NamedTuple):
     configuration: Configuration
     stacks: tuple[str, ...]
@@ -90,7 +128,7 @@ class _Listed(NamedTuple):
     tarball: str | None
 
 
-class PagesOfFile:
+class StoredPages:
     """The pages of a database, as it gives them back itself."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -99,7 +137,7 @@ class PagesOfFile:
         self._stack_sets = _sets(connection, "stack_set", "stack", "name")
         self._has_indexes = connection.execute("SELECT 1 FROM mirrors").fetchone() is not None
 
-    def said_by_file(
+    def values(
         self, release: str, package: str, page_says: Mapping[str, Any] | None = None
     ) -> dict[str, Any] | None:
         """Return the `meta` of a page and its `spec_details` by hash; None if there is no page.
@@ -127,7 +165,7 @@ class PagesOfFile:
             {each.configuration for each in listed.values()},
             Counter(each.stacks for each in listed.values()).items(),
         )
-        details = {dag_hash: _detail(dag_hash, each) for dag_hash, each in listed.items()}
+        details = {dag_hash: _listed_values(dag_hash, each) for dag_hash, each in listed.items()}
         return {"meta": meta | self._declared(page[0]), "spec_details": details}
 
     def _of_the_page(
@@ -158,7 +196,7 @@ class PagesOfFile:
         return {key: json.loads(text) for key, text in rows if key in Meta.__struct_fields__}
 
 
-def _detail(dag_hash: str, listed: _Listed) -> dict[str, Any]:
+def _listed_values(dag_hash: str, listed: _Listed) -> dict[str, Any]:
     configuration, stacks, size, tarball = listed
     detail = {
         "hash": dag_hash,

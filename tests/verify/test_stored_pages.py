@@ -1,4 +1,4 @@
-"""verify.pages_of_file: every page can be read back out of the database."""
+"""verify.stored_pages: every page can be read back out of the database, in normal form."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from spack_cache_db.build import build
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.parse import parse_page
-from spack_cache_db.sources.pages.records import SpecDetail
+from spack_cache_db.sources.pages.records import Meta, SpecDetail
 from spack_cache_db.sources.pages.shapes import TEXT, Shape
-from spack_cache_db.verify.pages_of_file import PagesOfFile
-from spack_cache_db.verify.pages_of_source import said_by_source
+from spack_cache_db.verify.stored_pages import StoredPages, page_values
 from tests.conftest import Build
 from tests.pagetexts import (
     MORE_SAMPLES,
@@ -91,17 +90,17 @@ Said = dict[str, Any]
 
 def read_back(connection: sqlite3.Connection) -> dict[str, Said | None]:
     """Return all pages of a database by their path."""
-    pages = PagesOfFile(connection)
+    pages = StoredPages(connection)
     rows = connection.execute(
         "SELECT path, releases.name, packages.name FROM pages "
         "JOIN releases ON releases.id = release JOIN packages ON packages.id = package"
     )
-    return {path: pages.said_by_file(*names) for path, *names in rows.fetchall()}
+    return {path: pages.values(*names) for path, *names in rows.fetchall()}
 
 
 def parsed(path: str, data: bytes) -> Said:
     """Return a page's values in normal form."""
-    return said_by_source(parse_page(RawFile(path, path, data)))
+    return page_values(parse_page(RawFile(path, path, data)))
 
 
 @pytest.mark.parametrize("path", SAMPLE_PAGES, ids=lambda path: f"{path.parent.name}-{path.name}")
@@ -216,4 +215,43 @@ def test_a_page_that_is_not_there_is_no_page(
     release: str, package: str, samples: sqlite3.Connection
 ) -> None:
     """There is nothing to say of it."""
-    assert PagesOfFile(samples).said_by_file(release, package) is None
+    assert StoredPages(samples).values(release, package) is None
+
+
+def test_the_spellings_of_all_eras_are_one() -> None:
+    """Compilers, variants and the order of lists; all else letter for letter."""
+    then = spec(
+        1,
+        compiler="gcc@=13.2.0",
+        variants=["~cuda", "libs:=static,shared"],
+        stacks=["root", "e4s"],
+        size="1 kB",
+        tarball="x",
+    )
+    assert parsed("in/a.md", page(specs=[then])) == {
+        "meta": meta_of([then]) | {"compilers": ["gcc@13.2.0"]},
+        "spec_details": {
+            spec_hash(1): then
+            | {
+                "compiler": "gcc@13.2.0",
+                "variants": ["libs=shared,static", "~cuda"],
+                "stacks": ["e4s", "root"],
+            }
+        },
+    }
+
+
+def test_every_key_of_the_records_is_said() -> None:
+    """A key that is added to them is held against the file at once."""
+    found = parsed("in/a.md", page(specs=[spec(1, tarball="x")]))
+    assert {*found["meta"]} == {*Meta.__struct_fields__}
+    detail = found["spec_details"][spec_hash(1)]
+    assert {*detail} >= {*spec(1, tarball="x")}
+    assert {*detail} <= {*SpecDetail.__struct_fields__}
+
+
+def test_a_detail_without_normal_form_is_a_fault() -> None:
+    """The same that a build tells."""
+    with pytest.raises(InputError) as caught:
+        parsed("in/a.md", page(specs=[spec(1, versions=[])]))
+    assert str(caught.value) == f"in/a.md:6: the spec {spec_hash(1)} has 0 versions, expected one"

@@ -16,7 +16,7 @@ from typing import Any
 
 from spack_cache_db.schema import CONFIGURATION_JOINS, word_of
 from spack_cache_db.sources.columns import Document
-from spack_cache_db.verify.pages_of_file import IS_BINARY
+from spack_cache_db.verify.stored_pages import IS_BINARY
 
 Values = dict[str, Any]
 
@@ -83,7 +83,7 @@ SELECT code, message, declared FROM problems WHERE mirror = :mirror AND declared
 """
 
 
-class RecordsOfFile:
+class StoredRecords:
     """The records of one mirror, as a built file says them."""
 
     def __init__(self, connection: sqlite3.Connection, mirror: int) -> None:
@@ -228,7 +228,7 @@ class RecordsOfFile:
         return found
 
 
-def mirror_of(connection: sqlite3.Connection, document: Document) -> RecordsOfFile | None:
+def stored_records(connection: sqlite3.Connection, document: Document) -> StoredRecords | None:
     """Return the records of an index as the file has them; None if it has none from there."""
     facts = document.index_facts
     where = {
@@ -238,7 +238,7 @@ def mirror_of(connection: sqlite3.Connection, document: Document) -> RecordsOfFi
         "sha256": document.sha256,
     }
     found = connection.execute(_MIRROR, where).fetchone()
-    return None if found is None else RecordsOfFile(connection, found[0])
+    return None if found is None else StoredRecords(connection, found[0])
 
 
 def _set(text: str) -> list[str]:

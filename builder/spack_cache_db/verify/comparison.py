@@ -1,12 +1,14 @@
-"""Verifying a file, from its path and those of the input to what differs."""
+"""A file held against its input, unit by unit, and where both differ, part by part."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 from spack_cache_db.build import Progress
 from spack_cache_db.build.workers import uncollected, work_through
@@ -20,10 +22,8 @@ from spack_cache_db.sources.places import Place
 from spack_cache_db.sources.tarballs import Tarball
 from spack_cache_db.sources.units import Mirror, Unit, plan
 from spack_cache_db.verify import Verification
-from spack_cache_db.verify.compare import differences, parts
-from spack_cache_db.verify.pages_of_file import PagesOfFile
-from spack_cache_db.verify.pages_of_source import said_by_source
-from spack_cache_db.verify.records import RecordsOfFile, mirror_of
+from spack_cache_db.verify.stored_pages import StoredPages, page_values
+from spack_cache_db.verify.stored_records import StoredRecords, stored_records
 
 
 @uncollected()
@@ -43,7 +43,7 @@ def verify(
     work = partial(verify_unit, database=database, max_page_size=max_page_size, place=place)
     _forget()  # The file may be another one than last time.
     for done, each in enumerate(work_through(units, work, jobs), start=1):
-        total = _sum(total, each)
+        total += each
         if progress:
             progress(done, len(units))
     _forget()
@@ -65,8 +65,7 @@ def verify_unit(unit: Unit, database: Path, max_page_size: int, place: Place) ->
             total = replace(total, faults=(*total.faults, file))
             continue
         try:
-            for each in _verify(file, database, place):
-                total = _sum(total, each)
+            total = sum(_verify(file, database, place), start=total)
         except InputError as error:
             total = replace(total, faults=(*total.faults, *error.faults))
         except sqlite3.DatabaseError as error:
@@ -75,18 +74,6 @@ def verify_unit(unit: Unit, database: Path, max_page_size: int, place: Place) ->
 
 
 _NOTHING = Verification(0, 0, 0, 0, (), ())
-
-
-def _sum(one: Verification, other: Verification) -> Verification:
-    """Return what came out of both."""
-    return Verification(
-        pages=one.pages + other.pages,
-        indexes=one.indexes + other.indexes,
-        listings=one.listings + other.listings,
-        records=one.records + other.records,
-        faults=one.faults + other.faults,
-        differences=one.differences + other.differences,
-    )
 
 
 def _verify(file: RawFile | Mirror, database: Path, place: Place) -> Iterator[Verification]:
@@ -102,7 +89,7 @@ def _verify(file: RawFile | Mirror, database: Path, place: Place) -> Iterator[Ve
 
 def _verify_index(index: OpenIndex, database: Path) -> Verification:
     document, records = index.document, index.records
-    stored = mirror_of(_connection(database), document)
+    stored = stored_records(_connection(database), document)
     if stored is None:
         stack = document.index_facts.stack if document.index_facts else ""
         said = f"is an index of {stack} in {document.release}, the file has none from there"
@@ -124,7 +111,7 @@ def _verify_index(index: OpenIndex, database: Path) -> Verification:
     return replace(_NOTHING, indexes=1, records=len(ours), differences=told)
 
 
-def _tarball_differences(index: OpenIndex, stored: RecordsOfFile) -> Iterator[str]:
+def _tarball_differences(index: OpenIndex, stored: StoredRecords) -> Iterator[str]:
     """Yield where the file has another size or address of a binary than its manifest says."""
     said = {}
     for dag_hash in index.records:
@@ -158,14 +145,64 @@ def _verify_page(file: RawFile, database: Path) -> Verification:
         InputError: the page is refused.
     """
     page = parse_page(file)
-    said = said_by_source(page)
-    stored = _pages_of(database).said_by_file(page.release, page.package, said["spec_details"])
+    said = page_values(page)
+    stored = _pages_of(database).values(page.release, page.package, said["spec_details"])
     if stored is None:
         found = [f"is a page of {page.package} in {page.release}, the file has none"]
     else:
         found = [*differences(said, stored)]
     told = tuple(Fault(page.location, 0, each) for each in found)
     return replace(_NOTHING, pages=1, listings=len(page.details), differences=told)
+
+
+def differences(said: Mapping[str, Any], stored: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a page says and what its file says instead, one text for each part.
+
+    Args:
+        said: see `stored_pages.page_values`.
+        stored: the same, see `StoredPages.values`.
+    """
+    yield from parts("meta.", said["meta"], stored["meta"])
+    ours, theirs = said["spec_details"], stored["spec_details"]
+    for dag_hash in sorted(ours.keys() | theirs.keys()):
+        if dag_hash not in theirs:
+            yield f"lists the spec {dag_hash}, the file does not"
+        elif dag_hash not in ours:
+            yield f"does not list the spec {dag_hash}, the file does"
+        elif ours[dag_hash] != theirs[dag_hash]:
+            yield from parts(f"the spec {dag_hash}: ", ours[dag_hash], theirs[dag_hash])
+
+
+def parts(what: str, said: Mapping[str, Any], stored: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the keys in which two objects differ; `what` they are of comes first in each text."""
+    for key in sorted(said.keys() | stored.keys()):
+        if key not in stored:
+            yield f"{what}{key} is {_json(said[key])}, the file has none"
+        elif key not in said:
+            yield f"{what}{key} is not there, the file has {_json(stored[key])}"
+        elif said[key] != stored[key]:
+            ours, theirs = _only_different(said[key], stored[key])
+            yield f"{what}{key} is {_json(ours)}, the file has {_json(theirs)}"
+
+
+def _only_different(said: Any, stored: Any) -> tuple[Any, Any]:
+    """Return both; of lists and objects, only the members that the other does not have."""
+    if isinstance(said, dict) and isinstance(stored, dict):
+        return _not_in(said, stored), _not_in(stored, said)
+    if isinstance(said, list) and isinstance(stored, list):
+        ours = [each for each in said if each not in stored]
+        theirs = [each for each in stored if each not in said]
+        # Where neither has a member of its own, one of them names something twice.
+        return (ours, theirs) if ours or theirs else (said, stored)
+    return said, stored
+
+
+def _not_in(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in one.items() if other.get(key) != value}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 @lru_cache(maxsize=1)
@@ -177,8 +214,8 @@ def _connection(database: Path) -> sqlite3.Connection:
 
 
 @lru_cache(maxsize=1)
-def _pages_of(database: Path) -> PagesOfFile:
-    return PagesOfFile(_connection(database))
+def _pages_of(database: Path) -> StoredPages:
+    return StoredPages(_connection(database))
 
 
 def _forget() -> None:

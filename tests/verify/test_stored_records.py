@@ -1,4 +1,4 @@
-"""verify.records: an index is held against the file, and whatever the file has lost is named."""
+"""verify.stored_records: an index is held against the file, and what the file has lost is named."""
 
 from __future__ import annotations
 
