@@ -12,21 +12,24 @@ from contextlib import contextmanager
 from email import message_from_bytes
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import httpx
 import pytest
 
 from benchmarks.server import free_port, stop, wait_until_up
+from spack_cache_db import build
 from spack_cache_db.cli import COMMANDS
 from spack_cache_db.site.routes import ROUTES
 from tests.pagetexts import SAMPLES
 from tests.paths import ROOT
 
+LOCKS = ROOT / "requirements"
 FILE = "spack-cache.db"
 SPEC = "py-mpi4py@4 target=x86_64_v3"
 ARGUMENTS = {
-    "build": ("build", SAMPLES, "-o", FILE),
+    "build": ("build", "--example", "-o", FILE),
     "check": ("check", SAMPLES, "--json"),
     "cover": ("cover", "specs.txt", FILE),
     "fetch": ("fetch", "--help"),  # It needs a mirror: tests/cli/test_fetch.py has some.
@@ -37,6 +40,7 @@ ARGUMENTS = {
 }
 """How each command is called that ends by itself, in the order in which they are called."""
 
+SOME_MIRROR = ("fetch", "http://127.0.0.1:1/", "-o", "mirrors")
 HASH = "2feova4"
 OWN = (
     "/",
@@ -80,7 +84,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.mark.slow
 def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
-    """Each file that Datasette needs is in the package, byte for byte, and nothing else is.
+    """The package has the site and the sample pages, byte for byte, and no other files.
 
     Nor is there anything beside the package, which another distribution might have as well.
     """
@@ -93,7 +97,7 @@ def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
             if name.startswith(prefix)
         }
     assert beside == {"spack_cache_db", f"spack_cache_db-{version('spack-cache-db')}"}
-    folders = (ROOT / name for name in ("plugins", "static", "templates"))
+    folders = (ROOT / name for name in ("pages", "plugins", "static", "templates"))
     files = [path for folder in folders for path in folder.rglob("*.*") if path.suffix != ".pyc"]
     named = ("datasette.yml", "metadata.yml", "settings.json")
     wanted = [*(ROOT / name for name in named), *files]
@@ -135,7 +139,7 @@ def test_the_sdist_is_the_whole_checkout(published: tuple[Path, Path]) -> None:
 @pytest.mark.slow
 def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> None:
     """In a fresh environment each command does what it does in a checkout, and every page shows."""
-    bin_folder = _installed(published[1], tmp_path / "environment", "run.lock")
+    bin_folder = _installed(published[1], tmp_path / "environment", LOCKS / "run.lock")
     assert set(COMMANDS) <= {*ARGUMENTS, "serve"}
     here, there = tmp_path / "here", tmp_path / "there"
     said_here = _said(here, sys.executable, "-m", "spack_cache_db")
@@ -155,18 +159,43 @@ def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="the oldest have wheels for 3.11 alone")
 def test_the_oldest_dependencies_suffice(published: tuple[Path, Path], tmp_path: Path) -> None:
     """With the least that the wheel asks for, each command and every page works all the same."""
-    bin_folder = _installed(published[1], tmp_path / "environment", "oldest.lock")
+    bin_folder = _installed(published[1], tmp_path / "environment", LOCKS / "oldest.lock")
     _said(tmp_path / "there", bin_folder / "spack-cache-db")
     serve = (bin_folder / "spack-cache-db", "serve", FILE, "--workers", "2")
     with _serving(tmp_path / "there", *serve) as address:
         _every_kind_of_page(address)
 
 
+@pytest.mark.slow
+def test_the_least_install_answers(published: tuple[Path, Path], tmp_path: Path) -> None:
+    """Without extras a file can be queried; every other command names the extra that it needs."""
+    needed = {re.split(r"\W", each)[0].lower() for each in _project()["dependencies"]}
+    lock = (LOCKS / "run.lock").read_text(encoding="utf-8")
+    entries = re.split(r"^(?=\w)", lock, flags=re.MULTILINE)
+    least = tmp_path / "least.lock"
+    least.write_text("".join(each for each in entries if each.partition("==")[0] in needed))
+    bin_folder = _installed(published[1], tmp_path / "environment", least)
+    build([SAMPLES], tmp_path / FILE)
+    (tmp_path / "specs.txt").write_text(SPEC)
+
+    for name, extra in COMMANDS.items():
+        arguments = ARGUMENTS.get(name, (name, FILE)) if name != "fetch" else SOME_MIRROR
+        ran = _ran(tmp_path, bin_folder / "spack-cache-db", *arguments)
+        if extra is None:
+            assert ran.returncode == 0, ran.stderr
+            assert ran.stdout != ""
+        else:
+            install = f"install it with: pip install 'spack-cache-db[{extra}]'\n"
+            assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran.stderr
+            assert ran.stderr.startswith(f"Error: {name} needs ")
+            assert ran.stderr.endswith(install)
+
+
 def test_the_oldest_dependencies_are_those_that_are_asked_for() -> None:
     """`oldest.lock` names the lower bound of each dependency in pyproject.toml."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    asked = [*project["dependencies"], *project["optional-dependencies"]["workers"]]
-    lock = (ROOT / "requirements" / "oldest.lock").read_text(encoding="utf-8")
+    extras = [each for extra in _project()["optional-dependencies"].values() for each in extra]
+    asked = [each for each in [*_project()["dependencies"], *extras] if "[" not in each]
+    lock = (LOCKS / "oldest.lock").read_text(encoding="utf-8")
     pattern = re.compile(r"^([\w-]+)[>=]=([\d.]+?)(?:\.0)*(?![\d.])", re.MULTILINE)
     locked = dict(pattern.findall(lock))
     for requirement in asked:
@@ -180,18 +209,30 @@ def _said(folder: Path, *program: object) -> dict[str, str]:
     (folder / "specs.txt").write_text(SPEC)
     said = {}
     for name in (name for name in ARGUMENTS if name in COMMANDS):
-        ran = subprocess.run(
-            [*map(str, (*program, *ARGUMENTS[name]))],
-            cwd=folder,
-            env=_bare(folder),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        ran = _ran(folder, *program, *ARGUMENTS[name])
         assert ran.returncode == 0, ran.stderr
         said[name] = ran.stdout
     del said["build"]  # It says how long it took.
     return said
+
+
+def _ran(folder: Path, *command: object) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, with nothing else in its environment."""
+    return subprocess.run(
+        [*map(str, command)],
+        cwd=folder,
+        env=_bare(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _project() -> dict[str, Any]:
+    """Return the table `project` of pyproject.toml."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    project: dict[str, Any] = tomllib.loads(text)["project"]
+    return project
 
 
 def _every_kind_of_page(address: str) -> None:
@@ -223,11 +264,10 @@ def _unpacked(sdist: Path, folder: Path) -> Path:
     return folder / sdist.name.removesuffix(".tar.gz")
 
 
-def _installed(wheel: Path, environment: Path, locked: str) -> Path:
+def _installed(wheel: Path, environment: Path, lock: Path) -> Path:
     """Install a wheel and what a lock names into a fresh environment; return its commands."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python")]
-    lock = ROOT / "requirements" / locked
     install = [*pip, "install", "-q", "--no-compile", "--no-deps"]
     subprocess.run([*install, "--require-hashes", "-r", str(lock)], check=True)
     subprocess.run([*install, "--no-index", str(wheel)], check=True)

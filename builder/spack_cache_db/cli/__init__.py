@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -10,8 +11,21 @@ import click
 from spack_cache_db.cli.stopping import end_full, heed_signals
 from spack_cache_db.errors import BuilderError, InputError, printable
 
-COMMANDS = ("build", "check", "cover", "fetch", "find", "info", "serve", "site", "verify")
-"""Each is the function of that name in the module of that name."""
+COMMANDS: Mapping[str, str | None] = {
+    "build": "build",
+    "check": "build",
+    "cover": None,
+    "fetch": "fetch",
+    "find": None,
+    "info": None,
+    "serve": "site",
+    "site": None,
+    "verify": "build",
+}
+"""The commands, with the extra of `pyproject.toml` that each needs.
+
+Each command is the function of that name in the module of that name.
+"""
 
 
 class _Group(click.Group):
@@ -44,6 +58,14 @@ class _Group(click.Group):
             raise click.ClickException(said) from None
         except BuilderError as error:
             raise click.ClickException(printable(str(error))) from None
+        except ModuleNotFoundError as error:
+            extra = COMMANDS.get(ctx.invoked_subcommand or "")
+            if extra is None:
+                raise
+            raise click.ClickException(
+                f"{ctx.invoked_subcommand} needs {error.name}, which is not installed; "
+                f"install it with: pip install 'spack-cache-db[{extra}]'"
+            ) from None
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

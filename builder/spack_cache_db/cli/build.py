@@ -11,6 +11,7 @@ from spack_cache_db.build import Report
 from spack_cache_db.build import build as build_database
 from spack_cache_db.build.publication import discard
 from spack_cache_db.cli.input import Bar, GivenPath, counted, documents_read, input_options
+from spack_cache_db.cli.site import site_folder
 from spack_cache_db.cli.stopping import when_stopped
 from spack_cache_db.cli.terminal import say
 
@@ -24,6 +25,12 @@ from spack_cache_db.cli.terminal import say
     required=True,
     help="The database to write; replaced only by a whole one.",
 )
+@click.option(
+    "--example",
+    is_flag=True,
+    is_eager=True,
+    help="Build the five sample pages that come with this program.",
+)
 @click.option("--keep-going", is_flag=True, help="Build what is good, record the rest in problems.")
 def build(
     paths: tuple[str, ...],
@@ -32,6 +39,7 @@ def build(
     max_page_size: int,
     release: str | None,
     stack: str | None,
+    example: bool,
     keep_going: bool,
     as_json: bool,
 ) -> None:
@@ -47,6 +55,8 @@ def build(
         discard(output)
         return "nothing half-written is left"
 
+    if example:
+        paths = (*paths, str(site_folder() / "pages"))
     with when_stopped(tidy), Bar() as progress:
         report = build_database(
             paths,

@@ -46,7 +46,7 @@ class GivenPath(click.Path):
 def input_options(command: F) -> F:
     """Add what `build` and `check` share."""
     for option in (
-        click.argument("paths", nargs=-1, required=True, type=GivenPath(), metavar="PATH..."),
+        click.argument("paths", nargs=-1, type=GivenPath(), metavar="PATH...", callback=_given),
         click.option(
             "--jobs",
             type=click.IntRange(1),
@@ -67,6 +67,15 @@ def input_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def _given(
+    ctx: click.Context, parameter: click.Parameter, paths: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the paths; there is at least one, unless `build --example` names its own."""
+    if not paths and not ctx.params.get("example"):
+        raise click.MissingParameter(ctx=ctx, param=parameter)
+    return paths
 
 
 class Bar:
