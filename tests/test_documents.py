@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,10 @@ import pytest
 from benchmarks.server import free_port, wait_until_up
 from spack_cache_db.site import spec_functions
 from tests.documents import Fence, Typed, fences, typed
+from tests.indexes import index, node, record
 from tests.paths import ROOT
+from tests.sources.indexes.fetch.mirrors import below, layout_3
+from tests.sources.indexes.fetch.server import serve
 
 READ = (
     "README.md",
@@ -35,17 +39,30 @@ SERVER = re.compile(r"^(make run|spack-cache-db serve|datasette) ?")
 """Commands that end only when they are interrupted."""
 
 
-class Reader:
-    """Somebody at a terminal in a fresh checkout: one shell, at most one server in front of it."""
+INSTALL = "pip install 'spack-cache-db[all]'"
+"""It is typed as `make venv` in a checkout: the same distributions, and this version of ours."""
 
-    def __init__(self, folder: Path) -> None:
-        """Begin in `folder/checkout`; what goes to standard error is kept beside it."""
+ACTIVATE = ". .venv/bin/activate"
+"""It is typed in the checkout."""
+
+PUBLIC = "https://binaries.spack.io"
+"""The public build cache, whose place a server on this machine takes."""
+
+
+class Reader:
+    """Somebody at a terminal in an empty folder: one shell, at most one server in front of it."""
+
+    def __init__(self, folder: Path, mirrors: str) -> None:
+        """Begin in `folder/empty`, with a checkout beside it, and public mirrors at a URL."""
         self.checkout = folder / "checkout"
+        self.empty = folder / "empty"
+        self.empty.mkdir()
+        self._mirrors = mirrors
         self._port = 0
         self._log = folder / "log"
         self._shell = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],
-            cwd=self.checkout,
+            cwd=self.empty,
             env=_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -57,10 +74,15 @@ class Reader:
 
     def type(self, each: Typed) -> str:
         """Type a command, see that it succeeds, and return what it printed."""
-        if SERVER.match(each.command):
-            self._serve(each.command.partition("#")[0])
+        command = each.command.partition(" #")[0].replace(PUBLIC, self._mirrors)
+        if SERVER.match(command):
+            self._serve(command)
             return ""
-        command = each.command.replace(":8001/", f":{self._port}/")
+        command = command.replace(":8001/", f":{self._port}/")
+        if command == INSTALL:
+            command = f"make -C {self.checkout} venv && . {self.checkout}/.venv/bin/activate"
+        elif command == ACTIVATE:
+            command = f"cd {self.checkout} && {command} && cd {self.empty}"
         printed, status = self._say(command)
         errors = self._log.read_text(encoding="utf-8")[-2000:]
         assert status == 0, f"{each.place}: {command}: status {status}\n{printed}\n{errors}"
@@ -77,8 +99,10 @@ class Reader:
         """Start a server in the place of the one before, on a port that is free."""
         self._interrupt()
         self._port = free_port()
-        option = "PORT=" if command.startswith("make") else "--port "
-        self._say(f"{command} {option}{self._port} >&2 &")
+        command = f"{command} --port {self._port}"
+        if command.startswith("make"):
+            command = f"make -C {self.checkout} run PORT={self._port}"
+        self._say(f"{command} >&2 &")
         wait_until_up(self._port, self._shell, within=300)
 
     def _interrupt(self) -> None:
@@ -116,11 +140,15 @@ def _environment() -> dict[str, str]:
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
-    """A reader of a fresh checkout."""
+    """A reader of the documents, in an empty folder."""
     shutil.copytree(ROOT, tmp_path / "checkout", ignore=_not_in_a_checkout)
-    somebody = Reader(tmp_path)
-    yield somebody
-    somebody.leave()
+    manifest = {"develop": [{"label": "e4s", "url": "s3://spack-binaries/develop/e4s"}]}
+    files = below("develop/e4s", layout_3(index(record(node("hdf5")))))
+    files["cache_spack_io_index.json"] = json.dumps(manifest).encode()
+    with serve(files) as site:
+        somebody = Reader(tmp_path, site.url)
+        yield somebody
+        somebody.leave()
 
 
 def _not_in_a_checkout(folder: str, names: list[str]) -> set[str]:
@@ -132,14 +160,14 @@ def _not_in_a_checkout(folder: str, names: list[str]) -> set[str]:
 
 @pytest.mark.slow
 def test_every_command_does_what_the_documents_say(reader: Reader) -> None:
-    """Typed in order on a fresh machine, each command succeeds and prints what is shown for it."""
+    """Typed in order in an empty folder, each command succeeds and prints what is shown for it."""
     for name in READ:
         for fence in fences(ROOT / name):
             for each in typed(fence):
                 printed = reader.type(each)
                 if each.shown is not None:
                     assert printed == each.shown, each.place
-    assert (reader.checkout / "spack-cache.db").read_bytes()[:15] == b"SQLite format 3"
+    assert (reader.empty / "copy.db").read_bytes()[:15] == b"SQLite format 3"
 
 
 def test_every_document_is_read() -> None:
@@ -180,8 +208,7 @@ def test_python_is_true(
     fence: Fence, samples_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What Python answers in the documents, it answers."""
-    (tmp_path / "dist").mkdir()
-    shutil.copy(samples_file, tmp_path / "dist" / "spack-cache.db")
+    shutil.copy(samples_file, tmp_path / "spack-cache.db")
     monkeypatch.chdir(tmp_path)
     example = doctest.DocTestParser().get_doctest(fence.text, {}, fence.place, None, 0)
     said: list[str] = []
