@@ -20,10 +20,9 @@ from spack_cache_db.sources.columns import (
     Use,
     Writer,
 )
-from spack_cache_db.sources.files import RawFile
-from spack_cache_db.sources.places import Place
 from spack_cache_db.sources.readers import Kind
 from spack_cache_db.sources.tarballs import Tarball
+from spack_cache_db.sources.units import Place, RawFile
 from tests.configurations import configuration
 from tests.pagetexts import spec_hash
 

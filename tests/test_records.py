@@ -17,7 +17,7 @@ from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.why_not.candidates import Candidates
 from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.schema import CONFIGURATION
-from spack_cache_db.sources.pages.records import OF_A_LISTING, SpecDetail
+from spack_cache_db.sources.pages.page_format import OF_A_LISTING, SpecDetail
 from tests.configurations import configuration
 from tests.conftest import Build
 from tests.pagetexts import page, spec

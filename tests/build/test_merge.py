@@ -29,8 +29,8 @@ from spack_cache_db.sources.columns import (
     Stacks,
     Writer,
 )
-from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.readers import read_files
+from spack_cache_db.sources.units import RawFile
 from spack_cache_db.verify import verify
 from tests.configurations import configuration
 from tests.indexes import edge, hash_of, index, node, record

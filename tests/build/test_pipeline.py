@@ -20,7 +20,7 @@ import zstandard
 from spack_cache_db.build import build, check, database
 from spack_cache_db.errors import InputError, OutputError
 from spack_cache_db.sources import units
-from spack_cache_db.sources.indexes import reader
+from spack_cache_db.sources.indexes import index_reader
 from tests.builds import built, digest, digest_of, many_pages
 from tests.indexes import REAL_FILE
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec, spec_hash, write
@@ -154,7 +154,7 @@ def test_progress_is_told_unit_by_unit(
 
 def test_progress_is_told_within_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is one unit, and may be all there is."""
-    monkeypatch.setattr(reader, "RECORDS_PER_CALL", 300)
+    monkeypatch.setattr(index_reader, "RECORDS_PER_CALL", 300)
     calls: list[tuple[float, int]] = []
     build([str(REAL_FILE)], tmp_path / "x.db", progress=lambda *call: calls.append(call))
     assert calls == [(300 / 905, 1), (600 / 905, 1), (900 / 905, 1), (1, 1)]

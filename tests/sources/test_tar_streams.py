@@ -1,4 +1,4 @@
-"""sources.tar_streams: bytes under any compression, and an end that is really there."""
+"""sources.archives: bytes under any compression, and an end that is really there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.tar_streams import MAX_HEADERS, Watched, decompressed, unpacked_limit
+from spack_cache_db.sources.archives import MAX_HEADERS, Watched, decompressed, unpacked_limit
 
 BLOCK = tarfile.BLOCKSIZE
 

@@ -18,8 +18,7 @@ from spack_cache_db.arguments import (
     checked_place,
 )
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources.places import Place
-from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, Place
 
 Progress = Callable[[float, int], None]
 """Called with (units read, units in all); of an index that is being read, with its part."""

@@ -19,8 +19,7 @@ from spack_cache_db.build.search_words import configuration_tokens, package_toke
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Problem
-from spack_cache_db.sources.places import ANYWHERE, Place
-from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, plan
+from spack_cache_db.sources.units import ANYWHERE, DEFAULT_MAX_PAGE_SIZE, Place, plan
 
 Told = Sequence[tuple[int, Problem]]
 """Problems, each with the number of its document."""

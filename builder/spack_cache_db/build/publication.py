@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.errors import DatabaseError, OutputError, reason
-from spack_cache_db.sources.own import is_database
+from spack_cache_db.sources.units import is_database
 
 NAME = "spack-cache"
 """The database's name in URLs."""

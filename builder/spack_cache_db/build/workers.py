@@ -19,9 +19,8 @@ from typing import TypeVar
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources.columns import Columns
 from spack_cache_db.sources.files import read
-from spack_cache_db.sources.places import ANYWHERE, Place
 from spack_cache_db.sources.readers import Share, read_files
-from spack_cache_db.sources.units import Unit
+from spack_cache_db.sources.units import ANYWHERE, Place, Unit
 
 T = TypeVar("T")
 

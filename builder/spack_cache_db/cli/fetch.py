@@ -10,11 +10,11 @@ import click
 from spack_cache_db.cli.input import Bar, ByteSize, GivenPath, counted
 from spack_cache_db.cli.stopping import when_stopped
 from spack_cache_db.cli.terminal import say
-from spack_cache_db.sources.indexes.fetch import Limits, Options, Report
+from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport
 from spack_cache_db.sources.indexes.fetch import fetch as fetch_mirrors
-from spack_cache_db.sources.indexes.fetch.wanted import Map, parse_map
+from spack_cache_db.sources.indexes.fetch.addresses import Map, parse_map
 
-_DEFAULT = Limits()
+_DEFAULT = FetchLimits()
 
 
 class _MapType(click.ParamType[Map]):
@@ -96,14 +96,14 @@ def fetch(urls: tuple[str, ...], output: Path, **options: Any) -> None:
         report = fetch_mirrors(
             urls,
             output,
-            Options(**{name: options[name] for name in names}),
-            Limits(**{name: options[name] for name in limits}),
+            FetchOptions(**{name: options[name] for name in names}),
+            FetchLimits(**{name: options[name] for name in limits}),
             progress,
         )
     _tell(report, output, pruned=options["prune"])
 
 
-def _tell(report: Report, output: Path, *, pruned: bool) -> None:
+def _tell(report: FetchReport, output: Path, *, pruned: bool) -> None:
     advice = "removed" if pruned else "still here; --prune removes it"
     for folder in report.vanished:
         say(f"Note: {folder}: named by its manifest no longer, {advice}", err=True)

@@ -8,12 +8,10 @@ from typing import NamedTuple, Protocol
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.columns import Columns, Writer
-from spack_cache_db.sources.files import RawFile
-from spack_cache_db.sources.indexes.files import MirrorReader, is_spacks
-from spack_cache_db.sources.indexes.reader import Share
-from spack_cache_db.sources.pages.reader import PageReader
-from spack_cache_db.sources.places import ANYWHERE, Place
-from spack_cache_db.sources.units import Mirror
+from spack_cache_db.sources.indexes.index_reader import Share
+from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
+from spack_cache_db.sources.pages.page_reader import PageReader
+from spack_cache_db.sources.units import ANYWHERE, MirrorFolder, Place, RawFile
 
 __all__ = ["KINDS", "Kind", "Reader", "Share", "read_files"]
 
@@ -47,7 +45,7 @@ a file that is none."""
 
 
 def read_files(
-    files: Iterable[RawFile | Mirror | Fault],
+    files: Iterable[RawFile | MirrorFolder | Fault],
     place: Place = ANYWHERE,
     share: Share | None = None,
 ) -> Columns:
@@ -66,7 +64,7 @@ def read_files(
         try:
             if isinstance(file, Fault):
                 columns.faults.append(file)
-            elif isinstance(file, Mirror):
+            elif isinstance(file, MirrorFolder):
                 mirrors.add_mirror(file)
             else:
                 columns.bytes_read += len(file.data)

@@ -9,10 +9,58 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from mmap import mmap
 from pathlib import Path
 from typing import NamedTuple
 
+from spack_cache_db import schema
 from spack_cache_db.errors import Fault, InputError, reason
+from spack_cache_db.records import ROOT
+
+
+class Place(NamedTuple):
+    """A release and a stack; None where nothing says which."""
+
+    release: str | None = None
+    stack: str | None = None
+
+    def of(self, path: str, view: str | None = None) -> tuple[str, str]:
+        """Return release and stack of an index.
+
+        What is given here comes first; then a named view of a mirror is a stack; then come the
+        first two folders of `path`, the index's path within the input; what lies in none of
+        them is of the release and the stack `ROOT`.
+        """
+        folders = [*path.split("/")[:-1], "", ""]
+        release = self.release or folders[0] or ROOT
+        return release, self.stack or view or folders[1] or ROOT
+
+
+ANYWHERE = Place()
+"""Whatever the folders say."""
+
+
+HEAD = 100
+"""So many bytes of a file say whether it is one of ours (SQLite docs, "Database File Format")."""
+
+_INSPECTION = b'{\n "spack-cache": {\n'
+
+
+def is_own(head: bytes) -> bool:
+    """Return whether a file that begins so is a database of ours, or the inspect file of one."""
+    is_ours = head[68:72] == schema.APPLICATION_ID.to_bytes(4, "big")
+    return (head.startswith(b"SQLite format 3\0") and is_ours) or head.startswith(_INSPECTION)
+
+
+def is_database(path: Path) -> bool:
+    """Return whether a file is a database of ours; False where it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return is_own(stream.read(HEAD))
+    except OSError:
+        return False
+
 
 ADDRESS_FILE = "mirror.json"
 """What says where a mirror is, beside an index that was fetched from it."""
@@ -45,14 +93,23 @@ class Folder(NamedTuple):
     path: str
 
 
-class Mirror(NamedTuple):
+class MirrorFolder(NamedTuple):
     """The folder of a mirror (as `Folder`): whoever reads it knows what lies where in it."""
 
     location: str
     path: str
 
 
-Entry = File | Folder | Mirror
+@dataclass(frozen=True, slots=True)
+class RawFile:
+    """The bytes of one file and where they came from (see `File`)."""
+
+    location: str
+    path: str
+    data: bytes | mmap
+
+
+Entry = File | Folder | MirrorFolder
 
 Unit = tuple[Entry, ...]
 """What one process reads in one go."""
@@ -77,14 +134,14 @@ def plan(paths: Iterable[str]) -> list[Unit]:
         raise InputError(faults)
     entries = {*found.values()}
     # One of these is work enough for a process.
-    large = {each for each in entries if isinstance(each, Mirror) or _is_large(each)}
+    large = {each for each in entries if isinstance(each, MirrorFolder) or _is_large(each)}
     ordered = sorted(entries - large, key=_place)
     chunks = range(0, len(ordered), ENTRIES_PER_UNIT)
     units: list[Unit] = [tuple(ordered[at : at + ENTRIES_PER_UNIT]) for at in chunks]
     return [*units, *((each,) for each in sorted(large))]
 
 
-def files_of(unit: Unit) -> Iterator[File | Mirror | Fault]:
+def files_of(unit: Unit) -> Iterator[File | MirrorFolder | Fault]:
     """Yield the files and mirrors of a unit, and a fault for each folder that cannot be listed."""
     for entry in unit:
         if not isinstance(entry, Folder):
@@ -137,15 +194,15 @@ def _expanded(path: str, faults: list[Fault]) -> list[Entry]:
     return found
 
 
-def _listed(folder: Folder) -> tuple[list[File | Mirror], list[Folder]]:
+def _listed(folder: Folder) -> tuple[list[File | MirrorFolder], list[Folder]]:
     """List what lies in a folder; `OSError` if that cannot be."""
-    files: list[File | Mirror] = []
+    files: list[File | MirrorFolder] = []
     folders = []
     prefix = f"{folder.path}/" if folder.path else ""
     with os.scandir(folder.location) as entries:
         for entry in entries:
             if _is_of_a_mirror(entry):
-                return [Mirror(*folder)], []
+                return [MirrorFolder(*folder)], []
             if entry.name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):

@@ -18,8 +18,7 @@ from spack_cache_db.arguments import (
 )
 from spack_cache_db.build import Progress
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources.places import Place
-from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, Place
 
 
 @dataclass(frozen=True, slots=True)

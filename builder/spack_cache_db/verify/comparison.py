@@ -14,13 +14,12 @@ from spack_cache_db.build import Progress
 from spack_cache_db.build.workers import uncollected, work_through
 from spack_cache_db.errors import DatabaseError, Fault, InputError
 from spack_cache_db.query.open import open_database
-from spack_cache_db.sources.files import RawFile, read
-from spack_cache_db.sources.indexes.faults import IndexFault
-from spack_cache_db.sources.indexes.files import OpenIndex, is_spacks, open_file, open_mirror
-from spack_cache_db.sources.pages.parse import parse_page
-from spack_cache_db.sources.places import Place
+from spack_cache_db.sources.files import read
+from spack_cache_db.sources.indexes.mirrors import OpenIndex, is_spacks, open_file, open_mirror
+from spack_cache_db.sources.indexes.spack_json import IndexFault
+from spack_cache_db.sources.pages.page_parser import parse_page
 from spack_cache_db.sources.tarballs import Tarball
-from spack_cache_db.sources.units import Mirror, Unit, plan
+from spack_cache_db.sources.units import MirrorFolder, Place, RawFile, Unit, plan
 from spack_cache_db.verify import Verification
 from spack_cache_db.verify.stored_pages import StoredPages, page_values
 from spack_cache_db.verify.stored_records import StoredRecords, stored_records
@@ -76,9 +75,9 @@ def verify_unit(unit: Unit, database: Path, max_page_size: int, place: Place) ->
 _NOTHING = Verification(0, 0, 0, 0, (), ())
 
 
-def _verify(file: RawFile | Mirror, database: Path, place: Place) -> Iterator[Verification]:
+def _verify(file: RawFile | MirrorFolder, database: Path, place: Place) -> Iterator[Verification]:
     """Yield, for each page or index, what came out."""
-    if isinstance(file, Mirror):
+    if isinstance(file, MirrorFolder):
         for index in open_mirror(file, place):
             yield _verify_index(index, database)
     elif is_spacks(file.data):

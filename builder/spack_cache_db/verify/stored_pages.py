@@ -15,9 +15,13 @@ from msgspec import UNSET
 
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources.pages.consistency import computed_meta, declared_meta
-from spack_cache_db.sources.pages.normal import as_set, normal_configuration
-from spack_cache_db.sources.pages.reader import UNKNOWN_SIZE, detail_fault
-from spack_cache_db.sources.pages.records import Meta, Page, SpecDetail
+from spack_cache_db.sources.pages.page_format import Meta, Page, SpecDetail
+from spack_cache_db.sources.pages.page_reader import (
+    UNKNOWN_SIZE,
+    as_set,
+    detail_fault,
+    normal_configuration,
+)
 
 _PAGE = """
 SELECT pages.id FROM pages

@@ -8,7 +8,7 @@ from pathlib import Path
 from spack_cache_db.build import build
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.site.pages.about import load_about, newest_snapshot
-from spack_cache_db.sources.places import Place
+from spack_cache_db.sources.units import Place
 from tests.indexes import index, node, record
 
 

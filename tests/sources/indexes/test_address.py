@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.indexes.address import read_address, write_address
-from spack_cache_db.sources.indexes.faults import IndexFault
+from spack_cache_db.sources.indexes.layouts import read_address, write_address
+from spack_cache_db.sources.indexes.spack_json import IndexFault
 
 
 @given(st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S")), max_size=50))

@@ -10,8 +10,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.indexes.compression import decompressed
-from spack_cache_db.sources.indexes.faults import IndexFault
+from spack_cache_db.sources.indexes.layouts import decompressed
+from spack_cache_db.sources.indexes.spack_json import IndexFault
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,

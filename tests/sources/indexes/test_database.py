@@ -1,4 +1,4 @@
-"""sources.indexes.database: the records of an index, one by one, and what makes it unreadable."""
+"""sources.indexes.index_records: the records of an index, and what makes it unreadable."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.sources.indexes.database import Installs
-from spack_cache_db.sources.indexes.faults import IndexFault
-from spack_cache_db.sources.indexes.uses import use_of
+from spack_cache_db.sources.indexes.index_records import Installs
+from spack_cache_db.sources.indexes.spack_json import IndexFault
+from spack_cache_db.sources.indexes.spellings import use_of
 from tests.indexes import edge, hash_of, index, node, old_node, real, record
 
 

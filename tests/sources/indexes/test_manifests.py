@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.sources.indexes.faults import IndexFault
-from spack_cache_db.sources.indexes.manifests import INDEX, SPEC, TARBALL, is_sum, read_manifest
+from spack_cache_db.sources.indexes.layouts import INDEX, SPEC, TARBALL, is_sum, read_manifest
+from spack_cache_db.sources.indexes.spack_json import IndexFault
 from tests.indexes import signed
 
 BLOB: dict[str, Any] = {

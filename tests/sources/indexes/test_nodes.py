@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.indexes.faults import IndexFault
-from spack_cache_db.sources.indexes.nodes import read_node, require_hash, without_signature
+from spack_cache_db.sources.indexes.spack_json import (
+    IndexFault,
+    read_node,
+    require_hash,
+    without_signature,
+)
 from tests.indexes import hash_of, old_node, signed
 
 

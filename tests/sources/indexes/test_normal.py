@@ -7,8 +7,10 @@ import json
 import pytest
 
 from spack_cache_db.sources.columns import Interned
-from spack_cache_db.sources.indexes.database import Installs
-from spack_cache_db.sources.indexes.normal import (
+from spack_cache_db.sources.indexes.index_records import Installs
+from spack_cache_db.sources.indexes.spack_json import SpecNode
+from spack_cache_db.sources.indexes.spellings import (
+    Uses,
     compiler_name,
     compiler_of,
     parse_arch,
@@ -16,15 +18,13 @@ from spack_cache_db.sources.indexes.normal import (
     target_name,
     variants_of,
 )
-from spack_cache_db.sources.indexes.records import Node
-from spack_cache_db.sources.indexes.uses import Uses
 from spack_cache_db.spack.compilers import normal_compiler
 from spack_cache_db.spack.variants import normal_variant
 from tests.indexes import edge, hash_of, index, node, real, record
 from tests.paths import DATA
 
 
-def printed_compiler(installs: Installs, node: Node) -> str:
+def printed_compiler(installs: Installs, node: SpecNode) -> str:
     """Return the compiler of a node in its index."""
     uses = Uses(Interned())
     provider = provider_of(node, [uses.language[use] for use in uses.of(node.dependencies)])

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError
-from spack_cache_db.sources.indexes import records
+from spack_cache_db.sources.indexes import spack_json
 from spack_cache_db.verify import verify
 from tests.indexes import OTHERS, edge, hash_of, index, node, old_node, record, replaced, ways
 
@@ -59,7 +59,9 @@ INDEXES: dict[str, Any] = {
     "6": json.loads(index({"spec": old_node("a", "6", "b")}, {"spec": OLD}, version="6")),
 }
 STRUCTS = [
-    each for each in vars(records).values() if isinstance(each, type) and issubclass(each, Struct)
+    each
+    for each in vars(spack_json).values()
+    if isinstance(each, type) and issubclass(each, Struct)
 ]
 PLACES = [(version, way) for version, value in sorted(INDEXES.items()) for way in ways(value)]
 

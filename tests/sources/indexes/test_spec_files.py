@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.errors import InputError
-from spack_cache_db.sources.indexes.faults import IndexFault
+from spack_cache_db.sources.indexes.spack_json import IndexFault
 from spack_cache_db.sources.indexes.spec_files import NODE_LIMIT, read_spec_file
 from spack_cache_db.verify import verify
 from tests.indexes import (

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from spack_cache_db.sources.columns import Texts
-from spack_cache_db.sources.indexes.records import Node
+from spack_cache_db.sources.indexes.spack_json import SpecNode
 from spack_cache_db.sources.indexes.spellings import Spellings
 from tests.indexes import edge, hash_of, node
 
@@ -27,18 +27,18 @@ OTHER: dict[str, Any] = {
 }
 
 
-def decoded(said: dict[str, Any]) -> Node:
+def decoded(said: dict[str, Any]) -> SpecNode:
     """Return a node as an index that says so has it."""
-    return msgspec.json.decode(msgspec.json.encode(said), type=Node)
+    return msgspec.json.decode(msgspec.json.encode(said), type=SpecNode)
 
 
-def numbers(spellings: Spellings, read: Node) -> tuple[int, int]:
+def numbers(spellings: Spellings, read: SpecNode) -> tuple[int, int]:
     """Return the numbers of a node, as the reader asks for them."""
     compiler = "none" if read.compiler is msgspec.UNSET else f"gcc@{read.compiler.version}"
     return spellings.numbers(read, compiler)
 
 
-@pytest.mark.parametrize("field", sorted({*Node.__struct_fields__} - OF_A_SPEC))
+@pytest.mark.parametrize("field", sorted({*SpecNode.__struct_fields__} - OF_A_SPEC))
 def test_every_field_of_a_node_reaches_the_columns(field: str) -> None:
     """Two nodes that differ in one field differ in the configuration, or in what else is kept."""
     spellings = Spellings(Texts())

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build, check
 from spack_cache_db.build.pipeline import read
-from spack_cache_db.sources.indexes.unknown_keys import read_strictly, take_out_unknown_keys
-from spack_cache_db.sources.places import ANYWHERE
+from spack_cache_db.sources.indexes.index_records import read_strictly, take_out_unknown_keys
+from spack_cache_db.sources.units import ANYWHERE
 from spack_cache_db.verify import verify
 from tests.indexes import edge, hash_of, index, node, old_node, record
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET
 
 from spack_cache_db.sources.columns import Interned, Use
-from spack_cache_db.sources.indexes.uses import NO_LANGUAGE, Uses, use_of
+from spack_cache_db.sources.indexes.spellings import NO_LANGUAGE, Uses, use_of
 
 
 def said(**parameters: Any) -> bytes:

@@ -10,11 +10,10 @@ import pytest
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources.bounds import MAX_NAME, MAX_TEXT, MAX_TEXTS
 from spack_cache_db.sources.columns import Writer
-from spack_cache_db.sources.files import RawFile
-from spack_cache_db.sources.pages import bounds, front_matter
-from spack_cache_db.sources.pages.reader import PageReader
-from spack_cache_db.sources.pages.records import SpecDetail
-from spack_cache_db.sources.pages.shapes import TEXT, TEXTS, Shape
+from spack_cache_db.sources.pages import front_matter, page_parser
+from spack_cache_db.sources.pages.page_format import TEXT, TEXTS, Shape, SpecDetail
+from spack_cache_db.sources.pages.page_reader import PageReader
+from spack_cache_db.sources.units import RawFile
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, meta_of, page, page_of, spec, spec_hash
 
 SPEC = spec_hash(1)
@@ -170,7 +169,7 @@ def test_the_pages_of_the_site_are_far_from_the_bounds() -> None:
         front = front_matter.read_front_matter(path.read_bytes())
         for key, source in front.json.items():
             assert len(source.text) * 10 < front_matter.MAX_JSON
-            assert source.text.count(b",") * 10 < bounds.MAX_ITEMS
+            assert source.text.count(b",") * 10 < page_parser.MAX_ITEMS
             texts = json.loads(source.text)
             for each in texts if key == "spec_details" else []:
                 assert max(map(len, each["variants"]), default=0) * 10 < MAX_TEXT

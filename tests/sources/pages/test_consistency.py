@@ -12,17 +12,16 @@ from hypothesis import strategies as st
 
 from spack_cache_db.records import Problem
 from spack_cache_db.sources.columns import Writer
-from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.pages.consistency import (
     Consistency,
     computed_meta,
     declared_meta,
     page_problems,
 )
-from spack_cache_db.sources.pages.normal import as_set, normal_configuration
-from spack_cache_db.sources.pages.parse import parse_page
-from spack_cache_db.sources.pages.reader import PageReader
-from spack_cache_db.sources.pages.records import Meta, Page
+from spack_cache_db.sources.pages.page_format import Meta, Page
+from spack_cache_db.sources.pages.page_parser import parse_page
+from spack_cache_db.sources.pages.page_reader import PageReader, as_set, normal_configuration
+from spack_cache_db.sources.units import RawFile
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec
 
 SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from spack_cache_db.errors import InputError
-from spack_cache_db.sources.files import RawFile
-from spack_cache_db.sources.pages.parse import parse_page
+from spack_cache_db.sources.pages.page_parser import parse_page
+from spack_cache_db.sources.units import RawFile
 from tests.pagetexts import meta_of, page, page_of, spec
 
 META = json.dumps(meta_of([spec()]))

@@ -10,12 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.pages.normal import (
-    as_set,
-    kept_variant,
-    normal_configuration,
-)
-from spack_cache_db.sources.pages.records import SpecDetail
+from spack_cache_db.sources.pages.page_format import SpecDetail
+from spack_cache_db.sources.pages.page_reader import as_set, kept_variant, normal_configuration
 from spack_cache_db.spack.variants import variant_row
 from tests.pagetexts import spec
 

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources.columns import TABLES, Columns, PageFacts, Writer
-from spack_cache_db.sources.files import RawFile
-from spack_cache_db.sources.pages.parse import parse_page
-from spack_cache_db.sources.pages.reader import SPELLING, PageReader
-from spack_cache_db.sources.pages.records import SpecDetail
+from spack_cache_db.sources.pages.page_format import SpecDetail
+from spack_cache_db.sources.pages.page_parser import parse_page
+from spack_cache_db.sources.pages.page_reader import SPELLING, PageReader
 from spack_cache_db.sources.tarballs import Tarball
+from spack_cache_db.sources.units import RawFile
 from tests.pagetexts import MORE_SAMPLES, page, spec, spec_hash
 
 PREFIX = "https://example.org/v1"

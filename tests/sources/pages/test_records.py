@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from spack_cache_db.sources.pages.records import Meta, SpecDetail
+from spack_cache_db.sources.pages.page_format import Meta, SpecDetail
 from tests.pagetexts import meta_of, spec
 
 

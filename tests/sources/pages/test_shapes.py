@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Struct, UnsetType, defstruct
 from msgspec.json import encode
 
-from spack_cache_db.sources.pages.records import Meta, SpecDetail
-from spack_cache_db.sources.pages.shapes import NUMBER, NUMBERS, TEXT, TEXTS, Shape
+from spack_cache_db.sources.pages.page_format import (
+    NUMBER,
+    NUMBERS,
+    TEXT,
+    TEXTS,
+    Meta,
+    Shape,
+    SpecDetail,
+)
 
 TYPES: dict[Any, st.SearchStrategy[Any]] = {
     str: st.text(),

@@ -14,14 +14,16 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from spack_cache_db.bounded_yaml import YamlBounds, load
 from spack_cache_db.errors import LineFault
-from spack_cache_db.sources.indexes.compression import decompressed
-from spack_cache_db.sources.indexes.faults import IndexFault, said
-from spack_cache_db.sources.indexes.nodes import (
+from spack_cache_db.sources.indexes.layouts import decompressed
+from spack_cache_db.sources.indexes.spack_json import (
+    IndexFault,
+    NodeDependency,
+    SpecNode,
     read_node,
     require_hash,
+    said,
     without_signature,
 )
-from spack_cache_db.sources.indexes.records import Dependency, Node
 
 NODE_LIMIT = 10_000
 """Nodes of the largest spec file that is read; the largest known have a few hundred."""
@@ -38,7 +40,7 @@ class SpecFile(NamedTuple):
     """
 
     version: int
-    nodes: tuple[Node, ...]
+    nodes: tuple[SpecNode, ...]
     texts: tuple[Raw, ...]
     rest: dict[str, Any]
 
@@ -99,7 +101,7 @@ def read_spec_file(data: bytes, max_size: int) -> SpecFile:
     return SpecFile(version, nodes, texts, rest)
 
 
-def _by_hash(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+def _by_hash(nodes: tuple[SpecNode, ...]) -> tuple[SpecNode, ...]:
     """Return nodes whose edges name their ends by `hash`.
 
     Specfile 1 names them by `build_hash` where a node has one (Spack 0.16 `spec.py`,
@@ -108,7 +110,7 @@ def _by_hash(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     known = {node.hash for node in nodes}
     named = {node.build_hash: node.hash for node in nodes if node.build_hash is not UNSET}
 
-    def edge(each: Dependency) -> Dependency:
+    def edge(each: NodeDependency) -> NodeDependency:
         is_hash = each.hash in known or each.hash not in named
         return each if is_hash else msgspec.structs.replace(each, hash=named[each.hash])
 

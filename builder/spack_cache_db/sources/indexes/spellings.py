@@ -1,24 +1,141 @@
-"""What nodes say, each spelling looked at once: its configuration, and what else there is.
+"""The words of nodes and edges as the columns have them, each spelling looked at once.
 
-Architecture and parameters are long, and few of them differ: numbers stand for their texts.
+Architecture, parameters and edges are long texts of which few differ, so numbers stand for their
+bytes. Configurations are in the normal form of pages, so that both kinds of source meet in one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.bounds import require_bounded
-from spack_cache_db.sources.columns import Interned, NodeFacts, Texts
-from spack_cache_db.sources.indexes.normal import parse_arch, target_name, variants_of
-from spack_cache_db.sources.indexes.records import Node, Record
-from spack_cache_db.sources.indexes.unknown_keys import read_strictly
+from spack_cache_db.sources.bounds import MAX_NAME, require_bounded, require_short
+from spack_cache_db.sources.columns import Interned, NodeFacts, Texts, Use
+from spack_cache_db.sources.indexes.index_records import read_strictly
+from spack_cache_db.sources.indexes.spack_json import (
+    Arch,
+    EdgeParameters,
+    NodeDependency,
+    Record,
+    SpecNode,
+    name,
+)
+from spack_cache_db.spack.compilers import LANGUAGES, NO_COMPILER, normal_compiler
+from spack_cache_db.spack.variants import printed_variants
+
+NO_LANGUAGE = len(LANGUAGES)
+
+_EDGE = msgspec.json.Decoder(EdgeParameters)
+
+
+class Uses(dict[bytes | tuple[str, ...] | UnsetType, int]):
+    """Numbers of uses by what an edge says: the text of its `parameters`, or its `type`.
+
+    `language[number]` is the place in `LANGUAGES` of the first that the use provides, or
+    `NO_LANGUAGE`. Asking for what is no `parameters` object raises `msgspec.DecodeError`.
+    """
+
+    def __init__(self, uses: Interned[Use]) -> None:
+        super().__init__()
+        self._uses = uses
+        self.language: dict[int, int] = {}
+
+    def __missing__(self, said: bytes | tuple[str, ...] | UnsetType) -> int:
+        use = use_of(said)
+        number = self[said] = self._uses[use]
+        provided = [at for at, each in enumerate(LANGUAGES) if each in use.virtuals]
+        self.language[number] = min(provided, default=NO_LANGUAGE)
+        return number
+
+    def of(self, dependencies: tuple[NodeDependency, ...]) -> list[int]:
+        """Return the number of each edge's use; raise as asking for one does."""
+        return [
+            self[each.type if each.parameters is UNSET else bytes(each.parameters)]
+            for each in dependencies
+        ]
+
+
+def use_of(said: bytes | tuple[str, ...] | UnsetType) -> Use:
+    """Return a use from what an edge says (see `Uses`)."""
+    if isinstance(said, bytes):
+        parameters = _EDGE.decode(said)
+        direct = None if parameters.direct is UNSET else parameters.direct
+        return Use(_set(parameters.deptypes), _set(parameters.virtuals), direct)
+    return Use(_set(() if said is UNSET else said), (), None)
+
+
+def _set(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return words sorted; `ValueError` for one that cannot stand in a list with commas."""
+    for word in words:
+        if not word or "," in word:
+            raise ValueError(f"{name(word)!r} is no type or virtual, expected a word")
+        require_short("type or virtual", word, MAX_NAME)
+    return tuple(sorted(words))
+
+
+_ARCH = msgspec.json.Decoder(Arch)
+_PARAMETERS = msgspec.json.Decoder(dict[str, bool | str | tuple[str, ...]])
+
+
+@lru_cache(maxsize=4096)
+def parse_arch(text: bytes) -> Arch:
+    """Return an `arch` object; `msgspec.DecodeError` if it is none."""
+    return _ARCH.decode(text)
+
+
+@lru_cache(maxsize=65536)
+def parse_parameters(text: bytes) -> dict[str, Any]:
+    """Return a `parameters` object; `msgspec.DecodeError` if it is none."""
+    return _PARAMETERS.decode(text)
+
+
+def target_name(arch: Arch) -> str:
+    """Return the name of the CPU target, which may stand in a description of it."""
+    return arch.target if isinstance(arch.target, str) else arch.target.name
+
+
+@lru_cache(maxsize=65536)
+def variants_of(text: bytes) -> tuple[str, ...]:
+    """Return the variants of a `parameters` object in normal form, sorted, without flags."""
+    return printed_variants(parse_parameters(text))
+
+
+def compiler_of(node: SpecNode) -> str:
+    """Return the compiler that a node names itself, as nodes did up to specfile 4."""
+    if node.compiler is not UNSET:
+        return normal_compiler(f"{node.compiler.name}@{node.compiler.version}")
+    if node.annotations is not UNSET and node.annotations.compiler is not UNSET:
+        return normal_compiler(node.annotations.compiler)
+    return NO_COMPILER
+
+
+def provider_of(node: SpecNode, languages: Sequence[int]) -> NodeDependency | None:
+    """Return the dependency that a page prints as a node's compiler; None if it is none.
+
+    Since specfile 5 it is the one that provides C, or else C++, or else Fortran (Spack 1.1
+    `spec.py`, `DeprecatedCompilerSpec.factory`).
+
+    Args:
+        languages: the place in `LANGUAGES` of what each dependency provides (see `Uses`).
+    """
+    first = min(languages, default=NO_LANGUAGE)
+    is_named = node.compiler is not UNSET or (
+        node.annotations is not UNSET and node.annotations.compiler is not UNSET
+    )
+    return None if first == NO_LANGUAGE or is_named else node.dependencies[languages.index(first)]
+
+
+def compiler_name(provider: NodeDependency, version: str) -> str:
+    """Return a compiler that is a spec, in the normal form of pages."""
+    return normal_compiler(f"{provider.name}@{version}")
+
 
 NODE_REST = ("compiler", "patches", "annotations")
 """The keys of a node that are kept as they are, beside those that have columns."""
@@ -35,7 +152,7 @@ class Spellings:
         self._configurations: dict[object, int] = {}
         self._nodes: dict[object, int] = {}
 
-    def numbers(self, node: Node, compiler: str) -> tuple[int, int]:
+    def numbers(self, node: SpecNode, compiler: str) -> tuple[int, int]:
         """Return the number of a node's configuration, and that of the node.
 
         Raises:
@@ -55,7 +172,7 @@ class Spellings:
             facts = self._nodes[rest] = self._texts.nodes[_facts(node)]
         return configuration, facts
 
-    def _configuration(self, node: Node, compiler: str) -> int:
+    def _configuration(self, node: SpecNode, compiler: str) -> int:
         arch = parse_arch(bytes(node.arch))
         configuration = Configuration(
             node.name,
@@ -70,7 +187,7 @@ class Spellings:
         return self._texts.configurations[configuration]
 
 
-def _facts(node: Node) -> NodeFacts:
+def _facts(node: SpecNode) -> NodeFacts:
     target = parse_arch(bytes(node.arch)).target
     external = None if node.external is UNSET else read_strictly(bytes(node.external))
     if node.external is not UNSET and not isinstance(external, dict):
@@ -85,7 +202,7 @@ def _facts(node: Node) -> NodeFacts:
     )
 
 
-def said_of(record: Record | Node, keys: Iterable[str]) -> dict[str, Any]:
+def said_of(record: Record | SpecNode, keys: Iterable[str]) -> dict[str, Any]:
     """Return the keys that a record says something of, as plain values."""
     values = {key: getattr(record, key) for key in keys}
     said = {key: value for key, value in values.items() if value is not UNSET}

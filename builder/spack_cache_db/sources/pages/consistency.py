@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from spack_cache_db.records import Configuration, Problem
-from spack_cache_db.sources.pages.records import Meta
+from spack_cache_db.sources.pages.page_format import Meta
 from spack_cache_db.spack.compilers import normal_compiler
 from spack_cache_db.spack.variants import variant_row
 

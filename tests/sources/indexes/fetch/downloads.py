@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spack_cache_db.sources.indexes.fetch import Limits
+from spack_cache_db.sources.indexes.fetch import FetchLimits
 from tests.sources.indexes.fetch.mirrors import (
     LAYOUT_2,
     below,
@@ -20,7 +20,7 @@ from tests.sources.indexes.fetch.server import Answer, Site
 DATA = index("zlib", size=300_000)
 INDEX = f"/m/{LAYOUT_2}"
 BLOB = f"/m/{blob_path(DATA)}"
-ONCE = Limits(retries=0, pause=0.01)
+ONCE = FetchLimits(retries=0, pause=0.01)
 
 
 def without_sum(site: Site, *answers: Answer) -> None:

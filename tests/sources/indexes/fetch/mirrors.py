@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from spack_cache_db.sources.indexes.fetch import Limits
+from spack_cache_db.sources.indexes.fetch import FetchLimits
 
 LAYOUT_3 = "v3/manifests/index/index.manifest.json"
 LAYOUT_2 = "build_cache/index.json"
-QUICK = Limits(pause=0.01, timeout=5.0)
-"""Limits under which no test waits for long."""
+QUICK = FetchLimits(pause=0.01, timeout=5.0)
+"""FetchLimits under which no test waits for long."""
 
 
 def index(*names: str, size: int = 0) -> bytes:

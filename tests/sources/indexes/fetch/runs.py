@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spack_cache_db.sources.indexes.fetch import Limits, Options, Report, fetch
+from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, fetch
 from tests.sources.indexes.fetch.mirrors import QUICK
 from tests.sources.indexes.fetch.server import Site
 
 
-def bring(site: Site, output: Path, limits: Limits = QUICK, views: tuple[str, ...] = ()) -> Report:
+def bring(
+    site: Site, output: Path, limits: FetchLimits = QUICK, views: tuple[str, ...] = ()
+) -> FetchReport:
     """Fetch the mirror of the site as release `r`, stack `s`."""
-    options = Options(release="r", stack="s", views=views)
+    options = FetchOptions(release="r", stack="s", views=views)
     return fetch([f"{site.url}/m"], output, options, limits)
 
 
-def faults(report: Report, site: Site) -> list[str]:
+def faults(report: FetchReport, site: Site) -> list[str]:
     """Return what a report says is wrong, without the server's port."""
     return [str(fault).replace(site.url, "") for fault in report.faults]
 
 
-def says(report: Report) -> str:
+def says(report: FetchReport) -> str:
     """Return the only fault, without where it is."""
     (fault,) = report.faults
     return fault.message

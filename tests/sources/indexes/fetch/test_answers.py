@@ -5,9 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from spack_cache_db.sources.indexes.fetch.answers import encoding_of, length_of, tags_of
-from spack_cache_db.sources.indexes.fetch.faults import FetchFault
-from spack_cache_db.sources.indexes.fetch.records import Tags
+from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
+from spack_cache_db.sources.indexes.fetch.web import Tags, encoding_of, length_of, tags_of
 
 NOTHING = httpx.ByteStream(b"")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch import Limits
+from spack_cache_db.sources.indexes.fetch import FetchLimits
 from tests.sources.indexes.fetch.downloads import (
     BLOB,
     DATA,
@@ -231,7 +231,7 @@ def test_more_than_the_limit(site: Site, output: Path) -> None:
     without_sum(site, whole, lambda handler, data: _endless(handler))
 
     for _ in range(2):
-        report = bring(site, output, Limits(max_size=10_000))
+        report = bring(site, output, FetchLimits(max_size=10_000))
 
         assert says(report) == "has more than 10,000 bytes, expected less (--max-size)"
         assert files_in(output, hidden=True).keys() <= {"r/s/.fetched.json"}

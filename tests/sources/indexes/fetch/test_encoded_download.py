@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from spack_cache_db.sources.indexes.fetch import Limits
+from spack_cache_db.sources.indexes.fetch import FetchLimits
 from tests.sources.indexes.fetch.downloads import (
     BLOB,
     DATA,
@@ -84,7 +84,7 @@ def test_a_bomb(site: Site, output: Path, name: str) -> None:
     without_sum(site)
     site.always[INDEX] = instead(body, content_encoding=name)
 
-    report = bring(site, output, Limits(max_size=1_000_000))
+    report = bring(site, output, FetchLimits(max_size=1_000_000))
 
     assert says(report) == "has more than 1,000,000 bytes, expected less (--max-size)"
     assert files_in(output, hidden=True).keys() <= {"r/s/.fetched.json"}

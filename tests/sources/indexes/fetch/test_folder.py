@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch.faults import FetchFault
-from spack_cache_db.sources.indexes.fetch.folder import STATE_FILE, StackFolder, stacks_of
-from spack_cache_db.sources.indexes.fetch.records import Part, Tags
-from spack_cache_db.sources.indexes.fetch.wanted import Wanted
+from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, Wanted
+from spack_cache_db.sources.indexes.fetch.stack_folder import (
+    STATE_FILE,
+    PartialFile,
+    StackFolder,
+    stacks_of,
+)
+from spack_cache_db.sources.indexes.fetch.web import Tags
 from spack_cache_db.sources.units import ADDRESS_FILE
 from tests.sources.indexes.fetch.mirrors import files_in, litter
 
@@ -53,7 +57,7 @@ def test_the_address_is_there_before_the_index(output: Path) -> None:
 
 def test_a_part_is_known_until_it_is_dropped(output: Path) -> None:
     """A part is an empty file and what is known of it."""
-    part = Part(f"{URL}/x", TAGS, "gzip")
+    part = PartialFile(f"{URL}/x", TAGS, "gzip")
     opened(output).start("x", part)
 
     folder = opened(output)
@@ -65,10 +69,10 @@ def test_a_part_is_known_until_it_is_dropped(output: Path) -> None:
 
 def test_a_new_part_never_has_old_bytes(output: Path) -> None:
     """A part that begins anew is empty before anything is known of it."""
-    opened(output).start("x", Part(URL, TAGS))
+    opened(output).start("x", PartialFile(URL, TAGS))
     opened(output).part("x").write_bytes(b"old")
 
-    opened(output).start("x", Part(URL, Tags('"2"')))
+    opened(output).start("x", PartialFile(URL, Tags('"2"')))
 
     assert opened(output).part("x").read_bytes() == b""
 
@@ -78,7 +82,7 @@ def test_only_what_was_fetched_is_removed(output: Path) -> None:
     opened(output).write("old/deep/file", b"old", URL, TAGS)
     (output / "v1/root/notes").write_bytes(b"mine")
     folder = opened(output)
-    folder.start("x", Part(URL, TAGS))
+    folder.start("x", PartialFile(URL, TAGS))
     folder.write("new", b"new", URL, TAGS)
 
     folder.finish()

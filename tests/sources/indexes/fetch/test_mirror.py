@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.address import read_address
-from spack_cache_db.sources.indexes.fetch import Limits, Options, fetch
+from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, fetch
+from spack_cache_db.sources.indexes.layouts import read_address
 from tests.sources.indexes.fetch.mirrors import (
     LAYOUT_2,
     LAYOUT_3,
@@ -213,9 +213,9 @@ def test_an_unasked_304(site: Site, output: Path) -> None:
 def test_a_blob_that_is_larger_than_allowed(site: Site, output: Path) -> None:
     """A manifest that names a blob beyond the limit is refused before the blob is asked for."""
     site.serve(below("m", layout_3(index("zlib", size=2000))))
-    options = Options(release="r", stack="s")
+    options = FetchOptions(release="r", stack="s")
 
-    report = fetch([f"{site.url}/m"], output, options, Limits(max_size=1999))
+    report = fetch([f"{site.url}/m"], output, options, FetchLimits(max_size=1999))
 
     assert faults(report, site) == [
         f"/m/{LAYOUT_3}: has more than 1,999 bytes, expected less (--max-size)"

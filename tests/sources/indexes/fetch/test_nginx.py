@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch import Options, fetch
-from spack_cache_db.sources.indexes.fetch.folder import StackFolder
-from spack_cache_db.sources.indexes.fetch.records import Part, Tags
-from spack_cache_db.sources.indexes.fetch.wanted import wanted
+from spack_cache_db.sources.indexes.fetch import FetchOptions, fetch
+from spack_cache_db.sources.indexes.fetch.addresses import wanted
+from spack_cache_db.sources.indexes.fetch.stack_folder import PartialFile, StackFolder
+from spack_cache_db.sources.indexes.fetch.web import Tags
 from tests.programs import free_port, needed, serving
 from tests.sources.indexes.fetch.mirrors import (
     LAYOUT_2,
@@ -103,7 +103,7 @@ def test_a_rest(tmp_path: Path, output: Path, state: str, status: int) -> None:
         assert file is not None
         tags = file.tags if state == "today" else Tags('"123-456"')
         folder = StackFolder(output, wanted(f"{url}/two", None, None))
-        folder.start(LAYOUT_2, Part(file.url, tags))
+        folder.start(LAYOUT_2, PartialFile(file.url, tags))
         folder.part(LAYOUT_2).write_bytes(DATA[:1_000_000])
 
         report = fetch([f"{url}/two"], output, limits=QUICK)
@@ -116,7 +116,7 @@ def test_a_rest(tmp_path: Path, output: Path, state: str, status: int) -> None:
 def test_views(tmp_path: Path, output: Path) -> None:
     """Views of a mirror are found by name."""
     with nginx(tmp_path) as url:
-        report = fetch([f"{url}/three"], output, Options(views=("e4s",)), QUICK)
+        report = fetch([f"{url}/three"], output, FetchOptions(views=("e4s",)), QUICK)
 
     assert report.faults == ()
     assert "v3/manifests/index/e4s/index.manifest.json" in files_in(output / "three" / "root")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.address import read_address
-from spack_cache_db.sources.indexes.fetch import Options, Report, fetch
-from spack_cache_db.sources.indexes.fetch.faults import FetchFault
+from spack_cache_db.sources.indexes.fetch import FetchOptions, FetchReport, fetch
+from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
 from spack_cache_db.sources.indexes.fetch.registry import Reference, is_loopback, read_reference
+from spack_cache_db.sources.indexes.layouts import read_address
 from tests.sources.indexes.fetch.mirrors import QUICK, files_in, index, litter, sha256
 from tests.sources.indexes.fetch.registries import Tokens, push, registry
 from tests.sources.indexes.fetch.runs import says
@@ -24,9 +24,11 @@ IMAGE = "/v2/caches/mine"
 MANIFEST, BLOB = f"{IMAGE}/manifests/index.spack", f"{IMAGE}/blobs/sha256:{sha256(NEW)}"
 
 
-def bring(host: str, output: Path, *, name: str = "caches/mine", plain_http: bool = True) -> Report:
+def bring(
+    host: str, output: Path, *, name: str = "caches/mine", plain_http: bool = True
+) -> FetchReport:
     """Fetch the index of an image."""
-    options = Options(plain_http=plain_http)
+    options = FetchOptions(plain_http=plain_http)
     return fetch([f"oci://{host}/{name}"], output, options, QUICK)
 
 

@@ -6,12 +6,13 @@ import json
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch.faults import FetchFault
-from spack_cache_db.sources.indexes.fetch.release_manifest import (
+from spack_cache_db.sources.indexes.fetch.addresses import (
+    FetchFault,
+    Map,
+    Wanted,
     is_release_manifest,
     read_release_manifest,
 )
-from spack_cache_db.sources.indexes.fetch.wanted import Map, Wanted
 
 URL = "https://host/list.json"
 SUM = "0123456789abcdef" * 4

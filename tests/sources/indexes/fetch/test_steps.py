@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.address import read_address
-from spack_cache_db.sources.indexes.fetch import Limits, Options, Report, fetch
-from spack_cache_db.sources.indexes.fetch.wanted import Map
+from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, fetch
+from spack_cache_db.sources.indexes.fetch.addresses import Map
+from spack_cache_db.sources.indexes.layouts import read_address
 from tests.sources.indexes.fetch.mirrors import (
     LAYOUT_2,
     QUICK,
@@ -38,9 +38,9 @@ def named(site: Site, **releases: dict[str, str]) -> None:
     site.files["/list.json"] = json.dumps(manifest).encode()
 
 
-def bring_named(site: Site, output: Path, *, prune: bool = False) -> Report:
+def bring_named(site: Site, output: Path, *, prune: bool = False) -> FetchReport:
     """Fetch what the manifest names."""
-    options = Options(maps=(Map("s3://bucket", site.url),), prune=prune)
+    options = FetchOptions(maps=(Map("s3://bucket", site.url),), prune=prune)
     return fetch([f"{site.url}/list.json"], output, options, QUICK)
 
 
@@ -79,7 +79,7 @@ def test_two_mirrors_for_one_folder(site: Site, output: Path) -> None:
     """The second of them is refused with the name of the first."""
     site.serve(below("x/v1", layout_3(ONE)) | below("y/v1", layout_3(TWO)))
 
-    report = fetch([f"{site.url}/{name}/v1" for name in "xy"], output, limits=Limits(jobs=1))
+    report = fetch([f"{site.url}/{name}/v1" for name in "xy"], output, limits=FetchLimits(jobs=1))
 
     assert faults(report, site) == [
         "/y/v1: goes to v1/root as /x/v1 does; fetch it with another --release"
@@ -122,7 +122,7 @@ def test_a_stack_that_vanished(site: Site, output: Path) -> None:
     """A stack that its manifest names no longer is told, and stays until it is pruned."""
     site.serve(below("a", layout_3(ONE)) | below("b", layout_3(TWO)))
     named(site, develop={"root": "a"}, old={"root": "b"})
-    fetch([f"{site.url}/b"], output, Options(release="mine"), QUICK)
+    fetch([f"{site.url}/b"], output, FetchOptions(release="mine"), QUICK)
     bring_named(site, output)
     named(site, develop={"root": "a"})
 
@@ -174,7 +174,7 @@ def test_views_are_of_mirrors(site: Site, output: Path) -> None:
     named(site, develop={"root": "a"})
     urls = [f"{site.url}/list.json", "oci://host/name"]
 
-    report = fetch(urls, output, Options(views=("x",)), QUICK)
+    report = fetch(urls, output, FetchOptions(views=("x",)), QUICK)
 
     assert faults(report, site) == [
         "/list.json: is a manifest of releases, which has no views: no --view",
@@ -200,7 +200,7 @@ def test_so_many_at_once(site: Site, output: Path) -> None:
         site.files |= {f"/{path}": data for path, data in below(name, layout_3(ONE)).items()}
         site.always[f"/{name}/{blob_path(ONE)}"] = counted
 
-    report = fetch([f"{site.url}/{name}" for name in names], output, limits=Limits(jobs=3))
+    report = fetch([f"{site.url}/{name}" for name in names], output, limits=FetchLimits(jobs=3))
 
     assert (report.faults, report.mirrors, most) == ((), 8, [3])
 

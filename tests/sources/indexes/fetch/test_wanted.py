@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.indexes.fetch.faults import FetchFault
-from spack_cache_db.sources.indexes.fetch.wanted import (
+from spack_cache_db.sources.indexes.fetch.addresses import (
+    FetchFault,
     Map,
     mirror_url,
     parse_map,

@@ -9,14 +9,16 @@ from email.utils import formatdate
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch import Limits
-from spack_cache_db.sources.indexes.fetch.faults import (
-    FetchFault,
+from spack_cache_db.sources.indexes.fetch import FetchLimits
+from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
+from spack_cache_db.sources.indexes.fetch.web import (
+    Body,
+    Headers,
     LoginFault,
     NotThereFault,
     SilenceFault,
+    Web,
 )
-from spack_cache_db.sources.indexes.fetch.web import Answer, Headers, Web
 from tests.sources.indexes.fetch.mirrors import QUICK
 from tests.sources.indexes.fetch.server import (
     Answer as Behaviour,
@@ -35,10 +37,10 @@ from tests.sources.indexes.fetch.server import (
 pytestmark = pytest.mark.slow
 
 
-def read(url: str, limits: Limits = QUICK, headers: Headers | None = None) -> Answer:
+def read(url: str, limits: FetchLimits = QUICK, headers: Headers | None = None) -> Body:
     """Read a small body of at most 1,000 bytes."""
 
-    async def once() -> Answer:
+    async def once() -> Body:
         async with Web(limits) as web:
             return await web.read(url, 1000, headers or {})
 
@@ -92,7 +94,7 @@ def test_pauses_grow(site: Site, pauses: list[float]) -> None:
     site.always["/a"] = drop
 
     with pytest.raises(SilenceFault, match=r"^cannot be read: .*; tried 5 times$"):
-        read(f"{site.url}/a", Limits(pause=1))
+        read(f"{site.url}/a", FetchLimits(pause=1))
 
     assert pauses == [1, 2, 4, 8]
 
@@ -120,7 +122,7 @@ def test_pauses_that_mean_nothing(site: Site, pauses: list[float], after: str) -
     site.serve({"a": b"hello"})
     site.answers["/a"] = [status(503, retry_after=after)]
 
-    assert read(f"{site.url}/a", Limits(pause=3)).data == b"hello"
+    assert read(f"{site.url}/a", FetchLimits(pause=3)).data == b"hello"
 
     assert pauses == [3]
 
@@ -140,7 +142,7 @@ def test_a_server_that_says_nothing(site: Site) -> None:
     site.serve({"a": b"hello"})
     site.answers["/a"] = [silent(2)]
 
-    assert read(f"{site.url}/a", Limits(timeout=0.5, pause=0.01)).data == b"hello"
+    assert read(f"{site.url}/a", FetchLimits(timeout=0.5, pause=0.01)).data == b"hello"
 
 
 def test_headers_that_never_end(site: Site) -> None:
@@ -156,7 +158,7 @@ def test_headers_that_never_end(site: Site) -> None:
     site.always["/a"] = trickle
 
     with pytest.raises(SilenceFault, match=r"^does not answer in time; tried 1 time$"):
-        read(f"{site.url}/a", Limits(timeout=0.5, retries=0))
+        read(f"{site.url}/a", FetchLimits(timeout=0.5, retries=0))
 
 
 def test_a_body_that_never_ends(site: Site) -> None:
@@ -173,7 +175,7 @@ def test_a_body_that_never_ends(site: Site) -> None:
     site.always["/a"] = trickle
 
     with pytest.raises(SilenceFault, match=r"^sends less than 1,024 bytes a second; tried 1 time$"):
-        read(f"{site.url}/a", Limits(timeout=0.5, retries=0))
+        read(f"{site.url}/a", FetchLimits(timeout=0.5, retries=0))
 
 
 def test_nobody_listens() -> None:
@@ -245,14 +247,14 @@ def test_redirects_to_nowhere(site: Site, location: str) -> None:
     site.always["/a"] = status(302, location=location)
 
     with pytest.raises(FetchFault):
-        read(f"{site.url}/a", Limits(retries=0))
+        read(f"{site.url}/a", FetchLimits(retries=0))
 
 
 @pytest.mark.parametrize("url", ["http://xn--/a", "http://\u2177.example/a", "http://127.0.0.1:0/"])
 def test_names_of_no_host(url: str) -> None:
     """A host that no name server could know is one line."""
     with pytest.raises(FetchFault):
-        read(url, Limits(retries=0))
+        read(url, FetchLimits(retries=0))
 
 
 def test_redirects_in_a_circle(site: Site) -> None:

@@ -1,6 +1,6 @@
-"""The indexes of mirrors, brought over a network for builds that use none. Read `steps` first.
+"""The indexes of mirrors, brought over a network for builds that use none. Read `batch` first.
 
-What callers use stands here and loads nothing; `steps` is loaded when something is fetched.
+What callers use stands here and loads nothing; `batch` is loaded when something is fetched.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources.indexes.fetch.wanted import Map
+from spack_cache_db.sources.indexes.fetch.addresses import Map
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that came, and the bytes that are known to come in all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FetchLimits:
     """How many at once, how much, how long, how often; sizes in bytes, times in seconds.
 
     `pause` is the one before the first retry; each is twice as long as the one before.
@@ -31,7 +31,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class FetchOptions:
     """What is wanted of the URLs.
 
     Args:
@@ -52,7 +52,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class FetchReport:
     """What a run did: mirrors in all, those that had something new, bytes received, seconds.
 
     `vanished` has the folders whose stacks no manifest names any longer; `faults` are sorted.
@@ -69,10 +69,10 @@ class Report:
 def fetch(
     urls: Iterable[str],
     output: Path,
-    options: Options | None = None,
-    limits: Limits | None = None,
+    options: FetchOptions | None = None,
+    limits: FetchLimits | None = None,
     progress: Progress | None = None,
-) -> Report:
+) -> FetchReport:
     """Bring the indexes of mirrors into a folder, `<release>/<stack>/` below it for each.
 
     Args:
@@ -85,6 +85,6 @@ def fetch(
     Raises:
         OutputError: the folder cannot be made, or another run writes into it.
     """
-    from spack_cache_db.sources.indexes.fetch import steps
+    from spack_cache_db.sources.indexes.fetch import batch
 
-    return steps.fetch(urls, output, options or Options(), limits or Limits(), progress)
+    return batch.fetch(urls, output, options or FetchOptions(), limits or FetchLimits(), progress)

@@ -16,13 +16,17 @@ from urllib.request import parse_http_list, parse_keqv_list
 import msgspec
 from msgspec import Struct
 
-from spack_cache_db.sources.indexes.faults import said
-from spack_cache_db.sources.indexes.fetch.answers import require_size
-from spack_cache_db.sources.indexes.fetch.download import Download
-from spack_cache_db.sources.indexes.fetch.faults import FetchFault, LoginFault, NotThereFault
-from spack_cache_db.sources.indexes.fetch.folder import StackFolder
-from spack_cache_db.sources.indexes.fetch.web import Headers, Web
-from spack_cache_db.sources.indexes.manifests import is_sum
+from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
+from spack_cache_db.sources.indexes.fetch.stack_folder import Download, StackFolder
+from spack_cache_db.sources.indexes.fetch.web import (
+    Headers,
+    LoginFault,
+    NotThereFault,
+    Web,
+    require_size,
+)
+from spack_cache_db.sources.indexes.layouts import is_sum
+from spack_cache_db.sources.indexes.spack_json import said
 
 T = TypeVar("T")
 TAG = "index.spack"

@@ -1,4 +1,4 @@
-"""Requests: redirects, retries with pauses, limits. Knows HTTP, neither mirrors nor files."""
+"""Requests over HTTP: redirects, retries with pauses, limits. Knows neither mirrors nor files."""
 
 from __future__ import annotations
 
@@ -6,30 +6,137 @@ import asyncio
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import httpx
+from msgspec import Struct
 
 from spack_cache_db.errors import reason
-from spack_cache_db.sources.indexes.fetch import Limits, Progress
-from spack_cache_db.sources.indexes.fetch.answers import (
-    encoding_of,
-    length_of,
-    require_good,
-    require_size,
-    tags_of,
-    too_large,
-)
+from spack_cache_db.sources.indexes.fetch import FetchLimits, Progress
+from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
 from spack_cache_db.sources.indexes.fetch.encodings import (
     ENCODINGS,
     BrokenEncoding,
     TooLong,
     decoded,
 )
-from spack_cache_db.sources.indexes.fetch.faults import FetchFault, Passing, SilenceFault
-from spack_cache_db.sources.indexes.fetch.records import Tags
+
+
+class NotThereFault(FetchFault):
+    """Nothing is at the URL; stores of objects say so by 403 as well (Amazon S3, GetObject)."""
+
+
+class LoginFault(FetchFault):
+    """The URL asks for a login; `challenge` is what it says of how."""
+
+    def __init__(self, url: str, challenge: str) -> None:
+        super().__init__(url, "asks for a login, expected what anybody may read")
+        self.challenge = challenge
+
+
+class SilenceFault(FetchFault):
+    """The URL gave no answer, however often it was asked."""
+
+
+class MismatchFault(FetchFault):
+    """The URL's bytes are not those that the mirror promised: it may have changed meanwhile."""
+
+
+class Passing(Exception):
+    """A trouble that may pass: worth another try, not before `pause` seconds if it says so."""
+
+    def __init__(self, message: str, pause: float | None = None) -> None:
+        super().__init__(message)
+        self.pause = pause
+
+
+class Tags(Struct, frozen=True, omit_defaults=True):
+    """What a server calls the state of a file (RFC 9110 section 8.8); empty where it does not."""
+
+    etag: str = ""
+    last_modified: str = ""
+
+    def conditions(self) -> dict[str, str]:
+        """Return the headers of a request for the file unless it is still this one."""
+        headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in headers.items() if value}
+
+
+_PASSING = (408, 425, 429, 500, 502, 503, 504)
+_NOT_THERE = (403, 404, 410)
+
+
+def tags_of(response: httpx.Response) -> Tags:
+    """Return what a response calls the state of its file."""
+    headers = response.headers
+    return Tags(headers.get("ETag", ""), headers.get("Last-Modified", ""))
+
+
+def encoding_of(url: str, response: httpx.Response) -> str:
+    """Return a response's content encoding, empty for none; `FetchFault` if it is not known."""
+    encoding: str = response.headers.get("Content-Encoding", "").strip().lower()
+    encoding = {"identity": "", "x-gzip": "gzip"}.get(encoding, encoding)
+    if encoding and encoding not in ENCODINGS:
+        known = ", ".join(ENCODINGS)
+        raise FetchFault(url, f"sends the content encoding {encoding!r}, expected {known} or none")
+    return encoding
+
+
+def require_size(url: str, size: int, limit: int) -> None:
+    """Raise `FetchFault` if there are more bytes than the limit."""
+    if size > limit:
+        raise too_large(url, limit)
+
+
+def too_large(url: str, limit: int) -> FetchFault:
+    """Return the fault of a body that is larger than the limit."""
+    return FetchFault(url, f"has more than {limit:,} bytes, expected less (--max-size)")
+
+
+def require_good(url: str, response: httpx.Response) -> None:
+    """Raise unless a response is worth reading: its status is 200, 206, 304 or 416.
+
+    Raises:
+        Passing: it says that the trouble may pass.
+        FetchFault: it says anything else.
+    """
+    status = response.status_code
+    if status in (200, 206, 304, 416):
+        return
+    if status == 401:
+        raise LoginFault(url, response.headers.get("WWW-Authenticate", ""))
+    if status in _PASSING:
+        raise Passing(f"answers {status}", _retry_after(response))
+    if status in _NOT_THERE:
+        raise NotThereFault(url, f"answers {status}, expected an index there")
+    raise FetchFault(url, f"answers {status}, expected 200")
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    """Return the seconds that a server asks for (RFC 9110 section 10.2.3)."""
+    text: str = response.headers.get("Retry-After", "")
+    if text.isdecimal():
+        return float(text[:9])
+    try:
+        return max(0.0, (_date(text) - datetime.now(UTC)).total_seconds())
+    except ValueError:
+        return None
+
+
+def _date(text: str) -> datetime:
+    date = parsedate_to_datetime(text)
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def length_of(response: httpx.Response) -> int | None:
+    """Return the bytes that a response says it sends; None if it does not."""
+    text: str = response.headers.get("Content-Length", "")
+    return int(text) if text.isdecimal() and len(text) < 20 else None
+
 
 T = TypeVar("T")
 Headers = Mapping[str, str]
@@ -44,7 +151,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 10
 
 
-class Answer(NamedTuple):
+class Body(NamedTuple):
     """A small body, whole; None if it is still what the request's conditions name."""
 
     data: bytes | None
@@ -54,7 +161,7 @@ class Answer(NamedTuple):
 class Web:
     """A client for as many requests as a run takes; an asynchronous context."""
 
-    def __init__(self, limits: Limits, progress: Progress | None = None) -> None:
+    def __init__(self, limits: FetchLimits, progress: Progress | None = None) -> None:
         self.limits = limits
         self.received = 0
         self._expected = 0
@@ -74,7 +181,7 @@ class Web:
     async def __aexit__(self, *error: object) -> None:
         await self._client.aclose()
 
-    async def read(self, url: str, limit: int, headers: Headers = NO_HEADERS) -> Answer:
+    async def read(self, url: str, limit: int, headers: Headers = NO_HEADERS) -> Body:
         """Return a small body; `FetchFault` if there is none of at most `limit` bytes."""
         return await self.persist(url, lambda: self._read(url, limit, headers))
 
@@ -139,10 +246,10 @@ class Web:
             self._expected -= left
             self._count(0)
 
-    async def _read(self, url: str, limit: int, headers: Headers) -> Answer:
+    async def _read(self, url: str, limit: int, headers: Headers) -> Body:
         async with self.opened(url, headers) as response:
             if response.status_code == 304:
-                return Answer(None, tags_of(response))
+                return Body(None, tags_of(response))
             if response.status_code != 200:
                 raise FetchFault(url, f"answers {response.status_code}, expected 200")
             require_size(url, length_of(response) or 0, limit)
@@ -152,14 +259,14 @@ class Web:
                 require_size(url, len(raw), limit)
         encoding = encoding_of(url, response)
         if not encoding:
-            return Answer(bytes(raw), tags_of(response))
+            return Body(bytes(raw), tags_of(response))
         try:
             whole = b"".join(decoded(io.BytesIO(raw), encoding, limit))
         except BrokenEncoding as error:
             raise Passing(str(error)) from None
         except TooLong:
             raise too_large(url, limit) from None
-        return Answer(whole, tags_of(response))
+        return Body(whole, tags_of(response))
 
     async def _follow(self, url: str, headers: Headers) -> httpx.Response:
         """Ask for a URL, and for those that it leads to; a login goes to its own host alone."""

@@ -1,4 +1,4 @@
-"""Records of an index → columns. Texts that repeat are decoded once, by their bytes."""
+"""IndexRecords of an index → columns."""
 
 from __future__ import annotations
 
@@ -13,17 +13,25 @@ from msgspec import UNSET
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Problem
 from spack_cache_db.sources.columns import TABLES, Document, Writer
-from spack_cache_db.sources.indexes.database import Entry
-from spack_cache_db.sources.indexes.faults import IndexFault, name, said
-from spack_cache_db.sources.indexes.nodes import is_hash
-from spack_cache_db.sources.indexes.normal import (
+from spack_cache_db.sources.indexes.index_records import Entry
+from spack_cache_db.sources.indexes.spack_json import (
+    BuildSpec,
+    IndexFault,
+    NodeDependency,
+    SpecNode,
+    is_hash,
+    name,
+    said,
+)
+from spack_cache_db.sources.indexes.spellings import (
+    Spellings,
+    Uses,
+    as_json,
     compiler_name,
     compiler_of,
     provider_of,
+    said_of,
 )
-from spack_cache_db.sources.indexes.records import BuildSpec, Dependency, Node
-from spack_cache_db.sources.indexes.spellings import Spellings, as_json, said_of
-from spack_cache_db.sources.indexes.uses import Uses
 from spack_cache_db.sources.tarballs import Tarball
 
 INSTALLATION = (
@@ -49,7 +57,7 @@ class Listed(NamedTuple):
     tarball: Tarball | None = None
 
 
-class Records(Protocol):
+class IndexRecords(Protocol):
     """The records of an index, by hash."""
 
     def __contains__(self, dag_hash: object) -> bool: ...
@@ -108,7 +116,7 @@ class IndexReader:
     def add(
         self,
         document: Document,
-        known: Records,
+        known: IndexRecords,
         listed: Callable[[Entry], Listed | None],
         share: Share | None = None,
     ) -> None:
@@ -143,7 +151,11 @@ class IndexReader:
         self._write(document, rows, problems)
 
     def _add_record(
-        self, rows: _Rows, dag_hash: str, known: Records, listed: Callable[[Entry], Listed | None]
+        self,
+        rows: _Rows,
+        dag_hash: str,
+        known: IndexRecords,
+        listed: Callable[[Entry], Listed | None],
     ) -> Entry:
         entry = known.entry(dag_hash)
         try:
@@ -157,7 +169,9 @@ class IndexReader:
                 raise IndexFault(words) from None
         return entry
 
-    def _add_entry(self, rows: _Rows, entry: Entry, known: Records, listed: Listed | None) -> None:
+    def _add_entry(
+        self, rows: _Rows, entry: Entry, known: IndexRecords, listed: Listed | None
+    ) -> None:
         """Add a record whole, or nothing of it."""
         node, texts = entry.node, self._texts
         uses = self._uses.of(node.dependencies)
@@ -178,7 +192,7 @@ class IndexReader:
             rows.listings.extend((spec, configuration, size, tarball))
         rows.records.extend((spec, facts, *rest))
 
-    def _compiler(self, rows: _Rows, node: Node, uses: list[int], known: Records) -> str:
+    def _compiler(self, rows: _Rows, node: SpecNode, uses: list[int], known: IndexRecords) -> str:
         provider = provider_of(node, [*map(self._uses.language.__getitem__, uses)])
         if provider is None:
             return compiler_of(node)
@@ -188,7 +202,7 @@ class IndexReader:
             rows.compilers[provider.hash] = compiler
         return compiler
 
-    def _ends(self, rows: _Rows, node: Node) -> list[int]:
+    def _ends(self, rows: _Rows, node: SpecNode) -> list[int]:
         """Return the numbers of what a node depends on."""
         try:
             ends = [rows.numbers[each.hash] for each in node.dependencies]
@@ -258,7 +272,7 @@ class IndexReader:
             0 if node.build_spec is UNSET else self._build_spec(rows, node, node.build_spec),
         )
 
-    def _build_spec(self, rows: _Rows, node: Node, build_spec: BuildSpec) -> int:
+    def _build_spec(self, rows: _Rows, node: SpecNode, build_spec: BuildSpec) -> int:
         number = rows.numbers.get(build_spec.hash)
         if number is None:
             raise _no_record(node, "was built as", build_spec)
@@ -267,12 +281,12 @@ class IndexReader:
         return number
 
 
-def _two_names(node: Node, called: Dependency | BuildSpec, other: str) -> IndexFault:
+def _two_names(node: SpecNode, called: NodeDependency | BuildSpec, other: str) -> IndexFault:
     names = f"{name(called.name)} here and {name(other)} elsewhere"
     return IndexFault(f"{node.hash}: {called.hash} is called {names}, expected one name")
 
 
-def _no_record(node: Node, what: str, other: Dependency | BuildSpec) -> IndexFault:
+def _no_record(node: SpecNode, what: str, other: NodeDependency | BuildSpec) -> IndexFault:
     words = f"{what} {name(other.name)}/{name(other.hash)}, which has no record"
     return IndexFault(f"{node.hash}: {words}, expected one")
 

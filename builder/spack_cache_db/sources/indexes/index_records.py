@@ -1,7 +1,8 @@
 """An index's bytes → its records: Spack's database JSON of versions 5 to 8.
 
-Two passes: the first leaves each record undecoded, the second decodes them one by one, so that an
-index of two hundred megabytes takes little more memory than its bytes (which may be mapped).
+The first pass leaves each record undecoded, the second decodes them one by one, so that an index
+of two hundred megabytes takes little more memory than its bytes. Keys of a record that are not
+declared in `spack_json` are taken out of it, and each is a problem with its value.
 """
 
 from __future__ import annotations
@@ -9,17 +10,112 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
+from math import isfinite
 from mmap import mmap
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from spack_cache_db.records import Problem
-from spack_cache_db.sources.indexes.faults import IndexFault, name, said
-from spack_cache_db.sources.indexes.nodes import read_node, require_hash
-from spack_cache_db.sources.indexes.records import Index, Node, Record
-from spack_cache_db.sources.indexes.unknown_keys import read_strictly, take_out_unknown_keys
+from spack_cache_db.sources.indexes.spack_json import (
+    Arch,
+    EdgeParameters,
+    Index,
+    IndexFault,
+    NamedSpecNode,
+    NodeDependency,
+    Record,
+    SpecNode,
+    name,
+    read_node,
+    require_hash,
+    said,
+    short,
+)
+
+CODE = "unknown_key"
+"""The code of such a problem; `declared` has the key's place as `path`, and its `value`."""
+
+
+_UNDECODED: dict[tuple[type[Struct], str], Any] = {
+    (SpecNode, "arch"): Arch,
+    (NamedSpecNode, "arch"): Arch,
+    (NodeDependency, "parameters"): EdgeParameters,
+}
+"""What stands in the fields that a record leaves undecoded, where its keys are known."""
+
+
+class _Unknown(NamedTuple):
+    path: tuple[str | int, ...]
+    value: Any
+
+
+def read_strictly(text: bytes) -> Any:
+    """Return a JSON text as values; `ValueError` where Python would take what JSON has not."""
+    return json.loads(text, parse_constant=_no_number, parse_float=_finite)
+
+
+def take_out_unknown_keys(record: Any, *, is_named: bool) -> list[Problem]:
+    """Take the keys out of a record, as values, that are not known; return a problem for each.
+
+    Args:
+        is_named: whether its node is one of specfile 1.
+    """
+    found = [*_taken(record, Record, ())]
+    if isinstance(record, dict):
+        shape = dict[str, NamedSpecNode] if is_named else SpecNode
+        found += _taken(record.get("spec"), shape, ("spec",))
+    return [_problem(each) for each in found]
+
+
+def _taken(value: Any, shape: Any, path: tuple[str | int, ...]) -> Iterator[_Unknown]:
+    for member in get_args(shape) if get_origin(shape) in (Union, UnionType) else (shape,):
+        if isinstance(value, dict) and isinstance(member, type) and issubclass(member, Struct):
+            known = _fields(member)
+            for key in [*value]:
+                if key in known:
+                    below = _UNDECODED.get((member, key), known[key])
+                    yield from _taken(value[key], below, (*path, key))
+                else:
+                    yield _Unknown((*path, key), value.pop(key))
+        elif isinstance(value, dict) and get_origin(member) is dict:
+            for key, each in value.items():
+                yield from _taken(each, get_args(member)[1], (*path, key))
+        elif isinstance(value, list) and get_origin(member) is tuple:
+            for at, each in enumerate(value):
+                yield from _taken(each, get_args(member)[0], (*path, at))
+
+
+@cache
+def _fields(record: type[Struct]) -> dict[str, Any]:
+    return get_type_hints(record)
+
+
+def _problem(unknown: _Unknown) -> Problem:
+    where = "".join(
+        f"[{step}]" if isinstance(step, int) else f".{step}" for step in unknown.path
+    ).lstrip(".")
+    declared = {"path": unknown.path, "value": unknown.value}
+    return Problem(
+        CODE,
+        f"the key {short(where)} is not known, and kept here only",
+        json.dumps(declared, sort_keys=True, ensure_ascii=False),
+    )
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"the number {text[:20]} is too large")
+    return number
+
 
 NAMED_NODES = "5"
 """The database version whose nodes are of specfile 1 (Spack 0.13 to 0.16 `database.py`)."""
@@ -39,7 +135,7 @@ class Entry(NamedTuple):
     """
 
     record: Record
-    node: Node
+    node: SpecNode
     problems: tuple[Problem, ...] = ()
     rest: Mapping[str, Any] | None = None
 
@@ -130,11 +226,11 @@ class Installs:
         count = len(self._texts)
         if length - held in (4 * count + 1, 6 * count, 2):
             return
-        pairs = json.loads(bytes(installs), object_pairs_hook=_Pairs)
+        pairs = json.loads(bytes(installs), object_pairs_hook=_KeyPairs)
         for key, times in Counter(key for key, _ in pairs).items():
             if times > 1:
                 raise IndexFault(f"{name(key)}: has {times} records, expected one")
 
 
-class _Pairs(list[tuple[str, Any]]):
+class _KeyPairs(list[tuple[str, Any]]):
     """A JSON object as its list of (key, value)."""

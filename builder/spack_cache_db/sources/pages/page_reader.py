@@ -1,23 +1,86 @@
-"""Pages → columns. Keys are raw spellings here, so that normal form is made once for each."""
+"""Pages → columns.
+
+Normal form is made once for each spelling: `gcc@=13.2.0` and `gcc@13.2.0/abc…` are `gcc@13.2.0`,
+`libs:=shared,static` is `libs=shared,static`, and the order of a list has no meaning. Nothing else
+of a page is changed.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.sources.columns import Document, PageFacts, Writer
-from spack_cache_db.sources.files import RawFile
-from spack_cache_db.sources.pages.bounds import (
+from spack_cache_db.records import Configuration
+from spack_cache_db.sources.bounds import (
+    MAX_NAME,
+    MAX_TEXT,
     require_bounded,
-    require_bounded_stacks,
-    require_short_text,
+    require_few,
+    require_short,
 )
+from spack_cache_db.sources.columns import Document, PageFacts, Writer
 from spack_cache_db.sources.pages.consistency import Consistency
-from spack_cache_db.sources.pages.normal import as_set, normal_configuration
-from spack_cache_db.sources.pages.parse import parse_page
-from spack_cache_db.sources.pages.records import OF_A_LISTING, Page, SpecDetail
-from spack_cache_db.sources.pages.shapes import values_of
+from spack_cache_db.sources.pages.page_format import (
+    OF_A_LISTING,
+    Page,
+    SpecDetail,
+    values_of,
+)
+from spack_cache_db.sources.pages.page_parser import parse_page
 from spack_cache_db.sources.tarballs import TarballParts
+from spack_cache_db.sources.units import RawFile
+from spack_cache_db.spack.compilers import normal_compiler
+from spack_cache_db.spack.variants import normal_variant
+
+
+def normal_configuration(package: str, detail: SpecDetail) -> Configuration:
+    """Return what a person can see of a spec, in normal form.
+
+    Raises:
+        ValueError: the detail does not have exactly one version, or names a variant twice.
+    """
+    if len(detail.versions) != 1:
+        raise ValueError(f"has {len(detail.versions)} versions, expected one")
+    return Configuration(
+        package,
+        detail.versions[0],
+        normal_compiler(detail.compiler),
+        detail.os,
+        detail.platform,
+        detail.target,
+        as_set("variant", map(kept_variant, detail.variants)),
+    )
+
+
+def as_set(word: str, texts: object) -> tuple[str, ...]:
+    """Return texts sorted; `ValueError` if one stands twice, for a set cannot give it back."""
+    ordered = tuple(sorted(texts))  # type: ignore[call-overload]  # any iterable of text
+    for left, right in pairwise(ordered):
+        if left == right:
+            raise ValueError(f"lists the {word} {left!r} twice, expected once")
+    return ordered
+
+
+def kept_variant(text: str) -> str:
+    """Return a variant's normal form; text that is no variant stays as it is."""
+    try:
+        return normal_variant(text)
+    except ValueError:
+        return text
+
+
+def require_bounded_stacks(stacks: tuple[str, ...]) -> None:
+    """Raise `ValueError` as `require_bounded` does."""
+    require_few("stacks", len(stacks))
+    for text in stacks:
+        require_short("stack", text, MAX_NAME)
+
+
+def require_short_text(word: str, text: str) -> None:
+    """Raise `ValueError` if a text that is no name is too long."""
+    require_short(word, text, MAX_TEXT)
+
 
 UNKNOWN_SIZE = "-"
 """What pages print where they do not know a size."""
@@ -83,10 +146,11 @@ class PageReader:
 
     def _configuration(self, page: Page, detail: SpecDetail) -> int:
         try:
-            require_bounded(detail)
-            return self._texts.configurations[normal_configuration(page.package, detail)]
+            configuration = normal_configuration(page.package, detail)
+            require_bounded(configuration)
         except ValueError as error:
             raise detail_fault(page, detail, error) from None
+        return self._texts.configurations[configuration]
 
     def _stack_set(self, page: Page, detail: SpecDetail) -> int:
         try:

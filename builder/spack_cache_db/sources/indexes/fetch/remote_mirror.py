@@ -11,14 +11,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
-from spack_cache_db.sources.indexes.faults import IndexFault
-from spack_cache_db.sources.indexes.fetch.answers import require_size
-from spack_cache_db.sources.indexes.fetch.download import Download
-from spack_cache_db.sources.indexes.fetch.faults import FetchFault, MismatchFault, NotThereFault
-from spack_cache_db.sources.indexes.fetch.folder import StackFolder
-from spack_cache_db.sources.indexes.fetch.wanted import Wanted
-from spack_cache_db.sources.indexes.fetch.web import Web
-from spack_cache_db.sources.indexes.manifests import INDEX, Blob, is_sum, read_manifest
+from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, Wanted
+from spack_cache_db.sources.indexes.fetch.stack_folder import Download, StackFolder
+from spack_cache_db.sources.indexes.fetch.web import MismatchFault, NotThereFault, Web, require_size
+from spack_cache_db.sources.indexes.layouts import INDEX, Blob, is_sum, read_manifest
+from spack_cache_db.sources.indexes.spack_json import IndexFault
 
 _MANIFESTS = "v3/manifests/index"
 LAYOUT_3 = f"{_MANIFESTS}/index.manifest.json"

@@ -16,22 +16,25 @@ from pathlib import Path
 from typing import TypeVar
 
 from spack_cache_db.errors import Fault, OutputError, reason
-from spack_cache_db.sources.indexes.fetch import Limits, Options, Progress, Report
-from spack_cache_db.sources.indexes.fetch.faults import FetchFault, SilenceFault, shown
-from spack_cache_db.sources.indexes.fetch.folder import (
+from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, Progress
+from spack_cache_db.sources.indexes.fetch.addresses import (
+    FetchFault,
+    Wanted,
+    is_release_manifest,
+    mirror_url,
+    read_release_manifest,
+    shown,
+    wanted,
+)
+from spack_cache_db.sources.indexes.fetch.registry import Registry
+from spack_cache_db.sources.indexes.fetch.remote_mirror import Outcome, fetch_mirror
+from spack_cache_db.sources.indexes.fetch.stack_folder import (
     StackFolder,
     remove_litter,
     remove_stack,
     stacks_of,
 )
-from spack_cache_db.sources.indexes.fetch.mirror import Outcome, fetch_mirror
-from spack_cache_db.sources.indexes.fetch.registry import Registry
-from spack_cache_db.sources.indexes.fetch.release_manifest import (
-    is_release_manifest,
-    read_release_manifest,
-)
-from spack_cache_db.sources.indexes.fetch.wanted import Wanted, mirror_url, wanted
-from spack_cache_db.sources.indexes.fetch.web import Web
+from spack_cache_db.sources.indexes.fetch.web import SilenceFault, Web
 
 T = TypeVar("T")
 _MANIFEST_SIZE = 16 * 2**20
@@ -41,17 +44,17 @@ _MANIFEST_SIZE = 16 * 2**20
 def fetch(
     urls: Iterable[str],
     output: Path,
-    options: Options,
-    limits: Limits,
+    options: FetchOptions,
+    limits: FetchLimits,
     progress: Progress | None,
-) -> Report:
+) -> FetchReport:
     """Bring the indexes of mirrors into a folder (see `fetch` of this package)."""
     started = time.monotonic()
     with _alone_in(output):
         remove_litter(output)
         run = _Run(output, options)
         size = asyncio.run(run.bring([*dict.fromkeys(urls)], limits, progress))
-    return Report(
+    return FetchReport(
         run.mirrors,
         run.changed,
         size,
@@ -64,7 +67,7 @@ def fetch(
 class _Run:
     """One run, and what is counted in it."""
 
-    def __init__(self, output: Path, options: Options) -> None:
+    def __init__(self, output: Path, options: FetchOptions) -> None:
         self.mirrors = self.changed = 0
         self.vanished: set[Path] = set()
         self.faults: set[Fault] = set()
@@ -72,7 +75,7 @@ class _Run:
         self._options = options
         self._folders: dict[tuple[str, str], Wanted] = {}
 
-    async def bring(self, urls: list[str], limits: Limits, progress: Progress | None) -> int:
+    async def bring(self, urls: list[str], limits: FetchLimits, progress: Progress | None) -> int:
         """Bring all that the URLs name; return the bytes that were received."""
         async with Web(limits, progress) as web:
             await _each(limits.jobs, urls, lambda url: self._resolve(web, url))

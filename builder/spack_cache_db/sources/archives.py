@@ -1,0 +1,227 @@
+"""The members of tar and zip archives, streamed and within bounds.
+
+Nothing is unpacked to disk, no archive is held whole in memory, and the name of a member is only a
+label.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from functools import partial
+from typing import IO, Any, Protocol, cast
+
+import zstandard
+
+from spack_cache_db.errors import Fault, reason
+from spack_cache_db.sources.units import RawFile
+
+MAX_HEADERS = 2**20
+"""Bytes of all headers of one member. Names and PAX records of real archives have a few hundred."""
+
+_CHUNK = 2**16
+
+_BROKEN_ARCHIVE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zstandard.ZstdError,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    lzma.LZMAError,
+    UnicodeDecodeError,
+)
+
+
+MAX_PATH = 4096
+"""Characters of a file's name with its folders; Linux takes as many bytes (limits.h, PATH_MAX)."""
+
+_ZSTD_WINDOW = 2**27
+"""Bytes that zstd may look back, as much as the command `zstd` allows without being told to."""
+
+
+def unpacked_limit(packed_size: int) -> int:
+    """Return how many bytes an archive may unpack to: no pages shrink to a thousandth."""
+    return 2**26 + 1000 * packed_size
+
+
+def decompressed(location: str, raw: IO[bytes]) -> _Readable:
+    """Open what lies under the compression that the name says."""
+    name = location.lower()
+    if name.endswith((".gz", ".tgz")):
+        return gzip.GzipFile(fileobj=raw)
+    if name.endswith(".zst"):
+        return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).stream_reader(
+            raw, read_across_frames=True
+        )
+    return raw
+
+
+class _Readable(Protocol):
+    """What the layers of an archive have in common."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *error: Any) -> Any: ...
+
+
+class Watched:
+    """The bytes of a tar archive, read forwards only, and never more at once than is expected.
+
+    A header may claim any size for itself (a long name, PAX records, the map of a sparse file), and
+    `tarfile` would read all of that into memory: so the reader says what it expects with `expect`.
+    The stream also remembers where its bytes end, and where its zeros begin. A tar file ends with
+    two blocks of zeros (POSIX pax, "ustar Interchange Format"); `tarfile` takes a missing end or a
+    damaged header for the end, so that the rest would be lost in silence.
+    """
+
+    def __init__(self, stream: _Readable, packed_size: int) -> None:
+        self._stream = stream
+        self._limit = unpacked_limit(packed_size)
+        self._expected = MAX_HEADERS
+        self._size = 0
+        self._zeros = 0
+
+    def expect(self, size: int) -> None:
+        """Allow so many bytes to be read until the next call; raise `ReadError` beyond."""
+        self._expected = size
+
+    def tell(self) -> int:
+        """Return how many bytes have been read."""
+        return self._size
+
+    def seek(self, position: int) -> None:
+        """Read on to a position, without keeping anything."""
+        while self._size < position and self._take(min(position - self._size, _CHUNK)):
+            pass
+
+    def read(self, size: int) -> bytes:
+        """Return the next `size` bytes, or what is left."""
+        if size > self._expected:
+            raise tarfile.ReadError(f"the headers of a member have more than {MAX_HEADERS:,} bytes")
+        parts = []
+        while size and (part := self._take(size)):
+            parts.append(part)
+            size -= len(part)
+            self._expected -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def require_end(self, end: int) -> None:
+        """Read what is left; raise `tarfile.ReadError` unless the archive ends at `end`."""
+        while self._take(_CHUNK):
+            pass
+        if self._size < end + 2 * tarfile.BLOCKSIZE:
+            raise tarfile.ReadError("it is truncated")
+        if self._zeros > end:
+            raise tarfile.ReadError(f"no member starts at byte {end:,}, and it goes on after it")
+
+    def _take(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        used = len(data.rstrip(b"\0"))
+        if used:
+            self._zeros = self._size + used
+        self._size += len(data)
+        if self._size > self._limit:
+            raise tarfile.ReadError(f"it unpacks to more than {self._limit:,} bytes")
+        return data
+
+
+def read_archive(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
+    """Yield the members of an archive, and a fault for each that cannot be read."""
+    members = _read_zip if location.lower().endswith(".zip") else _read_tar
+    found = False
+    try:
+        for page in members(location, max_page_size):
+            found = True
+            yield page
+        if not found:
+            yield Fault(location, 0, "the archive holds no file, expected pages or indexes")
+    except _BROKEN_ARCHIVE as error:
+        yield Fault(location, 0, f"the archive cannot be read to its end: {reason(error)}")
+
+
+def _read_tar(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
+    with open(location, "rb") as raw, decompressed(location, raw) as stream:  # noqa: PTH123
+        watched = Watched(stream, os.fstat(raw.fileno()).st_size)
+        with tarfile.open(fileobj=cast(IO[bytes], watched), mode="r:") as tar:
+            for member in _members(tar, watched):
+                name = _within(location, member.name)
+                if member.isdir() or _hidden(member.name):
+                    continue
+                if not member.isreg():
+                    yield Fault(name, 0, "is a link or a device, expected a regular file")
+                elif member.size > max_page_size:
+                    yield too_large(name, member.size, max_page_size)
+                elif (content := tar.extractfile(member)) is not None:
+                    watched.expect(member.size)
+                    yield RawFile(name, member.name, content.read())
+        watched.require_end(tar.offset)
+
+
+def _members(tar: tarfile.TarFile, watched: Watched) -> Iterator[tarfile.TarInfo]:
+    """Yield the members one by one; `tarfile` itself would remember all of them."""
+    while True:
+        watched.expect(MAX_HEADERS)
+        member = tar.next()
+        if member is None:
+            return
+        tar.members.clear()  # type: ignore[attr-defined]
+        yield member
+
+
+def _read_zip(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
+    left = unpacked_limit(os.stat(location).st_size)  # noqa: PTH116
+    with zipfile.ZipFile(location) as archive:
+        for member in archive.infolist():
+            name = _within(location, member.filename)
+            if member.is_dir() or _hidden(member.filename):
+                continue
+            if stat.S_ISLNK(member.external_attr >> 16):
+                yield Fault(name, 0, "is a link or a device, expected a regular file")
+            elif member.file_size > max_page_size:
+                yield too_large(name, member.file_size, max_page_size)
+            else:
+                left -= member.file_size
+                if left < 0:
+                    raise zipfile.BadZipFile("it unpacks to more than a thousand times its size")
+                yield RawFile(name, member.filename, _unzipped(archive, member))
+
+
+def _unzipped(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Return the bytes of a member, as many as it claims to have; `BadZipFile` if it has others.
+
+    Read at once, it would be unpacked as far as it goes before its size is looked at. So it is by
+    bzip2 and LZMA, of which `zipfile` unpacks each piece whole: 4 kB may hold a gigabyte.
+    """
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise zipfile.BadZipFile(f"{member.filename} is not compressed by deflate")
+    with archive.open(member) as stream:
+        return b"".join(iter(partial(stream.read, _CHUNK), b""))
+
+
+def _within(location: str, name: str) -> str:
+    """Return where a member lies, for messages: a name may have a million characters."""
+    return f"{location}/{name if len(name) <= MAX_PATH else name[:100] + '...'}"
+
+
+def _hidden(name: str) -> bool:
+    return any(part.startswith(".") and part not in (".", "..") for part in name.split("/"))
+
+
+def too_large(location: str, size: int, limit: int) -> Fault:
+    """Return the fault of a file that is larger than the limit."""
+    return Fault(
+        location,
+        0,
+        f"has {size:,} bytes, expected at most {limit:,} (--max-page-size)",
+    )
