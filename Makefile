@@ -12,6 +12,9 @@ PROGRAMS := chromium=chromium nginx=nginx-light systemd-analyze=systemd docker-r
 	openssl=openssl curl=curl git=git zstd=zstd
 INSTALL_PACKAGE := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
+# The tests start hundreds of processes, each of which would compile all modules again without this.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: run venv test programs test-datasette1 loop check attack bench bench-site lock dist clean
 .DELETE_ON_ERROR:
 

@@ -31,8 +31,13 @@ def test_a_taken_port_is_told() -> None:
             listen("127.0.0.1", port)
 
 
-@pytest.mark.parametrize("host", ["192.0.2.7", "a\0b", "\ud800", "x" * 300])
+@pytest.mark.parametrize(
+    "host",
+    ["192.0.2.7", "no.such.host.invalid", "", "a..b", "a\0b", "\ud800", "x" * 300],
+)
 def test_an_odd_host_is_told(host: str) -> None:
-    """Whatever stands for a host."""
-    with pytest.raises(ListenError, match="use an address of this machine"):
+    """A host that is none, or not of this machine: one line that says what to do."""
+    with pytest.raises(ListenError, match="use an address of this machine") as caught:
         listen(host, 0)
+    assert str(caught.value).startswith(f"--host {host}: ")
+    assert "\n" not in str(caught.value)
