@@ -17,7 +17,7 @@ from spack_cache_db.errors import (
 )
 
 if TYPE_CHECKING:
-    from spack_cache_db.environments.faults import UnreadableEnvironment
+    from spack_cache_db.environments.environment import UnreadableEnvironment
     from spack_cache_db.query.answerable import UnsupportedQuery
     from spack_cache_db.query.cover.records import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.cover.steps import cover
@@ -56,7 +56,7 @@ _LOADED_WHEN_USED = {
     "Found": "query.find",
     "QuerySyntaxError": "spack.lexer",
     "UnknownNameError": "query.find",
-    "UnreadableEnvironment": "environments.faults",
+    "UnreadableEnvironment": "environments.environment",
     "UnsupportedQuery": "query.answerable",
     "cover": "query.cover.steps",
     "find": "query.find",

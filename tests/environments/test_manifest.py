@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spack_cache_db.environments.faults import UnreadableEnvironment
+from spack_cache_db.environments.environment import Limits, UnreadableEnvironment, UserSpecs
 from spack_cache_db.environments.manifest import read_manifest
-from spack_cache_db.environments.records import Limits, UserSpecs
 
 
 def read(text: str) -> UserSpecs:

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.environments.faults import UnreadableEnvironment
+from spack_cache_db.environments.environment import Limits, UnreadableEnvironment
 from spack_cache_db.environments.manifest import read_manifest
-from spack_cache_db.environments.records import Limits
 
 
 def texts(definitions: str, specs: str, most: int = 1000) -> list[str]:
@@ -32,6 +31,16 @@ def texts(definitions: str, specs: str, most: int = 1000) -> list[str]:
         ("[]", "[{matrix: [[x, y], [+a, ~a]], exclude: ['x ~a', y+a]}]", ["x +a", "y ~a"]),
         ("[]", "[{matrix: [[x], [{matrix: [[+a], [+b, ~b]]}]]}]", ["x +a +b", "x +a ~b"]),
         ("[{m: [{matrix: [[+a], [+b, ~b]]}]}]", "[{matrix: [[x], [$m]]}]", ["x +a +b", "x +a ~b"]),
+        ("[{m: [{matrix: [[gcc], ['@1', '@2']]}]}]", "[$%m]", ["@1 %gcc", "@2 %gcc"]),
+        ("[{m: [{matrix: [[b], ['@1']]}]}]", "[{matrix: [[x], [$^m]]}]", ["x ^b@1"]),
+        ("[{a: [x]}, {b: [$a, y]}, {a: [z]}]", "[$b]", ["x", "z", "y"]),
+        ("[]", "[{matrix: [[kokkos], [^cuda], ['%gcc@12']]}]", ["kokkos %gcc@12 ^cuda"]),
+        (
+            "[]",
+            "[{matrix: [[x], ['%gcc', '%clang']], exclude: ['%c,cxx=gcc']}]",
+            ["x %gcc", "x %llvm"],
+        ),
+        ("[]", "[{matrix: [[x], ['%c,cxx=gcc', '%clang']], exclude: ['%gcc']}]", ["x %llvm"]),
         ("[]", "[{matrix: [[x], []]}]", []),
         ("[]", "[{group: g, specs: [x]}, {group: h, matrix: [[y]]}]", ["x", "y"]),
     ],
@@ -50,7 +59,6 @@ def test_what_a_list_stands_for(definitions: str, specs: str, expected: list[str
         ("[]", f"[{{matrix: [[x]], exclude: [{'x, ' * 201}]}}]", "excludes 201 specs"),
         ("[]", "[{exclude: [x]}]", "this is no matrix"),
         ("[]", "[{group: g, specs: [x], override: {}}]", "override"),
-        ("[{m: [{matrix: [[a]]}]}]", "[$%m]", "before a matrix"),
         ("[]", "[&m {matrix: [[*m]]}]", "stands within itself"),
         ("[]", "[&g {group: g, specs: [*g]}]", "stands within itself"),
         ("[{a: [$b]}, {b: [x]}]", "[]", "not defined above"),

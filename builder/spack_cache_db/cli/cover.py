@@ -11,7 +11,7 @@ import click
 from spack_cache_db.cli.input import GivenPath
 from spack_cache_db.cli.scope import fail, say_notes, scope_names, scope_options
 from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, width
-from spack_cache_db.environments.read import MAX_BYTES, read_environment
+from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.cover.output import as_csv, as_json, as_markdown, as_table
 from spack_cache_db.query.cover.records import Cover

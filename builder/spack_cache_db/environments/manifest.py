@@ -11,9 +11,15 @@ from collections.abc import Iterator
 import yaml
 
 from spack_cache_db.bounded_yaml import compose, line_of
-from spack_cache_db.environments.expanded import Expanded
-from spack_cache_db.environments.faults import Faults
-from spack_cache_db.environments.records import TOP_KEYS, Limits, UserSpec, UserSpecs
+from spack_cache_db.environments.environment import (
+    TOP_KEYS,
+    Faults,
+    Limits,
+    SpecLine,
+    UserSpec,
+    UserSpecs,
+    Work,
+)
 from spack_cache_db.environments.requirements import (
     NO_REQUIREMENTS,
     Requirements,
@@ -67,19 +73,19 @@ def _read(section: dict[str, yaml.Node], faults: Faults, limits: Limits) -> User
     for key, said in _REFUSED.items():
         if key in section and not _is_empty(section[key]):
             faults.add(line_of(section[key]), f"{key}: {said}")
-    lists, requirements = SpecLists(limits), NO_REQUIREMENTS
-    with faults.collected():
-        for entry in items_of(section["definitions"], "lists") if "definitions" in section else ():
-            with faults.collected():
-                _define(lists, entry)
+    work = Work(limits)
+    lists, requirements = SpecLists(limits, work), NO_REQUIREMENTS
+    for name, parts in _definitions(section, faults).items():
+        with faults.collected():
+            lists.define(name, parts)
     with faults.collected():
         if "packages" in section:
             requirements = read_requirements(section["packages"])
-    expanded: list[Expanded] = []
+    specs: tuple[UserSpec, ...] = ()
     with faults.collected():
         if "specs" in section:
-            expanded = lists.specs(lists.items(section["specs"]))
-    specs = tuple(_user_spec(each, requirements) for each in expanded)
+            listed = lists.specs(lists.items(section["specs"]))
+            specs = tuple(_user_spec(each, requirements, work) for each in listed)
     return UserSpecs(specs, tuple(_notes(section, requirements, specs)))
 
 
@@ -87,21 +93,28 @@ def _is_empty(node: yaml.Node) -> bool:
     return is_nothing(node) or (isinstance(node, yaml.CollectionNode) and not node.value)
 
 
-def _define(lists: SpecLists, entry: yaml.Node) -> None:
-    named = entries_of(entry, "the name of a list, and its specs,")
-    if "when" in named:
-        raise LineFault(line_of(named["when"]), _WHEN)
-    if len(named) != 1:
-        raise LineFault(line_of(entry), f"has {len(named)} names, expected one for each list")
-    ((name, node),) = named.items()
-    lists.define(name, node)
+def _definitions(section: dict[str, yaml.Node], faults: Faults) -> dict[str, list[yaml.Node]]:
+    """Return all lists of each name, in the order in which the names first stand."""
+    found: dict[str, list[yaml.Node]] = {}
+    with faults.collected():
+        for entry in items_of(section["definitions"], "lists") if "definitions" in section else ():
+            with faults.collected():
+                named = entries_of(entry, "the name of a list, and its specs,")
+                if "when" in named:
+                    raise LineFault(line_of(named["when"]), _WHEN)
+                if len(named) != 1:
+                    said = f"has {len(named)} names, expected one for each list"
+                    raise LineFault(line_of(entry), said)
+                ((name, node),) = named.items()
+                found.setdefault(name, []).append(node)
+    return found
 
 
-def _user_spec(found: Expanded, requirements: Requirements) -> UserSpec:
+def _user_spec(found: SpecLine, requirements: Requirements, work: Work) -> UserSpec:
     if found.query is None:
         return UserSpec(found.text, found.line, error=found.error)
     try:
-        return UserSpec(found.text, found.line, requirements.alternatives(found.query))
+        return UserSpec(found.text, found.line, requirements.alternatives(found.query, work))
     except UnsatisfiableSpec as error:
         return UserSpec(found.text, found.line, error=str(error))
 

@@ -8,23 +8,23 @@ than a binary that exists, so they take none away.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
+from typing import TypeVar
 
 import yaml
 
 from spack_cache_db.bounded_yaml import line_of
-from spack_cache_db.environments.expanded import expanded_text
-from spack_cache_db.environments.records import Alternative
+from spack_cache_db.environments.environment import Alternative, Work, read_spec
 from spack_cache_db.environments.sections import entries_of, is_nothing, items_of, text_of
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery, VariantConstraint
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 
 ALL = "all"
 PREFERENCES = ("prefer", "version", "target", "compiler", "variants", "providers")
 MOST_ALTERNATIVES = 64
+T = TypeVar("T", bound=Hashable)
 _GROUPS = ("spec", "one_of", "any_of")
 
 
@@ -50,28 +50,22 @@ class Requirements:
     conflicts: Mapping[str, tuple[Requirement, ...]]
     notes: tuple[str, ...] = ()
 
-    def alternatives(self, query: SpecQuery) -> tuple[Alternative, ...]:
+    def alternatives(self, query: SpecQuery, work: Work) -> tuple[Alternative, ...]:
         """Return the ways to satisfy a spec together with what is required of its package.
 
         Raises:
             UnsatisfiableSpec: there is none, or there are too many to look for.
+            LineFault: the environment asks for too much in all.
         """
         found = [Alternative(query)]
         for kind in (self.required, self.conflicts):
             own = kind.get(query.name or "", ())
             for requirement in own or kind.get(ALL, ()):
-                cases = (
-                    case for each in found for case in _cases(each, requirement, is_default=not own)
-                )
-                found = [*dict.fromkeys(cases)]
+                cases = _Cases(requirement, work, is_default=not own)
+                found = _few(case for each in found for case in cases.of(each))
                 if not found:
-                    raise UnsatisfiableSpec(
-                        f"the requirement on line {requirement.line} excludes it"
-                    )
-                if len(found) > MOST_ALTERNATIVES:
-                    raise UnsatisfiableSpec(
-                        f"its requirements make more than {MOST_ALTERNATIVES} cases"
-                    )
+                    said = f"the requirement on line {requirement.line} excludes it"
+                    raise UnsatisfiableSpec(said)
         return tuple(found)
 
 
@@ -142,53 +136,97 @@ def _conflicts(node: yaml.Node) -> Iterator[Requirement]:
 
 
 def _query(node: yaml.Node) -> SpecQuery:
-    found = expanded_text(text_of(node, "a spec"), line_of(node))
+    found = read_spec(text_of(node, "a spec"), line_of(node))
     if found.query is None:
         raise LineFault(found.line, f"{found.text!r} {found.error}")
     return found.query
 
 
-def _cases(
-    start: Alternative, requirement: Requirement, *, is_default: bool
-) -> Iterator[Alternative]:
-    """Yield the ways to satisfy a requirement as well; `is_default` if it stands under `all`."""
-    if requirement.is_conflict:
-        (option,) = requirement.options
-        conflict = _both(option, requirement.when)
-        if conflict is None or not _is_within(start.query, conflict):
+def _few(made: Iterable[T]) -> list[T]:
+    """Return what is made, each once.
+
+    Raises:
+        UnsatisfiableSpec: it is more than `MOST_ALTERNATIVES`; no more are made.
+    """
+    found: dict[T, None] = {}
+    for each in made:
+        found[each] = None
+        if len(found) > MOST_ALTERNATIVES:
+            raise UnsatisfiableSpec(f"its requirements make more than {MOST_ALTERNATIVES} cases")
+    return [*found]
+
+
+class _Cases:
+    """The ways to satisfy one requirement as well; `is_default` if it stands under `all`."""
+
+    def __init__(self, requirement: Requirement, work: Work, *, is_default: bool) -> None:
+        self._requirement = requirement
+        self._work = work
+        self._is_default = is_default
+
+    def of(self, start: Alternative) -> Iterator[Alternative]:
+        """Yield the ways to satisfy what is asked already and the requirement."""
+        requirement = self._requirement
+        if requirement.is_conflict:
+            yield from self._without_conflict(start)
+            return
+        if requirement.when is not None and not self._implies(start.query, requirement.when):
+            yield replace(start, without=(*start.without, requirement.when))
+        yield from self._with_option(start)
+        if self._is_default:
+            yield from self._of_packages_without(start)
+
+    def _without_conflict(self, start: Alternative) -> Iterator[Alternative]:
+        (option,) = self._requirement.options
+        conflict = self._both(option, self._requirement.when)
+        if conflict is None or not self._implies(start.query, conflict):
             without = start.without if conflict is None else (*start.without, conflict)
             yield replace(start, without=without)
-        return
-    if requirement.when is not None and not _is_within(start.query, requirement.when):
-        yield replace(start, without=(*start.without, requirement.when))
-    for place, option in enumerate(requirement.options):
-        query = _both(_both(start.query, requirement.when), option)
-        if query is None:
-            continue
-        others = requirement.options[:place] + requirement.options[place + 1 :]
-        excluded = [each for each in others if requirement.is_single and _both(query, each)]
-        if not any(_is_within(query, each) for each in excluded):
-            yield Alternative(query, (*start.without, *excluded))
-    if is_default:
-        for variants in product(*(option.variants for option in requirement.options)):
-            missing = [
-                SpecQuery(variants=(replace(each, values=(), kind="multi", exact=False),))
-                for each in variants
-            ]
-            if not any(_is_within(start.query, each) for each in missing):
-                yield replace(start, without=(*start.without, *missing))
+
+    def _with_option(self, start: Alternative) -> Iterator[Alternative]:
+        """Yield what holds one of the options; of `one_of`, none of the others."""
+        begun = self._both(start.query, self._requirement.when)
+        if begun is None:
+            return
+        options = self._requirement.options
+        both = ((place, self._both(begun, option)) for place, option in enumerate(options))
+        possible = _few((place, query) for place, query in both if query is not None)
+        for place, query in possible:
+            is_single = self._requirement.is_single
+            others = [options[other] for other, _ in possible if is_single and other != place]
+            excluded = [each for each in others if self._both(query, each)]
+            if not any(self._implies(query, each) for each in excluded):
+                yield Alternative(query, (*start.without, *excluded))
+
+    def _of_packages_without(self, start: Alternative) -> Iterator[Alternative]:
+        """Yield packages that lack a variant of each option: the requirement is not theirs."""
+        known = {each.name for each in start.query.variants}
+        missing: list[frozenset[str]] = [frozenset()]
+        for option in self._requirement.options:
+            names = sorted({each.name for each in option.variants} - known)
+            self._work.add(len(missing) * len(names), self._requirement.line)
+            missing = _few(more for each in missing for more in _with_one_of(each, names))
+        for lacking in missing:
+            without = [VariantConstraint(name, (), "multi") for name in sorted(lacking)]
+            unwanted = (SpecQuery(variants=(each,)) for each in without)
+            yield replace(start, without=(*start.without, *unwanted))
+
+    def _implies(self, query: SpecQuery, other: SpecQuery) -> bool:
+        """Return whether a query implies another one, whatever the package's name."""
+        self._work.compare(query.text, other.text, line=self._requirement.line)
+        return implies(query, replace(other, name=None))
+
+    def _both(self, first: SpecQuery, second: SpecQuery | None) -> SpecQuery | None:
+        """Return what both ask, the first if there is no second; None if nothing can be both."""
+        if second is None:
+            return first
+        self._work.join(first.text, second.text, line=self._requirement.line)
+        try:
+            return constrained(first, second)
+        except UnsatisfiableSpec:
+            return None
 
 
-def _is_within(query: SpecQuery, other: SpecQuery) -> bool:
-    """Return whether what is asked is asked of the other already, whatever the package's name."""
-    return implies(query, replace(other, name=None))
-
-
-def _both(first: SpecQuery | None, second: SpecQuery | None) -> SpecQuery | None:
-    """Return what both ask, the first alone if there is no second; None if nothing can be both."""
-    if first is None or second is None:
-        return first
-    try:
-        return constrained(first, second)
-    except UnsatisfiableSpec:
-        return None
+def _with_one_of(chosen: frozenset[str], names: list[str]) -> Iterable[frozenset[str]]:
+    """Return the ways to have one of the names among those chosen; none if there are no names."""
+    return [chosen] if chosen & {*names} else [chosen | {name} for name in names]

@@ -1,27 +1,27 @@
-"""Lists of specs in a `spack.yaml`: names of lists, and matrices, as the specs they stand for.
+"""Lists of specs in a `spack.yaml`: references to definitions, and matrices, as specs.
 
-The rules are those of Spack 1.1's `environment/list.py`: `$name` stands for the specs of a
-definition, `$%name` and `$^name` for them with that sign before each; a matrix asks one of each of
-its rows, and `exclude` takes out what asks at least as much as it says.
+The rules are those of Spack 1.1's `environment/list.py`. `$name` stands for the specs of a
+definition, `$%name` and `$^name` for the same with a sign before each. A matrix asks for one
+item of each of its rows, and `exclude` takes out what implies what it says.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import prod
 
 import yaml
 
 from spack_cache_db.bounded_yaml import line_of
-from spack_cache_db.environments.expanded import Expanded, expanded_text, too_long
-from spack_cache_db.environments.records import Limits
+from spack_cache_db.environments.environment import Limits, SpecLine, Work, read_spec, too_long
 from spack_cache_db.environments.sections import entries_of, items_of, text_of
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 
 MOST_EXCLUDED = 200
-"""Each spec of a matrix is held against each that it excludes."""
+"""Specs that a matrix may exclude."""
 
 GROUP_KEYS = {"group", "explicit", "needs"}
 """What Spack 1.2 may say of a group of specs beside its specs; it changes none of them."""
@@ -38,75 +38,105 @@ class SpecItem:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Rows of which each spec takes one item; `count` is how many specs that makes."""
+    """Rows of which each spec takes one item.
+
+    Attributes:
+        rows: the items of each row.
+        exclude: what is taken out.
+        line: where the matrix begins.
+        count: how many specs it makes before some are taken out; never 0.
+        sign: `%` or `^`, put before the first item of each spec.
+    """
 
     rows: tuple[tuple[Item, ...], ...]
     exclude: tuple[SpecItem, ...]
     line: int
     count: int
+    sign: str = ""
 
 
 Item = SpecItem | Matrix
+_Combination = tuple[tuple[SpecLine, ...], SpecLine]
+"""The items of a matrix that are taken together, and the spec that they make."""
 
 
 class SpecLists:
-    """The definitions of an environment, and the reading of lists that may name them."""
+    """The definitions of an environment, and the reading of lists that refer to them."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, work: Work) -> None:
         """Begin without definitions."""
         self._most = limits.specs
         self._longest = limits.length
+        self._work = work
         self._definitions: dict[str, tuple[Item, ...]] = {}
         # What was read of each mapping, None while it is read: aliases put one at many places.
         self._read: dict[int, tuple[Item, ...] | None] = {}
 
-    def define(self, name: str, node: yaml.Node) -> None:
-        """Read a definition; one of the same name goes on with the list."""
-        before = self._definitions.get(name, ())
-        self._definitions[name] = self._bounded((*before, *self.items(node)), line_of(node))
+    def define(self, name: str, parts: Iterable[yaml.Node]) -> None:
+        """Read a definition: all lists of one name, which may refer to those read before.
+
+        Raises:
+            LineFault: as `items` does; the definition is empty then.
+        """
+        items: list[Item] = []
+        try:
+            for part in parts:
+                items += self.items(part)
+                self._require_few(items, line_of(part))
+        except LineFault:
+            items = []
+            raise
+        finally:
+            self._definitions[name] = tuple(items)
 
     def items(self, node: yaml.Node) -> tuple[Item, ...]:
-        """Return what a list stands for, matrices not yet multiplied.
+        """Return what a list stands for, its matrices not yet multiplied.
 
         Raises:
             LineFault: it is no list of specs, names what is not defined, or is too long.
         """
         found: list[Item] = []
         for each in items_of(node, "specs"):
-            found += self._item(each)
+            more = self._item(each)
+            self._work.add(Work.ITEM * (1 + len(more)), line_of(each))
+            found += more
             if len(found) > self._most:
                 break
-        return self._bounded(tuple(found), line_of(node))
+        self._require_few(found, line_of(node))
+        return tuple(found)
 
-    def specs(self, items: tuple[Item, ...]) -> list[Expanded]:
+    def specs(self, items: tuple[Item, ...]) -> list[SpecLine]:
         """Return the specs that items stand for.
 
         Raises:
             LineFault: a row of a matrix is no spec.
         """
-        found: list[Expanded] = []
+        found: list[SpecLine] = []
         for item in items:
             if isinstance(item, Matrix):
-                found += self._multiplied(item)
+                found += [spec for _, spec in self._combinations(item)]
             else:
-                found.append(expanded_text(item.text, item.line, self._longest))
+                found.append(self._spec(item.text, item.line))
         return found
 
-    def _bounded(self, items: tuple[Item, ...], line: int) -> tuple[Item, ...]:
+    def _require_few(self, items: Iterable[Item], line: int) -> None:
         count = sum(item.count for item in items)
         if count > self._most:
             raise LineFault(line, f"stands for {count:,} specs, expected at most {self._most:,}")
-        return items
+
+    def _spec(self, text: str, line: int) -> SpecLine:
+        self._work.join(text, line=line)
+        return read_spec(text, line, self._longest)
 
     def _item(self, node: yaml.Node) -> tuple[Item, ...]:
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node)
         text = text_of(node, "a spec")
         if text.startswith("$"):
-            return self._named(text, line_of(node))
+            return self._reference(text, line_of(node))
         return (SpecItem(text, line_of(node)),)
 
-    def _named(self, text: str, line: int) -> tuple[Item, ...]:
+    def _reference(self, text: str, line: int) -> tuple[Item, ...]:
         sign = text[1:2] if text[1:2] in ("%", "^") else ""
         name = text[1 + len(sign) :]
         if name not in self._definitions:
@@ -114,12 +144,12 @@ class SpecLists:
         items = self._definitions[name]
         if not sign:
             return items
-        if any(isinstance(each, Matrix) for each in items):
-            raise LineFault(
-                line, f"{text} puts {sign} before a matrix: write its rows with the sign"
-            )
+        self._work.add(Work.ITEM * len(items), line)
         return tuple(
-            SpecItem(sign + each.text, line) for each in items if isinstance(each, SpecItem)
+            replace(each, sign=sign)
+            if isinstance(each, Matrix)
+            else SpecItem(sign + each.text, line)
+            for each in items
         )
 
     def _mapping(self, node: yaml.MappingNode) -> tuple[Item, ...]:
@@ -143,53 +173,88 @@ class SpecLists:
             raise LineFault(line_of(node), f"{said}, expected matrix: and exclude:")
         if "specs" in entries:
             return self.items(entries["specs"])
-        return (self._matrix(entries, line_of(node)),)
+        return self._matrix(entries, line_of(node))
 
-    def _matrix(self, entries: dict[str, yaml.Node], line: int) -> Matrix:
+    def _matrix(self, entries: dict[str, yaml.Node], line: int) -> tuple[Matrix, ...]:
+        """Return a matrix; none where one of its rows is empty."""
         rows = tuple(self.items(row) for row in items_of(entries["matrix"], "rows"))
         exclude = items_of(entries["exclude"], "specs") if "exclude" in entries else []
+        if len(exclude) > MOST_EXCLUDED:
+            said = f"excludes {len(exclude):,} specs, expected at most {MOST_EXCLUDED}"
+            raise LineFault(line, said)
+        excluded = tuple(SpecItem(text_of(each, "a spec"), line_of(each)) for each in exclude)
         count = prod(sum(item.count for item in row) for row in rows) if rows else 0
         if count > self._most:
             said = f"this matrix stands for {count:,} specs, expected at most {self._most:,}"
             raise LineFault(line, said)
-        if len(exclude) > MOST_EXCLUDED:
-            said = f"excludes {len(exclude):,} specs, expected at most {MOST_EXCLUDED}"
-            raise LineFault(line, said)
-        taken_out = tuple(SpecItem(text_of(each, "a spec"), line_of(each)) for each in exclude)
-        return Matrix(rows, taken_out, line, count)
+        return (Matrix(rows, excluded, line, count),) if count else ()
 
-    def _multiplied(self, matrix: Matrix) -> list[Expanded]:
-        """Return one spec for each way to take one of each row, in the order of the rows."""
-        found = [Expanded("", matrix.line, SpecQuery())] if matrix.count else []
-        for row in matrix.rows if matrix.count else ():
-            parts = self.specs(row)
-            for part in parts:
-                if part.query is None:
-                    raise LineFault(part.line, f"{part.text!r} {part.error}")
-            found = [self._joined(each, part) for each in found for part in parts]
-        excluded = [self._excluding(each) for each in matrix.exclude]
-        return [
-            each
-            for each in found
-            if each.query is None or not any(implies(each.query, out) for out in excluded)
-        ]
+    def _combinations(self, matrix: Matrix) -> list[_Combination]:
+        """Return each way to take one item of each row, in the order of the rows."""
+        found: list[_Combination] = [((), SpecLine("", matrix.line, SpecQuery()))]
+        for row in matrix.rows:
+            items = self._row(row)
+            found = [
+                ((*taken, item), self._both(spec, item)) for taken, spec in found for item in items
+            ]
+        excluded = [self._required(self._spec(each.text, each.line)) for each in matrix.exclude]
+        if excluded:
+            found = [each for each in found if not self._is_excluded(each[1], excluded)]
+        if matrix.sign:
+            found = [self._signed(taken, matrix) for taken, _ in found]
+        return found
 
-    def _excluding(self, item: SpecItem) -> SpecQuery:
-        found = expanded_text(item.text, item.line, self._longest)
-        if found.query is None:
-            raise LineFault(item.line, f"{item.text!r} {found.error}")
-        return found.query
+    def _row(self, items: tuple[Item, ...]) -> list[SpecLine]:
+        """Return the items of a row as specs; those of a matrix in it are one text each.
 
-    def _joined(self, first: Expanded, second: Expanded) -> Expanded:
-        """Return what two rows ask together, or that they exclude each other."""
+        Raises:
+            LineFault: one of them is no spec.
+        """
+        found: list[SpecLine] = []
+        for item in items:
+            if isinstance(item, Matrix):
+                for taken, _ in self._combinations(item):
+                    text = " ".join(spec_text(self._required(each)) for each in taken)
+                    found.append(self._spec(text, item.line))
+            else:
+                found.append(self._spec(item.text, item.line))
+        for each in found:
+            self._required(each)
+        return found
+
+    def _required(self, spec: SpecLine) -> SpecQuery:
+        if spec.query is None:
+            raise LineFault(spec.line, f"{spec.text!r} {spec.error}")
+        return spec.query
+
+    def _signed(self, taken: tuple[SpecLine, ...], matrix: Matrix) -> _Combination:
+        """Return a combination with the matrix's sign before its first item."""
+        first = self._spec(matrix.sign + spec_text(self._required(taken[0])), matrix.line)
+        joined = SpecLine(first.text, matrix.line, self._required(first))
+        for each in taken[1:]:
+            joined = self._both(joined, each)
+        return (first, *taken[1:]), joined
+
+    def _both(self, first: SpecLine, second: SpecLine) -> SpecLine:
+        """Return what two specs ask together, or that they exclude each other."""
         if first.query is None or second.query is None:
             return first
+        self._work.join(first.query.text, second.text, line=first.line)
         try:
             query = constrained(first.query, second.query)
         except UnsatisfiableSpec as error:
             text = f"{first.query.text} {second.text}".strip()
-            return Expanded(text, first.line, None, str(error))
+            return SpecLine(text, first.line, error=str(error))
         if len(query.text) > self._longest:
             said = too_long(len(query.text), self._longest)
-            return Expanded(f"{query.text[:40]}…", first.line, None, said)
-        return Expanded(query.text, first.line, query)
+            return SpecLine(f"{query.text[:40]}…", first.line, error=said)
+        return SpecLine(query.text, first.line, query)
+
+    def _is_excluded(self, spec: SpecLine, excluded: list[SpecQuery]) -> bool:
+        if spec.query is None:
+            return False
+        for each in excluded:
+            self._work.compare(spec.text, each.text, line=spec.line)
+            if implies(spec.query, each):
+                return True
+        return False

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from datasette.utils.asgi import Response
 
-from spack_cache_db.environments.faults import UnreadableEnvironment
+from spack_cache_db.environments.environment import UnreadableEnvironment
 from spack_cache_db.query.cover.output import as_csv, as_json
 from spack_cache_db.query.find import UnknownNameError
 from spack_cache_db.site.pages.cover import Pasted, covered, load_cover, pasted_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments.read import read_environment
+from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query.cover.records import Cover, CoveredNode
 from spack_cache_db.query.cover.steps import cover_environment
 from spack_cache_db.query.find import scope_of

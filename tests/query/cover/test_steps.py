@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.environments.faults import UnreadableEnvironment
-from spack_cache_db.environments.read import read_environment
+from spack_cache_db.environments.environment import UnreadableEnvironment
+from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.cover.records import Cover, CoveredSpec
 from spack_cache_db.query.cover.steps import cover, cover_environment

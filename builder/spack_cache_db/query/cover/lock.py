@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable
 
-from spack_cache_db.environments.records import LockedSpec
+from spack_cache_db.environments.environment import LockedSpec
 from spack_cache_db.query.conditions import Scope
 from spack_cache_db.query.cover.records import CoveredNode
 from spack_cache_db.query.open import select

@@ -14,9 +14,15 @@ from spack_cache_db.arguments import (
     checked_environment,
     checked_texts,
 )
-from spack_cache_db.environments.faults import UnreadableEnvironment
-from spack_cache_db.environments.read import MAX_BYTES, read_environment, user_specs
-from spack_cache_db.environments.records import Alternative, Environment, Lock, UserSpec, UserSpecs
+from spack_cache_db.environments.environment import (
+    Alternative,
+    Environment,
+    Lock,
+    UnreadableEnvironment,
+    UserSpec,
+    UserSpecs,
+)
+from spack_cache_db.environments.formats import MAX_BYTES, read_environment, user_specs
 from spack_cache_db.errors import Fault, reason
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.asked import Conditions

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
-from spack_cache_db.environments.faults import UnreadableEnvironment
-from spack_cache_db.environments.read import read_environment
-from spack_cache_db.environments.records import Limits
+from spack_cache_db.environments.environment import Limits, UnreadableEnvironment
+from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import Fault
 from spack_cache_db.query.cover.output import total
 from spack_cache_db.query.cover.records import Cover, CoveredNode, CoveredSpec
@@ -25,7 +24,7 @@ from spack_cache_db.site.pages.hosts import hosts_of
 from spack_cache_db.site.pages.narrowing import Narrowing
 from spack_cache_db.site.spec_functions import LONGEST, LOOK_AT_THE_TIME
 
-LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)
+LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST, work=2_000_000)
 NAME = "what you pasted"
 TOO_LONG = "takes longer than a page may take: ask for fewer specs at once, or use the command"
 

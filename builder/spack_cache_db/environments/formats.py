@@ -1,7 +1,7 @@
-"""An environment's bytes → what it asks for; which kind it is shows in its content.
+"""An environment's bytes → what it asks for. The content tells which format it has.
 
-JSON with `concrete_specs` is a `spack.lock`, YAML with a key `spack` a `spack.yaml`, all else a
-list of specs, one a line.
+JSON with `concrete_specs` is a `spack.lock`, YAML with a key `spack` a `spack.yaml`, and anything
+else a list of specs, one a line.
 """
 
 from __future__ import annotations
@@ -9,19 +9,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from io import StringIO
+from itertools import islice
 from typing import Any
 
-from spack_cache_db.environments.expanded import expanded_text
-from spack_cache_db.environments.faults import Faults
-from spack_cache_db.environments.lock import read_lock
-from spack_cache_db.environments.records import (
+from spack_cache_db.environments.environment import (
     TOP_KEYS,
     Alternative,
     Environment,
+    Faults,
     Limits,
     UserSpec,
     UserSpecs,
+    read_spec,
 )
+from spack_cache_db.environments.lockfile import read_lock
 from spack_cache_db.errors import LineFault
 
 MAX_BYTES = 2**26
@@ -79,9 +81,9 @@ def _read(text: str, path: str, limits: Limits) -> Environment:
         return _manifest(text, path, limits)
     if _MANIFEST.search(text):
         return _manifest(text, path, limits)
-    specs = tuple(_listed(text, limits))
+    specs = tuple(islice(_listed(text, limits), limits.specs + 1))
     if len(specs) > limits.specs:
-        raise LineFault(0, f"has {len(specs):,} specs, expected at most {limits.specs:,}")
+        raise LineFault(0, f"has more than {limits.specs:,} specs")
     return UserSpecs(specs)
 
 
@@ -117,7 +119,7 @@ def _broken(error: ValueError, text: str) -> LineFault:
 
 def _listed(text: str, limits: Limits) -> Iterator[UserSpec]:
     """Yield the specs of a list; a line may be an item of a YAML list."""
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(StringIO(text), start=1):
         spec = _COMMENT.sub("", line).strip()
         if item := _ITEM.fullmatch(spec):
             spec = item[1].strip()
@@ -128,7 +130,7 @@ def _listed(text: str, limits: Limits) -> Iterator[UserSpec]:
 
 
 def _user_spec(text: str, line: int, limits: Limits) -> UserSpec:
-    found = expanded_text(text, line, limits.length)
+    found = read_spec(text, line, limits.length)
     if found.query is None:
         return UserSpec(text, line, error=found.error)
     return UserSpec(text, line, (Alternative(found.query),))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from spack_cache_db.environments.records import Lock, LockedSpec
+from spack_cache_db.environments.environment import Lock, LockedSpec
 from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.compilers import LANGUAGES, NO_COMPILER, normal_compiler

@@ -1,4 +1,4 @@
-"""environments.lock: every node of every version of a lockfile, in the words of caches."""
+"""environments.lockfile: every node of every version of a lockfile, in the words of caches."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments.lock import read_lock
-from spack_cache_db.environments.records import LockedSpec
+from spack_cache_db.environments.environment import LockedSpec
+from spack_cache_db.environments.lockfile import read_lock
 from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
 from tests.indexes import edge, hash_of, node, old_node

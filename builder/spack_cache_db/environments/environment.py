@@ -1,0 +1,193 @@
+"""What an environment asks for, as frozen records; its bounds, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+
+from spack_cache_db.errors import Fault, InputError, LineFault
+from spack_cache_db.records import Configuration
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much an environment may ask for.
+
+    Attributes:
+        specs: specs of a `spack.yaml` or a list.
+        nodes: nodes of a lockfile.
+        length: characters of one spec.
+        work: what definitions, matrices, excludes and requirements may multiply to; see `Work`.
+    """
+
+    specs: int = 10_000
+    nodes: int = 50_000
+    length: int = MAX_LENGTH
+    work: int = 20_000_000
+
+
+TOP_KEYS = ("spack", "env")
+"""The key of a `spack.yaml` under which all stands; `env` in old files."""
+
+
+LONGEST_KEPT = 200
+"""Characters of a spec that is remembered once it is parsed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpecLine:
+    """One spec of an environment: its text and line, and what it asks, or why it is no spec."""
+
+    text: str
+    line: int
+    query: SpecQuery | None = None
+    error: str | None = None
+
+
+def read_spec(text: str, line: int, longest: int = MAX_LENGTH) -> SpecLine:
+    """Return a spec that stands on a line; one of more than `longest` characters is none."""
+    if len(text) > longest:
+        return SpecLine(f"{text[:40]}…", line, error=too_long(len(text), longest))
+    parse = _parsed if len(text) <= LONGEST_KEPT else parse_query
+    try:
+        return SpecLine(text, line, parse(text))
+    except QuerySyntaxError as error:
+        found = f"{error.found}: " if error.found else ""
+        said = f"is no spec: at column {error.column + 1}, {found}expected {error.expected}"
+        return SpecLine(text, line, error=said)
+
+
+def too_long(length: int, longest: int) -> str:
+    """Return why a spec is none that has too many characters."""
+    return f"has {length:,} characters, expected at most {longest:,}"
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> SpecQuery:
+    return parse_query(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way to satisfy a spec: what satisfies `query` and none of `without`."""
+
+    query: SpecQuery
+    without: tuple[SpecQuery, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UserSpec:
+    """A spec that somebody asks for, which Spack calls a user spec.
+
+    Attributes:
+        text: the spec as it stands in the environment; a row of a matrix as one spec.
+        line: the line on which it, or its matrix, stands, counted from 1.
+        alternatives: what satisfies it, with what `packages:` requires; one of them is enough.
+        error: why it asks for nothing that could be looked for, in place of alternatives.
+    """
+
+    text: str
+    line: int
+    alternatives: tuple[Alternative, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LockedSpec:
+    """A node of a lockfile's graph; `is_root` if it was asked for and is no dependency alone."""
+
+    hash: str
+    configuration: Configuration
+    is_root: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UserSpecs:
+    """A `spack.yaml` or a list of specs; `notes` say what of it was left aside, and why."""
+
+    specs: tuple[UserSpec, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A `spack.lock`: roots in its order, then the other nodes by name; externals are left out."""
+
+    specs: tuple[LockedSpec, ...]
+    notes: tuple[str, ...] = ()
+
+
+Environment = UserSpecs | Lock
+
+
+class UnreadableEnvironment(InputError):
+    """An environment that cannot be read. `faults` holds all that is wrong, sorted, each once."""
+
+
+class Work:
+    """How much of an environment was multiplied, added up before it is made.
+
+    One unit is about a character of a spec that is joined with another, or half a microsecond.
+    """
+
+    JOIN = 60
+    """What it costs to join two specs beside their length, and to read one."""
+
+    ITEM = 5
+    """What it costs to keep an item of a list once more."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Begin with nothing."""
+        self.done = 0
+        self._most = limits.work
+
+    def add(self, amount: int, line: int) -> None:
+        """Add what is about to be made for something on a line.
+
+        Raises:
+            LineFault: it is more than an environment may make.
+        """
+        self.done += amount
+        if self.done > self._most:
+            raise LineFault(
+                line, "makes too many combinations: give shorter lists, matrices or requirements"
+            )
+
+    def join(self, *texts: str, line: int) -> None:
+        """Add what it takes to read a spec, or to join several."""
+        self.add(self.JOIN + sum(map(len, texts)), line)
+
+    def compare(self, *texts: str, line: int) -> None:
+        """Add what it takes to see whether one spec implies another."""
+        self.add(self.ITEM + sum(map(len, texts)) // 4, line)
+
+
+class Faults:
+    """The faults of one environment, collected while the rest is read."""
+
+    def __init__(self, path: str) -> None:
+        """Begin without any; `path` is what the environment is called."""
+        self._path = path
+        self._found: list[Fault] = []
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Keep the fault that is raised in the context, and go on after it."""
+        try:
+            yield
+        except LineFault as fault:
+            self.add(fault.line, fault.message)
+
+    def add(self, line: int, message: str) -> None:
+        """Keep one fault."""
+        self._found.append(Fault(self._path, line, message))
+
+    def raise_any(self) -> None:
+        """Raise `UnreadableEnvironment` if there is any fault."""
+        if self._found:
+            raise UnreadableEnvironment(self._found)

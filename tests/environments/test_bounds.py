@@ -1,0 +1,213 @@
+"""What an environment multiplies: bounded by what it makes, before it is made."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spack_cache_db.environments import formats, requirements, spec_lists
+from spack_cache_db.environments.environment import Limits, UnreadableEnvironment, UserSpecs
+from spack_cache_db.environments.formats import read_environment
+
+SITE = Limits(specs=1_000, nodes=5_000, length=4_096, work=2_000_000)
+REQUEST = 32_768
+"""Characters of the longest address that a server takes."""
+
+
+class Counter:
+    """Counts the specs that are read, joined and compared, with their length."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.work = 0
+
+    def counting(self, function: Any, each: int, characters: int) -> Any:
+        """Return a function that does the same, and adds what each call and character cost."""
+
+        def counted(*args: Any) -> Any:
+            self.calls += 1
+            length = sum(len(getattr(arg, "text", str(arg))) for arg in args)
+            self.work += each + length // characters
+            return function(*args)
+
+        return counted
+
+
+def read(text: str, limits: Limits = SITE) -> tuple[UserSpecs | None, Counter]:
+    """Return what an environment asks for, None if it is refused; and what it took."""
+    counter = Counter()
+    joins = counter.counting(spec_lists.constrained, 60, 1)
+    reads = counter.counting(spec_lists.read_spec, 60, 1)
+    implies = counter.counting(spec_lists.implies, 5, 4)
+    with (
+        patch.multiple(spec_lists, constrained=joins, implies=implies, read_spec=reads),
+        patch.multiple(requirements, constrained=joins, implies=implies),
+    ):
+        try:
+            found = read_environment(text.encode(), "x", limits)
+        except UnreadableEnvironment:
+            return None, counter
+    assert isinstance(found, UserSpecs)
+    return found, counter
+
+
+def manifest(specs: Any, definitions: Any = (), packages: Any = None) -> str:
+    """Return a `spack.yaml`."""
+    return json.dumps(
+        {"spack": {"specs": specs, "definitions": [*definitions], "packages": packages or {}}},
+        separators=(",", ":"),
+    )
+
+
+def doublings(first: Any, count: int) -> list[dict[str, Any]]:
+    """Return definitions of which each stands twice in the next."""
+    names = [f"d{number}" for number in range(count)]
+    following = ({b: [f"${a}", f"${a}"]} for a, b in pairwise(names))
+    return [{names[0]: [first]}, *following]
+
+
+def options(count: int, text: str = "v{}=a") -> list[str]:
+    """Return so many different specs."""
+    return [text.format(number) for number in range(count)]
+
+
+VERSIONS = "@" + ",".join(f"{number}.1:{number}.5" for number in range(97))
+OTHERS = "@" + ",".join(f"{number}.3:{number}.7" for number in range(97))
+TARGETS = "target=" + ",".join(f"t{number}:" for number in range(400))
+EDGES = " ".join(f"^p{number}" for number in range(600))
+
+HOSTILE = {
+    "doubled matrices of nothing": manifest(["$d59"], doublings({"matrix": [[]]}, 60)),
+    "doubled matrices": manifest(["$d59"], doublings({"matrix": [["x"], ["+a", "~a"]]}, 60)),
+    "copied definitions": manifest(
+        [], [{"a": ["x"] * 999}, *({f"d{n}": ["$a"]} for n in range(1_500))]
+    ),
+    "signs": manifest([], [{"a": ["x"] * 999}, *({f"d{n}": ["$%a"]} for n in range(1_500))]),
+    "rows of one item": manifest(
+        [{"matrix": [options(10), options(10), options(10), *([["+x"]] * 4_000)]}]
+    ),
+    "nested matrices": manifest([json.loads('{"matrix":[["x"],[' * 10 + '"+a"' + "]]}" * 10)]),
+    "excludes": manifest(
+        [{"matrix": [options(30), options(30)], "exclude": options(200, "w{}=b")}]
+    ),
+    "long excludes": manifest(
+        [
+            {
+                "matrix": [["x " + " ".join(options(300))], options(500, "w{}=b")],
+                "exclude": [" ".join(options(250)) + " +z"] * 6,
+            }
+        ]
+    ),
+    "version lists": manifest([{"matrix": [["x"], [VERSIONS] * 9, [OTHERS] * 9, ["@1:90"]]}]),
+    "target lists": manifest([{"matrix": [["x"], [TARGETS] * 5, [TARGETS] * 5]}]),
+    "edges": manifest([{"matrix": [["x"], [EDGES] * 3, [EDGES] * 3]}]),
+    "one of many": manifest(["a"], packages={"a": {"require": [{"one_of": options(900)}]}}),
+    "one of many for many": manifest(
+        [f"a@{n}" for n in range(900)],
+        packages={"a": {"require": [{"one_of": options(60, "@:{}")}]}},
+    ),
+    "products": manifest(
+        ["a"],
+        packages={
+            "all": {
+                "require": [
+                    {"one_of": [" ".join(f"+v{k}_{n}" for n in range(9)) for k in range(40)]}
+                ]
+            }
+        },
+    ),
+    "groups of options": manifest(
+        ["a"],
+        packages={
+            "a": {
+                "require": [
+                    {"any_of": options(60, f"{{}}{k}=a".replace("{}", "v{}"))} for k in range(20)
+                ]
+            }
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_what_a_request_may_cost(name: str) -> None:
+    """A text that fits into a request is read, or refused, after little work."""
+    assert len(HOSTILE[name]) <= REQUEST
+    _, counter = read(HOSTILE[name])
+
+    assert counter.work <= 1.2 * SITE.work
+
+
+ROWS = st.recursive(
+    st.sampled_from(
+        ["x", "+a", "~a", "@1:4", "@2:", "%gcc", "^b", "$d", "$%d", "$e", "target=:zen3"]
+    ),
+    lambda item: st.fixed_dictionaries(
+        {"matrix": st.lists(st.lists(item, max_size=5), min_size=1, max_size=5)},
+        optional={"exclude": st.lists(st.sampled_from(["+a", "x@1", "%gcc"]), max_size=4)},
+    ),
+    max_leaves=40,
+)
+REQUIRED = st.lists(
+    st.fixed_dictionaries(
+        {
+            "one_of": st.lists(
+                st.sampled_from(["+a", "~a", "@1", "@2", "+a +b", "%gcc"]), min_size=1, max_size=12
+            )
+        },
+        optional={"when": st.sampled_from(["+a", "@2"])},
+    ),
+    max_size=6,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
+@given(st.lists(ROWS, max_size=6), st.lists(ROWS, max_size=6), st.lists(ROWS, max_size=6), REQUIRED)
+def test_any_nesting(
+    first: list[Any], second: list[Any], specs: list[Any], required: list[Any]
+) -> None:
+    """Whatever is nested, doubled and required, the work is bounded, and so is what is made."""
+    limits = Limits(specs=50, work=100_000)
+    text = manifest(
+        specs, [{"d": first}, {"e": ["$d", "$d", *second]}], {"all": {"require": required}}
+    )
+    found, counter = read(text, limits)
+
+    assert counter.work <= 1.2 * limits.work
+    if found is not None:
+        assert len(found.specs) <= limits.specs
+        assert all(len(each.alternatives) <= requirements.MOST_ALTERNATIVES for each in found.specs)
+
+
+def test_a_long_list_is_not_read_to_its_end() -> None:
+    """What is more than a list may have is not parsed."""
+    counter = Counter()
+    reads = counter.counting(formats.read_spec, 1, 100)
+    with (
+        patch.object(formats, "read_spec", reads),
+        pytest.raises(UnreadableEnvironment, match="has more than 10 specs"),
+    ):
+        read_environment(b"zlib\n" * 1_000_000, "x", Limits(specs=10))
+
+    assert counter.calls == 11
+
+
+def test_an_ordinary_environment_is_far_from_the_bound() -> None:
+    """A thousand specs of four rows, with three requirements, take a part of what is allowed."""
+    rows = [options(25, "package{}"), options(10, "@1.{}:"), ["+mpi", "~mpi"], ["%gcc@13", "%llvm"]]
+    required = ["target=x86_64_v3", "+shared", {"one_of": ["%gcc", "%llvm"]}]
+    text = manifest(
+        [{"matrix": rows, "exclude": options(10, "package{} ~mpi")}],
+        packages={"all": {"require": required}},
+    )
+    found, _ = read(text)
+
+    assert found is not None
+    assert len(found.specs) == 800
+    assert all(each.alternatives for each in found.specs)
