@@ -84,7 +84,7 @@ def test_pages_are_numbered_by_release_then_package(built: Build) -> None:
 
 
 def test_where_releases_disagree_the_foremost_is_right(built: Build) -> None:
-    """The other keeps its word in `listing_configurations`."""
+    """The listing of the other has the configuration that it shows."""
     connection = built(
         a=page(release="develop-2025-01-01", specs=[spec(1, target="zen2")]),
         b=page(release="v0.20", specs=[spec(1, target="zen3")]),
@@ -92,7 +92,7 @@ def test_where_releases_disagree_the_foremost_is_right(built: Build) -> None:
     )
     assert connection.execute("SELECT target FROM builds").fetchall() == [("zen3",)]
     assert connection.execute(
-        "SELECT releases.name, targets.name FROM listing_configurations AS odd "
+        "SELECT releases.name, targets.name FROM listings AS odd "
         "JOIN releases ON releases.id = odd.release "
         "JOIN configurations ON configurations.id = odd.configuration "
         "JOIN targets ON targets.id = configurations.target"

@@ -83,6 +83,11 @@ def finish(db: sqlite_utils.Database) -> None:
         for columns in table.indexes:
             name = f"idx_{table.name}_{'_'.join(columns)}"
             db.table(table.name).create_index(columns, index_name=name)
+        for column in table.sparse:
+            db.execute(
+                f"CREATE INDEX [idx_{table.name}_{column}] ON [{table.name}] ([{column}]) "
+                f"WHERE [{column}] IS NOT NULL"
+            )
     for name, sql in schema.VIEWS.items():
         db.create_view(name, sql)
     db.execute("ANALYZE")

@@ -38,8 +38,9 @@ CROSS JOIN specs ON specs.id = wanted.value AND specs.release_count > 0
 EVERY_CONFIGURATION = f"""
 {OWN_CONFIGURATIONS}UNION ALL
 SELECT listed.configuration FROM json_each(:ids) AS wanted CROSS JOIN releases
-CROSS JOIN listing_configurations AS listed
+CROSS JOIN listings AS listed
   ON listed.release = releases.id AND listed.spec = wanted.value
+    AND listed.configuration IS NOT NULL
 """  # noqa: S608 - our own statement
 
 

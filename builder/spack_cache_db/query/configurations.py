@@ -28,9 +28,8 @@ WHERE configuration IN (SELECT value FROM json_each(:ids))
 """
 LISTED_STACKS = """
 SELECT DISTINCT listed.configuration, member.stack
-FROM listing_configurations AS listed
-JOIN listings ON listings.release = listed.release AND listings.spec = listed.spec
-JOIN stack_set_members AS member ON member.stack_set = listings.stacks
+FROM listings AS listed
+JOIN stack_set_members AS member ON member.stack_set = listed.stacks
 WHERE listed.configuration IN (SELECT value FROM json_each(:ids))
 """
 SEEN = """

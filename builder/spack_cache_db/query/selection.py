@@ -50,8 +50,8 @@ _FILTERS = {
   SELECT configuration FROM specs WHERE hash >= :listed_hash AND hash < :listed_hash || '{'
   UNION ALL
   SELECT listed.configuration
-  FROM listing_configurations AS listed CROSS JOIN specs ON specs.id = listed.spec
-  WHERE hash >= :listed_hash AND hash < :listed_hash || '{')""",
+  FROM listings AS listed CROSS JOIN specs ON specs.id = listed.spec
+  WHERE listed.configuration IS NOT NULL AND hash >= :listed_hash AND hash < :listed_hash || '{')""",
 }
 
 

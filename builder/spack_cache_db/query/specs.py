@@ -29,7 +29,7 @@ IN_STACK = """
 _IN_ORDER = "\nORDER BY 2 LIMIT :limit"
 _PLACE = """\
 CASE WHEN EXISTS (
-    SELECT 1 FROM listing_configurations AS odd
+    SELECT 1 FROM listings AS odd
     WHERE odd.release = :release AND odd.configuration = wanted.value)
   THEN (SELECT printf('%08d', releases.id) || specs.hash FROM releases
     CROSS JOIN listings AS every ON every.release = releases.id AND every.spec = specs.id
@@ -43,22 +43,12 @@ WHERE specs.release_count > 0
   AND {IN_STACK.format("specs")} AND {BEGINNING}{_IN_ORDER}
 """  # noqa: S608 - our own columns
 LISTED_SPECS = f"""
-SELECT specs.configuration, {_PLACE}, {_COLUMNS}
-FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
-CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
-WHERE NOT EXISTS (
-    SELECT 1 FROM listing_configurations AS other
-    WHERE other.release = :release AND other.spec = specs.id)
-  AND {IN_STACK.format("listings")} AND {BEGINNING}
-UNION ALL
-SELECT listed.configuration, {_PLACE}, {_COLUMNS}
+SELECT shown.configuration, {_PLACE}, {_COLUMNS}
 FROM json_each(:ids) AS wanted
-CROSS JOIN listing_configurations AS listed
-  ON listed.configuration = wanted.value AND listed.release = :release
-CROSS JOIN listings ON listings.release = listed.release AND listings.spec = listed.spec
-CROSS JOIN specs ON specs.id = listed.spec
-WHERE 1
-  AND {IN_STACK.format("listings")} AND {BEGINNING}{_IN_ORDER}
+CROSS JOIN release_specs AS shown
+  ON shown.configuration = wanted.value AND shown.release = :release
+CROSS JOIN specs ON specs.id = shown.spec
+WHERE {IN_STACK.format("shown")} AND {BEGINNING}{_IN_ORDER}
 """  # noqa: S608 - our own columns
 
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.

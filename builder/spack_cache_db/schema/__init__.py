@@ -31,7 +31,7 @@ __all__ = [
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
 PAGE_SIZE = 4096

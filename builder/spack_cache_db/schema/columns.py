@@ -19,6 +19,7 @@ class Column:
 class Table:
     """One table. `unique` and `indexes` hold tuples of column names.
 
+    `sparse` names columns that are NULL in nearly every row: each has an index of the other rows.
     A table whose primary key is not the single column `id` is stored WITHOUT ROWID, in the order
     of its key.
     """
@@ -28,6 +29,7 @@ class Table:
     primary_key: tuple[str, ...] = ("id",)
     unique: tuple[tuple[str, ...], ...] = ()
     indexes: tuple[tuple[str, ...], ...] = ()
+    sparse: tuple[str, ...] = ()
 
     @property
     def without_rowid(self) -> bool:

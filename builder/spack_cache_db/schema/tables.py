@@ -137,6 +137,7 @@ TABLES: tuple[Table, ...] = (
         (
             to("release", "releases"),
             to("spec", "specs"),
+            to("configuration", "configurations", nullable=True),
             to("stacks", "stack_sets"),
             text("size", nullable=True),
             to("tarball", "tarball_prefixes", nullable=True),
@@ -144,16 +145,7 @@ TABLES: tuple[Table, ...] = (
         # No index on spec: there are few releases, so SQLite skips through the key (SQLite docs,
         # "Skip-Scan Optimization"), and an index would be a seventh of the whole file.
         primary_key=("release", "spec"),
-    ),
-    Table(
-        "listing_configurations",
-        (
-            to("release", "releases"),
-            to("spec", "specs"),
-            to("configuration", "configurations"),
-        ),
-        primary_key=("release", "spec"),
-        indexes=(("configuration",),),
+        sparse=("configuration",),
     ),
     Table(
         "configuration_releases",

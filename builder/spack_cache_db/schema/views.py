@@ -71,6 +71,17 @@ CASE
     ELSE tarball_prefixes.url || {f"{chr(10)}      || ".join(map(_joined, TARBALL_PATH))}
   END AS tarball"""
 
+# What coalesce() says, the second condition says once more: by it SQLite finds the few listings of a
+# configuration without reading all listings (SQLite docs, "OR optimizations").
+_SHOWN = """\
+FROM releases
+JOIN listings ON listings.release = releases.id
+JOIN specs ON specs.id = listings.spec
+JOIN configurations
+  ON configurations.id = coalesce(listings.configuration, specs.configuration)
+  AND (specs.configuration = configurations.id OR specs.id IN (
+    SELECT other.spec FROM listings AS other WHERE other.configuration = configurations.id))"""
+
 _LISTING_COLUMNS = f"""\
   releases.name AS release,
   packages.name AS package,
@@ -93,28 +104,17 @@ FROM specs
 JOIN configurations ON configurations.id = specs.configuration
 {_SPEC_JOINS}
 WHERE specs.release_count > 0""",
+    "release_specs": f"""\
+SELECT
+  releases.id AS release,
+  specs.id AS spec,
+  configurations.id AS configuration,
+  listings.stacks
+{_SHOWN}""",
     "build_listings": f"""\
 SELECT
 {_LISTING_COLUMNS}
-FROM listings
-JOIN releases ON releases.id = listings.release
-JOIN specs ON specs.id = listings.spec
-JOIN configurations ON configurations.id = specs.configuration
-{_LISTING_JOINS}
-WHERE NOT EXISTS (
-  SELECT 1 FROM listing_configurations AS other
-  WHERE other.release = listings.release AND other.spec = listings.spec
-)
-UNION ALL
-SELECT
-{_LISTING_COLUMNS}
-FROM listing_configurations
-JOIN listings
-  ON listings.release = listing_configurations.release
-  AND listings.spec = listing_configurations.spec
-JOIN releases ON releases.id = listings.release
-JOIN specs ON specs.id = listings.spec
-JOIN configurations ON configurations.id = listing_configurations.configuration
+{_SHOWN}
 {_LISTING_JOINS}""",
     "spec_variants": """\
 SELECT specs.hash, variants.name, variant_values.value

@@ -37,25 +37,13 @@ FROM build_listings WHERE release = :release AND package = :package
 
 # The view joins the names of a set into one text, which need not come apart again.
 _SETS = """
-SELECT specs.hash, configurations.variants, listings.stacks
+SELECT specs.hash, configurations.variants, shown.stacks
 FROM packages
-JOIN releases ON releases.name = :release
-JOIN configurations ON configurations.package = packages.id
-JOIN specs ON specs.configuration = configurations.id
-JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
-WHERE packages.name = :package AND NOT EXISTS (
-  SELECT 1 FROM listing_configurations AS other
-  WHERE other.release = listings.release AND other.spec = listings.spec
-)
-UNION ALL
-SELECT specs.hash, configurations.variants, listings.stacks
-FROM packages
-JOIN releases ON releases.name = :release
-JOIN listing_configurations AS other ON other.release = releases.id
-JOIN configurations
-  ON configurations.id = other.configuration AND configurations.package = packages.id
-JOIN specs ON specs.id = other.spec
-JOIN listings ON listings.release = other.release AND listings.spec = other.spec
+CROSS JOIN releases ON releases.name = :release
+CROSS JOIN configurations ON configurations.package = packages.id
+CROSS JOIN release_specs AS shown
+  ON shown.release = releases.id AND shown.configuration = configurations.id
+CROSS JOIN specs ON specs.id = shown.spec
 WHERE packages.name = :package
 """
 
@@ -78,7 +66,7 @@ FROM (
   SELECT other.spec
   FROM packages
   JOIN configurations ON configurations.package = packages.id
-  JOIN listing_configurations AS other ON other.configuration = configurations.id
+  JOIN listings AS other ON other.configuration = configurations.id
   WHERE packages.name = :package
 ) AS known
 JOIN specs ON specs.id = known.id

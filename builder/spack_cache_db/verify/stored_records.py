@@ -39,7 +39,7 @@ FROM records
 JOIN mirrors ON mirrors.id = records.mirror
 JOIN specs ON specs.id = records.spec
 JOIN nodes ON nodes.id = records.node
-LEFT JOIN listing_configurations AS here
+LEFT JOIN listings AS here
   ON here.release = mirrors.release AND here.spec = records.spec AND {IS_BINARY}
 JOIN configurations ON configurations.id = coalesce(here.configuration, specs.configuration)
 {CONFIGURATION_JOINS}

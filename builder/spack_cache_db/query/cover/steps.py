@@ -43,7 +43,7 @@ from spack_cache_db.spack.constraints import SpecQuery
 
 PACKAGE_OF_HASH = """
 SELECT DISTINCT packages.name FROM specs
-LEFT JOIN listing_configurations AS listed
+LEFT JOIN listings AS listed
   ON listed.release = :release AND listed.spec = specs.id
 JOIN configurations ON configurations.id = coalesce(listed.configuration, specs.configuration)
 JOIN packages ON packages.id = configurations.package

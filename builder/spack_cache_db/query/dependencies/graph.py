@@ -49,7 +49,7 @@ CROSS JOIN specs ON specs.configuration = wanted.value
 """
 SHOWN_WITH = """
 SELECT listed.spec FROM json_each(:ids) AS wanted
-CROSS JOIN listing_configurations AS listed ON listed.configuration = wanted.value
+CROSS JOIN listings AS listed ON listed.configuration = wanted.value
 """
 WITH_HASH = "SELECT id FROM specs WHERE hash >= :prefix AND hash < :prefix || '{'"
 

@@ -46,13 +46,9 @@ WHERE stack = :stack AND configurations.spec_count > 0
 """
 # Within a release a spec has the configuration that the release shows (see `specs`).
 IN_STACK_OF_RELEASE = """
-SELECT coalesce(listed.configuration, specs.configuration), count(*)
-FROM listings
-JOIN specs ON specs.id = listings.spec
-LEFT JOIN listing_configurations AS listed
-  ON listed.release = listings.release AND listed.spec = listings.spec
-WHERE listings.release = :release
-  AND listings.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+SELECT configuration, count(*) FROM release_specs
+WHERE release = :release
+  AND stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
 GROUP BY 1
 """
 

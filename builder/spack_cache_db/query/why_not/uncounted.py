@@ -18,10 +18,9 @@ from spack_cache_db.query.specs import BEGINNING, IN_STACK
 SHOWN = f"""
 SELECT listed.spec, listed.release
 FROM json_each(:ids) AS wanted
-CROSS JOIN listing_configurations AS listed ON listed.configuration = wanted.value
+CROSS JOIN listings AS listed ON listed.configuration = wanted.value
 CROSS JOIN specs ON specs.id = listed.spec
-CROSS JOIN listings ON listings.release = listed.release AND listings.spec = listed.spec
-WHERE {BEGINNING} AND {IN_STACK.format("listings")}
+WHERE {BEGINNING} AND {IN_STACK.format("listed")}
 """  # noqa: S608 - our own condition
 OWN = f"""
 SELECT specs.id, specs.release_count

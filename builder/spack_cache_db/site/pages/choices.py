@@ -33,41 +33,19 @@ WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY stack
 """
 # Within a release a spec has the configuration that the release shows (see query/specs.py).
 RELEASE_COUNTS_IN_STACK = """
-SELECT release, count(DISTINCT configuration) FROM (
-  SELECT releases.id AS release, specs.configuration
-  FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
-  CROSS JOIN releases
-  CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
-  WHERE specs.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
-    AND listings.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
-    AND NOT EXISTS (
-      SELECT 1 FROM listing_configurations AS other
-      WHERE other.release = listings.release AND other.spec = listings.spec)
-  UNION ALL
-  SELECT listed.release, listed.configuration
-  FROM json_each(:ids) AS wanted
-  CROSS JOIN listing_configurations AS listed ON listed.configuration = wanted.value
-  CROSS JOIN listings ON listings.release = listed.release AND listings.spec = listed.spec
-  WHERE listings.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
-) GROUP BY release
+SELECT shown.release, count(DISTINCT shown.configuration)
+FROM json_each(:ids) AS wanted CROSS JOIN release_specs AS shown
+  ON shown.configuration = wanted.value
+WHERE shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+GROUP BY shown.release
 """
 STACK_COUNTS_IN_RELEASE = """
-SELECT stack, count(DISTINCT configuration) FROM (
-  SELECT member.stack, specs.configuration
-  FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
-  CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
-  CROSS JOIN stack_set_members AS member ON member.stack_set = listings.stacks
-  WHERE NOT EXISTS (
-    SELECT 1 FROM listing_configurations AS other
-    WHERE other.release = :release AND other.spec = specs.id)
-  UNION ALL
-  SELECT member.stack, listed.configuration
-  FROM json_each(:ids) AS wanted
-  CROSS JOIN listing_configurations AS listed
-    ON listed.configuration = wanted.value AND listed.release = :release
-  CROSS JOIN listings ON listings.release = :release AND listings.spec = listed.spec
-  CROSS JOIN stack_set_members AS member ON member.stack_set = listings.stacks
-) GROUP BY stack
+SELECT member.stack, count(DISTINCT shown.configuration)
+FROM json_each(:ids) AS wanted
+CROSS JOIN release_specs AS shown
+  ON shown.configuration = wanted.value AND shown.release = :release
+CROSS JOIN stack_set_members AS member ON member.stack_set = shown.stacks
+GROUP BY member.stack
 """
 _PLACE_COUNTS = {
     "release": (RELEASE_COUNTS, RELEASE_COUNTS_IN_STACK),

@@ -27,8 +27,9 @@ MOST_CANDIDATES = 50
 # Of releases that show the hash with another configuration than its own.
 CONTRADICTIONS = """
 SELECT releases.name, listed.configuration
-FROM listing_configurations AS listed JOIN releases ON releases.id = listed.release
-WHERE listed.spec = :spec ORDER BY releases.position
+FROM releases CROSS JOIN listings AS listed
+  ON listed.release = releases.id AND listed.spec = :spec AND listed.configuration IS NOT NULL
+ORDER BY releases.position
 """
 # What is not stored stands in `declared`; the message begins with "the spec " and the hash.
 OTHERWISE = """
