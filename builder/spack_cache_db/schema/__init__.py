@@ -7,8 +7,7 @@ know where rows come from.
 
 from __future__ import annotations
 
-from spack_cache_db.schema.columns import CONFIGURATION, Column, Table
-from spack_cache_db.schema.tables import TABLES
+from spack_cache_db.schema.tables import CONFIGURATION, TABLES, Column, Table
 from spack_cache_db.schema.views import CONFIGURATION_JOINS, TARBALL_PATH, VIEWS, word_of
 
 __all__ = [

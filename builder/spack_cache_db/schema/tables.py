@@ -1,16 +1,70 @@
-"""Every table, with its columns, keys and indexes."""
+"""The tables of the file: their columns, types, keys and indexes."""
 
 from __future__ import annotations
 
-from spack_cache_db.schema.columns import (
-    CONFIGURATION,
-    SEEN,
-    Column,
-    Table,
-    row_id,
-    text,
-    to,
-)
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its SQL type, the table it points at, and whether NULL says something."""
+
+    name: str
+    type: type = int
+    references: str | None = None
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table. `unique` and `indexes` hold tuples of column names.
+
+    `sparse` names columns that are NULL in nearly every row: each has an index of the other rows.
+    A table whose primary key is not the single column `id` is stored WITHOUT ROWID, in the order
+    of its key.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ("id",)
+    unique: tuple[tuple[str, ...], ...] = ()
+    indexes: tuple[tuple[str, ...], ...] = ()
+    sparse: tuple[str, ...] = ()
+
+    @property
+    def without_rowid(self) -> bool:
+        """Whether the rows are stored in the order of a key of their own."""
+        return self.primary_key != ("id",)
+
+
+def row_id() -> Column:
+    """Return the column that numbers the rows of a table."""
+    return Column("id")
+
+
+def text(name: str, *, nullable: bool = False) -> Column:
+    """Return a column of text."""
+    return Column(name, str, nullable=nullable)
+
+
+def to(name: str, table: str, *, nullable: bool = False) -> Column:
+    """Return a column that points at the rows of a table, and is named for what they are."""
+    return Column(name, references=table, nullable=nullable)
+
+
+CONFIGURATION = {
+    "package": "packages",
+    "version": "versions",
+    "compiler": "compilers",
+    "os": "operating_systems",
+    "platform": "platforms",
+    "target": "targets",
+    "variants": "variant_sets",
+}
+"""The columns that make a configuration, in the order of its record, and the table that names what
+each of them points at."""
+
+SEEN = (text("first_seen", nullable=True), text("last_seen", nullable=True))
 
 TABLES: tuple[Table, ...] = (
     Table(
@@ -46,12 +100,7 @@ TABLES: tuple[Table, ...] = (
     ),
     Table(
         "compilers",
-        (
-            row_id(),
-            text("name"),
-            text("compiler"),
-            text("version", nullable=True),
-        ),
+        (row_id(), text("name"), text("compiler"), text("version", nullable=True)),
         unique=(("name",),),
     ),
     Table("operating_systems", (row_id(), text("name")), unique=(("name",),)),
@@ -65,20 +114,10 @@ TABLES: tuple[Table, ...] = (
     ),
     Table(
         "stacks",
-        (
-            row_id(),
-            text("name"),
-            Column("is_root"),
-            Column("release_count"),
-            Column("spec_count"),
-        ),
+        (row_id(), text("name"), Column("is_root"), Column("release_count"), Column("spec_count")),
         unique=(("name",),),
     ),
-    Table(
-        "stack_sets",
-        (row_id(), text("stacks"), text("shown")),
-        unique=(("stacks",),),
-    ),
+    Table("stack_sets", (row_id(), text("stacks"), text("shown")), unique=(("stacks",),)),
     Table(
         "stack_set_members",
         (to("stack_set", "stack_sets"), to("stack", "stacks")),
@@ -149,20 +188,12 @@ TABLES: tuple[Table, ...] = (
     ),
     Table(
         "configuration_releases",
-        (
-            to("configuration", "configurations"),
-            to("release", "releases"),
-            Column("spec_count"),
-        ),
+        (to("configuration", "configurations"), to("release", "releases"), Column("spec_count")),
         primary_key=("configuration", "release"),
     ),
     Table(
         "configuration_stacks",
-        (
-            to("configuration", "configurations"),
-            to("stack", "stacks"),
-            Column("spec_count"),
-        ),
+        (to("configuration", "configurations"), to("stack", "stacks"), Column("spec_count")),
         primary_key=("configuration", "stack"),
         indexes=(("stack",),),
     ),
@@ -232,11 +263,7 @@ TABLES: tuple[Table, ...] = (
     ),
     Table(
         "splices",
-        (
-            to("spec", "specs"),
-            to("mirror", "mirrors"),
-            to("build_spec", "specs"),
-        ),
+        (to("spec", "specs"), to("mirror", "mirrors"), to("build_spec", "specs")),
         primary_key=("spec", "mirror"),
         indexes=(("build_spec",),),
     ),

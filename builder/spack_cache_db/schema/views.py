@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from string import Formatter
 
-from spack_cache_db.schema.columns import CONFIGURATION
+from spack_cache_db.schema.tables import CONFIGURATION
 
 TARBALL_PATH = (
     "/build_cache/",
@@ -71,8 +71,8 @@ CASE
     ELSE tarball_prefixes.url || {f"{chr(10)}      || ".join(map(_joined, TARBALL_PATH))}
   END AS tarball"""
 
-# What coalesce() says, the second condition says once more: by it SQLite finds the few listings of a
-# configuration without reading all listings (SQLite docs, "OR optimizations").
+# The last condition follows from the one before. With it SQLite finds the listings of a configuration
+# by indexes; it has none for coalesce() (SQLite docs, "OR optimizations").
 _SHOWN = """\
 FROM releases
 JOIN listings ON listings.release = releases.id

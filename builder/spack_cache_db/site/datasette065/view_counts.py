@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-ROWS_OF = {"builds": "specs", "build_listings": "listings"}
+ROWS_OF = {"builds": "specs", "release_specs": "listings", "build_listings": "listings"}
 """Each view has one row for each row of a table (`schema.views`: its other joins find one row).
 
 Of `builds` that is so without indexes, which know of specs that are no binaries.
