@@ -51,7 +51,8 @@ _FILTERS = {
   UNION ALL
   SELECT listed.configuration
   FROM listings AS listed CROSS JOIN specs ON specs.id = listed.spec
-  WHERE listed.configuration IS NOT NULL AND hash >= :listed_hash AND hash < :listed_hash || '{')""",
+  WHERE listed.configuration IS NOT NULL
+    AND hash >= :listed_hash AND hash < :listed_hash || '{')""",
 }
 
 

@@ -71,8 +71,8 @@ CASE
     ELSE tarball_prefixes.url || {f"{chr(10)}      || ".join(map(_joined, TARBALL_PATH))}
   END AS tarball"""
 
-# The last condition follows from the one before. With it SQLite finds the listings of a configuration
-# by indexes; it has none for coalesce() (SQLite docs, "OR optimizations").
+# The last condition follows from the one before. With it SQLite finds the listings of a
+# configuration by indexes; it has none for coalesce() (SQLite docs, "OR optimizations").
 _SHOWN = """\
 FROM releases
 JOIN listings ON listings.release = releases.id
@@ -104,13 +104,6 @@ FROM specs
 JOIN configurations ON configurations.id = specs.configuration
 {_SPEC_JOINS}
 WHERE specs.release_count > 0""",
-    "release_specs": f"""\
-SELECT
-  releases.id AS release,
-  specs.id AS spec,
-  configurations.id AS configuration,
-  listings.stacks
-{_SHOWN}""",
     "build_listings": f"""\
 SELECT
 {_LISTING_COLUMNS}
@@ -132,6 +125,13 @@ JOIN specs ON specs.id = listings.spec
 JOIN stack_set_members ON stack_set_members.stack_set = listings.stacks
 JOIN stacks ON stacks.id = stack_set_members.stack
 WHERE NOT stacks.is_root""",
+    "release_specs": f"""\
+SELECT
+  releases.id AS release,
+  specs.id AS spec,
+  configurations.id AS configuration,
+  listings.stacks
+{_SHOWN}""",
     "dependency_edges": """\
 SELECT
   specs.hash,
