@@ -12,8 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.environments import formats, requirements, spec_lists
-from spack_cache_db.environments.environment import Limits, UnreadableEnvironment, UserSpecs
+from spack_cache_db.environments.environment import (
+    Limits,
+    UnreadableEnvironment,
+    UserSpecs,
+    read_spec,
+)
 from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.spack.intersection import constrained, implies
 
 SITE = Limits(specs=1_000, nodes=5_000, length=4_096, work=2_000_000)
 REQUEST = 32_768
@@ -42,12 +48,12 @@ class Counter:
 def read(text: str, limits: Limits = SITE) -> tuple[UserSpecs | None, Counter]:
     """Return what an environment asks for, None if it is refused; and what it took."""
     counter = Counter()
-    joins = counter.counting(spec_lists.constrained, 60, 1)
-    reads = counter.counting(spec_lists.read_spec, 60, 1)
-    implies = counter.counting(spec_lists.implies, 5, 4)
+    joins = counter.counting(constrained, 60, 1)
+    reads = counter.counting(read_spec, 60, 1)
+    compares = counter.counting(implies, 5, 4)
     with (
-        patch.multiple(spec_lists, constrained=joins, implies=implies, read_spec=reads),
-        patch.multiple(requirements, constrained=joins, implies=implies),
+        patch.multiple(spec_lists, constrained=joins, implies=compares, read_spec=reads),
+        patch.multiple(requirements, constrained=joins, implies=compares),
     ):
         try:
             found = read_environment(text.encode(), "x", limits)
@@ -188,7 +194,7 @@ def test_any_nesting(
 def test_a_long_list_is_not_read_to_its_end() -> None:
     """What is more than a list may have is not parsed."""
     counter = Counter()
-    reads = counter.counting(formats.read_spec, 1, 100)
+    reads = counter.counting(read_spec, 1, 100)
     with (
         patch.object(formats, "read_spec", reads),
         pytest.raises(UnreadableEnvironment, match="has more than 10 specs"),
