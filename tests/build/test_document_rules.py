@@ -1,4 +1,4 @@
-"""build.document_rules: what has one page, or one index, has no second one."""
+"""build.merge: what has one page, or one index, has no second one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.build.document_rules import kept_pages
 from spack_cache_db.build.frames import Frame, numbers
+from spack_cache_db.build.merge import kept_documents
 from spack_cache_db.errors import InputError
 from spack_cache_db.query.info import describe
 from spack_cache_db.sources.columns import Document, PageFacts
@@ -34,7 +34,7 @@ def listings(*rows: tuple[int, int, int]) -> Frame:
 def test_a_page_that_is_there_twice_is_kept_once() -> None:
     """The same bytes: the first by path."""
     documents = [page("b"), page("a"), page("c", "zstd")]
-    assert kept_pages(documents, listings(), HASHES) == ([2, 3], [])
+    assert kept_documents(documents, listings(), HASHES) == ([2, 3], [])
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3))])
@@ -42,7 +42,7 @@ def test_pages_that_contradict_each_other_are_told(order: tuple[int, ...]) -> No
     """Whichever comes first, the first by path is kept, and the message names both."""
     pages = [page("a", sha256="1"), page("b", sha256="2"), page("c", sha256="1")]
     documents = [pages[at] for at in order]
-    kept, faults = kept_pages(documents, listings(), HASHES)
+    kept, faults = kept_documents(documents, listings(), HASHES)
     assert [documents[at - 1].path for at in kept] == ["a"]
     assert [*map(str, faults)] == [
         "in/b: another page of zlib in develop than in/a, expected one page per package and release"
@@ -53,7 +53,7 @@ def test_a_spec_is_of_one_package_in_a_release() -> None:
     """The later package by name is refused; the message names the first such spec."""
     documents = [page("a", "zstd"), page("b", "zlib"), page("c", "zlib", "v0.20")]
     found = listings((1, 1, 5), (1, 2, 5), (2, 1, 6), (2, 2, 6), (3, 1, 5))
-    kept, faults = kept_pages(documents, found, HASHES)
+    kept, faults = kept_documents(documents, found, HASHES)
     assert kept == [2, 3]
     assert [*map(str, faults)] == [
         "in/a: lists the spec a, which in/b lists in the same release; expected one package"
@@ -64,7 +64,7 @@ def test_a_refused_page_refuses_no_other() -> None:
     """Its specs are nobody's."""
     documents = [page("a", "p"), page("b", "q"), page("c", "r")]
     found = listings((1, 1, 1), (2, 1, 2), (2, 2, 2), (3, 2, 3))
-    kept, faults = kept_pages(documents, found, HASHES)
+    kept, faults = kept_documents(documents, found, HASHES)
     assert (kept, len(faults)) == ([1, 3], 1)
 
 
@@ -73,7 +73,8 @@ def test_the_rules_are_for_pages_alone() -> None:
     other = Document("in/x", "x", "1", "develop")
     documents = [other, page("a"), other._replace(sha256="2")]
     found = listings((1, 1, 1), (2, 1, 2), (3, 1, 3))
-    assert kept_pages(documents, found, HASHES) == ([2], [])
+    kept, faults = kept_documents(documents, found, HASHES)
+    assert (sorted(kept), faults) == ([1, 2, 3], [])
 
 
 def write(folder: Path, *names: str) -> Path:

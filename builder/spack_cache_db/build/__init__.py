@@ -1,14 +1,14 @@
 """Columns → the published file: merged, numbered, counted, written whole or not at all.
 
-What callers use stands here and loads nothing; `pipeline` and all that it needs (NumPy, msgspec,
-sqlite-utils) are loaded when something is built.
+The functions that callers use stand here. `pipeline`, and all that it needs (NumPy, msgspec,
+sqlite-utils), is loaded when something is built.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import (
     AnyPath,
@@ -18,10 +18,35 @@ from spack_cache_db.arguments import (
     checked_place,
 )
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, Place
+from spack_cache_db.sources.units import ANYWHERE, DEFAULT_MAX_PAGE_SIZE, Place
 
 Progress = Callable[[float, int], None]
 """Called with (units read, units in all); of an index that is being read, with its part."""
+
+
+class Input(NamedTuple):
+    """What is read, and how: see the arguments of `build`."""
+
+    paths: list[str]
+    jobs: int = 1
+    max_page_size: int = DEFAULT_MAX_PAGE_SIZE
+    place: Place = ANYWHERE
+    progress: Progress | None = None
+
+    @classmethod
+    def checked(
+        cls,
+        paths: AnyPath | Iterable[AnyPath],
+        jobs: int,
+        max_page_size: int,
+        release: str | None,
+        stack: str | None,
+        progress: Progress | None,
+    ) -> Input:
+        """Return the input that a caller names; `ArgumentError` for a wrong type or value."""
+        checked_options(jobs, max_page_size, progress)
+        checked_place(release, stack)
+        return cls(checked_paths(paths), jobs, max_page_size, Place(release, stack), progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +106,11 @@ def build(
         InputError: the input has faults (with `keep_going`: it has nothing else).
         OutputError: the file cannot be written. In any case the old file stays.
     """
-    checked_options(jobs, max_page_size, progress)
-    checked_place(release, stack)
-    found, file = checked_paths(paths), checked_output(output)
+    given = Input.checked(paths, jobs, max_page_size, release, stack, progress)
+    file = checked_output(output)
     from spack_cache_db.build import pipeline
 
-    return pipeline.build(
-        found,
-        file,
-        jobs=jobs,
-        keep_going=keep_going,
-        max_page_size=max_page_size,
-        place=Place(release, stack),
-        progress=progress,
-    )
+    return pipeline.build(given, file, keep_going=keep_going)
 
 
 def check(
@@ -114,15 +130,7 @@ def check(
         ArgumentError: an argument has a wrong type or value.
         InputError: a path does not exist, or there is no file at all.
     """
-    checked_options(jobs, max_page_size, progress)
-    checked_place(release, stack)
-    found = checked_paths(paths)
+    given = Input.checked(paths, jobs, max_page_size, release, stack, progress)
     from spack_cache_db.build import pipeline
 
-    return pipeline.check(
-        found,
-        jobs=jobs,
-        max_page_size=max_page_size,
-        place=Place(release, stack),
-        progress=progress,
-    )
+    return pipeline.check(given)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spack_cache_db.build.document_rules import kept_indexes, kept_pages
 from spack_cache_db.build.frames import (
     Frame,
     Mask,
@@ -116,9 +117,8 @@ class Merge:
     def merged(self) -> Merged:
         """Join what was added; a page or an index that contradicts another becomes a fault."""
         whole = {table: joined(self._parts.pop(table)) for table in TABLES}
-        pages, faults = kept_pages(self._documents, whole["listings"], self._texts.hashes.things)
-        others, more_faults = kept_indexes(self._documents)
-        kept, releases = _in_order(self._documents, pages, others)
+        kept, faults = kept_documents(self._documents, whole["listings"], self._texts.hashes.things)
+        kept, releases = _in_order(self._documents, kept)
         documents = [self._documents[number - 1] for number in kept]
         release_number = {name: at for at, name in enumerate(releases, start=1)}
         document_release = numbers([0, *(release_number[each.release] for each in documents)])
@@ -142,24 +142,108 @@ class Merge:
             specs=specs,
             differences=[*differences, _unlisted_difference(unlisted, specs)],
             other_dependencies=other_dependencies,
-            faults=[*self._faults, *faults, *more_faults],
+            faults=[*self._faults, *faults],
             bytes_read=self._bytes_read,
         )
 
 
-def _in_order(
-    documents: Sequence[Document], pages: list[int], others: list[int]
-) -> tuple[list[int], list[str]]:
+def kept_documents(
+    documents: Sequence[Document], listings: Frame, hashes: Sequence[str]
+) -> tuple[list[int], list[Fault]]:
+    """Return the numbers of the documents that are kept, and a fault for each that contradicts one.
+
+    A package has one page in a release, and a spec belongs to one package there. A stack of a
+    release has one index, because an index lists all that the stack has: what a second one lacks
+    could not be told from what was removed. Indexes of one mirror belong together. The first by
+    path is kept, but indexes that know the address of their mirror come before others; the same
+    bytes again are passed over.
+    """
+
+    def order(number: int) -> tuple[object, ...]:
+        each = documents[number - 1]
+        has_no_url = each.index_facts is not None and each.index_facts.url is None
+        return _claim(each) or (), has_no_url, each.path, each.location
+
+    first: dict[tuple[str, ...], Document] = {}
+    kept: list[int] = []
+    faults: list[Fault] = []
+    for number in sorted(range(1, len(documents) + 1), key=order):
+        each = documents[number - 1]
+        claim = _claim(each)
+        known = first.setdefault(claim, each) if claim else each
+        if known is each or _are_of_one_mirror(known, each):
+            kept.append(number)
+        elif claim and known.sha256 != each.sha256:
+            release, what, rule = claim
+            message = f"another {what} in {release} than {known.location}, expected one {rule}"
+            faults.append(Fault(each.location, 0, message))
+    refused = _with_shared_hashes(documents, kept, listings, hashes)
+    return [number for number in kept if number not in refused], [*faults, *refused.values()]
+
+
+def _claim(document: Document) -> tuple[str, str, str] | None:
+    """Return of what in which release a document says all, and the rule that it is alone in that.
+
+    None if it says a part of something.
+    """
+    facts = document.index_facts
+    if document.page:
+        return document.release, f"page of {document.page.package}", "page per package and release"
+    if facts is None or facts.whole is None:
+        return None
+    rule = "index per release and stack (--release, --stack)"
+    return document.release, f"index of the stack {facts.stack}", rule
+
+
+def _are_of_one_mirror(one: Document, other: Document) -> bool:
+    facts, more = one.index_facts, other.index_facts
+    return facts is not None and more is not None and facts.whole == more.whole
+
+
+def _with_shared_hashes(
+    documents: Sequence[Document], kept: list[int], listings: Frame, hashes: Sequence[str]
+) -> dict[int, Fault]:
+    """Refuse a page that lists a hash which another package lists in the same release."""
+    place = {number: at for at, number in enumerate(kept) if documents[number - 1].page}
+    rows = sorted(
+        (place[number], hashes[spec - 1])
+        for number, spec in _doubtful(listings).rows("document", "spec")
+        if number in place
+    )
+    owner: dict[tuple[str, str], str] = {}
+    refused: dict[int, Fault] = {}
+    for at, group in groupby(rows, key=itemgetter(0)):
+        page = documents[kept[at] - 1]
+        listed = [(page.release, dag_hash) for _, dag_hash in group]
+        shared = next((key for key in listed if key in owner), None)
+        if shared:
+            message = f"lists the spec {shared[1]}, which {owner[shared]} lists in the same release"
+            fault = Fault(page.location, 0, f"{message}; expected one package")
+            refused[kept[at]] = fault
+        else:
+            owner.update(dict.fromkeys(listed, page.location))
+    return refused
+
+
+def _doubtful(listings: Frame) -> Frame:
+    """Return the listings of specs that have more than one configuration."""
+    specs = pairs(listings["spec"], listings["configuration"]).first
+    doubtful = specs[1:][specs[1:] == specs[:-1]]
+    return listings.where(np.isin(listings["spec"], doubtful))
+
+
+def _in_order(documents: Sequence[Document], kept: list[int]) -> tuple[list[int], list[str]]:
     """Return the documents that are kept, in their order (see `Merged`), and all releases."""
-    releases = sort_releases({documents[number - 1].release for number in (*pages, *others)})
+    releases = sort_releases({documents[number - 1].release for number in kept})
     place = {name: at for at, name in enumerate(releases)}
 
     def order(number: int) -> tuple[object, ...]:
         each = documents[number - 1]
         package = each.page.package if each.page else ""
-        return place[each.release], package, each.path, each.sha256, each.location
+        key = (place[each.release], package, each.path, each.sha256, each.location)
+        return each.page is None, *key
 
-    return [*sorted(pages, key=order), *sorted(others, key=order)], releases
+    return sorted(kept, key=order), releases
 
 
 def _of_kept(frame: Frame, document_number: Numbers) -> Frame:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import Progress, Report, database, publication
+from spack_cache_db.build import Input, Report, database, publication
 from spack_cache_db.build.counts import count
 from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.merge import Merge, Merged
@@ -19,39 +19,35 @@ from spack_cache_db.build.search_words import configuration_tokens, package_toke
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Problem
-from spack_cache_db.sources.units import ANYWHERE, DEFAULT_MAX_PAGE_SIZE, Place, plan
+from spack_cache_db.sources.units import plan
 
 Told = Sequence[tuple[int, Problem]]
 """Problems, each with the number of its document."""
 
-_COUNTED = {
-    "specs": "SELECT count(*) FROM specs WHERE release_count > 0",
-    "configurations": "SELECT count(*) FROM configurations WHERE release_count > 0",
-    "packages": "SELECT count(*) FROM packages WHERE release_count > 0",
-    "problems": "SELECT count(*) FROM problems",
+_COUNTS = {
+    "pages": "pages",
+    "indexes": "mirrors",
+    "records": "records",
+    "listings": "listings",
+    "specs": "specs WHERE release_count > 0",
+    "configurations": "configurations WHERE release_count > 0",
+    "packages": "packages WHERE release_count > 0",
+    "releases": "releases",
+    "problems": "problems",
 }
-"""What is counted in the file itself: what no release has is no binary, and not counted."""
+"""What the report counts, and the rows of the file that are counted."""
 
 
 @uncollected()
-def build(
-    paths: Sequence[str],
-    output: Path,
-    *,
-    jobs: int = 1,
-    keep_going: bool = False,
-    max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
-    place: Place = ANYWHERE,
-    progress: Progress | None = None,
-) -> Report:
-    """Build `output` (see `spack_cache_db.build`)."""
+def build(given: Input, output: Path, *, keep_going: bool) -> Report:
+    """Build `output` (see `spack_cache_db.build.build`)."""
     clock = _Clock()
-    publication.require_replaceable(output, paths)
+    publication.require_replaceable(output, given.paths)
     # A folder there costs the inspect file alone, and `publish` says so.
     inspect_path = publication.inspect_path(output)
     if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
-        publication.require_replaceable(inspect_path, paths)
-    merged = read(paths, jobs=jobs, max_page_size=max_page_size, place=place, progress=progress)
+        publication.require_replaceable(inspect_path, given.paths)
+    merged = read(given)
     faults = tuple(sorted(set(merged.faults)))
     if faults and not (keep_going and merged.documents):
         raise InputError(faults)
@@ -62,7 +58,7 @@ def build(
     clock.stage("number")
     try:
         with publication.replacing(output) as temporary:
-            found = _fill(temporary, numbered, told, map(str, faults), clock)
+            counts = _fill(temporary, numbered, told, map(str, faults), clock)
             database.require_intact(temporary)
             clock.stage("check")
             sha256 = publication.prepare(temporary, output)
@@ -70,20 +66,21 @@ def build(
     finally:
         publication.discard(output)
     clock.stage("publish")
-    return _report(bytes_read, numbered, found, faults, output, sha256, clock)
+    return Report(
+        **counts,
+        faults=faults,
+        bytes_read=bytes_read,
+        file_size=output.stat().st_size,
+        sha256=sha256,
+        seconds=round(clock.last - clock.start, 3),
+        stages=clock.stages,
+    )
 
 
 @uncollected()
-def check(
-    paths: Sequence[str],
-    *,
-    jobs: int = 1,
-    max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
-    place: Place = ANYWHERE,
-    progress: Progress | None = None,
-) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
+def check(given: Input) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input (see `spack_cache_db.build.check`)."""
-    merged = read(paths, jobs=jobs, max_page_size=max_page_size, place=place, progress=progress)
+    merged = read(given)
     found = sorted(
         Fault(merged.documents[document - 1].location, 0, problem.message)
         for document, problem in problems(merged, number(merged))
@@ -91,27 +88,22 @@ def check(
     return tuple(sorted(set(merged.faults))), tuple(found)
 
 
-def read(
-    paths: Sequence[str], *, jobs: int, max_page_size: int, place: Place, progress: Progress | None
-) -> Merged:
+def read(given: Input) -> Merged:
     """Return the whole input, merged; raise `InputError` if there is none."""
-    merge = Merge()
-    units = plan(paths)
-    done = 0
+    merge, units, done = Merge(), plan(given.paths), 0
 
     def share(part: float) -> None:
-        if progress:
-            progress(done + part, len(units))
+        if given.progress:
+            given.progress(done + part, len(units))
 
-    for columns in read_units(units, jobs, max_page_size, place, share):
+    for columns in read_units(units, given.jobs, given.max_page_size, given.place, share):
         merge.add(columns)
         done += 1
-        if progress:
-            progress(done, len(units))
+        share(0)
     merged = merge.merged()
     if not merged.documents and not merged.faults:
         raise InputError(
-            Fault(path, 0, "holds no file, expected pages or indexes") for path in paths
+            Fault(path, 0, "holds no file, expected pages or indexes") for path in given.paths
         )
     return merged
 
@@ -134,9 +126,14 @@ def _fill(
         clock.stage("full text")
         database.finish(db)
         clock.stage("index")
-        return {name: int(db.execute(sql).fetchone()[0]) for name, sql in _COUNTED.items()}
+        return {name: _count(db, rows) for name, rows in _COUNTS.items()}
     finally:
         db.close()
+
+
+def _count(db: Any, rows: str) -> int:
+    (count,) = db.execute(f"SELECT count(*) FROM {rows}").fetchone()  # noqa: S608 - of `_COUNTS`
+    return int(count)
 
 
 def _insert(db: Any, numbered: Numbered, told: Told, refused: Iterable[str]) -> None:
@@ -163,28 +160,3 @@ class _Clock:
         now = time.perf_counter()
         self.stages[name] = round(now - self.last, 3)
         self.last = now
-
-
-def _report(
-    bytes_read: int,
-    numbered: Numbered,
-    counts: dict[str, int],
-    faults: tuple[Fault, ...],
-    output: Path,
-    sha256: str,
-    clock: _Clock,
-) -> Report:
-    return Report(
-        pages=len(numbered.pages),
-        indexes=sum(each.index_facts is not None for each in numbered.documents),
-        records=len(numbered.records),
-        listings=len(numbered.listings),
-        releases=len(numbered.ids["releases"]),
-        **counts,
-        faults=faults,
-        bytes_read=bytes_read,
-        file_size=output.stat().st_size,
-        sha256=sha256,
-        seconds=round(clock.last - clock.start, 3),
-        stages=clock.stages,
-    )

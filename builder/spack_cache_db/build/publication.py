@@ -64,20 +64,12 @@ def require_replaceable(output: Path, inputs: Iterable[str]) -> None:
         return
     except (OSError, ValueError) as error:
         # A name with a NUL is a ValueError.
-        raise cannot_write(output, reason(error)) from None
+        raise _cannot_write(output, error) from None
     kind = _KINDS.get(stat.S_IFMT(status.st_mode))
     if kind is not None:
         raise OutputError(f"{output}: is {kind}, expected a regular file or a new name")
     if any(_is_within(output, path) for path in inputs) and not is_database(output):
         raise OutputError(f"{output}: is part of the input, expected another place to write to")
-
-
-def cannot_write(output: Path, why: str) -> OutputError:
-    """Return the error for an output that the system refuses."""
-    return OutputError(
-        f"{output}: cannot be written: {why}; free space or choose another place with -o. "
-        "The old file, if there was one, is untouched."
-    )
 
 
 def temporary(output: Path) -> Path:
@@ -256,5 +248,11 @@ def _sync(path: Path) -> None:
 
 
 def _cannot_write(output: Path, error: Exception) -> OutputError:
-    is_file = isinstance(error, FileExistsError)
-    return cannot_write(output, f"{output.parent} is no folder" if is_file else reason(error))
+    """Return the error for an output that the system refuses."""
+    why = reason(error)
+    if isinstance(error, FileExistsError):
+        why = f"{output.parent} is no folder"
+    return OutputError(
+        f"{output}: cannot be written: {why}; free space or choose another place with -o. "
+        "The old file, if there was one, is untouched."
+    )

@@ -9,16 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from spack_cache_db.arguments import (
-    AnyPath,
-    checked_file,
-    checked_options,
-    checked_paths,
-    checked_place,
-)
-from spack_cache_db.build import Progress
+from spack_cache_db.arguments import AnyPath, checked_file
+from spack_cache_db.build import Input, Progress
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, Place
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +76,8 @@ def verify(
         DatabaseError: the file is not one of this builder, or is damaged.
         InputError: a path does not exist, or there is no file at all.
     """
-    checked_options(jobs, max_page_size, progress)
-    checked_place(release, stack)
-    found, database = checked_paths(paths), checked_file("file", file)
+    given = Input.checked(paths, jobs, max_page_size, release, stack, progress)
+    database = checked_file("file", file)
     from spack_cache_db.verify import comparison
 
-    return comparison.verify(
-        database,
-        found,
-        jobs=jobs,
-        max_page_size=max_page_size,
-        place=Place(release, stack),
-        progress=progress,
-    )
+    return comparison.verify(database, given)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import Progress
+from spack_cache_db.build import Input
 from spack_cache_db.build.workers import uncollected, work_through
 from spack_cache_db.errors import DatabaseError, Fault, InputError
 from spack_cache_db.query.open import open_database
@@ -26,29 +26,23 @@ from spack_cache_db.verify.stored_records import StoredRecords, stored_records
 
 
 @uncollected()
-def verify(
-    database: Path,
-    paths: Sequence[str],
-    *,
-    jobs: int,
-    max_page_size: int,
-    place: Place,
-    progress: Progress | None,
-) -> Verification:
+def verify(database: Path, given: Input) -> Verification:
     """Hold a file against its input (see `spack_cache_db.verify.verify`)."""
     open_database(database).close()
-    units = plan(paths)
+    units = plan(given.paths)
     total = _NOTHING
-    work = partial(verify_unit, database=database, max_page_size=max_page_size, place=place)
+    work = partial(
+        verify_unit, database=database, max_page_size=given.max_page_size, place=given.place
+    )
     _forget()  # The file may be another one than last time.
-    for done, each in enumerate(work_through(units, work, jobs), start=1):
+    for done, each in enumerate(work_through(units, work, given.jobs), start=1):
         total += each
-        if progress:
-            progress(done, len(units))
+        if given.progress:
+            given.progress(done, len(units))
     _forget()
     if not (total.pages or total.indexes or total.faults):
         words = "holds no file, expected pages or indexes"
-        raise InputError(Fault(path, 0, words) for path in paths)
+        raise InputError(Fault(path, 0, words) for path in given.paths)
     return replace(
         total,
         faults=tuple(sorted(set(total.faults))),

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build, check
+from spack_cache_db.build import Input, build, check
 from spack_cache_db.build.pipeline import read
 from spack_cache_db.sources.indexes.index_records import read_strictly, take_out_unknown_keys
-from spack_cache_db.sources.units import ANYWHERE
 from spack_cache_db.verify import verify
 from tests.indexes import edge, hash_of, index, node, old_node, record
 
@@ -144,7 +143,7 @@ def test_keys_of_two_specs_are_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "index.json"
     path.write_bytes(index(record(node("a", odd=1)), record(node("b", odd=1))))
 
-    merged = read([str(path)], jobs=1, max_page_size=2**20, place=ANYWHERE, progress=None)
+    merged = read(Input([str(path)]))
 
     told = [each.message[:41] for each in merged.documents[0].problems]
     assert told == sorted(f"the spec {hash_of(name)}" for name in ("a", "b"))
