@@ -102,8 +102,8 @@ async def test_a_plain_datasette_finds_the_index(
 
 
 def test_the_documented_sql_finds_what_it_says(built: Build) -> None:
-    """The statement of docs/site.md runs as it stands there."""
-    document = (ROOT / "docs" / "site.md").read_text(encoding="utf-8")
+    """The statement of docs/sql.md runs as it stands there."""
+    document = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
     (statement,) = re.findall(r"```sql\n([^`]*MATCH[^`]*)```", document)
     specs = [
         spec(number, versions=[f"1.{number}"], compiler=compiler)

@@ -40,7 +40,7 @@ def count(numbered: Numbered) -> Counts:
     ids, listings, package_of = numbered.ids, numbered.listings, numbered.configuration_package
     releases, packages, stacks = (len(ids[name]) for name in ("releases", "packages", "stacks"))
     binaries = numbered.specs["configuration"][numbered.specs["is_binary"] > 0]
-    in_releases = pairs(listings["configuration"], listings["release"])
+    in_releases = pairs(listings["shown"], listings["release"])
     in_stacks = _in_stacks(numbered)
     package_releases = _package_releases(numbered, in_releases)
     facets = _facet_counts(numbered, in_releases)
@@ -212,7 +212,7 @@ def _stack_cells(numbered: Numbered, codes: Numbers) -> Iterator[_Cells]:
     ends = [*np.searchsorted(listings["release"], releases).tolist(), len(listings)]
     for some in map(slice, ends, ends[1:]):
         part = listings.where(some)
-        package = package_of[part["configuration"]]
+        package = package_of[part["shown"]]
         found = pairs(part["release"] * packages + package, part["stacks"])
         at, stack = members.of(found.second)
         release, package = np.divmod(found.first[at], packages)

@@ -37,8 +37,9 @@ class Numbered:
     `texts`. `documents` begins with the pages, in the order of their ids; `pages` has the columns
     `release` and `package`. `hashes` and `specs` are in the order of the ids of specs, `listings`
     in that of (release, spec), `records` in that of (spec, document), `edges` in that of (spec,
-    dependency, use), each once. The `configuration` of a listing is the one its document says,
-    which need not be the spec's. `configuration_package` and `stack_members` are by id.
+    dependency, use), each once. A listing has `shown`, the configuration that its release shows,
+    and `configuration`, which is the same where the spec has another one and else 0.
+    `configuration_package` and `stack_members` are by id.
     """
 
     ids: Ids
@@ -53,11 +54,6 @@ class Numbered:
     configuration_package: Numbers
     stack_members: Members
 
-    def shown_otherwise(self) -> Frame:
-        """Return the listings that have another configuration than their spec."""
-        own = self.specs["configuration"][self.listings["spec"] - 1]
-        return self.listings.where(self.listings["configuration"] != own)
-
 
 def number(merged: Merged) -> Numbered:
     """Return all that is in use, with final ids; what only refused documents say is left out."""
@@ -70,6 +66,8 @@ def number(merged: Merged) -> Numbered:
     specs = specs.where(order)
     new["hashes"] = places(specs["spec"], len(texts.hashes))
     listings = merged.listings.renumbered(TABLES["listings"], new)
+    shown, own = listings["configuration"], specs["configuration"][listings["spec"] - 1]
+    listings = listings.having(shown=shown, configuration=np.where(shown == own, 0, shown))
     records = merged.records.renumbered(TABLES["records"], new)
     pages = [(each.release, each.page) for each in merged.documents if each.page]
     stacks = ids["stacks"]

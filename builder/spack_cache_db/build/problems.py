@@ -32,9 +32,8 @@ def _two_configurations(numbered: Numbered) -> Iterator[tuple[int, Problem]]:
     configurations = [*numbered.ids["configurations"]]
     own = numbered.specs["configuration"]
     has_indexes = any(each.index_facts for each in numbered.documents)
-    for document, spec, said in numbered.shown_otherwise().rows(
-        "document", "spec", "configuration"
-    ):
+    listings = numbered.listings.where(numbered.listings["configuration"] > 0)
+    for document, spec, said in listings.rows("document", "spec", "configuration"):
         dag_hash = numbered.hashes[spec - 1]
         message = f"the spec {dag_hash} has another configuration here than in a foremost release"
         if has_indexes:

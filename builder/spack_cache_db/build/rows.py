@@ -185,13 +185,10 @@ def _listing_rows(numbered: Numbered) -> Iterator[TableRows]:
         url=[each.url for each in tarballs],
         is_whole=[each.is_whole for each in tarballs],
     )
-    listings = numbered.listings
-    own = numbered.specs["configuration"][listings["spec"] - 1]
-    shown = np.where(listings["configuration"] == own, 0, listings["configuration"])
     yield _frame_rows(
         "listings",
-        listings.having(configuration=shown),
-        configuration=[None, *range(1, int(shown.max(initial=0)) + 1)],
+        numbered.listings,
+        configuration=[None, *numbered.ids["configurations"].values()],
         size=[None, *numbered.texts.sizes.things],
         tarball=[None, *tarballs.values()],
     )
