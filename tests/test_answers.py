@@ -27,9 +27,8 @@ from spack_cache_db.query.find import Found, find
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.specs import FoundSpec
 from spack_cache_db.records import Configuration
-from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.find import load_find
-from spack_cache_db.site.pages.narrowing import EVERYWHERE, Narrowing
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import load_spec
 from spack_cache_db.spack.parser import parse_query

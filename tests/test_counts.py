@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from spack_cache_db.build import build
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.records import Configuration
-from spack_cache_db.site.pages.about import load_about
 from spack_cache_db.site.pages.groups import load_release, load_stack
-from spack_cache_db.site.pages.home import load_home
-from spack_cache_db.site.pages.lists import Asked, load_packages
+from spack_cache_db.site.pages.home import load_about, load_home
+from spack_cache_db.site.pages.lists import ListFilters, load_packages
 from spack_cache_db.verify import verify
 from tests.brute_force import BruteForce, days_of
 from tests.contradictions import STACKS, Listing, listings, opened, write_sources
@@ -170,14 +169,14 @@ def lists_follow_the_rule(conn: sqlite3.Connection, lookups: Lookups, expected: 
     """`/packages`, in each release and stack and for a machine; and all that there is."""
     packages = len({each.package for each in expected.own.values()})
     totals = (packages, len(expected.own), len({*expected.own.values()}))
-    home, about = load_home(conn, lookups).totals, load_about(conn, lookups)
+    home, about = load_home(conn, lookups).totals, load_about(conn, lookups).totals
     assert (home.packages, home.specs, home.configurations) == totals
-    assert (about.package_count, about.spec_count, about.configuration_count) == totals
-    assert load_packages(conn, lookups, Asked()).total == packages
+    assert (about.packages, about.specs, about.configurations) == totals
+    assert load_packages(conn, lookups, ListFilters()).total == packages
     for release in (None, *expected.releases):
         for stack in (None, *(each.name for each in lookups.stacks.values())):
             for host in (None, "zen3"):
-                asked = Asked(release=release or "", stack=stack or "", host=host or "")
+                asked = ListFilters(release=release or "", stack=stack or "", host=host or "")
                 counts: dict[str, list[int]] = {}
                 for each, hashes in expected.answer("*", release, stack, host).items():
                     count = counts.setdefault(each.package, [0, 0])

@@ -19,9 +19,8 @@ from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.specs import found_specs, specs_in_scope
 from spack_cache_db.site import reading, spec_functions
-from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.find import load_find
-from spack_cache_db.site.pages.narrowing import EVERYWHERE, Narrowing
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.sql import limits
 from spack_cache_db.spack.parser import parse_query

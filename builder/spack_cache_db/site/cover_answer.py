@@ -11,7 +11,7 @@ from datasette.utils.asgi import Response
 from spack_cache_db.environments.environment import UnreadableEnvironment
 from spack_cache_db.query.cover.output import as_csv, as_json
 from spack_cache_db.query.find import UnknownNameError
-from spack_cache_db.site.pages.cover import Pasted, covered, load_cover, pasted_of
+from spack_cache_db.site.pages.cover import PastedText, covered, load_cover, pasted_of
 from spack_cache_db.site.reading import read
 from spack_cache_db.site.rendering import data, refused, render
 
@@ -65,7 +65,7 @@ async def form_of(receive: Callable[[], Awaitable[dict[str, Any]]]) -> str:
     return b"".join(parts).decode("latin-1")
 
 
-async def _data(datasette: Any, pasted: Pasted, form: str) -> Any:
+async def _data(datasette: Any, pasted: PastedText, form: str) -> Any:
     """Return what the command prints."""
     try:
         found = await read(datasette, lambda conn, lookups: covered(conn, lookups, pasted))

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from datasette.utils.asgi import NotFound
 
-from spack_cache_db.site.pages.about import newest_snapshot
+from spack_cache_db.site.pages.home import newest_snapshot
 from spack_cache_db.site.reading import read
 
 _newest: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()

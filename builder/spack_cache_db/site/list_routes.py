@@ -11,18 +11,18 @@ from datasette.utils.asgi import Response
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.find import Found, UnknownNameError, found_part
 from spack_cache_db.query.found_data import as_csv, as_json
-from spack_cache_db.site.pages.about import load_about
-from spack_cache_db.site.pages.filters import page_number
-from spack_cache_db.site.pages.list_rows import classes, list_rows
+from spack_cache_db.site.pages.filters import Narrowing, page_number
+from spack_cache_db.site.pages.find import Name, load_names, suggested
+from spack_cache_db.site.pages.home import load_about
 from spack_cache_db.site.pages.lists import (
-    Asked,
+    ListFilters,
     ListPage,
+    classes,
+    list_rows,
     load_packages,
     load_releases,
     load_stacks,
 )
-from spack_cache_db.site.pages.names import Name, load_names, suggested
-from spack_cache_db.site.pages.narrowing import Narrowing
 from spack_cache_db.site.reading import read, read_once
 from spack_cache_db.site.rendering import data, pairs_of, refused, render
 from spack_cache_db.site.spec_functions import parse
@@ -34,21 +34,21 @@ MOST_FOUND = 1_000
 
 async def packages(datasette: Any, request: Any) -> Any:
     """`/packages`."""
-    asked = Asked.parse(pairs_of(request))
+    asked = ListFilters.parse(pairs_of(request))
     page = await read(datasette, lambda conn, lookups: load_packages(conn, lookups, asked))
     return await _list(datasette, request, page)
 
 
 async def releases(datasette: Any, request: Any) -> Any:
     """`/releases`."""
-    asked = Asked.parse(pairs_of(request))
+    asked = ListFilters.parse(pairs_of(request))
     page = await read(datasette, lambda _, lookups: load_releases(lookups, asked))
     return await _list(datasette, request, page)
 
 
 async def stacks(datasette: Any, request: Any) -> Any:
     """`/stacks`."""
-    asked = Asked.parse(pairs_of(request))
+    asked = ListFilters.parse(pairs_of(request))
     page = await read(datasette, lambda _, lookups: load_stacks(lookups, asked))
     return await _list(datasette, request, page)
 

@@ -17,13 +17,18 @@ from spack_cache_db.query.specs import hashes_beginning
 from spack_cache_db.site import list_routes
 from spack_cache_db.site.cover_answer import answer_cover
 from spack_cache_db.site.download import send_file
-from spack_cache_db.site.pages.data_links import data_links, found_links, package_links
-from spack_cache_db.site.pages.filters import Filters, page_number
-from spack_cache_db.site.pages.find import load_find
+from spack_cache_db.site.pages.dependency_tree import tree_rows
+from spack_cache_db.site.pages.filters import (
+    Filters,
+    Narrowing,
+    data_links,
+    found_links,
+    package_links,
+    page_number,
+)
+from spack_cache_db.site.pages.find import having, load_find, named
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_home
-from spack_cache_db.site.pages.names import having, named
-from spack_cache_db.site.pages.narrowing import Narrowing
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import (
     MOST_CANDIDATES,
@@ -31,7 +36,6 @@ from spack_cache_db.site.pages.spec import (
     load_candidates,
     load_spec,
 )
-from spack_cache_db.site.pages.tree_rows import tree_rows
 from spack_cache_db.site.permissions import Handler, ensure
 from spack_cache_db.site.reading import published, read, read_once
 from spack_cache_db.site.rendering import missing, pairs_of, redirect, render

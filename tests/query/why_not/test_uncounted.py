@@ -14,7 +14,7 @@ from spack_cache_db.query.cover.steps import cover
 from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.why_not.reasons import why_not
-from spack_cache_db.site.pages.narrowing import Narrowing
+from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
 from tests.indexes import hash_of, index, node, record

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from spack_cache_db.cli import cli
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.cover_answer import LONGEST_LINK, MOST_BYTES
-from spack_cache_db.site.pages.cover import LIMITS, Pasted, load_cover, pasted_of
+from spack_cache_db.site.pages.cover import LIMITS, PastedText, load_cover, pasted_of
 from tests.indexes import node
 
 SPECS = "hdf5@1.14 +mpi\nhdf5@99\nhdf5 %gcc@13 target=zen3\nhdf6\nhdf5 ^mpich\nzlib  # small\n"
@@ -196,15 +196,15 @@ def test_fields() -> None:
     """The first field of a name counts, and an empty one asks nothing."""
     pairs = [("q", "a\r\nb"), ("q", "c"), ("release", " "), ("host", "zen3"), ("x", "y")]
 
-    assert pasted_of(pairs) == Pasted(text="a\nb", host="zen3")
-    assert Pasted(text="a b", release="develop").query == "q=a+b&release=develop"
+    assert pasted_of(pairs) == PastedText(text="a\nb", host="zen3")
+    assert PastedText(text="a b", release="develop").query == "q=a+b&release=develop"
 
 
 def test_the_time_is_looked_at(conn: sqlite3.Connection, lookups: Lookups) -> None:
     """When the time is over, the page says what to do, whatever is under way."""
     conn.set_progress_handler(lambda: 1, 50)
     try:
-        page = load_cover(conn, lookups, Pasted(text="\n".join(f"none{n}" for n in range(500))))
+        page = load_cover(conn, lookups, PastedText(text="\n".join(f"none{n}" for n in range(500))))
     finally:
         conn.set_progress_handler(None, 0)
 

@@ -1,11 +1,15 @@
-"""site.pages.home: the first page."""
+"""The first page, and the page about the site."""
 
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
+from spack_cache_db.build import build
 from spack_cache_db.query.lookups import Lookups, read_lookups
-from spack_cache_db.site.pages.home import load_home
+from spack_cache_db.site.pages.home import load_about, load_home, newest_snapshot
+from spack_cache_db.sources.units import Place
+from tests.indexes import index, node, record
 
 
 def test_home_counts_everything(conn: sqlite3.Connection, lookups: Lookups) -> None:
@@ -24,3 +28,32 @@ def test_what_is_no_binary_is_not_counted(real_index: sqlite3.Connection) -> Non
     assert (page.totals.packages, page.totals.specs) == (226, 883)
     assert min(count for _, count in page.largest) > 0
     assert sum(count for _, count in page.families) == 883
+
+
+def test_of_pages(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """Totals, dates and sources are those of the file's own tables."""
+    page = load_about(conn, lookups)
+
+    assert (page.totals.packages, page.totals.specs, page.totals.releases) == (6, 23, 4)
+    assert (page.first_snapshot, page.newest_snapshot) == ("2025-04-13", "2025-04-20")
+    assert sum(count for _, count in page.pages) == len(page.pages) * 15
+    assert page.mirrors == ()
+    assert page.example is not None and page.example.name == "develop"
+
+
+def test_of_an_index(tmp_path: Path) -> None:
+    """An index is named with its release and stack; where there is no snapshot, there is no day."""
+    place = tmp_path / "v1.0" / "e4s" / "build_cache" / "index.json"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(index(record(node("zlib"))))
+    build([str(tmp_path / "v1.0")], tmp_path / "out.db", place=Place("v1.0", "e4s"))
+    conn = sqlite3.connect(tmp_path / "out.db")
+    page = load_about(conn, read_lookups(conn))
+    newest = newest_snapshot(read_lookups(conn))
+    conn.close()
+
+    assert [(each.release, each.stack, each.spec_count) for each in page.mirrors] == [
+        ("v1.0", "e4s", 1)
+    ]
+    assert page.pages == ()
+    assert page.newest_snapshot is newest is None

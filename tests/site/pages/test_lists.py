@@ -1,27 +1,35 @@
-"""site.pages.lists: packages, releases and stacks, sorted and narrowed as the address says."""
+"""Packages, releases and stacks: sorted, narrowed and counted as the address says."""
 
 from __future__ import annotations
 
 import sqlite3
+import zlib
+from dataclasses import replace
+from itertools import product
 
 import pytest
 
+from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.lists import (
-    Asked,
+    Count,
+    ListFilters,
     ListPage,
+    counts,
+    list_rows,
     load_packages,
     load_releases,
     load_stacks,
 )
 from tests.contradictions import Listing, opened
 from tests.pagetexts import spec_hash
+from tests.site.cache import HOSTILE
 
 
 def packages(conn: sqlite3.Connection, lookups: Lookups, **asked: str) -> ListPage:
     """Return the list of packages as an address with these fields asks for it."""
-    return load_packages(conn, lookups, Asked.parse(asked.items()))
+    return load_packages(conn, lookups, ListFilters.parse(asked.items()))
 
 
 def names(page: ListPage) -> list[str]:
@@ -105,10 +113,10 @@ def test_an_address_keeps_what_is_asked(conn: sqlite3.Connection, lookups: Looku
 
 def test_releases(lookups: Lookups) -> None:
     """Releases stand in the file's order, by kind and name as asked; dates may be missing."""
-    snapshots = load_releases(lookups, Asked(kind="snapshot", sort="date", order="asc"))
-    by_date = load_releases(lookups, Asked(sort="date"))
+    snapshots = load_releases(lookups, ListFilters(kind="snapshot", sort="date", order="asc"))
+    by_date = load_releases(lookups, ListFilters(sort="date"))
 
-    assert names(load_releases(lookups, Asked()))[0] == "develop"
+    assert names(load_releases(lookups, ListFilters()))[0] == "develop"
     assert names(snapshots) == ["develop-2025-04-13", "develop-2025-04-20"]
     assert names(by_date)[:2] == ["develop-2025-04-20", "develop-2025-04-13"]
     assert by_date.total == len(by_date.rows) == 4
@@ -116,8 +124,8 @@ def test_releases(lookups: Lookups) -> None:
 
 def test_stacks(lookups: Lookups) -> None:
     """Stacks are listed without root."""
-    assert names(load_stacks(lookups, Asked())) == ["e4s", "e4s-arm", "hep"]
-    assert names(load_stacks(lookups, Asked(q="arm"))) == ["e4s-arm"]
+    assert names(load_stacks(lookups, ListFilters())) == ["e4s", "e4s-arm", "hep"]
+    assert names(load_stacks(lookups, ListFilters(q="arm"))) == ["e4s-arm"]
 
 
 def test_a_package_that_one_release_alone_shows() -> None:
@@ -140,3 +148,73 @@ def test_a_package_that_one_release_alone_shows() -> None:
     assert [names(page) for page in found] == [["aa"], ["aa"], ["bb"], ["bb"]]
     assert {page.total for page in found} == {1}
     assert {row["specs"] for page in found for row in page.rows} == {1}
+
+
+def test_a_row_says_all(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """A row links to its page, narrowed as the list is, and what is missing is empty."""
+    packages = load_packages(conn, lookups, ListFilters(q="netcdf", release="develop"))
+    branch = load_releases(lookups, ListFilters(kind="branch"))
+
+    assert list_rows(packages, "/package/") == (
+        '<tr><th scope="row"><a href="/package/netcdf-c?release=develop">netcdf-c</a></th>'
+        '<td>4.9.2</td><td class="count minor">1</td><td class="count">1</td>'
+        '<td class="count minor">1</td><td class="minor"></td></tr>\n'
+    )
+    assert '<td class="minor"></td>' in list_rows(branch, "/release/")
+
+
+def test_words_are_text(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """A name or a version that is a script is shown, not run."""
+    page = load_packages(conn, lookups, ListFilters())
+    row = {**page.rows[0], "name": HOSTILE, "version": HOSTILE}
+
+    body = list_rows(replace(page, rows=(row,)), "/package/")
+
+    assert "<script" not in body
+    assert body.count("&lt;script&gt;") == 2
+
+
+def test_a_thousand_packages_are_few_bytes(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """1,400 packages with names and numbers of their own fit into 60 kB, compressed."""
+    page = load_packages(conn, lookups, ListFilters())
+    many = tuple(
+        {
+            **page.rows[0],
+            "name": f"py-{place * 7919 % 104729:x}-{place}",
+            "version": f"{place % 23}.{place * 31 % 101}.{place % 7}",
+            "configurations": place * 37 % 500,
+            "specs": place * 7919 % 5000,
+        }
+        for place in range(1400)
+    )
+
+    body = list_rows(replace(page, rows=many), "/package/")
+
+    assert len(zlib.compress(body.encode(), 6)) < 50_000
+
+
+@pytest.mark.parametrize(
+    ("release", "stack"),
+    [*product([None, "develop", "develop-2025-04-20", "v0.23.1"], [None, "e4s", "hep"])],
+)
+def test_counts_are_what_is_found(
+    conn: sqlite3.Connection, lookups: Lookups, release: str | None, stack: str | None
+) -> None:
+    """Every count is that of the answer to `*` in the same release and stack."""
+    expected: dict[str, dict[str, Count]] = {}
+    for found in find(conn, "*", release=release, stack=stack):
+        of_package = expected.setdefault(found.package, {})
+        configurations, specs = of_package.get(found.target, (0, 0))
+        of_package[found.target] = (configurations + 1, specs + found.spec_count)
+
+    place = lookups.release(release), lookups.stack(stack)
+    counted: dict[str, dict[str, Count]] = {}
+    for (name, target), count in counts(conn, lookups, *place, "package", "target").items():
+        counted.setdefault(name, {})[target] = count
+
+    assert counted == expected
+    assert counted
+    assert counts(conn, lookups, *place, "package") == {
+        (name,): (sum(each[0] for each in parts.values()), sum(each[1] for each in parts.values()))
+        for name, parts in expected.items()
+    }

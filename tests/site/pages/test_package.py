@@ -1,4 +1,4 @@
-"""site.pages.package: the rows of a package, what is folded, and what filters leave."""
+"""The page of a package: its rows, its filters with counts, its grid."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from spack_cache_db.site.pages.package import PackagePage, load_package
 from tests import pagetexts
 from tests.conftest import Build
 from tests.pagetexts import spec
+from tests.site.cache import MPI, spec_hash
 
 
 def hdf5(conn: sqlite3.Connection, lookups: Lookups, filters: Filters) -> PackagePage:
@@ -124,3 +125,123 @@ def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connec
     assert page is not None
     assert page.spec_count == page.package.spec_count > 0
     assert "17.0.6" not in str((page.rows, page.grid, page.choices))
+
+
+def test_hashes_are_those_of_the_chosen_release(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """A hash offered under a release filter is listed in that release."""
+    page = hdf5(conn, lookups, Filters(release="develop-2025-04-20", target="zen3"))
+
+    assert [row.hashes for row in page.rows] == [
+        (spec_hash(MPI.replace("1.14.5 x86_64_v3", "1.14.10 zen3")),)
+    ]
+
+
+def test_an_opened_row_shows_every_hash(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """A row has its first hash, and once it is opened all of them; the others stay closed."""
+    closed = hdf5(conn, lookups, Filters(release="v0.23.1")).rows[0]
+    opened = hdf5(conn, lookups, Filters(release="v0.23.1").opening(closed.hashes[0])).rows[0]
+
+    assert len(closed.hashes) == 1
+    assert len(opened.hashes) == opened.spec_count == closed.spec_count == 7
+    assert opened.hashes[0] == closed.hashes[0]
+    assert (closed.is_open, opened.is_open) == (False, True)
+    assert not any(row.is_open for row in hdf5(conn, lookups, Filters().opening("zzz")).rows)
+
+
+def choice(page: PackagePage, name: str) -> dict[str, int]:
+    """The values of one filter with their counts."""
+    return next((dict(each.values) for each in page.choices if each.name == name), {})
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        Filters(),
+        Filters(release="develop"),
+        Filters(stack="e4s"),
+        Filters(variants=("+mpi",)),
+        Filters(host="zen3"),
+        Filters(release="develop", host="icelake", version="1.14.5"),
+        Filters(target="zen3", compiler="gcc@13.2.0"),
+        Filters(variants=("+mpi", "~cxx"), stack="hep", release="v0.23.1"),
+        Filters(os="rhel8", version="1.14.5"),
+        Filters(os="rhel8", version="1.14.5", target="zen3"),
+        Filters(release="no such release", host="zen3"),
+    ],
+)
+def test_counts_say_what_a_choice_leads_to(
+    conn: sqlite3.Connection, lookups: Lookups, chosen: Filters
+) -> None:
+    """The count beside each value is the number of rows behind it, in place of the one chosen."""
+    page = hdf5(conn, lookups, chosen)
+    promised = {
+        (each.name, each.chosen, value): count
+        for each in page.choices
+        for value, count in each.values
+    }
+
+    def kept(name: str, before: str | None, value: str) -> int:
+        freed = chosen if before is None else chosen.without(name, before)
+        return hdf5(conn, lookups, freed.with_value(name, value)).configuration_count
+
+    assert promised == {each: kept(*each) for each in promised}
+
+
+def test_choices_stay_where_nothing_is_left(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """With no result each filter still shows its value, and what it could be instead."""
+    chosen = Filters(os="rhel8", version="1.14.5", variants=("+mpi",))
+    page = hdf5(conn, lookups, chosen)
+
+    assert page.configuration_count == 0
+    assert {each.name: each.chosen for each in page.choices if each.chosen} == {
+        "os": "rhel8",
+        "version": "1.14.5",
+        "variant": "+mpi",
+    }
+    assert choice(page, "version") == {"1.14.5": 0, "1.9": 1}
+    assert choice(page, "os") == {"rhel8": 0, "ubuntu24.04": 2}
+
+
+def test_a_variant_can_be_switched(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """A chosen variant is called by its name and offers its other values."""
+    (mpi,) = (
+        each
+        for each in hdf5(conn, lookups, Filters(variants=("+mpi",))).choices
+        if each.chosen == "+mpi"
+    )
+
+    assert (mpi.label, dict(mpi.values)) == ("mpi", {"+mpi": 4, "~mpi": 1})
+
+
+def test_machines_stand_by_family(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """Each machine on which something runs is offered, those of one family side by side."""
+    hosts = choice(hdf5(conn, lookups, Filters()), "host")
+
+    assert hosts["zen3"] == 4
+    assert hosts["icelake"] == 3
+    assert hosts["neoverse_v2"] == 1
+    assert "power9le" not in hosts
+    assert list(hosts).index("neoverse_v2") < list(hosts).index("icelake")
+
+
+def test_root_is_never_a_stack(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """The top-level index is in the file, but no page shows it as a stack."""
+    page = hdf5(conn, lookups, Filters())
+
+    assert "root" not in choice(page, "stack")
+    assert all("root" not in row.stacks for row in page.rows)
+
+
+def test_versions_come_newest_first(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """Versions stand in Spack's order, not in that of text: 1.14.10 before 1.14.5 before 1.9."""
+    page = hdf5(conn, lookups, Filters())
+
+    assert [version for version, _ in page.grid.rows] == ["1.14.10", "1.14.5", "1.9"]
+
+
+def test_cells_count_binaries(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """A cell says how many binaries there are of a version for a target, None for none."""
+    grid = hdf5(conn, lookups, Filters(version="1.14.5")).grid
+
+    assert grid.targets == ("aarch64", "x86_64_v3")
+    assert grid.rows == (("1.14.5", (2, 10)),)

@@ -12,8 +12,7 @@ from spack_cache_db.query.configurations import Counted
 from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.query.open import select_in
 from spack_cache_db.records import Configuration
-from spack_cache_db.site.pages.filters import LABELS, Filters
-from spack_cache_db.site.pages.hosts import hosts_of
+from spack_cache_db.site.pages.filters import LABELS, Filters, hosts_of
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.variants import parse_variant
 
@@ -70,7 +69,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowed:
+class Matches:
     """Configurations by what they lack of what is asked of them, release and stack left aside.
 
     Attributes:
@@ -81,16 +80,16 @@ class Narrowed:
     fitting: list[Counted]
     lacking: dict[tuple[str, str], list[Counted]]
 
-    def counted(self, counts: Callable[[list[Counted]], list[Counted]]) -> Narrowed:
+    def counted(self, counts: Callable[[list[Counted]], list[Counted]]) -> Matches:
         """Return those of which a spec counts, each with how many do."""
         lacking = {key: counts(each) for key, each in self.lacking.items()}
-        return Narrowed(counts(self.fitting), lacking)
+        return Matches(counts(self.fitting), lacking)
 
 
-def narrowed(every: Iterable[Counted], filters: Filters) -> Narrowed:
+def matches_of(every: Iterable[Counted], filters: Filters) -> Matches:
     """Return which configurations fit the filters, and which would but for one of them."""
     tests = [(pair, _test(*pair)) for pair in filters.chosen() if pair[0] not in PLACES]
-    found = Narrowed([], {pair: [] for pair, _ in tests})
+    found = Matches([], {pair: [] for pair, _ in tests})
     for each in every:
         lacks = [pair for pair, fits in tests if not fits(each.configuration)]
         if not lacks:
@@ -104,8 +103,8 @@ def choices_of(
     conn: sqlite3.Connection,
     lookups: Lookups,
     filters: Filters,
-    anywhere: Narrowed,
-    here: Narrowed,
+    anywhere: Matches,
+    here: Matches,
 ) -> tuple[Choice, ...]:
     """Return what each filter can be set to, the others staying as they are.
 

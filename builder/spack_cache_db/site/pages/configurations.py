@@ -14,7 +14,7 @@ from spack_cache_db.records import Configuration
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ConfigurationRow:
     """One line of the table: a configuration and what belongs beside it.
 
     Attributes:
@@ -45,7 +45,7 @@ def table_rows(
     prefix: str | None = None,
     opened: str | None = None,
     among: Set[int] | None = None,
-) -> tuple[Row, ...]:
+) -> tuple[ConfigurationRow, ...]:
     """Return the lines for `found`, without the variants that are `folded` into one line above.
 
     Args:
@@ -61,10 +61,10 @@ def table_rows(
         specs = specs_in_scope(conn, [each.id], scope, prefix, limit, among).get(each.id, ())
         return tuple(spec.hash for spec in specs)
 
-    def row(each: Counted) -> Row:
+    def row(each: Counted) -> ConfigurationRow:
         first = hashes(each, 1)
         is_open = opened is not None and first == (opened,)
-        return Row(
+        return ConfigurationRow(
             each.configuration,
             variants=tuple(text for text in each.configuration.variants if text not in hidden),
             spec_count=each.spec_count,

@@ -20,8 +20,7 @@ from spack_cache_db.query.cover.steps import cover_environment
 from spack_cache_db.query.find import UnknownNameError
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
-from spack_cache_db.site.pages.hosts import hosts_of
-from spack_cache_db.site.pages.narrowing import Narrowing
+from spack_cache_db.site.pages.filters import Narrowing, hosts_of
 from spack_cache_db.site.spec_functions import LONGEST, LOOK_AT_THE_TIME
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST, work=2_000_000)
@@ -30,7 +29,7 @@ TOO_LONG = "takes longer than a page may take: ask for fewer specs at once, or u
 
 
 @dataclass(frozen=True, slots=True)
-class Pasted(Narrowing):
+class PastedText(Narrowing):
     """What a visitor asks: a text, and what narrows the answer."""
 
     text: str = ""
@@ -64,14 +63,14 @@ class CoverPage:
     error: str | None = None
 
 
-def pasted_of(pairs: list[tuple[str, str]]) -> Pasted:
+def pasted_of(pairs: list[tuple[str, str]]) -> PastedText:
     """Return what the fields of an address or a form ask; the first of each name counts."""
     text = dict(reversed(pairs)).get("q", "")
     # Forms send lines with carriage returns.
-    return replace(Pasted.parse(pairs), text=text.replace("\r\n", "\n"))
+    return replace(PastedText.parse(pairs), text=text.replace("\r\n", "\n"))
 
 
-def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: Pasted) -> Cover:
+def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -> Cover:
     """Return the answer for what was pasted.
 
     Raises:
@@ -92,7 +91,7 @@ def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: Pasted) -> Cover
         raise UnreadableEnvironment([Fault(NAME, 0, TOO_LONG)]) from None
 
 
-def load_cover(conn: sqlite3.Connection, lookups: Lookups, pasted: Pasted) -> CoverPage:
+def load_cover(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -> CoverPage:
     """Return the page."""
     releases = tuple(each.name for each in lookups.releases.values())
     hosts = hosts_of(lookups.families)

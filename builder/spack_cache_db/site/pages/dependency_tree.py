@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import NamedTuple
+
+from markupsafe import Markup
 
 from spack_cache_db.query.dependencies.needs import Edge, Needs, Node
 
@@ -12,7 +15,7 @@ MOST_ROWS = 1_500
 """So many dependencies stand on one page; the canned queries give all."""
 
 
-class Row(NamedTuple):
+class TreeRow(NamedTuple):
     """One dependency in the tree; the rows stand in the order in which they are shown.
 
     Attributes:
@@ -45,8 +48,8 @@ class Trees:
         is_whole: whether none is left out, because they are too many.
     """
 
-    run_time: tuple[Row, ...]
-    build_only: tuple[Row, ...]
+    run_time: tuple[TreeRow, ...]
+    build_only: tuple[TreeRow, ...]
     node_count: int
     is_whole: bool
 
@@ -76,9 +79,9 @@ class _Tree:
         self.shown: set[int] = set()
         self.is_whole = True
 
-    def rows(self, edges: Iterable[Edge]) -> tuple[Row, ...]:
+    def rows(self, edges: Iterable[Edge]) -> tuple[TreeRow, ...]:
         """Return the rows of some edges, and of all below them."""
-        found: list[Row] = []
+        found: list[TreeRow] = []
         # Of each level the edges that are still to come.
         levels = [self._sorted(edges)]
         while levels:
@@ -98,7 +101,9 @@ class _Tree:
             self.is_whole = self.is_whole and (has_more or not (below and is_new))
             node = self._nodes[edge.dependency]
             is_above = bool(below) and not is_new
-            found.append(Row(node, edge.types, edge.virtuals, len(below), has_more, is_above, 0))
+            found.append(
+                TreeRow(node, edge.types, edge.virtuals, len(below), has_more, is_above, 0)
+            )
             if has_more:
                 levels.append(self._sorted(below))
         return tuple(found)
@@ -113,3 +118,40 @@ class _Tree:
     def _sorted(self, edges: Iterable[Edge]) -> Iterator[Edge]:
         """Return edges by package and hash of what they lead to."""
         return iter(sorted(edges, key=lambda each: self._nodes[each.dependency].place))
+
+
+SHOWN_OF_HASH = 7
+
+
+def tree_rows(rows: Iterable[TreeRow], start: str) -> Markup:
+    """Return the items of a tree's list, with the lists of those that are unfolded in them.
+
+    Args:
+        rows: what the tree shows, in order.
+        start: the address below which each spec has a page.
+    """
+    # Every word is escaped; hashes and kinds are letters and digits.
+    return Markup("".join(f"{_item(row, start)}{_END * row.closes}\n" for row in rows))
+
+
+_END = "</ul></details></li>"
+
+
+def _item(row: TreeRow, start: str) -> str:
+    node, package = row.node, escape(row.node.package)
+    how = ", ".join(row.types) + (f" for {', '.join(row.virtuals)}" if row.virtuals else "")
+    kind = "" if node.is_binary else f' <span class="kind">{node.kind}</span>'
+    item = (
+        f'<li><a href="{start}{node.hash}">{package}@{escape(node.version)}</a>'
+        f' <span class="quiet">{escape(how)}</span>{kind}'
+    )
+    place = f"d-{node.hash[:SHOWN_OF_HASH]}"
+    if row.has_more:
+        own = f'<span class="visually-hidden"> of its own: {package}</span>'
+        return f'{item}<details id="{place}"><summary>needs {row.needs}{own}</summary><ul>'
+    if row.is_above:
+        of = f'<span class="visually-hidden">: {package}</span>'
+        item += f' <a class="above" href="#{place}">needs {row.needs}, as above{of}</a>'
+    elif row.needs:
+        item += f' <span class="quiet">needs {row.needs}, not shown</span>'
+    return f"{item}</li>"

@@ -1,15 +1,58 @@
-"""What a package page is narrowed to, and how that reads in an address.
+"""What a page is narrowed to, and how that reads in an address: ours, and Datasette's of the data.
 
-Values only ever travel as bound parameters or plain comparisons; this module builds addresses,
-never SQL.
+Values are only compared or bound as parameters: addresses are built here, and no SQL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, Self
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
+
+from spack_cache_db.query.conditions import Scope
+from spack_cache_db.query.find import scope_of
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_on
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Names that narrow an answer, as a visitor gives them; None narrows nothing."""
+
+    release: str | None = None
+    stack: str | None = None
+    host: str | None = None
+
+    @classmethod
+    def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
+        """Read the pairs of a query string; the first of each name counts."""
+        named = dict(reversed(pairs))
+        return cls(**{name: named.get(name, "").strip() or None for name in NAMES})
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs of an address that narrow the same."""
+        named = ((name, getattr(self, name)) for name in NAMES)
+        return [(name, value) for name, value in named if value is not None]
+
+    @property
+    def narrowing(self) -> str:
+        """The same as the end of a query string."""
+        return f"&{urlencode(self.pairs)}" if self.pairs else ""
+
+    def scope(self, lookups: Lookups) -> Scope:
+        """Return what it is in a file.
+
+        Raises:
+            UnknownNameError: there is no such release, stack or host.
+        """
+        return scope_of(lookups, self.release, self.stack, self.host)
+
+
+NAMES = tuple(each.name for each in fields(Narrowing))
+EVERYWHERE = Narrowing()
 
 SINGLE = ("release", "stack", "host", "version", "compiler", "os", "platform", "target")
 """Filters that take one value. `variant` may be repeated; all must hold."""
@@ -146,3 +189,73 @@ def page_number(pairs: Sequence[tuple[str, str]]) -> int:
 def _repeated(pairs: Sequence[tuple[str, str]], name: str) -> tuple[str, ...]:
     values = (value[:_LONGEST] for key, value in pairs if key == name and value)
     return tuple(dict.fromkeys(values))[:_MOST]
+
+
+def hosts_of(targets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return the CPU targets of machines on which something built for `targets` runs, by family."""
+    return _hosts_of(tuple(sorted(targets)))
+
+
+@lru_cache(maxsize=256)
+def _hosts_of(targets: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+    hosts: dict[str, list[str]] = {}
+    for host in sorted({*known_targets(), *targets}):
+        if any(runs_on(target, host) for target in targets):
+            hosts.setdefault(family(host), []).append(host)
+    return {name: tuple(hosts[name]) for name in sorted(hosts)}
+
+
+_MATCHED = {"version", "compiler", "os", "platform", "target", "release"}
+
+
+@dataclass(frozen=True, slots=True)
+class DataLinks:
+    """The same rows three ways; `browse` is None where Datasette has no page of them."""
+
+    browse: str | None
+    json: str
+    csv: str
+
+
+def data_links(
+    database: str, table: str, pairs: Sequence[tuple[str, str]], *, many: bool = False
+) -> DataLinks:
+    """Return the addresses of the rows of a table or view that match `pairs`.
+
+    Args:
+        many: so many rows that to count them would cost more than to show the first.
+    """
+    base = f"/{quote(database)}/{quote(table)}"
+    query = urlencode(pairs)
+    joint = "&" if query else ""
+    return DataLinks(
+        browse=f"{base}?{query}{f'{joint}_nocount=1' if many else ''}",
+        json=f"{base}.json?{query}{joint}_shape=array&_size=max",
+        csv=f"{base}.csv?{query}{joint}_stream=on&_size=max",
+    )
+
+
+def package_links(database: str, package: str, filters: Filters) -> DataLinks:
+    """Return the addresses of the builds on a package's page, narrowed as the page is."""
+    pairs = [("package", package)]
+    for name, value in filters.chosen():
+        if name in _MATCHED:
+            pairs.append((name, value))
+        elif name == "stack":
+            pairs.append(("stacks__arraycontains", value))
+        elif name == "variant":
+            pairs.append(("variants__contains", value))
+        elif filters.release is None:
+            pairs.append(("host", value))
+        else:
+            pairs.append(("target__in", ",".join(sorted({value, *ancestors(value)}))))
+    if filters.release is not None:
+        return data_links(database, "build_listings", pairs)
+    table = "builds" if filters.host is None else "host_builds"
+    return data_links(database, table, pairs)
+
+
+def found_links(text: str, narrowing: Narrowing) -> DataLinks:
+    """Return the addresses of what a spec finds."""
+    query = urlencode([("q", text), *narrowing.pairs])
+    return DataLinks(browse=None, json=f"/find.json?{query}", csv=f"/find.csv?{query}")

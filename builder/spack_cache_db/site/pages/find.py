@@ -1,8 +1,4 @@
-"""The search page: a package's name, a hash, or the configurations that satisfy a spec.
-
-The text is read by the parser of Spack's spec syntax that the command line uses, and by nothing
-else; where it is no spec, the page says what is wrong with it.
-"""
+"""The search page."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.conditions import (
@@ -25,14 +22,69 @@ from spack_cache_db.query.open import is_interrupted, select
 from spack_cache_db.query.specs import hashes_beginning, specs_in_scope
 from spack_cache_db.query.why_not.misplaced import corrected
 from spack_cache_db.query.why_not.reasons import WhyNot, why_not
-from spack_cache_db.site.pages.configurations import Row, table_rows
-from spack_cache_db.site.pages.hosts import hosts_of
-from spack_cache_db.site.pages.narrowing import EVERYWHERE, Narrowing
+from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
+from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing, hosts_of
 from spack_cache_db.site.pages.package import PAGE_ROWS, folded
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.spec_functions import parse
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
+
+PACKAGES = "SELECT name, spec_count FROM packages WHERE release_count > 0 ORDER BY name"
+TARGETS = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = 'targets'"
+
+KINDS = ("package", "release", "stack", "target")
+"""What a name may be of, the first first where it is of several."""
+MOST_SUGGESTED = 8
+LONGEST = 80
+"""No name is longer that anybody types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name, what it is of, and how many specs that has."""
+
+    name: str
+    kind: str
+    spec_count: int
+
+    @property
+    def address(self) -> str:
+        """The path of its page."""
+        if self.kind == "target":
+            return f"/packages?{urlencode({'has': self.name})}"
+        return f"/{self.kind}/{quote(self.name)}"
+
+
+def load_names(conn: sqlite3.Connection, lookups: Lookups) -> tuple[Name, ...]:
+    """Return every name, in the order of `KINDS`: releases as the file has them, others sorted."""
+    return (
+        *(Name(name, "package", count) for name, count in select(conn, PACKAGES)),
+        *(Name(each.name, "release", each.spec_count) for each in lookups.releases.values()),
+        *(Name(each.name, "stack", each.spec_count) for each in lookups.stacks.values()),
+        *(Name(name, "target", count) for name, count in sorted(select(conn, TARGETS))),
+    )
+
+
+def named(names: tuple[Name, ...], text: str) -> Name | None:
+    """Return what is called so, capitals aside."""
+    wanted = text.strip().lower()
+    return next((each for each in names if each.name.lower() == wanted), None)
+
+
+def having(names: tuple[Name, ...], text: str) -> list[Name]:
+    """Return the names that a text is part of, capitals aside: those first that begin with it."""
+    wanted = text.strip().lower()
+    if not wanted or len(wanted) > LONGEST:
+        return []
+    found = [each for each in names if wanted in each.name.lower()]
+    return sorted(found, key=lambda each: not each.name.lower().startswith(wanted))
+
+
+def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:
+    """Return what to suggest to somebody who has typed so much: names and what they are of."""
+    return [{"name": each.name, "kind": each.kind} for each in having(names, text)[:MOST_SUGGESTED]]
+
 
 MOST_PACKAGES = 40
 NO_TIME = "why nothing satisfies this takes longer to say than there is time: name a package"
@@ -53,7 +105,7 @@ class Answer:
     """The configurations that satisfy a spec, one page of them."""
 
     count: int
-    rows: tuple[Row, ...]
+    rows: tuple[ConfigurationRow, ...]
     common: tuple[tuple[str, str], ...]
     common_variants: tuple[str, ...]
     page: int

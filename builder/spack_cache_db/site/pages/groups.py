@@ -11,25 +11,12 @@ from urllib.parse import quote, urlencode
 from spack_cache_db.query.install import Install, install_example
 from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.query.open import select
-from spack_cache_db.site.pages.hosts import hosts_of
+from spack_cache_db.site.pages.filters import hosts_of
+from spack_cache_db.site.pages.lists import counts
 
-RELEASE_PACKAGES = """
-SELECT packages.name, sum(listed.spec_count)
-FROM configuration_releases AS listed
-JOIN configurations ON configurations.id = listed.configuration
-JOIN packages ON packages.id = configurations.package
-WHERE listed.release = :release GROUP BY packages.id ORDER BY packages.name
-"""
 RELEASE_FACETS = """
 SELECT facet, value, spec_count FROM facet_counts
 WHERE release = :release ORDER BY facet, spec_count DESC, value
-"""
-STACK_CONFIGURATIONS = """
-SELECT package, target, compiler, sum(configuration_stacks.spec_count)
-FROM configuration_stacks
-JOIN configurations ON configurations.id = configuration_stacks.configuration
-WHERE configuration_stacks.stack = :stack
-GROUP BY package, target, compiler
 """
 STACK_RELEASES = """
 SELECT release, spec_count FROM facet_counts
@@ -99,10 +86,10 @@ def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Relea
         )
         charts.append(_chart(title, facet, dict(bars), {"release": name}))
     before, after = _neighbours(lookups, release)
-    packages = select(conn, RELEASE_PACKAGES, release=release.id)
+    packages = counts(conn, lookups, release, None, "package")
     return ReleasePage(
         release=release,
-        packages=tuple((package, count) for package, count in packages),
+        packages=tuple(sorted((package, specs) for (package,), (_, specs) in packages.items())),
         hosts=hosts_of(value for kind, value, _ in rows if kind == "targets"),
         charts=tuple(each for each in charts if each.bars),
         before=before,
@@ -119,11 +106,11 @@ def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPa
     packages: Counter[str] = Counter()
     targets: Counter[str] = Counter()
     compilers: Counter[str] = Counter()
-    words = lookups.words
-    for package, target, compiler, count in select(conn, STACK_CONFIGURATIONS, stack=stack.id):
-        packages[words["package"][package]] += count
-        targets[words["target"][target]] += count
-        compilers[words["compiler"][compiler]] += count
+    found = counts(conn, lookups, None, stack, "package", "target", "compiler")
+    for (package, target, compiler), (_, specs) in found.items():
+        packages[package] += specs
+        targets[target] += specs
+        compilers[compiler] += specs
     listed = dict(select(conn, STACK_RELEASES, name=name))
     return StackPage(
         stack=stack,

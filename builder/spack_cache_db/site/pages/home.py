@@ -1,4 +1,4 @@
-"""The first page: what is here, how much of it, and how to begin."""
+"""The first page and the page about the site: how much there is, how old it is, its sources."""
 
 from __future__ import annotations
 
@@ -16,13 +16,19 @@ TOTALS = """
 SELECT
   (SELECT count(*) FROM packages WHERE spec_count > 0),
   (SELECT count(*) FROM specs WHERE release_count > 0),
-  (SELECT count(*) FROM configurations WHERE spec_count > 0),
-  (SELECT count(*) FROM releases)
+  (SELECT count(*) FROM configurations WHERE spec_count > 0)
 """
 TARGETS = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = 'targets'"
 LARGEST = """
 SELECT name, spec_count FROM packages WHERE spec_count > 0 ORDER BY spec_count DESC, name LIMIT 24
 """
+PAGES = "SELECT format, count(*) FROM pages GROUP BY format ORDER BY format"
+MIRRORS = """
+SELECT releases.name, stacks.name, mirrors.url, mirrors.path, mirrors.format, mirrors.spec_count
+FROM mirrors JOIN releases ON releases.id = mirrors.release JOIN stacks ON stacks.id = mirrors.stack
+ORDER BY releases.position, stacks.name, mirrors.path
+"""
+PROBLEMS = "SELECT count(*) FROM problems"
 
 KINDS = (
     ("branch", "Branches"),
@@ -35,17 +41,24 @@ BARS = 12
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How much is in the file."""
+    """How much a file holds; packages, specs and configurations are those with a binary."""
 
     packages: int
     specs: int
     configurations: int
     releases: int
+    stacks: int
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Everything the first page shows."""
+    """Everything the first page shows.
+
+    Attributes:
+        kinds: for each kind of release its name, a title, and the releases.
+        install: the commands that install a package from the newest release.
+        over_time: how many specs each snapshot has, oldest first.
+    """
 
     origin: Origin
     examples: Examples | None
@@ -55,8 +68,37 @@ class Home:
     over_time: tuple[tuple[str, int], ...]
     families: tuple[tuple[str, int], ...]
     stacks: tuple[tuple[str, int], ...]
-    stack_count: int
     largest: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """An index that the file was built from."""
+
+    release: str
+    stack: str
+    url: str | None
+    path: str
+    format: str
+    spec_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Everything the page about the site shows.
+
+    Attributes:
+        example: a release of the file, to show what one is.
+        pages: how many pages the file was built from, by their format.
+    """
+
+    totals: Totals
+    example: Release | None
+    first_snapshot: str | None
+    newest_snapshot: str | None
+    pages: tuple[tuple[str, int], ...]
+    mirrors: tuple[Mirror, ...]
+    problem_count: int
 
 
 def load_home(conn: sqlite3.Connection, lookups: Lookups) -> Home:
@@ -69,7 +111,7 @@ def load_home(conn: sqlite3.Connection, lookups: Lookups) -> Home:
     return Home(
         origin=read_origin(conn),
         examples=read_examples(conn, lookups),
-        totals=Totals(*next(select(conn, TOTALS))),
+        totals=read_totals(conn, lookups),
         kinds=tuple(
             (kind, title, tuple(each for each in releases if each.kind == kind))
             for kind, title in KINDS
@@ -79,9 +121,32 @@ def load_home(conn: sqlite3.Connection, lookups: Lookups) -> Home:
         over_time=tuple((name, count) for _, name, count in dated),
         families=_families(conn, lookups),
         stacks=tuple((each.name, each.spec_count) for each in stacks[:BARS]),
-        stack_count=len(stacks),
         largest=tuple((name, count) for name, count in select(conn, LARGEST)),
     )
+
+
+def load_about(conn: sqlite3.Connection, lookups: Lookups) -> About:
+    """Return the page about the site."""
+    dates = [each.date for each in lookups.releases.values() if each.date]
+    return About(
+        totals=read_totals(conn, lookups),
+        example=next(iter(lookups.releases.values()), None),
+        first_snapshot=min(dates, default=None),
+        newest_snapshot=newest_snapshot(lookups),
+        pages=tuple((name, count) for name, count in select(conn, PAGES)),
+        mirrors=tuple(Mirror(*row) for row in select(conn, MIRRORS)),
+        problem_count=next(select(conn, PROBLEMS))[0],
+    )
+
+
+def read_totals(conn: sqlite3.Connection, lookups: Lookups) -> Totals:
+    """Return how much a file holds."""
+    return Totals(*next(select(conn, TOTALS)), len(lookups.releases), len(lookups.stacks))
+
+
+def newest_snapshot(lookups: Lookups) -> str | None:
+    """Return the day of the newest snapshot, YYYY-MM-DD; None where there is no snapshot."""
+    return max((each.date for each in lookups.releases.values() if each.date), default=None)
 
 
 def _families(conn: sqlite3.Connection, lookups: Lookups) -> tuple[tuple[str, int], ...]:

@@ -5,14 +5,61 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
-from spack_cache_db.query.lookups import Lookups
+from markupsafe import Markup
+
+from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.query.open import select
-from spack_cache_db.site.pages.hosts import hosts_of
-from spack_cache_db.site.pages.package_counts import Count, counts_by_target, package_counts
+from spack_cache_db.site.pages.filters import hosts_of
 from spack_cache_db.spack.targets import runs_on
+
+_LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
+ANYWHERE = "count(*), sum(spec_count) FROM configurations WHERE configurations.spec_count > 0"
+IN_RELEASE = f"""
+count(*), sum(listed.spec_count) FROM configuration_releases {_LISTED}
+WHERE listed.release = :release
+"""
+IN_STACK = f"""
+count(*), sum(listed.spec_count) FROM configuration_stacks {_LISTED} WHERE listed.stack = :stack
+"""
+# Within a release a spec has the configuration that the release shows (see query/specs.py).
+IN_BOTH = """
+count(DISTINCT configurations.id), count(*)
+FROM release_specs AS shown JOIN configurations ON configurations.id = shown.configuration
+WHERE shown.release = :release
+  AND shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+"""
+
+Count = tuple[int, int]
+"""Configurations, and specs."""
+
+
+def counts(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    release: Release | None,
+    stack: Stack | None,
+    *columns: str,
+) -> dict[tuple[str, ...], Count]:
+    """Return how many configurations and specs share each value of some columns, in words.
+
+    They are counted in a release, in a stack, in that stack of that release, or everywhere.
+    """
+    by = ", ".join(f"configurations.{column}" for column in columns)
+    counted = {(False, False): ANYWHERE, (True, False): IN_RELEASE, (False, True): IN_STACK}
+    sql = counted.get((release is not None, stack is not None), IN_BOTH)
+    where = {"release": release and release.id, "stack": stack and stack.id}
+    words = [lookups.words[column] for column in columns]
+    return {
+        tuple(names[key] for names, key in zip(words, keys, strict=True)): (configurations, specs)
+        for *keys, configurations, specs in select(
+            conn, f"SELECT {by}, {sql} GROUP BY {by}", **where
+        )
+    }
+
 
 PACKAGES = """
 SELECT name, newest_version, configuration_count, spec_count, release_count, last_seen
@@ -63,11 +110,11 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
 _UNSORTED = frozenset({"version"})
 """Columns whose words have no order across packages."""
 
-Row = dict[str, Any]
+ListRow = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ListFilters:
     """What an address asks of a list.
 
     Attributes:
@@ -91,7 +138,7 @@ class Asked:
     order: str = ""
 
     @classmethod
-    def parse(cls, pairs: Iterable[tuple[str, str]]) -> Asked:
+    def parse(cls, pairs: Iterable[tuple[str, str]]) -> ListFilters:
         """Return what the pairs of a query string ask; unknown ones are passed over."""
         return cls(**{name: value.strip() for name, value in pairs if name in cls.__slots__})
 
@@ -111,8 +158,8 @@ class ListPage:
     """
 
     kind: str
-    asked: Asked
-    rows: tuple[Row, ...]
+    asked: ListFilters
+    rows: tuple[ListRow, ...]
     total: int
     columns: tuple[Column, ...]
     releases: tuple[str, ...] = ()
@@ -147,7 +194,7 @@ class ListPage:
         query = urlencode({name: value for name, value in values.items() if value})
         return f"?{query}" if query and self.kind == "packages" else ""
 
-    def in_order(self) -> list[Row]:
+    def in_order(self) -> list[ListRow]:
         """Return the rows as they are sorted; those without a value last."""
         key = self.sort.name
         known = [row for row in self.rows if row[key] is not None]
@@ -155,18 +202,17 @@ class ListPage:
         return known + [row for row in self.rows if row[key] is None]
 
 
-def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: Asked) -> ListPage:
+def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of packages that have a binary."""
     names = [column.name for column in COLUMNS["packages"]]
-    found = (dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES))
-    every = {row["name"]: row for row in found}
+    every = {row[0]: dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES)}
     # A release may show a spec of a package, and a release before it show its hash as another's.
     rows = wanted = {name: row for name, row in every.items() if row["specs"]}
     if asked.release or asked.stack or asked.host or asked.has or asked.lacks:
-        counts = _counts(conn, lookups, asked)
+        found = _counts(conn, lookups, asked)
         wanted = {
             name: every[name] | {"configurations": configurations, "specs": specs}
-            for name, (configurations, specs) in sorted(counts.items())
+            for name, (configurations, specs) in sorted(found.items())
         }
     families = sorted(set(lookups.families.values()))
     return ListPage(
@@ -186,34 +232,35 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: Asked) -> L
     )
 
 
-def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: Asked) -> dict[str, Count]:
+def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> dict[str, Count]:
     """Return the counts of packages in release and stack, and for the targets that are asked."""
     release, stack = lookups.release(asked.release), lookups.stack(asked.stack)
     if not (asked.host or asked.has or asked.lacks):
-        return package_counts(conn, lookups, release, stack)
-    parts = counts_by_target(conn, lookups, release, stack)
+        return {
+            name: count
+            for (name,), count in counts(conn, lookups, release, stack, "package").items()
+        }
     has, lacks = (_target_test(lookups, each) for each in (asked.has, asked.lacks))
-    found = {}
-    for name, counts in parts.items():
-        kept = [
-            count
-            for target, count in counts.items()
-            if (not asked.has or has(target)) and (not asked.host or runs_on(target, asked.host))
-        ]
-        if kept and not (asked.lacks and any(map(lacks, counts))):
-            found[name] = (sum(each[0] for each in kept), sum(each[1] for each in kept))
-    return found
+    kept: dict[str, Count] = {}
+    without = set()
+    for (name, target), count in counts(conn, lookups, release, stack, "package", "target").items():
+        if asked.lacks and lacks(target):
+            without.add(name)
+        if (not asked.has or has(target)) and (not asked.host or runs_on(target, asked.host)):
+            configurations, specs = kept.get(name, (0, 0))
+            kept[name] = configurations + count[0], specs + count[1]
+    return {name: count for name, count in kept.items() if name not in without}
 
 
 def _target_test(lookups: Lookups, wanted: str) -> Callable[[str], bool]:
     return lambda target: wanted in (target, lookups.families.get(target))
 
 
-def _fits(row: Row, asked: Asked) -> bool:
+def _fits(row: ListRow, asked: ListFilters) -> bool:
     return asked.q.lower() in row["name"].lower()
 
 
-def _faults(lookups: Lookups, asked: Asked) -> tuple[str, ...]:
+def _faults(lookups: Lookups, asked: ListFilters) -> tuple[str, ...]:
     """Return what is asked for that the file does not have."""
     machines = {name for names in hosts_of(lookups.families).values() for name in names}
     known = {*lookups.families, *lookups.families.values()}
@@ -232,7 +279,7 @@ def _faults(lookups: Lookups, asked: Asked) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def load_releases(lookups: Lookups, asked: Asked) -> ListPage:
+def load_releases(lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of releases."""
     rows = [
         {
@@ -249,7 +296,7 @@ def load_releases(lookups: Lookups, asked: Asked) -> ListPage:
     return ListPage("releases", asked, tuple(wanted), len(rows), COLUMNS["releases"])
 
 
-def load_stacks(lookups: Lookups, asked: Asked) -> ListPage:
+def load_stacks(lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of stacks, without `root`."""
     rows = [
         {"name": each.name, "releases": each.release_count, "specs": each.spec_count}
@@ -257,3 +304,32 @@ def load_stacks(lookups: Lookups, asked: Asked) -> ListPage:
     ]
     wanted = [row for row in rows if _fits(row, asked)]
     return ListPage("stacks", asked, tuple(wanted), len(rows), COLUMNS["stacks"])
+
+
+def list_rows(page: ListPage, start: str) -> Markup:
+    """Return the body of a list's table.
+
+    Args:
+        start: the address below which each of its names has a page.
+    """
+    query = escape(page.package_query())
+    columns = [(each.name, each.is_count, f"<td{classes(each)}>") for each in page.columns[1:]]
+    lines = []
+    for row in page.in_order():
+        name = row["name"]
+        line = f'<tr><th scope="row"><a href="{start}{quote(name)}{query}">{escape(name)}</a></th>'
+        for column, is_count, opening in columns:
+            value = row[column]
+            text = "" if value is None else f"{value:,}" if is_count else escape(value)
+            line += f"{opening}{text}</td>"
+        lines.append(line)
+    # Names and words are escaped or quoted above; numbers need no escaping.
+    return Markup("</tr>\n".join([*lines, ""]))
+
+
+def classes(column: Column) -> Markup:
+    """Return the class attribute of a column's cells."""
+    names = [
+        name for name, holds in (("count", column.is_count), ("minor", column.is_minor)) if holds
+    ]
+    return Markup(f' class="{" ".join(names)}"' if names else "")

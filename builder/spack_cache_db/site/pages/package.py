@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,10 +12,9 @@ from spack_cache_db.query.configurations import Counted, configurations_of_packa
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.open import select
 from spack_cache_db.query.specs import specs_in_scope
-from spack_cache_db.site.pages.choices import Choice, choices_of, narrowed
-from spack_cache_db.site.pages.configurations import Row, table_rows
+from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
+from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import Filters
-from spack_cache_db.site.pages.grid import Grid, grid_of
 
 PAGE_ROWS = 25
 
@@ -68,7 +68,7 @@ class PackagePage:
     grid: Grid
     common: tuple[tuple[str, str], ...]
     common_variants: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ConfigurationRow, ...]
     page_count: int
 
 
@@ -81,7 +81,7 @@ def load_package(
         return None
     package = Package(*found)
     every = configurations_of_package(conn, lookups, package.id)
-    anywhere = narrowed(every, filters)
+    anywhere = matches_of(every, filters)
     scope = _scope(lookups, filters)
     here = anywhere.counted(lambda some: _counted(conn, package, scope, some))
     foremost = dict(select(conn, FOREMOST, package=package.id))
@@ -176,3 +176,33 @@ def _order(
         return is_history, -each.position, what.target, what.compiler, what.os, what.variants
 
     return place
+
+
+GRID_ROWS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Counts of specs by version and target; `None` where there are none."""
+
+    targets: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[int | None, ...]], ...]
+    version_count: int
+
+
+def grid_of(matching: Sequence[Counted], every_version: bool) -> Grid:
+    """Return how many of the matching specs there are by version and target."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for each in matching:
+        counts[each.configuration.version, each.configuration.target] += each.spec_count
+    newest_first = sorted(matching, key=lambda each: -each.position)
+    versions = list(dict.fromkeys(each.configuration.version for each in newest_first))
+    targets = tuple(sorted({each.configuration.target for each in matching}))
+    return Grid(
+        targets=targets,
+        rows=tuple(
+            (version, tuple(counts.get((version, target)) for target in targets))
+            for version in (versions if every_version else versions[:GRID_ROWS])
+        ),
+        version_count=len(versions),
+    )
