@@ -8,7 +8,6 @@ from pathlib import Path
 from spack_cache_db.build import build
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.site.pages.home import load_about, load_home, newest_snapshot
-from spack_cache_db.sources.units import Place
 from tests.indexes import index, node, record
 
 
@@ -46,7 +45,7 @@ def test_of_an_index(tmp_path: Path) -> None:
     place = tmp_path / "v1.0" / "e4s" / "build_cache" / "index.json"
     place.parent.mkdir(parents=True)
     place.write_bytes(index(record(node("zlib"))))
-    build([str(tmp_path / "v1.0")], tmp_path / "out.db", place=Place("v1.0", "e4s"))
+    build([str(tmp_path / "v1.0")], tmp_path / "out.db", release="v1.0", stack="e4s")
     conn = sqlite3.connect(tmp_path / "out.db")
     page = load_about(conn, read_lookups(conn))
     newest = newest_snapshot(read_lookups(conn))
