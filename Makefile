@@ -15,7 +15,7 @@ INSTALL_PACKAGE := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y
 # The tests start hundreds of processes, each of which would compile all modules again without this.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run venv test programs test-datasette1 loop check attack bench bench-site lock dist clean
+.PHONY: run venv test programs test-datasette1 loop check docs attack bench bench-site lock dist clean
 .DELETE_ON_ERROR:
 
 run: $(DATABASE)
@@ -55,6 +55,11 @@ check: $(VENV)/test.done
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/hadolint Containerfile
+	$(MAKE) docs
+
+# The documentation as a website, in dist/docs; a broken link is an error.
+docs: $(VENV)/test.done
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Attacks with hostile SQL, parameters, clients, archives and pages on real processes; ten minutes.
 attack: $(VENV)/test.done

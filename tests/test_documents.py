@@ -31,6 +31,7 @@ READ = (
 
 NOT_TYPED = {
     "docs/mirrors.md": "its way to a site is typed in tests/deploy/test_mirrors.py",
+    "docs/install.md": "the README installs the same way",
     "docs/container.md": "needs podman and a registry; the workflow does the same with docker",
     "docs/deploy.md": "typed in tests/deploy, beside the servers that it sets up",
     "CONTRIBUTING.md": "its commands are those that run this test",
