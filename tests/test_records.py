@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.cli.find_table import as_table
+from spack_cache_db.cli.find import as_table
 from spack_cache_db.query.find import find
 from spack_cache_db.query.found_data import as_csv, as_json
 from spack_cache_db.query.lookups import read_lookups

@@ -1,4 +1,4 @@
-"""cli.check: faults and problems are told, and nothing is written."""
+"""cli.build: faults and problems are told, and nothing is written."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-import spack_cache_db.cli.scope as scope_options
+import spack_cache_db.cli.options as scope_options
 from spack_cache_db.cli import cli
-from spack_cache_db.cli.here import Machine
+from spack_cache_db.cli.machine import Machine
 
 SPECS = "py-mpi4py@4: %gcc@13  # the compiler last\n\npy-mpi4py@99\npy-mpi4px\npy-mpi4py ^openmpi\n"
 

@@ -1,8 +1,8 @@
-"""cli.find_table: what is printed for people and for programs."""
+"""cli.find: what is printed for people and for programs."""
 
 from __future__ import annotations
 
-from spack_cache_db.cli.find_table import as_table
+from spack_cache_db.cli.find import as_table
 from spack_cache_db.query.find import Found
 from spack_cache_db.query.specs import FoundSpec
 from spack_cache_db.records import Configuration

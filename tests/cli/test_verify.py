@@ -1,4 +1,4 @@
-"""cli.verify: one line if the file holds all, else every difference; nothing but that."""
+"""cli.build: one line if the file holds all, else every difference; nothing but that."""
 
 from __future__ import annotations
 

@@ -1,31 +1,37 @@
-"""The command line: one module a command, loaded when it is called. Click is known here alone."""
+"""The command line. Each command is loaded when it is called; Click is known here alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from spack_cache_db.cli.stopping import end_full, heed_signals
+from spack_cache_db.cli.signals import end_full, heed_signals
 from spack_cache_db.errors import BuilderError, InputError, printable
 
-COMMANDS: Mapping[str, str | None] = {
-    "build": "build",
-    "check": "build",
-    "cover": None,
-    "fetch": "fetch",
-    "find": None,
-    "info": None,
-    "serve": "site",
-    "site": None,
-    "verify": "build",
-}
-"""The commands, with the extra of `pyproject.toml` that each needs.
 
-Each command is the function of that name in the module of that name.
-"""
+class Command(NamedTuple):
+    """Where a command is: its module here, and the extra of `pyproject.toml` that it needs."""
+
+    module: str
+    extra: str | None = None
+
+
+COMMANDS: Mapping[str, Command] = {
+    "build": Command("build", "build"),
+    "check": Command("build", "build"),
+    "cover": Command("cover"),
+    "fetch": Command("fetch", "fetch"),
+    "find": Command("find"),
+    "info": Command("info"),
+    "serve": Command("serve", "site"),
+    "site": Command("site"),
+    "verify": Command("build", "build"),
+}
+"""The commands. Each is the function of that name in its module."""
 
 
 class _Group(click.Group):
@@ -39,8 +45,18 @@ class _Group(click.Group):
         """Return the command of this name, if there is one."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        module = import_module(f"{__name__}.{COMMANDS[cmd_name].module}")
+        command: click.Command = getattr(module, cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is called; of an unknown one, name the closest."""
+        close = get_close_matches(args[0], COMMANDS, n=1)
+        if args[0] in COMMANDS or not close:
+            return super().resolve_command(ctx, args)
+        raise click.UsageError(f"No such command {args[0]!r}. Did you mean {close[0]!r}?", ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and say what went wrong."""
@@ -59,19 +75,19 @@ class _Group(click.Group):
         except BuilderError as error:
             raise click.ClickException(printable(str(error))) from None
         except ModuleNotFoundError as error:
-            extra = COMMANDS.get(ctx.invoked_subcommand or "")
-            if extra is None:
+            called = COMMANDS.get(ctx.invoked_subcommand or "")
+            if called is None or called.extra is None:
                 raise
             raise click.ClickException(
                 f"{ctx.invoked_subcommand} needs {error.name}, which is not installed; "
-                f"install it with: pip install 'spack-cache-db[{extra}]'"
+                f"install it with: pip install 'spack-cache-db[{called.extra}]'"
             ) from None
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="spack-cache-db")
 def cli() -> None:
-    """Turn pages and indexes of Spack build caches into one SQLite file, and serve it."""
+    """Build one SQLite database from Spack build caches, search it, and serve it."""
 
 
 def main() -> NoReturn:

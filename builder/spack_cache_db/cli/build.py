@@ -1,19 +1,22 @@
-"""The command `build`."""
+"""The commands that read an input: `build`, `check` and `verify`."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import click
 
 from spack_cache_db.build import Report
 from spack_cache_db.build import build as build_database
+from spack_cache_db.build import check as check_input
 from spack_cache_db.build.publication import discard
-from spack_cache_db.cli.input import Bar, GivenPath, counted, documents_read, input_options
+from spack_cache_db.cli.options import GivenPath, input_options
+from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.cli.site import site_folder
-from spack_cache_db.cli.stopping import when_stopped
-from spack_cache_db.cli.terminal import say
+from spack_cache_db.cli.terminal import Bar, counted, documents_read, say
+from spack_cache_db.verify import verify as verify_file
 
 
 @click.command()
@@ -23,15 +26,19 @@ from spack_cache_db.cli.terminal import say
     "--output",
     type=GivenPath(dir_okay=False, path_type=Path),
     required=True,
-    help="The database to write; replaced only by a whole one.",
+    help="Database to write. An old one is replaced once the new one is complete.",
 )
 @click.option(
     "--example",
     is_flag=True,
     is_eager=True,
-    help="Build the five sample pages that come with this program.",
+    help="Build from the five sample pages that come with this program.",
 )
-@click.option("--keep-going", is_flag=True, help="Build what is good, record the rest in problems.")
+@click.option(
+    "--keep-going",
+    is_flag=True,
+    help="Leave out input with faults, and record them in the table problems.",
+)
 def build(
     paths: tuple[str, ...],
     output: Path,
@@ -43,10 +50,10 @@ def build(
     keep_going: bool,
     as_json: bool,
 ) -> None:
-    """Build a database from PATHs: pages, indexes, mirrors, folders and archives of them.
+    """Build a database from pages, indexes and mirrors.
 
-    An index or a mirror is of the release and stack whose folders it lies in, <release>/<stack>/,
-    or of those that are given.
+    Each PATH is one of them, or a folder or an archive of them. Indexes and mirrors belong to the
+    release and stack of their folders, <release>/<stack>/; --release and --stack name others.
 
     Example: spack-cache-db build pages/ -o dist/spack-cache.db
     """
@@ -86,3 +93,84 @@ def _totals(report: Report, output: Path) -> str:
         f"{report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s",
     ]
     return f"{output}: {', '.join(totals)}"
+
+
+@click.command()
+@input_options
+def check(
+    paths: tuple[str, ...],
+    jobs: int,
+    max_page_size: int,
+    release: str | None,
+    stack: str | None,
+    as_json: bool,
+) -> None:
+    """Check pages, indexes and mirrors without building.
+
+    Prints their faults, with exit status 1, and problems: what sources say of themselves that
+    does not add up.
+    """
+    with Bar() as progress:
+        faults, problems = check_input(
+            paths,
+            jobs=jobs,
+            max_page_size=max_page_size,
+            release=release,
+            stack=stack,
+            progress=progress,
+        )
+    if as_json:
+        report = {"faults": [*map(str, faults)], "problems": [*map(str, problems)]}
+        click.echo(json.dumps(report, indent=2))
+    else:
+        for problem in problems:
+            click.echo(str(problem))
+        for fault in faults:
+            click.echo(str(fault), err=True)
+        click.echo(f"{counted(len(faults), 'fault')}, {counted(len(problems), 'problem')}")
+    sys.exit(1 if faults else 0)
+
+
+@click.command()
+@click.argument("file", type=GivenPath(path_type=Path))
+@input_options
+def verify(
+    file: Path,
+    paths: tuple[str, ...],
+    jobs: int,
+    max_page_size: int,
+    release: str | None,
+    stack: str | None,
+    as_json: bool,
+) -> None:
+    """Verify that a database holds all that its sources say.
+
+    FILE is a database built from each PATH. Prints every difference, with exit status 1.
+
+    Example: spack-cache-db verify dist/spack-cache.db pages/
+    """
+    with Bar() as progress:
+        found = verify_file(
+            file,
+            paths,
+            jobs=jobs,
+            max_page_size=max_page_size,
+            release=release,
+            stack=stack,
+            progress=progress,
+        )
+    if as_json:
+        click.echo(json.dumps({"file": str(file), **found.as_dict()}, indent=2))
+    else:
+        for difference in found.differences:
+            click.echo(str(difference))
+        for fault in found.faults:
+            click.echo(str(fault), err=True)
+        totals = documents_read(found.pages, found.indexes, found.records)
+        if found.pages or not found.indexes:
+            totals.append(counted(found.listings, "listing"))
+        totals.append(counted(len(found.differences), "difference"))
+        if found.faults:
+            totals.append(counted(len(found.faults), "fault"))
+        say(f"{file}: {', '.join(totals)}")
+    sys.exit(1 if found.faults or found.differences else 0)

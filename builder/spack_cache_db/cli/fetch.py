@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from spack_cache_db.cli.input import Bar, ByteSize, GivenPath, counted
-from spack_cache_db.cli.stopping import when_stopped
-from spack_cache_db.cli.terminal import say
+from spack_cache_db.cli.options import ByteSize, GivenPath
+from spack_cache_db.cli.signals import when_stopped
+from spack_cache_db.cli.terminal import Bar, counted, say
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport
 from spack_cache_db.sources.indexes.fetch import fetch as fetch_mirrors
 from spack_cache_db.sources.indexes.fetch.addresses import Map, parse_map
@@ -82,7 +82,7 @@ class _MapType(click.ParamType[Map]):
     help="How often what failed is asked for again.",
 )
 def fetch(urls: tuple[str, ...], output: Path, **options: Any) -> None:
-    """Bring the indexes of the mirrors at URLs into a folder, for `build`.
+    """Download the indexes of mirrors, for `build`.
 
     A URL is that of a mirror (https://…), of an image in an OCI registry (oci://host/name), or of
     a manifest that names releases and stacks. What was brought before is asked for only if it has

@@ -1,52 +1,75 @@
-"""The command `find`: options in, a table or data out."""
+"""The command `find`, and the table that it prints for people."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from spack_cache_db.cli.find_table import as_table
-from spack_cache_db.cli.input import GivenPath
-from spack_cache_db.cli.scope import Failure, fail, say_notes, scope_names, scope_options
-from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, say, width
+from spack_cache_db.cli.options import (
+    Failure,
+    GivenPath,
+    csv_option,
+    fail,
+    json_option,
+    say_notes,
+    scope_names,
+    scope_options,
+)
+from spack_cache_db.cli.terminal import (
+    counted,
+    is_terminal,
+    printable_json,
+    printable_values,
+    say,
+    width,
+)
 from spack_cache_db.errors import BuilderError
+from spack_cache_db.query import found_data
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.find import Found, Question, ask, found_by, notes_on
-from spack_cache_db.query.found_data import as_csv, as_json
 from spack_cache_db.query.install import install_found
 from spack_cache_db.query.open import connected
 from spack_cache_db.query.why_not.misplaced import corrected
 from spack_cache_db.query.why_not.reasons import why_not
+from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
+
+_VARIANTS = "variants"
+_WORDS = tuple(name for name in Configuration._fields if name != _VARIANTS)
+"""The parts of a configuration that are one word."""
+_SHORTEST = 16
+_GAP = "  "
 
 
 @click.command()
 @click.argument("spec")
 @click.argument("file", type=GivenPath(path_type=Path))
-@click.option("--hashes", is_flag=True, help="One row per spec, with its hash.")
+@click.option("--hashes", is_flag=True, help="Show one row per spec, with its hash.")
 @scope_options
-@click.option("--limit", type=click.IntRange(1), help="At most so many configurations.")
-@click.option("--install", is_flag=True, help="Print the commands that install the first row.")
-@click.option("--json", "as_json_", is_flag=True, help="Print as JSON.")
-@click.option("--csv", "as_csv_", is_flag=True, help="Print as CSV.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N configurations.")
+@click.option("--install", is_flag=True, help="Add the commands that install the first row.")
+@json_option
+@csv_option
 def find(spec: str, file: Path, **options: Any) -> None:
-    """Find the configurations in FILE that satisfy SPEC, newest version first.
+    """Find the binaries that satisfy a spec.
 
-    SPEC is written as for Spack; quote it. Dependencies (^zlib, %cmake), namespaces and compiler
-    flags can be asked where FILE was built from indexes.
+    SPEC is written as for Spack; quote it. FILE is a database; dependencies (^zlib, %cmake),
+    namespaces and compiler flags are known if it was built from indexes. The newest version comes
+    first.
 
-    Exit status 0 with rows, 1 without any, 2 for an error.
+    The exit status is 0 if something was found, 1 if not, 2 for an error.
 
     Example: spack-cache-db find "hdf5@1.14: +mpi %gcc@13" dist/spack-cache.db
     """
-    if sum(bool(options[name]) for name in ("as_json_", "as_csv_", "install")) > 1:
+    if sum(bool(options[name]) for name in ("as_json", "as_csv", "install")) > 1:
         fail("--json, --csv and --install exclude each other: give one of them")
     if os.path.isfile(spec) and not os.path.exists(file):  # noqa: PTH110, PTH113 - any text is given
         fail(f"{spec} is a file: give the spec first, then the file")
@@ -80,12 +103,12 @@ def _question(conn: sqlite3.Connection, query: SpecQuery, names: dict[str, Any])
 
 
 def _print(conn: sqlite3.Connection, found: list[Found], options: dict[str, Any]) -> None:
-    if options["as_json_"]:
-        click.echo(printable_json(as_json(found, options["hashes"])))
-    elif options["as_csv_"]:
+    if options["as_json"]:
+        click.echo(printable_json(found_data.as_json(found, options["hashes"])))
+    elif options["as_csv"]:
         rows = printable_values(tuple(found)) if is_terminal() else found
         # Click would take escape sequences out of what goes into a pipe: here they are data.
-        click.echo(as_csv(rows, options["hashes"]), nl=False, color=True)
+        click.echo(found_data.as_csv(rows, options["hashes"]), nl=False, color=True)
     else:
         click.echo(as_table(printable_values(tuple(found)), options["hashes"], width()))
     if options["install"]:
@@ -103,3 +126,72 @@ def _advice(conn: sqlite3.Connection, query: SpecQuery, question: Question) -> l
     nothing = [] if why.unknown else ["nothing here satisfies this spec"]
     instead = [f"perhaps you mean: {why.corrected}"] if why.corrected else []
     return [*nothing, *why.sentences(), *instead]
+
+
+def as_table(found: Sequence[Found], hashes: bool, width: int | None = None) -> str:
+    """Return an aligned table: what all rows share stands in one line above.
+
+    Args:
+        found: what was found, at least one.
+        hashes: one row per spec instead of one per configuration.
+        width: the longest line that is wanted; None for any.
+    """
+    lines = [_total(found)]
+    configurations = [each.configuration for each in found]
+    shared = {name for name in _WORDS if len({getattr(each, name) for each in configurations}) == 1}
+    common = set.intersection(*(set(each.variants) for each in configurations))
+    first = configurations[0]
+    words = [first.package + "@" + first.version if "version" in shared else first.package]
+    words = words if "package" in shared else []
+    words += [getattr(first, name) for name in _WORDS[2:] if name in shared]
+    words += [text for text in first.variants if text in common]
+    if words and len(found) > 1:
+        lines.append(_fitted(f"all: {' '.join(words)}", width))
+    hidden = shared - {"version"} if len(found) > 1 else set()
+    names = [name for name in _WORDS if name not in hidden]
+    common = common if len(found) > 1 else set()
+    header = [*names, "hash" if hashes else "specs", "last seen", "releases", "variants", "stacks"]
+    table = [row for each in found for row in _rows(each, hashes, names, common)]
+    return "\n".join([*lines, "", *_aligned([header, *table], width)])
+
+
+def _total(found: Sequence[Found]) -> str:
+    specs = sum(each.spec_count for each in found)
+    return f"{counted(len(found), 'configuration')}, {counted(specs, 'spec')}"
+
+
+def _rows(each: Found, hashes: bool, names: Iterable[str], common: set[str]) -> Iterator[list[str]]:
+    words = [getattr(each.configuration, name) for name in names]
+    variants = " ".join(text for text in each.configuration.variants if text not in common)
+    for _, value, place in found_data.row_values(each, hashes):
+        more = len(place.releases) - 1
+        first = place.releases[0] if place.releases else "-"
+        yield [
+            *words,
+            value if isinstance(value, str) else f"{value:,}",
+            place.last_seen or "-",
+            f"{first} +{more}" if more > 0 else first,
+            variants or "-",
+            " ".join(place.stacks) or "-",
+        ]
+
+
+def _aligned(table: list[list[str]], width: int | None) -> list[str]:
+    """Pad the columns, leave out those that are empty in all rows, shorten the last two to fit."""
+    used = [place for place in range(len(table[0])) if any(row[place] != "-" for row in table[1:])]
+    table = [[row[place] for place in used] for row in table]
+    widths = [max(len(row[place]) for row in table) for place in range(len(used))]
+    for place in (len(used) - 1, len(used) - 2):
+        over = sum(widths) + len(_GAP) * (len(used) - 1) - (width or 1_000_000_000)
+        if over > 0 and table[0][place] in ("stacks", "variants"):
+            widths[place] = max(widths[place] - over, min(_SHORTEST, widths[place]))
+    return [
+        _GAP.join(
+            _fitted(cell, size).ljust(size) for cell, size in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in table
+    ]
+
+
+def _fitted(text: str, width: int | None) -> str:
+    return text if width is None or len(text) <= width else text[: width - 1] + "…"

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import click
 
-from spack_cache_db.cli.input import GivenPath
+from spack_cache_db.cli.options import GivenPath, json_option
 from spack_cache_db.cli.terminal import say
 from spack_cache_db.query.info import describe
 
 
 @click.command()
 @click.argument("file", type=GivenPath(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@json_option
 def info(file: Path, as_json: bool) -> None:
-    """Say what is in FILE, from where, and its schema version."""
+    """Show what a database holds, its sources and its schema version."""
     described = describe(file)
     if as_json:
         click.echo(json.dumps(described, indent=2))

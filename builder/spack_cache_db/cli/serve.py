@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from spack_cache_db.cli.input import GivenPath
 from spack_cache_db.cli.listener import address_of, listen
+from spack_cache_db.cli.options import GivenPath
+from spack_cache_db.cli.signals import SIGNALS
 from spack_cache_db.cli.site import site_folder
-from spack_cache_db.cli.stopping import SIGNALS
 from spack_cache_db.cli.terminal import say
 
 
@@ -34,7 +34,7 @@ from spack_cache_db.cli.terminal import say
     help="Serve in so many processes, started again when one hangs, grows or dies.",
 )
 def serve(file: Path, host: str, port: int, no_sql: bool, cors: bool, workers: int | None) -> None:
-    """Serve FILE with Datasette, read-only, until interrupted.
+    """Serve a database with Datasette, read-only.
 
     FILE may be built anew meanwhile: what was opened is served until the server is started again.
     """

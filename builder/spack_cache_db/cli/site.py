@@ -12,7 +12,10 @@ from spack_cache_db.errors import DatabaseError
 
 @click.command()
 def site() -> None:
-    """Print the folder of the site's files, for `datasette FOLDER -i spack-cache.db`."""
+    """Print the folder of the site's files.
+
+    Give it to Datasette: datasette "$(spack-cache-db site)" -i spack-cache.db
+    """
     click.echo(site_folder())
 
 

@@ -1,4 +1,7 @@
-"""What a terminal is given: pages are data, and a terminal obeys control characters."""
+"""What is printed: lines and progress on a terminal, without the control characters of pages.
+
+A page is data, and a terminal obeys control characters.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,14 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import click
 
+from spack_cache_db.cli.signals import when_stopped, write_error
 from spack_cache_db.errors import printable
 
 
@@ -53,3 +59,48 @@ def printable_values(value: Any) -> Any:
         texts = {each.name: printable_values(getattr(value, each.name)) for each in fields(value)}
         return replace(value, **texts)
     return value
+
+
+class Bar:
+    """A progress bar on a terminal, nothing in a pipe. Gives the function that moves it."""
+
+    def __init__(self, label: str = "Reading") -> None:
+        self._label = label
+
+    def __enter__(self) -> Callable[[float, int], None] | None:
+        self._bar: Any = None
+        self._end = ExitStack()
+        return self._move if sys.stderr and sys.stderr.isatty() else None
+
+    def _move(self, done: float, total: int) -> None:
+        # Click counts in whole steps.
+        done, total = int(1000 * done), 1000 * total
+        if self._bar is None:
+            self._end.enter_context(when_stopped(_show_cursor))
+            self._bar = click.progressbar(length=total, label=self._label, file=sys.stderr)
+            self._end.enter_context(self._bar)
+        # A total that grows: what was all of it need not be any longer.
+        self._bar.length, self._bar.finished = total, False
+        self._bar.update(done - self._bar.pos)
+
+    def __exit__(self, *error: object) -> None:
+        self._end.close()
+
+
+def _show_cursor() -> str:
+    # Click hides it while a bar moves.
+    write_error("\x1b[?25h\n")
+    return ""
+
+
+def counted(number: int, word: str, words: str | None = None) -> str:
+    """Return a number and its word, such as `1 page` and `2,000 pages`."""
+    return f"{number:,} {word if number == 1 else words or f'{word}s'}"
+
+
+def documents_read(pages: int, indexes: int, records: int) -> list[str]:
+    """Return what was read, counted: pages, and indexes with their records."""
+    found = [counted(pages, "page")] if pages or not indexes else []
+    if indexes:
+        found += [counted(indexes, "index", "indexes"), counted(records, "record")]
+    return found

@@ -1,4 +1,4 @@
-"""cli.here: what Spack calls this machine."""
+"""cli.machine: what Spack calls this machine."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.cli import here
-from spack_cache_db.cli.here import os_of_release, this_machine
+from spack_cache_db.cli import machine
+from spack_cache_db.cli.machine import os_of_release, this_machine
 
 
 @pytest.mark.parametrize(
@@ -44,18 +44,18 @@ def test_names_of_macos(monkeypatch: pytest.MonkeyPatch, release: str, name: str
     monkeypatch.setattr("platform.system", lambda: "Darwin")
     monkeypatch.setattr("platform.mac_ver", lambda: (release, ("", "", ""), ""))
 
-    machine = this_machine()
+    found = this_machine()
 
-    assert (machine.os, machine.platform) == (name, "darwin")
-    assert bool(machine.unknown) is (name is None)
+    assert (found.os, found.platform) == (name, "darwin")
+    assert bool(found.unknown) is (name is None)
 
 
 def test_linux_without_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A Linux without an os-release file has no name, and the reason is given."""
     monkeypatch.setattr("platform.system", lambda: "Linux")
-    monkeypatch.setattr(here, "OS_RELEASE", (tmp_path / "os-release",))
+    monkeypatch.setattr(machine, "OS_RELEASE", (tmp_path / "os-release",))
 
-    machine = this_machine()
+    found = this_machine()
 
-    assert (machine.os, machine.platform) == (None, "linux")
-    assert "cannot be read" in machine.unknown[0]
+    assert (found.os, found.platform) == (None, "linux")
+    assert "cannot be read" in found.unknown[0]

@@ -1,4 +1,4 @@
-"""cli.input: what the commands that read an input share."""
+"""cli.options: what the commands that read an input share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.cli.input import counted
+from spack_cache_db.cli.terminal import counted
 from tests.commands import run
 from tests.pagetexts import SAMPLES, page, write
 

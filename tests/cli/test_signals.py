@@ -1,4 +1,4 @@
-"""cli.stopping: whatever ends a command leaves no traceback, no litter and no half-written file."""
+"""cli.signals: whatever ends a command leaves no traceback, no litter and no half-written file."""
 
 from __future__ import annotations
 
@@ -137,9 +137,9 @@ def test_workers_say_nothing_when_they_are_stopped(method: str, tmp_path: Path) 
     program = (
         "import multiprocessing, os, sys, time\n"
         "from spack_cache_db.build import workers\n"
-        "from spack_cache_db.cli import stopping\n"
+        "from spack_cache_db.cli import signals\n"
         f"multiprocessing.set_start_method('{method}')\n"
-        "stopping.heed_signals()\n"
+        "signals.heed_signals()\n"
         "for each in workers.work_through([0, 600, 600], time.sleep, 2):\n"
         "    os.write(1, b'.')\n"
     )

@@ -1,0 +1,169 @@
+"""What the options of several commands are: paths, sizes, what is read, what narrows an answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from spack_cache_db.cli.machine import this_machine
+from spack_cache_db.cli.terminal import say
+from spack_cache_db.errors import DatabaseError, printable
+from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.open import connected
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ByteSize(click.ParamType[int]):
+    """Bytes, with an optional K, M or G (powers of 1024)."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Return the number of bytes."""
+        if isinstance(value, int):
+            return value
+        number, unit = str(value)[:-1], str(value)[-1:].upper()
+        factor = {"K": 2**10, "M": 2**20, "G": 2**30}.get(unit)
+        digits = number if factor else str(value)
+        if not digits.isdecimal() or int(digits) < 1:
+            self.fail(f"{value!r} is no size, expected bytes such as 500000, 64M or 1G", param, ctx)
+        return int(digits) * (factor or 1)
+
+
+class GivenPath(click.Path):
+    """A path of at least one character: an empty one is a variable of a script that is not set."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the path."""
+        if value == "":
+            self.fail("it is empty, expected a path", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Failure(click.ClickException):
+    """An error of a command whose exit status 1 says that something has no answer."""
+
+    exit_code = 2
+
+
+def fail(message: str) -> NoReturn:
+    """End the command by an error in one line."""
+    raise Failure(printable(message))
+
+
+def json_option(command: F) -> F:
+    """Add `--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Write machine-readable JSON.")(
+        command
+    )
+
+
+def csv_option(command: F) -> F:
+    """Add `--csv`."""
+    return click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")(command)
+
+
+def input_options(command: F) -> F:
+    """Add what `build`, `check` and `verify` share."""
+    for option in (
+        click.argument("paths", nargs=-1, type=GivenPath(), metavar="PATH...", callback=_given),
+        json_option,
+        click.option(
+            "--max-page-size",
+            type=ByteSize(),
+            default=f"{DEFAULT_MAX_PAGE_SIZE >> 20}M",
+            show_default=True,
+            help="Largest page to read, such as 500000, 64M or 1G.",
+        ),
+        click.option(
+            "--jobs",
+            type=click.IntRange(1),
+            metavar="N",
+            default=lambda: os.cpu_count() or 1,
+            show_default="number of cores",
+            help="Processes that read the input.",
+        ),
+        click.option("--stack", metavar="NAME", help="Stack of the indexes and mirrors."),
+        click.option("--release", metavar="NAME", help="Release of the indexes and mirrors."),
+    ):
+        command = option(command)
+    return command
+
+
+def _given(
+    ctx: click.Context, parameter: click.Parameter, paths: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the paths; there is at least one, unless `build --example` names its own."""
+    if not paths and not ctx.params.get("example"):
+        raise click.MissingParameter(ctx=ctx, param=parameter)
+    return paths
+
+
+def scope_options(command: F) -> F:
+    """Add what `find` and `cover` share: what narrows an answer."""
+    for option in (
+        click.option("--here", is_flag=True, help="Only binaries that run on this machine."),
+        click.option(
+            "--host",
+            metavar="TARGET",
+            help="Only binaries that run on this CPU, such as zen3.",
+            shell_complete=_names,
+        ),
+        click.option(
+            "--stack", metavar="NAME", help="Only binaries in this stack.", shell_complete=_names
+        ),
+        click.option(
+            "--release",
+            metavar="NAME",
+            help="Only binaries in this release.",
+            shell_complete=_names,
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _names(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Return the releases, stacks or targets of the file whose names begin so.
+
+    The file is the one before this option, else `spack-cache.db` in this folder.
+    """
+    # An option that lacks its value ends Click's parsing: arguments are still in `args` then.
+    file = ctx.params.get("file") or next(iter(ctx.args[1:]), "spack-cache.db")
+    try:
+        with connected(Path(file)) as conn:
+            lookups = read_lookups(conn)
+    except DatabaseError:
+        return []
+    names: dict[str | None, list[str]] = {
+        "release": [each.name for each in lookups.releases.values()],
+        "stack": [each.name for each in lookups.stacks.values()],
+        "host": sorted(lookups.families),
+    }
+    return [name for name in names[parameter.name] if name.startswith(begun)]
+
+
+def scope_names(options: dict[str, Any]) -> dict[str, str | None]:
+    """Return the names that narrow an answer, as Python takes them; say what this machine is."""
+    found = {name: options[name] for name in ("release", "stack", "host")}
+    if not options["here"]:
+        return found
+    if options["host"]:
+        raise click.UsageError("--here and --host exclude each other: give one of them")
+    machine = this_machine()
+    known = ", ".join(value for value in (machine.target, machine.os, machine.platform) if value)
+    unknown = "".join(f"; {each}: any operating system is shown" for each in machine.unknown)
+    say_notes([f"this machine is {known}{unknown}"])
+    return found | {"host": machine.target, "os": machine.os, "platform": machine.platform}
+
+
+def say_notes(notes: list[str] | tuple[str, ...]) -> None:
+    """Print notes to standard error."""
+    for note in notes:
+        say(f"Note: {note}", err=True)
