@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from spack_cache_db.records import Configuration
+from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.sources.pages.consistency import computed_meta, declared_meta
 from spack_cache_db.sources.pages.page_format import Meta, Page, SpecDetail
 from spack_cache_db.sources.pages.page_reader import (
@@ -30,10 +31,11 @@ JOIN packages ON packages.id = pages.package
 WHERE releases.name = :release AND packages.name = :package
 """
 
-_LISTINGS = """
-SELECT hash, package, version, compiler, os, platform, target, size, tarball
+_WORDS = ", ".join(column for column in CONFIGURATION if column != "variants")
+_LISTINGS = f"""
+SELECT hash, size, tarball, {_WORDS}
 FROM build_listings WHERE release = :release AND package = :package
-"""
+"""  # noqa: S608 - our own text
 
 # The view joins the names of a set into one text, which need not come apart again.
 _SETS = """
@@ -147,9 +149,9 @@ class StoredPages:
             for dag_hash, variants, stacks in self._connection.execute(_SETS, names)
         }
         listed = {}
-        for dag_hash, *parts, size, tarball in self._connection.execute(_LISTINGS, names):
+        for dag_hash, size, tarball, *words in self._connection.execute(_LISTINGS, names):
             variants, stacks = sets[dag_hash]
-            configuration = Configuration._make([*parts, variants])
+            configuration = Configuration._make([*words, variants])
             listed[dag_hash] = _Listed(configuration, stacks, size, tarball)
         if page_says is not None and self._has_indexes:
             listed = self._of_the_page(names, listed, page_says)
@@ -189,19 +191,19 @@ class StoredPages:
 
 
 def _listed_values(dag_hash: str, listed: _Listed) -> dict[str, Any]:
+    """Return the fields of a detail; without those that its source does not have."""
     configuration, stacks, size, tarball = listed
-    detail = {
+    values = configuration._asdict()
+    del values["package"], values["version"]
+    values |= {
         "hash": dag_hash,
-        "compiler": configuration.compiler,
         "versions": [configuration.version],
-        "os": configuration.os,
-        "platform": configuration.platform,
-        "target": configuration.target,
         "variants": [*configuration.variants],
         "stacks": [*stacks],
         "size": size,
+        "tarball": tarball,
     }
-    return detail if tarball is None else detail | {"tarball": tarball}
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _sets(
