@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.build.search_words import configuration_tokens, package_tokens
-from spack_cache_db.records import Configuration
+from tests.configurations import configuration
 from tests.pagetexts import page, spec, write
 
 MADE: dict[str, tuple[str, dict[str, Any]]] = {
@@ -197,7 +197,7 @@ def test_a_flag_is_never_indexed_as_its_opposite(flags: dict[str, bool], version
     """`+cuda` gives `+cuda` and `cuda`; `~cuda` gives only itself."""
     variants = tuple(sorted(f"{'+' if on else '~'}{name}" for name, on in flags.items()))
     words = configuration_tokens(
-        Configuration("zlib", version, "none", "os", "linux", "zen3", variants)
+        configuration(version=version, compiler="none", os="os", variants=variants)
     ).split()
     assert len(words) == len(set(words))
     for name, on in flags.items():
@@ -229,8 +229,6 @@ def test_every_configuration_and_package_of_the_samples_is_indexed(
 def test_a_long_version_does_not_grow_as_its_square() -> None:
     """Of a version with many dots the first parts are searched for one by one, and the whole."""
     version = ".".join("1" * 100)
-    words = configuration_tokens(
-        Configuration("zlib", version, f"gcc@{version}", "os", "linux", "zen3", ())
-    )
+    words = configuration_tokens(configuration(version=version, compiler=f"gcc@{version}", os="os"))
     assert {f"zlib@{version}", "zlib@1.1.1", f"%gcc@{version}", "%gcc@1.1.1"} <= set(words.split())
     assert len(words) < 12 * len(version)

@@ -20,7 +20,7 @@ from spack_cache_db.build.frames import Frame, Numbers, numbers, places
 from spack_cache_db.build.ids import Numbered, name_of
 from spack_cache_db.records import ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind
-from spack_cache_db.sources.columns import Document
+from spack_cache_db.sources.columns import TABLES, Document
 from spack_cache_db.spack import targets
 from spack_cache_db.spack.compilers import split_compiler
 from spack_cache_db.spack.variants import VariantRow, variant_row
@@ -28,6 +28,9 @@ from spack_cache_db.spack.versions import newest_version
 
 TableRows = tuple[str, Iterable[tuple[Any, ...]]]
 """A table's name, and its rows in the order of the schema's columns."""
+
+_MEANINGS = {name: each for columns in TABLES.values() for name, each in columns.items()}
+"""A column of one name means the same in every table of `sources.columns`."""
 
 
 def plain_rows(
@@ -95,9 +98,25 @@ def _rows(table: str, **columns: Iterable[Any]) -> TableRows:
     return table, ((at, *row) for at, row in enumerate(rows, start=1))
 
 
-def _frame_rows(table: str, frame: Frame, **values: Sequence[Any]) -> TableRows:
-    """Return the rows of a table from a frame that has its columns (`values`: see `Frame.rows`)."""
-    return table, frame.rows(*(each.name for each in schema.table(table).columns), **values)
+def _frame_rows(numbered: Numbered, table: str, frame: Frame, **values: Sequence[Any]) -> TableRows:
+    """Return the rows of a table from a frame that has its columns; 0 becomes NULL.
+
+    Args:
+        values: what stands for the numbers of columns that are not in `sources.columns.TABLES`.
+    """
+    columns = schema.table(table).columns
+    for each in columns:
+        if each.nullable and each.name not in values:
+            values[each.name] = [None, *_things(numbered, each.name, frame[each.name])]
+    return table, frame.rows(*(each.name for each in columns), **values)
+
+
+def _things(numbered: Numbered, column: str, found: Numbers) -> Iterable[Any]:
+    """Return what the numbers of a column stand for, from 1: ids, texts or other numbers."""
+    of = _MEANINGS[column].of
+    if of is None:
+        return range(int(found.max(initial=0)))
+    return numbered.ids[of].values() if of in numbered.ids else numbered.texts.things()[of]
 
 
 def _name_rows(numbered: Numbered) -> Iterator[TableRows]:
@@ -185,13 +204,7 @@ def _listing_rows(numbered: Numbered) -> Iterator[TableRows]:
         url=[each.url for each in tarballs],
         is_whole=[each.is_whole for each in tarballs],
     )
-    yield _frame_rows(
-        "listings",
-        numbered.listings,
-        configuration=[None, *numbered.ids["configurations"].values()],
-        size=[None, *numbered.texts.sizes.things],
-        tarball=[None, *tarballs.values()],
-    )
+    yield _frame_rows(numbered, "listings", numbered.listings)
 
 
 def _page_rows(numbered: Numbered) -> TableRows:
@@ -246,19 +259,10 @@ def _node_rows(numbered: Numbered) -> Iterator[TableRows]:
 
 def _record_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
     records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
-    yield _frame_rows(
-        "records",
-        records,
-        ref_count=[None, *range(int(records["ref_count"].max(initial=0)))],
-        in_buildcache=[None, 0, 1],
-        rest=[None, *numbered.texts.rests.things],
-    )
-    old_hashes = [None, *numbered.texts.old_hashes.things]
-    has_one = (records["full_hash"] > 0) | (records["build_hash"] > 0)
-    yield _frame_rows(
-        "old_hashes", records.where(has_one), full_hash=old_hashes, build_hash=old_hashes
-    )
-    yield _frame_rows("splices", records.where(records["build_spec"] > 0))
+    yield _frame_rows(numbered, "records", records)
+    has_old_hash = (records["full_hash"] > 0) | (records["build_hash"] > 0)
+    yield _frame_rows(numbered, "old_hashes", records.where(has_old_hash))
+    yield _frame_rows(numbered, "splices", records.where(records["build_spec"] > 0))
 
 
 def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:
@@ -269,6 +273,7 @@ def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:
     yield _rows("dependency_virtuals", virtuals=virtuals)
     use = edges["use"]
     yield _frame_rows(
+        numbered,
         "dependencies",
         edges.having(types=use, virtuals=use, direct=use),
         types=[0, *(types[",".join(each.types)] for each in uses)],

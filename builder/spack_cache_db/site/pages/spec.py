@@ -273,7 +273,7 @@ def _differences(
 
 def _texts(configuration: Configuration) -> tuple[str, ...]:
     *words, variants = configuration
-    return (*words, " ".join(variants) or "none")
+    return (*(word or "none" for word in words), " ".join(variants) or "none")
 
 
 def _trees(conn: sqlite3.Connection, graph: Needs, spec: int) -> Trees:
