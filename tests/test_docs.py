@@ -75,13 +75,24 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert [target for target in targets if not (document.parent / target).exists()] == []
 
 
-def test_what_is_cited_is_what_is_built() -> None:
-    """CITATION.cff names the version of pyproject.toml."""
+def test_the_version_is_said_once() -> None:
+    """CITATION.cff has the license and authors of pyproject.toml, which alone has the version."""
     built = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert {key: cited[key] for key in ("version", "license")} == {
-        key: built[key] for key in ("version", "license")
-    }
+    assert [cited["license"], cited["authors"]] == [built["license"], built["authors"]]
+    assert "version" not in cited
+
+
+def test_commits_are_checked_as_make_check_checks() -> None:
+    """The hooks of pre-commit are the tools of `make check`, with the same schemas."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = makefile.partition("\ncheck:")[2].partition("\n\n")[0]
+    run = set(re.findall(r"\$\(BIN\)/(\S+)", recipe)) | set(re.findall(r"(vendor\S+)", recipe))
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    entries = " ".join(hook["entry"] for hook in config["repos"][0]["hooks"])
+    hooked = set(re.findall(r"\.venv/bin/(\S+)", entries)) | set(re.findall(r"vendor\S+", entries))
+    assert hooked == run
+    assert ("make docs" in entries, "$(MAKE) docs" in recipe) == (True, True)
 
 
 def test_the_changelog_is_in_order() -> None:
