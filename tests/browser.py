@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -24,9 +25,12 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    """The browser itself, started."""
+@contextmanager
+def started(chromium: str) -> Iterator[Browser]:
+    """Run the browser while the context lasts.
+
+    Playwright has an event loop of its own, so no test with asyncio may run meanwhile.
+    """
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield launched

@@ -17,7 +17,7 @@ APT = """#!/bin/sh
 echo "$*" >> "$0.log"
 case "$*" in *chromium*) exit 100;; esac
 """
-ONE = "tests/site/test_browser.py::test_from_search_to_a_hash"
+ONE = "tests/site/browser/test_pages.py::test_from_search_to_a_hash"
 
 
 @pytest.mark.slow

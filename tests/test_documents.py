@@ -30,7 +30,7 @@ READ = (
 """The documents in the order in which they are read."""
 
 NOT_TYPED = {
-    "docs/mirrors.md": "its way to a site is typed in tests/deploy/test_mirrors.py",
+    "docs/mirrors.md": "its way to a site is typed in tests/deploy/test_commands.py",
     "docs/install.md": "the README installs the same way",
     "docs/container.md": "needs podman and a registry; the workflow does the same with docker",
     "docs/deploy.md": "typed in tests/deploy, beside the servers that it sets up",

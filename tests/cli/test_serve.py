@@ -110,6 +110,7 @@ def test_sigterm_ends_it_with_work_under_way(server: Served, file: Path) -> None
     assert not answers(server.url)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGHUP])
 def test_it_ends_when_it_is_told_to(server: Served, file: Path, sig: int) -> None:
     """Ctrl-C, a terminal that closes: nothing answers any more and nothing is left."""
@@ -119,6 +120,7 @@ def test_it_ends_when_it_is_told_to(server: Served, file: Path, sig: int) -> Non
     assert not answers(server.url)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("options", [(), ("--workers", "2")])
 def test_a_server_outlives_its_terminal_if_it_shall(file: Path, options: tuple[str, ...]) -> None:
     """Under `nohup` SIGHUP ends neither the server nor a worker."""
@@ -136,6 +138,7 @@ def test_a_server_outlives_its_terminal_if_it_shall(file: Path, options: tuple[s
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("options", [(), ("--workers", "2")])
 def test_a_reader_of_the_log_may_leave(file: Path, options: tuple[str, ...]) -> None:
     """`serve | head -1` goes on serving, without a word about each line that nobody reads."""
@@ -158,6 +161,7 @@ def test_a_reader_of_the_log_may_leave(file: Path, options: tuple[str, ...]) -> 
     assert "BrokenPipe" not in errors, errors
 
 
+@pytest.mark.once
 def test_ctrl_c_before_it_serves(file: Path) -> None:
     """Nothing is left then either."""
     program = (
@@ -188,6 +192,7 @@ def test_a_killed_server_is_gone(server: Served, file: Path) -> None:
         assert not set(left) & set(litter(file.parent))
 
 
+@pytest.mark.once
 def test_a_running_server_keeps_its_folder(server: Served, file: Path) -> None:
     """Another server of the same file leaves the first one's folder alone."""
     first = litter(file.parent)
@@ -211,6 +216,7 @@ def test_stalled_downloads_cost_little(server: Served) -> None:
         assert server.get("/").status_code == 200
 
 
+@pytest.mark.once
 def test_half_open_connections_keep_nobody_out(shared: Served) -> None:
     """However many begin a request and never end it, the next visitor is answered."""
     with ExitStack() as stack:
@@ -291,6 +297,7 @@ def test_a_new_worker_serves_the_same_file(file: Path, tmp_path: Path) -> None:
     assert not litter(file.parent)
 
 
+@pytest.mark.once
 def test_it_says_where_it_serves(samples_file: Path, tmp_path: Path) -> None:
     """The address that it prints is where it answers, of a host that is not the default as well."""
     command = [sys.executable, "-m", "spack_cache_db", "serve", str(samples_file)]

@@ -1,4 +1,4 @@
-"""The commands of `docs/deploy.md`, run in the order in which a reader types them.
+"""The commands of `docs/deploy.md` and `docs/mirrors.md`, in the order in which they are typed.
 
 `machine.py` says what is replaced.
 """
@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 
 import httpx
 import pytest
 
+from benchmarks.server import free_port, wait_until_up
 from tests.deploy.machine import Machine, checkout, machine
 from tests.deploy.manager import listening
+from tests.indexes import index, node, record, write_layout3
 from tests.paths import ROOT
 from tests.programs import needed
 
@@ -26,6 +33,11 @@ pytestmark = pytest.mark.slow
 DOCUMENT = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^## (.+?)$|^```sh\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
 NEW_RELEASE = "v0.23.1"
+MIRRORS = (ROOT / "docs" / "mirrors.md").read_text(encoding="utf-8")
+ONCE, NIGHTLY = re.findall(
+    r"^```sh\n(.*?)^```", MIRRORS.partition("\n## Build")[0], re.MULTILINE | re.DOTALL
+)
+EXAMPLE = "https://cache.example.org/v1.0"
 
 
 @dataclass
@@ -65,9 +77,9 @@ def blocks() -> Iterator[tuple[str, str]]:
             yield section, commands
 
 
-@pytest.fixture
-def reader() -> Iterator[Reader]:
-    """A reader in a checkout, on a machine that has nothing but Debian's nginx."""
+@contextmanager
+def reading() -> Iterator[Reader]:
+    """Have a reader in a checkout, on a machine that has nothing but Debian's nginx."""
     for program, package in (("git", "git"), ("make", "make"), ("curl", "curl"), ("zstd", "zstd")):
         needed(program, package)
     needed("systemd-analyze", "systemd")
@@ -156,14 +168,90 @@ STEPS: tuple[tuple[str, Look | None, Look], ...] = (
 """The section of each block, what happens before it, and what must be true after it."""
 
 
-def test_the_document_does_what_it_says(reader: Reader) -> None:
-    """From an empty machine to a site, through an update, back again, and to a new version."""
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder; give the address of what is `v1.0` in it."""
+    handler = partial(_Quiet, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/v1.0"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def a_timer_brings_what_the_mirror_has(reader: Reader, mirror: Path) -> None:
+    """Every night; with a mirror that is gone, what it gave last is built and stays published."""
+    assert reader.get("/package/py-mpi4py", "8001").status_code == 200
+
+    with served(mirror.parent) as address:
+        reader.type(NIGHTLY.replace(EXAMPLE, address))
+        assert reader.get("/package/hdf5", "8001").status_code == 200
+        assert reader.get("/package/py-mpi4py", "8001").status_code == 404
+        first = reader.published()
+
+        write_layout3(mirror, {None: index(record(node("hdf5")), record(node("zlib")))})
+        reader.type("systemctl start spack-cache-update")
+        assert reader.get("/package/zlib", "8002").status_code == 200
+        second = reader.published()
+
+    reader.type("systemctl start spack-cache-update")
+    assert (reader.published(), second == first) == (second, False)
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Path:
+    """The folder of a mirror of one package."""
+    return write_layout3(tmp_path / "there" / "v1.0", {None: index(record(node("hdf5")))})
+
+
+def test_three_commands_make_a_site(tmp_path: Path, mirror: Path) -> None:
+    """Typed in an empty folder; the last one serves what the mirror has."""
+    *commands, serve = ONCE.splitlines()
+    port = free_port()
+    path = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    with served(mirror.parent) as address:
+        for command in commands:
+            subprocess.run(
+                ["sh", "-euc", command.replace(EXAMPLE, address)],
+                cwd=tmp_path,
+                env=path,
+                check=True,
+            )
+    process = subprocess.Popen(
+        ["sh", "-c", f"exec {serve} --port {port}"],
+        cwd=tmp_path,
+        env=path,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until_up(port, process)
+        assert "hdf5" in httpx.get(f"http://127.0.0.1:{port}/release/v1.0").text
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def test_the_documents_do_what_they_say(mirror: Path) -> None:
+    """From an empty machine to a site, through an update, back again, and to a new version.
+
+    Then to what a mirror has, as `docs/mirrors.md` says.
+    """
     assert [section for section, _ in blocks()] == [section for section, _, _ in STEPS]
-    for (_, commands), (_, before, after) in zip(blocks(), STEPS, strict=True):
-        if before is not None:
-            before(reader)
-        reader.type(commands)
-        after(reader)
+    with reading() as reader:
+        for (_, commands), (_, before, after) in zip(blocks(), STEPS, strict=True):
+            if before is not None:
+                before(reader)
+            reader.type(commands)
+            after(reader)
+        a_timer_brings_what_the_mirror_has(reader, mirror)
 
 
 def test_every_block_of_commands_is_run() -> None:
@@ -178,3 +266,9 @@ def test_every_file_that_the_document_names_is_there() -> None:
     named = set(re.findall(r"`((?:deploy|tests)/[^`* ]+)`", DOCUMENT))
     assert named >= {"deploy/swap.sh", "deploy/nginx/spack-cache.conf"}
     assert {each for each in named if not (ROOT / each).exists()} == set()
+
+
+def test_everything_up_to_the_reference_is_typed() -> None:
+    """`docs/mirrors.md` has no other commands of a shell before it says what each of them takes."""
+    assert ONCE.startswith("spack-cache-db fetch ")
+    assert "systemctl start spack-cache-update" in NIGHTLY

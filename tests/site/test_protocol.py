@@ -15,7 +15,7 @@ from uvicorn import Config, Server
 
 from spack_cache_db.site import protocol
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 PATIENCE = 60
 BIG = b"x" * 20_000_000

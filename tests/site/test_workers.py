@@ -15,7 +15,7 @@ import pytest
 
 from tests.serving import PATIENCE, eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 SCRIPT = """
 import os, socket, sys, time

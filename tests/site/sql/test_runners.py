@@ -19,7 +19,7 @@ from spack_cache_db.site.sql import runner as runner_module
 from spack_cache_db.site.sql.runners import BusyError, NoRunnerError, Runner, Runners
 from spack_cache_db.site.sql.statement import BROKEN, INTERRUPTED, Refusal, Rows, Statement
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 LONG = "replace(hex(zeroblob(49500)), '00', 'a')"

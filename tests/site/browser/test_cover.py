@@ -7,11 +7,9 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from tests.site.visitors import VISITORS, Visit, visit
+from tests.site.browser.visitors import VISITORS, Visit
 
-__all__ = ["visit"]
-
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 SPECS = "\n".join([*(f"hdf5@1.{number}" for number in range(1, 19)), "zlib", "py-torch +cuda"])
 

@@ -1,36 +1,14 @@
-"""The site in a real browser for everyone: with a keyboard alone, read aloud, small, printed."""
+"""The site in a real browser for everyone: with a keyboard alone, while it loads, printed."""
 
 from __future__ import annotations
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.site.addresses import DATASETTES
+from tests.site.browser.visitors import WIDE, Visit
 from tests.site.cache import MPI, spec_hash
-from tests.site.visitors import NARROW, WIDE, Visit, visit
-
-__all__ = ["visit"]
 
 pytestmark = pytest.mark.slow
-
-OWN = (
-    "/",
-    "/package/hdf5",
-    "/package/hdf5?target=zen3",
-    f"/spec/{spec_hash(MPI)}",
-    "/spec/aaaaaaa",
-    "/release/develop-2025-04-20",
-    "/stack/e4s",
-    "/find?q=hdf5+%2Bmpi",
-    "/find?q=hdf5@99+%2Bmpi",
-    "/cover?q=hdf5+%2Bmpi%0Ahdf5@99+target=zen4%0Ahdf6%0Ahdf5+%25gcc+os=rhel8",
-    "/package/hostile",
-    "/find?q=torc",
-    "/packages",
-    "/releases",
-    "/about",
-)
 
 
 def press_until(page: Page, selector: str) -> None:
@@ -42,6 +20,7 @@ def press_until(page: Page, selector: str) -> None:
     pytest.fail(f"Tab never reaches {selector}")
 
 
+@pytest.mark.once
 def test_keyboard_alone_is_enough(visit: Visit) -> None:
     """Search, filter and open a spec without a mouse."""
     page = visit.page
@@ -64,6 +43,7 @@ def test_keyboard_alone_is_enough(visit: Visit) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("hdf5@1.14.10")
 
 
+@pytest.mark.once
 def test_skip_link_leads_to_the_content(visit: Visit) -> None:
     """The first Tab offers to skip the bar at the top, and does."""
     visit.page.goto("/package/hdf5")
@@ -73,41 +53,7 @@ def test_skip_link_leads_to_the_content(visit: Visit) -> None:
     assert visit.page.evaluate("document.activeElement.id") == "main"
 
 
-@pytest.mark.parametrize(
-    "visit",
-    [
-        pytest.param({"viewport": size, "color_scheme": scheme}, id=f"{name}-{scheme}")
-        for name, size in (("wide", WIDE), ("narrow", NARROW))
-        for scheme in ("light", "dark")
-    ],
-    indirect=True,
-)
-def test_everyone_can_read_it(visit: Visit) -> None:
-    """Axe finds nothing serious on any page of ours, in light and dark, wide and narrow."""
-    found = []
-    for path in OWN:
-        visit.page.goto(path)
-        violations = Axe().run(visit.page).response["violations"]
-        found += [
-            (path, each["id"], [node["html"][:120] for node in each["nodes"][:3]])
-            for each in violations
-            if each["impact"] in ("serious", "critical")
-        ]
-
-    assert found == []
-
-
-@pytest.mark.parametrize(
-    "visit", [{"viewport": WIDE}, {"viewport": NARROW}], ids=["wide", "narrow"], indirect=True
-)
-def test_nothing_sticks_out(visit: Visit) -> None:
-    """No page has to be pushed sideways; wide tables scroll by themselves."""
-    for path in (*OWN, *DATASETTES):
-        visit.page.goto(path)
-        width = visit.page.evaluate("document.documentElement.scrollWidth")
-        assert width <= visit.page.evaluate("window.innerWidth"), path
-
-
+@pytest.mark.once
 def test_nothing_moves_when_scripts_come(visit: Visit) -> None:
     """Buttons that only scripts bring have their place before: what is read stays where it is."""
     for path in ("/", "/package/hdf5", f"/spec/{spec_hash(MPI)}", "/release/develop-2025-04-20"):

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from tests.site.browser.visitors import NARROW, WIDE, Visit
 from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import Server
-from tests.site.visitors import NARROW, WIDE, Visit
 
 pytestmark = pytest.mark.slow
 
@@ -71,9 +71,10 @@ class Walk:
 
 @pytest.fixture(
     params=[
-        pytest.param((size, script), id=f"{name}-{'script' if script else 'no-script'}")
-        for name, size in (("wide", WIDE), ("narrow", NARROW))
-        for script in (True, False)
+        pytest.param((WIDE, True), id="wide-script"),
+        pytest.param((WIDE, False), id="wide-no-script", marks=pytest.mark.once),
+        pytest.param((NARROW, True), id="narrow-script", marks=pytest.mark.once),
+        pytest.param((NARROW, False), id="narrow-no-script", marks=pytest.mark.once),
     ]
 )
 def walk(request: pytest.FixtureRequest, browser: Browser, server: Server) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ class Visit:
     """One visitor's browser window, and what went wrong in it."""
 
     def __init__(self, browser: Browser, server: Server, **options: Any) -> None:
-        self.server = server
+        self.server, self.options = server, options
         self.faults: list[str] = []
         self.context: BrowserContext = browser.new_context(base_url=server.address, **options)
         self.context.set_default_timeout(15_000)
@@ -35,22 +34,12 @@ class Visit:
             self.faults.append(f"request to {request.url}")
 
 
-@pytest.fixture
-def visit(browser: Browser, server: Server, request: pytest.FixtureRequest) -> Iterator[Visit]:
-    """A visitor who leaves without having met an error or another host."""
-    options: dict[str, Any] = getattr(request, "param", {"viewport": WIDE})
-    visitor = Visit(browser, server, **options)
-    yield visitor
-    visitor.context.close()
-    assert visitor.faults == []
-
-
 VISITORS = pytest.mark.parametrize(
     "visit",
     [
-        pytest.param({"viewport": size, "java_script_enabled": script}, id=f"{name}-{word}")
-        for name, size in (("wide", WIDE), ("narrow", NARROW))
-        for word, script in (("script", True), ("no-script", False))
+        pytest.param({"viewport": WIDE, "java_script_enabled": True}, id="wide-script"),
+        pytest.param({"viewport": NARROW, "java_script_enabled": False}, id="narrow-no-script"),
     ],
     indirect=True,
 )
+"""Each width and each choice about scripts; `test_ways.py` has all four pairs of them."""

@@ -6,11 +6,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.site.addresses import DATASETTES
+from tests.site.browser.visitors import VISITORS, Visit
 from tests.site.cache import HOSTILE, MPI, spec_hash
 from tests.site.conftest import Server
-from tests.site.visitors import VISITORS, Visit, visit
-
-__all__ = ["visit"]
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +33,7 @@ def test_from_search_to_a_hash(visit: Visit) -> None:
     expect(page.get_by_text("spack install --cache-only hdf5/")).to_be_visible()
 
 
+@pytest.mark.once
 @VISITORS
 def test_grid_and_chips(visit: Visit) -> None:
     """A cell of the grid narrows the table; the chip's cross widens it again."""
@@ -47,6 +46,7 @@ def test_grid_and_chips(visit: Visit) -> None:
     expect(page.get_by_text("3 configurations, 11 specs")).to_be_visible()
 
 
+@pytest.mark.once
 @VISITORS
 def test_the_first_row_is_in_the_first_screen(visit: Visit) -> None:
     """A package page begins with its rows: the grid and what else there is come after."""
@@ -60,6 +60,7 @@ def test_the_first_row_is_in_the_first_screen(visit: Visit) -> None:
         assert row["y"] + 40 < size["height"]
 
 
+@pytest.mark.once
 @VISITORS
 def test_every_hash_of_a_row(visit: Visit) -> None:
     """All hashes of a row are one step away, with the filters kept, and closed again by another."""
@@ -74,6 +75,7 @@ def test_every_hash_of_a_row(visit: Visit) -> None:
     expect(page.locator("#configurations a.hash")).to_have_count(1)
 
 
+@pytest.mark.once
 @VISITORS
 def test_the_release_goes_along(visit: Visit) -> None:
     """A chosen release is kept from the package to the spec and back; another is one step away."""
@@ -90,6 +92,7 @@ def test_the_release_goes_along(visit: Visit) -> None:
     expect(page).to_have_url(f"{visit.server.address}/package/hdf5?release=develop-2025-04-20")
 
 
+@pytest.mark.once
 @VISITORS
 def test_a_search_for_ones_own_machine(visit: Visit) -> None:
     """A release and a machine narrow a search, and go along to the spec that is installed."""
@@ -104,6 +107,7 @@ def test_a_search_for_ones_own_machine(visit: Visit) -> None:
     expect(page.get_by_text("spack mirror add v0.23.1")).to_be_visible()
 
 
+@pytest.mark.once
 @VISITORS
 def test_filters_can_be_switched(visit: Visit) -> None:
     """A chosen filter is changed for another value in one step, even where nothing is left."""
@@ -120,6 +124,7 @@ def test_filters_can_be_switched(visit: Visit) -> None:
     expect(page.get_by_text("3 configurations, 9 specs")).to_be_visible()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("permissions", [["clipboard-read", "clipboard-write"]])
 def test_copies_the_install_command(
     browser: Browser, server: Server, permissions: list[str]
@@ -136,6 +141,7 @@ def test_copies_the_install_command(
     assert visit.faults == []
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("visit", [{"java_script_enabled": False}], indirect=True)
 def test_no_dead_buttons_without_scripts(visit: Visit) -> None:
     """Without scripts nobody sees a copy button that could not work."""
@@ -144,6 +150,7 @@ def test_no_dead_buttons_without_scripts(visit: Visit) -> None:
     expect(visit.page.locator("button.copy").first).to_be_hidden()
 
 
+@pytest.mark.once
 def test_columns_can_be_left_out(visit: Visit) -> None:
     """A column goes at once with scripts, and stays away in the address after Apply."""
     page = visit.page
@@ -194,6 +201,7 @@ def test_names_are_suggested(visit: Visit) -> None:
     expect(page).to_have_url(f"{visit.server.address}/package/py-torchvision")
 
 
+@pytest.mark.once
 @VISITORS
 def test_packages_with_one_target_and_without_another(visit: Visit) -> None:
     """From any page: the list, two choices, and there are the packages."""

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
-from tests.site.conftest import Server, serving
-from tests.site.visitors import NARROW, WIDE, Visit
+from tests.site.browser.visitors import NARROW, WIDE, Visit
+from tests.site.conftest import Server
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def index_server(real_index_file: Path) -> Iterator[Server]:
-    """A real server over a real index, which has dependencies."""
-    with serving(real_index_file) as started:
-        yield started
+pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 
 FLEX = "/spec/dyheadhjccf4dd3wofittcndk263tjmh"
@@ -48,8 +39,9 @@ def test_dependencies_unfold(browser: Browser, index_server: Server, script: boo
     assert visit.faults == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(
+    ("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")], ids=["wide-light", "narrow-dark"]
+)
 def test_everyone_can_read_dependencies(
     browser: Browser, index_server: Server, size: Any, scheme: Any
 ) -> None:

@@ -1,0 +1,141 @@
+"""Every page can be read by everyone: with contrast, read aloud, on a desk and on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+from tests.site.addresses import DATASETTES
+from tests.site.browser.visitors import NARROW, WIDE, Visit
+from tests.site.cache import MPI, spec_hash
+from tests.site.conftest import SQL
+
+pytestmark = pytest.mark.slow
+
+OWN = (
+    "/",
+    "/package/hdf5",
+    "/package/hdf5?release=develop&variant=%2Bmpi",
+    "/package/hostile",
+    f"/spec/{spec_hash(MPI)}",
+    "/spec/aaaaaaa",
+    "/release/develop-2025-04-20",
+    "/stack/e4s",
+    "/find?q=hdf5+%2Bmpi",
+    "/find?q=hdf5@99+%2Bmpi",
+    "/find?q=torc",
+    "/packages?release=develop&has=zen9",
+    "/packages",
+    "/releases",
+    "/about",
+    "/cover",
+    "/cover?q=hdf5+%2Bmpi%0Ahdf5@99+target=zen4%0Ahdf6%0Ahdf5+%25gcc+os=rhel8",
+    "/cover?q=spack%3A",
+    "/find?q=%22",
+    "/cover?q=hdf5%0Ahdf5%4099%0Ahdf5+%25%0Ahdf5+%5Empich&release=v0.23.1&host=zen3&stack=e4s",
+)
+OTHERS = (
+    *DATASETTES,
+    "/spack-cache?_show_hidden=1",
+    "/spack-cache/configurations?target=3&_where=id+%3E+0&_facet=platform&_facet=target",
+    f"{SQL}?sql=select+null+as+none",
+    f"{SQL}?sql=select+*+from+releases+where+name+%3D+'x'+--+none",
+)
+WRONG = ("/package/nope", "/spack-cache/nothing-here", f"{SQL}?sql=select+wrong")
+"""Pages that say what is wrong, which a browser tells in its console."""
+MENUS = (
+    ".dropdown-menu-icon",
+    "details.actions-menu-links > summary",
+    ".choose-columns-mobile",
+    ".column-actions-mobile",
+)
+"""What opens a menu or a dialog on Datasette's pages, of either version."""
+OPEN = "document.querySelectorAll('.content details').forEach(each => each.open = true)"
+COMPUTED = Path(__file__).with_name("pale.js").read_text(encoding="utf-8")
+"""What is pale by its computed style: axe passes over what a style sheet writes, and over doubt."""
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+AXE = Axe()
+CONTRAST_ALONE = {"runOnly": ["color-contrast"]}
+OF_DATASETTE = ("/spack-cache", "/-/")
+
+SIZES = pytest.mark.parametrize(
+    "visit",
+    [
+        pytest.param({"viewport": size, "reduced_motion": "reduce"}, id=name)
+        for name, size in (("wide", WIDE), ("narrow", NARROW))
+    ],
+    indirect=True,
+)
+
+
+def axe_finds(page: Page, options: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Return what is serious to axe, on a page as it stands."""
+    found = AXE.run(page, options=options).response["violations"]
+    return [
+        (each["id"], [node["html"][:120] for node in each["nodes"][:3]])
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
+def with_menus_opened(page: Page) -> Iterator[str]:
+    """Open one menu or dialog after the other; yield what opened it."""
+    for selector in MENUS:
+        found = page.locator(f"{selector} >> visible=true")
+        # On a phone Datasette keeps the head of a table far outside of the window.
+        box = found.first.bounding_box() if found.count() else None
+        if box is not None and box["x"] >= 0:
+            found.first.click()
+            yield selector
+            page.keyboard.press("Escape")
+
+
+def pale_in(page: Page) -> Iterator[tuple[Any, ...]]:
+    """Yield what is pale in each colour scheme, on a page as it stands."""
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        for each in page.evaluate(COMPUTED):
+            yield "pale", scheme, *each
+
+
+def faults_of(visit: Visit, path: str) -> Iterator[tuple[Any, ...]]:
+    """Open a page; yield what sticks out of it, what is pale, and what axe finds.
+
+    Axe sees it in a wide, dark window and in a narrow, light one.
+    """
+    page, size = visit.page, visit.options["viewport"]
+    page.goto(path)
+    if (width := page.evaluate("document.documentElement.scrollWidth")) > size["width"]:
+        yield path, "sticks out", width
+    page.evaluate(OPEN)
+    for each in pale_in(page):
+        yield path, *each
+    page.emulate_media(color_scheme="dark" if size is WIDE else "light")
+    for each in axe_finds(page, CONTRAST_ALONE if path.startswith(OF_DATASETTE) else {}):
+        yield path, "axe", *each
+    for selector in with_menus_opened(page):
+        for each in pale_in(page):
+            yield path, selector, *each
+
+
+@SIZES
+def test_everyone_can_read_it(visit: Visit) -> None:
+    """No page sticks out, axe finds nothing serious on it, and no text has less than 4.5 to 1.
+
+    With every menu opened; axe's other rules are for our own pages.
+    """
+    found = [fault for path in (*OWN, *OTHERS) for fault in faults_of(visit, path)]
+    assert found == [], "\n".join(map(str, found))
+
+
+@SIZES
+def test_everyone_can_read_what_is_wrong(visit: Visit) -> None:
+    """The same of pages that are errors."""
+    found = [fault for path in WRONG for fault in faults_of(visit, path)]
+    visit.faults.clear()
+    assert found == [], "\n".join(map(str, found))
