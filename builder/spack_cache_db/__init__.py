@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spack_cache_db.query.answerable import UnsupportedQuery
     from spack_cache_db.query.cover.records import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.cover.steps import cover
+    from spack_cache_db.query.diff import Diff, diff
     from spack_cache_db.query.find import Found, UnknownNameError, find
     from spack_cache_db.spack.lexer import QuerySyntaxError
 
@@ -31,6 +32,7 @@ __all__ = [
     "CoveredNode",
     "CoveredSpec",
     "DatabaseError",
+    "Diff",
     "Fault",
     "Found",
     "InputError",
@@ -43,6 +45,7 @@ __all__ = [
     "build",
     "check",
     "cover",
+    "diff",
     "find",
 ]
 
@@ -53,12 +56,14 @@ _LOADED_WHEN_USED = {
     "Cover": "query.cover.records",
     "CoveredNode": "query.cover.records",
     "CoveredSpec": "query.cover.records",
+    "Diff": "query.diff",
     "Found": "query.find",
     "QuerySyntaxError": "spack.lexer",
     "UnknownNameError": "query.find",
     "UnreadableEnvironment": "environments.environment",
     "UnsupportedQuery": "query.answerable",
     "cover": "query.cover.steps",
+    "diff": "query.diff",
     "find": "query.find",
 }
 

@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, Command] = {
     "build": Command("build", "build"),
     "check": Command("build", "build"),
     "cover": Command("cover"),
+    "diff": Command("diff"),
     "fetch": Command("fetch", "fetch"),
     "find": Command("find"),
     "info": Command("info"),

@@ -178,8 +178,8 @@ def scope_of(
         UnknownNameError: the file has no such release or stack, archspec no such host.
     """
     if host is not None and host not in lookups.families and not is_known(host):
-        hint = _hint(host, known_targets(), "expected a name such as zen3 or neoverse_v2")
-        raise UnknownNameError(f"archspec knows no target {host!r}; {hint}")
+        close = hint(host, known_targets(), "expected a name such as zen3 or neoverse_v2")
+        raise UnknownNameError(f"archspec knows no target {host!r}; {close}")
     return Scope(
         _id("release", release, lookups.releases),
         _id("stack", stack, lookups.stacks),
@@ -262,12 +262,12 @@ def _id(kind: str, name: str | None, known: dict[int, Release] | dict[int, Stack
         return None
     ids = {each.name: key for key, each in known.items()}
     if name not in ids:
-        hint = _hint(name, ids, f"see {kind}s in the file")
-        raise UnknownNameError(f"no {kind} is called {name!r}; {hint}")
+        close = hint(name, ids, f"see {kind}s in the file")
+        raise UnknownNameError(f"no {kind} is called {name!r}; {close}")
     return ids[name]
 
 
-def _hint(name: str, known: Iterable[str], otherwise: str) -> str:
+def hint(name: str, known: Iterable[str], otherwise: str) -> str:
     """Return which names are close to one that is not known, or what to do where none is."""
     close = difflib.get_close_matches(name, [*known], cutoff=0.4)
     return f"close: {', '.join(close)}" if close else otherwise

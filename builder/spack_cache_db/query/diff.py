@@ -1,0 +1,346 @@
+"""What changed between two releases, or between two stacks: the Python side of `diff`."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from spack_cache_db.arguments import AnyPath, checked_database, checked_text, checked_texts
+from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.find import UnknownNameError, hint, scope_of
+from spack_cache_db.query.lookups import Lookups, Release, Stack, read_lookups
+from spack_cache_db.query.open import connected, select
+from spack_cache_db.query.rebuilds import Cause, causes_of_rebuilds
+from spack_cache_db.records import Configuration
+from spack_cache_db.spack.targets import runs_on
+
+T = TypeVar("T")
+
+CONTENT = """
+SELECT shown.spec, shown.configuration, shown.stacks, configurations.package, configurations.version
+FROM release_specs AS shown
+JOIN configurations ON configurations.id = shown.configuration
+WHERE shown.release = :release
+  AND (:stack IS NULL OR shown.stacks IN (
+    SELECT stack_set FROM stack_set_members WHERE stack = :stack))
+  AND (:package IS NULL OR configurations.package = :package)
+  AND (:targets IS NULL OR configurations.target IN (SELECT value FROM json_each(:targets)))
+"""
+
+
+class Change(NamedTuple, Generic[T]):
+    """What the new release has and the old one lacks, and the reverse; both sorted."""
+
+    added: tuple[T, ...]
+    removed: tuple[T, ...]
+
+
+class Amount(NamedTuple):
+    """How many hashes are in both releases, only in the new one, and only in the old one."""
+
+    kept: int
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedConfiguration:
+    """A configuration whose hashes are not the same in both releases.
+
+    Attributes:
+        configuration: package, version, compiler, os, platform, target and variants.
+        specs: its hashes, counted. An added configuration has only added ones, a removed one only
+            removed ones; a rebuilt one is in both releases.
+    """
+
+    configuration: Configuration
+    specs: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """The difference between two releases, or two stacks.
+
+    Attributes:
+        old: the name of the old release, as given (`develop` or `develop:e4s`).
+        new: the name of the new one.
+        packages: names of packages.
+        versions: pairs of package and version, in Spack's order of versions.
+        configurations: those that only one of the two has.
+        rebuilt: configurations that both have, with other hashes.
+        stacks: names of stacks, without `root`.
+        specs: all hashes, counted.
+        causes: why configurations were rebuilt, as far as dependencies are recorded.
+    """
+
+    old: str
+    new: str
+    packages: Change[str]
+    versions: Change[tuple[str, str]]
+    configurations: Change[ChangedConfiguration]
+    rebuilt: tuple[ChangedConfiguration, ...]
+    stacks: Change[str]
+    specs: Amount
+    causes: tuple[Cause, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether both have the same hashes with the same configurations, in the same stacks."""
+        changed = (*self.packages, *self.versions, *self.configurations, *self.stacks, self.rebuilt)
+        return not any(changed) and not self.specs.added and not self.specs.removed
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `diff --json` prints."""
+        return {
+            "old": self.old,
+            "new": self.new,
+            "packages": _lists(self.packages, str),
+            "versions": _lists(self.versions, list),
+            "configurations": {
+                **_lists(self.configurations, _only),
+                "rebuilt": [_rebuilt(each) for each in self.rebuilt],
+            },
+            "stacks": _lists(self.stacks, str),
+            "specs": self.specs._asdict(),
+            "causes": [each._asdict() for each in self.causes],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: a release, or what one stack has in it."""
+
+    release: Release
+    stack: Stack | None
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What is compared of both sides: the id of a package, the ids of targets; None for all."""
+
+    package: int | None = None
+    targets: tuple[int, ...] | None = None
+
+
+class Content(NamedTuple):
+    """What a side has, by ids.
+
+    Attributes:
+        specs: pairs of a spec and the configuration that the release shows of it.
+        versions: the package and the version of each configuration.
+        stacks: the sets of stacks of its listings.
+    """
+
+    specs: set[tuple[int, int]]
+    versions: dict[int, tuple[int, int]]
+    stacks: set[int]
+
+
+def diff(
+    db: AnyPath | sqlite3.Connection,
+    old: str,
+    new: str,
+    *,
+    stack: str | None = None,
+    package: str | None = None,
+    target: str | None = None,
+    host: str | None = None,
+) -> Diff:
+    """Compare two releases of a built file, or two stacks.
+
+    Args:
+        db: a file made by `build`, as text or `Path`, or a connection to one.
+        old: the name of a release, or of a release and a stack: `develop:e4s`.
+        new: the same for what `old` is compared with.
+        stack: only specs in this stack, on both sides.
+        package: only this package.
+        target: only what was built for this CPU target.
+        host: only what runs on a machine of this CPU target, such as `zen3`.
+
+    Returns:
+        What `new` has and `old` lacks is added, the reverse is removed.
+
+    Raises:
+        ArgumentError: an argument has a wrong type.
+        UnknownNameError: the file has no such release, stack, package or target.
+        DatabaseError: the file is not one of this builder.
+    """
+    checked_texts(stack=stack, package=package, target=target, host=host)
+    names = checked_text("old", old), checked_text("new", new)
+    with connected(checked_database(db)) as conn:
+        lookups = read_lookups(conn)
+        before, after = (side_of(lookups, name, stack) for name in names)
+        narrowing = narrowing_of(lookups, package, target, host)
+        return compare(conn, lookups, before, after, narrowing)
+
+
+def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Side:
+    """Return the side that a text names: a release, or a release and a stack (`develop:e4s`).
+
+    Raises:
+        UnknownNameError: the file has no such release or stack, or two stacks are named.
+    """
+    release, colon, named = text.rpartition(":")
+    if not colon or lookups.release(text):
+        release, named = text, ""
+    if named and stack:
+        raise UnknownNameError(f"{text!r} names a stack, and so does {stack!r}; give one of them")
+    scope = scope_of(lookups, release, named or stack)
+    found = None if scope.stack is None else lookups.stacks[scope.stack]
+    return Side(lookups.releases[scope.release or 0], found)
+
+
+def narrowing_of(
+    lookups: Lookups, package: str | None, target: str | None, host: str | None
+) -> Narrowing:
+    """Return what is compared, by names.
+
+    Raises:
+        UnknownNameError: the file has no such package or target, archspec no such host.
+    """
+    packages = {name: key for key, name in lookups.words["package"].items()}
+    targets = {name: key for key, name in lookups.words["target"].items()}
+    for kind, name, known in (("package", package, packages), ("target", target, targets)):
+        if name is not None and name not in known:
+            raise UnknownNameError(
+                f"no {kind} is called {name!r}; {hint(name, known, f'see {kind}s in the file')}"
+            )
+    host = scope_of(lookups, host=host).host
+    meant = tuple(
+        key
+        for name, key in targets.items()
+        if target in (None, name) and (host is None or runs_on(name, host))
+    )
+    is_any = target is None and host is None
+    return Narrowing(None if package is None else packages[package], None if is_any else meant)
+
+
+def compare(
+    conn: sqlite3.Connection, lookups: Lookups, old: Side, new: Side, narrowing: Narrowing
+) -> Diff:
+    """Return what changed from one side to the other."""
+    was, now = (_content(conn, side, narrowing) for side in (old, new))
+    gone, came = was.specs - now.specs, now.specs - was.specs
+    hashes = [{spec for spec, _ in side.specs} for side in (was, now)]
+    changed = _changed_configurations(conn, lookups, was, gone, came)
+    here, there = was.versions.keys(), now.versions.keys()
+    rebuilt = {key: each for key, each in changed.items() if key in here and key in there}
+    versions = {*was.versions.values()}, {*now.versions.values()}
+    stacks = [_stack_names(conn, lookups, side) for side in (was, now)]
+    return Diff(
+        old=_name(old),
+        new=_name(new),
+        packages=_change(
+            *({lookups.words["package"][key] for key, _ in some} for some in versions)
+        ),
+        versions=_version_change(conn, lookups, *versions),
+        configurations=Change(
+            tuple(each for key, each in changed.items() if key not in here),
+            tuple(each for key, each in changed.items() if key not in there),
+        ),
+        rebuilt=tuple(rebuilt.values()),
+        stacks=_change(*stacks),
+        specs=_amount(*hashes),
+        causes=causes_of_rebuilds(
+            conn, lookups, _specs_of(rebuilt, gone), _specs_of(rebuilt, came)
+        ),
+    )
+
+
+def _content(conn: sqlite3.Connection, side: Side, narrowing: Narrowing) -> Content:
+    targets = None if narrowing.targets is None else json.dumps(narrowing.targets)
+    stack = None if side.stack is None else side.stack.id
+    rows = select(
+        conn,
+        CONTENT,
+        release=side.release.id,
+        stack=stack,
+        package=narrowing.package,
+        targets=targets,
+    )
+    found = Content(set(), {}, set())
+    for spec, configuration, stacks, package, version in rows:
+        found.specs.add((spec, configuration))
+        found.versions[configuration] = package, version
+        found.stacks.add(stacks)
+    return found
+
+
+def _changed_configurations(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    was: Content,
+    gone: Set[tuple[int, int]],
+    came: Set[tuple[int, int]],
+) -> dict[int, ChangedConfiguration]:
+    """Return the configurations with other hashes, by id: by package, newest version first."""
+    removed, added, before = (
+        Counter(configuration for _, configuration in some) for some in (gone, came, was.specs)
+    )
+    counted = configurations_by_id(conn, lookups, sorted(removed.keys() | added.keys()))
+    counted.sort(key=lambda each: (each.configuration.package, -each.position, each.id))
+    return {
+        each.id: ChangedConfiguration(
+            each.configuration,
+            Amount(before[each.id] - removed[each.id], added[each.id], removed[each.id]),
+        )
+        for each in counted
+    }
+
+
+def _version_change(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    was: set[tuple[int, int]],
+    now: set[tuple[int, int]],
+) -> Change[tuple[str, str]]:
+    lookups.learn(conn, {version for _, version in was ^ now}, set())
+    packages, versions = lookups.words["package"], lookups.words["version"]
+
+    def named(some: set[tuple[int, int]]) -> tuple[tuple[str, str], ...]:
+        ordered = sorted(some, key=lambda each: (packages[each[0]], lookups.positions[each[1]]))
+        return tuple((packages[package], versions[version]) for package, version in ordered)
+
+    return Change(named(now - was), named(was - now))
+
+
+def _stack_names(conn: sqlite3.Connection, lookups: Lookups, side: Content) -> set[str]:
+    sets = lookups.stack_sets(conn)
+    return {name for key in side.stacks for name in sets[key]}
+
+
+def _specs_of(configurations: Iterable[int], pairs: Set[tuple[int, int]]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {key: set() for key in configurations}
+    for spec, configuration in pairs:
+        if configuration in found:
+            found[configuration].add(spec)
+    return found
+
+
+def _change(was: Set[str], now: Set[str]) -> Change[str]:
+    return Change(tuple(sorted(now - was)), tuple(sorted(was - now)))
+
+
+def _amount(was: Set[int], now: Set[int]) -> Amount:
+    return Amount(len(was & now), len(now - was), len(was - now))
+
+
+def _name(side: Side) -> str:
+    return side.release.name if side.stack is None else f"{side.release.name}:{side.stack.name}"
+
+
+def _lists(change: Change[T], value: Callable[[T], Any]) -> dict[str, list[Any]]:
+    return {"added": [*map(value, change.added)], "removed": [*map(value, change.removed)]}
+
+
+def _only(each: ChangedConfiguration) -> dict[str, Any]:
+    """Return a configuration that one side lacks."""
+    return each.configuration._asdict() | {"specs": each.specs.added + each.specs.removed}
+
+
+def _rebuilt(each: ChangedConfiguration) -> dict[str, Any]:
+    return each.configuration._asdict() | each.specs._asdict()

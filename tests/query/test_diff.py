@@ -1,0 +1,168 @@
+"""What changed between two releases, against what their pages and indexes say."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spack_cache_db.query.diff import diff
+from spack_cache_db.query.find import UnknownNameError
+from spack_cache_db.records import ROOT
+from spack_cache_db.spack.targets import runs_on
+from spack_cache_db.spack.versions import version_key
+from tests.brute_force import BruteForce
+from tests.contradictions import STACKS, Listing, listings, opened
+
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def expected(sources: BruteForce, sides: tuple[str, str], narrowing: dict[str, str]) -> Any:
+    """Return the answer of `diff --json`, without causes, from what the sources say one by one."""
+    was, now = (_side(sources, name, narrowing) for name in sides)
+
+    def both(key: Any) -> dict[str, list[Any]]:
+        before, after = ({key(each) for each in side.values()} for side in (was, now))
+        return {"added": sorted(after - before), "removed": sorted(before - after)}
+
+    before, after = (
+        {(key, each.configuration) for key, each in side.items()} for side in (was, now)
+    )
+    shown = [{each.configuration for each in side.values()} for side in (was, now)]
+    removed, added = (
+        Counter(each for _, each in some) for some in (before - after, after - before)
+    )
+    kept = Counter(each for _, each in before & after)
+    versions = both(lambda each: (each.configuration.package, each.configuration.version))
+    return {
+        "packages": both(lambda each: each.configuration.package),
+        "versions": {
+            side: [list(each) for each in sorted(some, key=lambda v: (v[0], version_key(v[1])))]
+            for side, some in versions.items()
+        },
+        "configurations": {
+            "added": _words({key: {"specs": added[key]} for key in shown[1] - shown[0]}),
+            "removed": _words({key: {"specs": removed[key]} for key in shown[0] - shown[1]}),
+            "rebuilt": _words(
+                {
+                    key: {"kept": kept[key], "added": added[key], "removed": removed[key]}
+                    for key in shown[0] & shown[1]
+                    if added[key] or removed[key]
+                }
+            ),
+        },
+        "stacks": {
+            "added": sorted(_stacks(now) - _stacks(was)),
+            "removed": sorted(_stacks(was) - _stacks(now)),
+        },
+        "specs": {
+            "kept": len(was.keys() & now.keys()),
+            "added": len(now.keys() - was.keys()),
+            "removed": len(was.keys() - now.keys()),
+        },
+    }
+
+
+def _side(sources: BruteForce, name: str, narrowing: dict[str, str]) -> dict[str, Listing]:
+    release, _, stack = name.partition(":")
+    stack = stack or narrowing.get("stack", "")
+    return {
+        key: each
+        for key, each in sources.shown[release].items()
+        if (not stack or stack in each.stacks)
+        and narrowing.get("package") in (None, each.configuration.package)
+        and narrowing.get("target") in (None, each.configuration.target)
+        and ("host" not in narrowing or runs_on(each.configuration.target, narrowing["host"]))
+    }
+
+
+def _stacks(side: dict[str, Listing]) -> set[str]:
+    return {name for each in side.values() for name in each.stacks} - {ROOT}
+
+
+def _words(counts: dict[Any, dict[str, int]]) -> list[dict[str, Any]]:
+    return _sorted(
+        {**key._asdict(), "variants": list(key.variants), **more} for key, more in counts.items()
+    )
+
+
+def _sorted(rows: Any) -> list[Any]:
+    return sorted(rows, key=lambda each: json.dumps(each, sort_keys=True))
+
+
+@QUICK
+@given(drawn=listings(), data=st.data())
+def test_difference_is_what_the_sources_say(drawn: list[Listing], data: st.DataObject) -> None:
+    """All that `diff` compares is as each release shows it."""
+    sources = BruteForce(drawn)
+    stacks = sorted({name for each in drawn if each.is_binary for name in each.stacks} & {*STACKS})
+    places = [*sources.releases]
+    places += [f"{release}:{stack}" for release in sources.releases for stack in stacks]
+    sides = data.draw(st.tuples(st.sampled_from(places), st.sampled_from(places)))
+    shown = [each for some in sources.shown.values() for each in some.values()]
+    options = {
+        "package": st.sampled_from([each.configuration.package for each in shown]),
+        "target": st.sampled_from([each.configuration.target for each in shown]),
+        "host": st.sampled_from(["zen3", "x86_64_v3", "aarch64"]),
+    }
+    if stacks and not any(":" in side for side in sides):
+        options["stack"] = st.sampled_from(stacks)
+    narrowing = data.draw(st.fixed_dictionaries({}, optional=options))
+    with opened(drawn) as conn:
+        found = json.loads(json.dumps(diff(conn, *sides, **narrowing).as_dict()))
+    assert (found.pop("old"), found.pop("new")) == sides
+    found.pop("causes")
+    for kind, rows in found["configurations"].items():
+        names = [each["package"] for each in rows]
+        assert names == sorted(names)
+        found["configurations"][kind] = _sorted(rows)
+    assert found == expected(sources, sides, narrowing)
+
+
+@QUICK
+@given(drawn=listings(), data=st.data())
+def test_difference_turned_round_turns_added_and_removed_round(
+    drawn: list[Listing], data: st.DataObject
+) -> None:
+    """What one direction calls added, the other calls removed; nothing differs from itself."""
+    releases = st.sampled_from(BruteForce(drawn).releases)
+    old, new = data.draw(releases), data.draw(releases)
+    with opened(drawn) as conn:
+        there, back = diff(conn, old, new), diff(conn, new, old)
+        assert diff(conn, old, old).is_empty
+    assert there.is_empty == back.is_empty
+    assert there.packages == back.packages[::-1]
+    assert there.versions == back.versions[::-1]
+    assert there.stacks == back.stacks[::-1]
+    assert there.specs == (back.specs.kept, back.specs.removed, back.specs.added)
+
+
+REFUSED: list[tuple[tuple[str, str], dict[str, str]]] = [
+    (("develop", "devel"), {}),
+    (("develop", "develop:no-such-stack"), {}),
+    (("develop:e4s", "develop"), {"stack": "hep"}),
+    (("develop", "develop"), {"package": "py-mpi5py"}),
+    (("develop", "develop"), {"target": "zen33"}),
+    (("develop", "develop"), {"host": "zen33"}),
+]
+
+
+@pytest.mark.parametrize(("sides", "narrowing"), REFUSED)
+def test_name_that_the_file_lacks_is_refused(
+    samples: sqlite3.Connection, sides: tuple[str, str], narrowing: dict[str, str]
+) -> None:
+    """A release, stack, package or target that is not known is an error and no empty answer."""
+    with pytest.raises(UnknownNameError):
+        diff(samples, *sides, **narrowing)
+
+
+def test_snapshot_of_the_sample_pages_is_a_part_of_its_branch(samples: sqlite3.Connection) -> None:
+    """The real snapshot of py-ml-dtypes has 12 specs, all of them among the 129 of develop."""
+    found = diff(samples, "develop-2025-04-20", "develop", package="py-ml-dtypes")
+    assert found.specs == (12, 117, 0)
+    assert not found.packages.added and not found.configurations.removed

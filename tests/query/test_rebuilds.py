@@ -1,0 +1,118 @@
+"""Why configurations were rebuilt, on changes that are planted in two releases."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.query.diff import diff
+from tests.indexes import edge, hash_of, index, node, record
+
+Spec = dict[str, Any]
+
+
+def spec(name: str, tag: str, *needs: tuple[str, str], **more: Any) -> Spec:
+    """Return a record; `tag` tells its hash from others of the name, also in what needs it."""
+    edges = [edge(each, "build", "link") | {"hash": hash_of(each + key)} for each, key in needs]
+    return record(node(name, *edges, **more, hash=hash_of(name + tag)))
+
+
+def causes(folder: Path, old: list[Spec], new: list[Spec]) -> list[tuple[str, int]]:
+    """Return the causes of what was rebuilt from one release to the next, as lines with counts."""
+    for release, records in (("v1.0", old), ("v1.1", new)):
+        path = folder / "in" / release / "e4s" / "index.json"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(index(*records))
+    build([str(folder / "in")], folder / "out.db")
+    conn = sqlite3.connect(folder / "out.db")
+    found = diff(conn, "v1.0", "v1.1").causes
+    conn.close()
+    return [(str(each), each.configurations) for each in found]
+
+
+def zlib(tag: str, version: str = "1.0", **more: Any) -> Spec:
+    """Return a dependency of many."""
+    return spec("zlib", tag, version=version, **more)
+
+
+OLD = [
+    zlib("a"),
+    spec("png", "a", ("zlib", "a")),
+    spec("tiff", "a", ("png", "a")),
+    spec("hdf5", "a", ("zlib", "a")),
+]
+
+
+def rebuilt(*dependencies: Spec) -> list[Spec]:
+    """Return the packages above the dependencies, with other hashes."""
+    return [
+        *dependencies,
+        spec("png", "b", ("zlib", "b")),
+        spec("tiff", "b", ("png", "b")),
+        spec("hdf5", "b", ("zlib", "b")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (rebuilt(zlib("b", "1.1")), [("zlib 1.0 → 1.1", 3)]),
+        (
+            rebuilt(zlib("b", parameters={"build_system": "generic", "pic": True})),
+            [("zlib nothing → +pic", 3)],
+        ),
+        (rebuilt(zlib("b", package_hash="other")), [("zlib: its recipe", 4)]),
+        (
+            [*OLD[:3], spec("hdf5", "b", ("zlib", "a"), package_hash="other")],
+            [("hdf5: its recipe", 1)],
+        ),
+        (
+            [*OLD[:3], spec("hdf5", "b", ("zlib", "a"), ("png", "a"))],
+            [("png: now needed", 1)],
+        ),
+        ([*OLD[:3], spec("hdf5", "b")], [("zlib: no longer needed", 1)]),
+        (OLD, []),
+    ],
+    ids=["version", "variants", "recipe below", "recipe", "new", "gone", "none"],
+)
+def test_nearest_dependency_that_changed_is_the_cause(
+    tmp_path: Path, new: list[Spec], expected: list[tuple[str, int]]
+) -> None:
+    """A change is found through dependencies that differ by hash alone, and counted once each."""
+    assert causes(tmp_path, OLD, new) == expected
+
+
+def test_nearer_change_hides_one_that_is_further_away(tmp_path: Path) -> None:
+    """Where png has a new version, the zlib below it is no cause for tiff; it is one for hdf5."""
+    new = [
+        zlib("b", "1.1"),
+        spec("png", "b", ("zlib", "b"), version="1.6"),
+        spec("tiff", "b", ("png", "b")),
+        spec("hdf5", "b", ("zlib", "b")),
+    ]
+    found = causes(tmp_path, OLD, new)
+    assert found == [("png 1.0 → 1.6", 1), ("zlib 1.0 → 1.1", 1)]
+
+
+def test_hashes_are_compared_with_those_most_like_them(tmp_path: Path) -> None:
+    """Of two look-alikes each is compared with the one of the same dependencies."""
+    old = [zlib("a"), spec("mpi", "a"), spec("h", "1", ("zlib", "a")), spec("h", "2", ("mpi", "a"))]
+    new = [
+        zlib("b", "1.1"),
+        spec("mpi", "a"),
+        spec("h", "3", ("zlib", "b")),
+        spec("h", "2", ("mpi", "a")),
+        spec("h", "4", ("mpi", "a"), package_hash="other"),
+    ]
+    assert causes(tmp_path, old, new) == [("zlib 1.0 → 1.1", 1)]
+
+
+def test_dependencies_in_a_circle_end(tmp_path: Path) -> None:
+    """Records that need each other, which Spack never writes, are followed once."""
+    old = [spec("a", "1", ("b", "1")), spec("b", "1", ("a", "1"))]
+    new = [spec("a", "2", ("b", "2")), spec("b", "2", ("a", "2"))]
+    assert causes(tmp_path, old, new) == []
