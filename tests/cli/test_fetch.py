@@ -99,6 +99,9 @@ def test_faults(site: Site, tmp_path: Path) -> None:
         ),
         (["https://host/a", "-o", "x", "--max-size", "many"], "'many' is no size"),
         (["https://host/a", "-o", "x", "--jobs", "0"], "0 is not in the range"),
+        (["https://host/a", "-o", "x", "--timeout", "nan"], "nan is no number"),
+        (["https://host/a", "-o", "x", "--timeout", "inf"], "inf is not in the range"),
+        (["https://host/a", "-o", "x", "--deadline", "0"], "0.0 is not in the range"),
     ],
 )
 def test_options_that_mean_nothing(arguments: list[str], message: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,21 @@ class _MapType(click.ParamType[Map]):
             return value if isinstance(value, Map) else parse_map(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class _Seconds(click.FloatRange):
+    """A number of seconds, more than none and not without end."""
+
+    name = "seconds"
+
+    def __init__(self) -> None:
+        super().__init__(0, sys.float_info.max, min_open=True)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Return the number."""
+        seconds: float = super().convert(value, param, ctx)
+        # What is no number compares as within every range.
+        return self.fail(f"{value} is no number", param, ctx) if isnan(seconds) else seconds
 
 
 @click.command()
@@ -68,11 +85,32 @@ class _MapType(click.ParamType[Map]):
     help="Refuse larger indexes (bytes, or 64M, 1G).",
 )
 @click.option(
+    "--max-total",
+    type=ByteSize(),
+    default=_DEFAULT.max_total,
+    show_default="64G",
+    help="Download no more in all (bytes, or 64M, 1G).",
+)
+@click.option(
+    "--max-mirrors",
+    type=click.IntRange(1),
+    default=_DEFAULT.max_mirrors,
+    show_default=True,
+    help="Refuse URLs that name more mirrors.",
+)
+@click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=_Seconds(),
     default=_DEFAULT.timeout,
     show_default=True,
     help="Seconds without a byte after which a connection is given up.",
+)
+@click.option(
+    "--deadline",
+    type=_Seconds(),
+    default=_DEFAULT.deadline,
+    show_default=True,
+    help="Seconds after which a file is given up, with all retries.",
 )
 @click.option(
     "--retries",
@@ -91,7 +129,7 @@ def fetch(urls: tuple[str, ...], output: Path, **options: Any) -> None:
     Example: spack-cache-db fetch https://cache.example.org/v1.0 -o mirrors
     """
     names = ("release", "stack", "views", "maps", "plain_http", "prune")
-    limits = ("jobs", "max_size", "timeout", "retries")
+    limits = ("jobs", "max_size", "max_total", "max_mirrors", "timeout", "deadline", "retries")
     with when_stopped(lambda: "call it again to go on from here"), Bar("Fetching") as progress:
         report = fetch_mirrors(
             urls,

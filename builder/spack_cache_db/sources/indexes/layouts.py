@@ -25,6 +25,9 @@ class _Address(Struct, frozen=True, forbid_unknown_fields=True):
 
 _ADDRESS = msgspec.json.Decoder(_Address)
 
+MAX_ADDRESS = 2**16
+"""Bytes of the file that says where a mirror is."""
+
 
 def read_address(data: bytes) -> str:
     """Return the URL of a mirror from the bytes of its file; `IndexFault` if it says none."""

@@ -37,15 +37,15 @@ def test_nothing_is_made_before_there_is_something(output: Path) -> None:
 
 def test_what_was_fetched_is_known(output: Path) -> None:
     """A later run knows a file, as long as it has the same bytes and comes from the same place."""
-    opened(output).write("x/index.json", b"data", f"{URL}/x", TAGS)
+    opened(output).write("build_cache/index.json", b"data", f"{URL}/x", TAGS)
 
-    known = opened(output).unchanged("x/index.json", f"{URL}/x")
+    known = opened(output).unchanged("build_cache/index.json", f"{URL}/x")
     assert known is not None
     assert (known.size, known.tags) == (4, TAGS)
-    assert opened(output).unchanged("x/index.json", f"{URL}/y") is None
-    assert opened(output).unchanged("y", f"{URL}/x") is None
-    (output / "v1/root/x/index.json").write_bytes(b"dato")
-    assert opened(output).unchanged("x/index.json", f"{URL}/x") is None
+    assert opened(output).unchanged("build_cache/index.json", f"{URL}/y") is None
+    assert opened(output).unchanged("build_cache/index.json.hash", f"{URL}/x") is None
+    (output / "v1/root/build_cache/index.json").write_bytes(b"dato")
+    assert opened(output).unchanged("build_cache/index.json", f"{URL}/x") is None
 
 
 def test_the_address_is_there_before_the_index(output: Path) -> None:
@@ -57,53 +57,60 @@ def test_the_address_is_there_before_the_index(output: Path) -> None:
 
 def test_a_part_is_known_until_it_is_dropped(output: Path) -> None:
     """A part is an empty file and what is known of it."""
-    part = PartialFile(f"{URL}/x", TAGS, "gzip")
-    opened(output).start("x", part)
+    part = PartialFile(f"{URL}/x", TAGS, is_encoded=True)
+    opened(output).start("index.json", part)
 
     folder = opened(output)
-    assert (folder.started("x", f"{URL}/x"), folder.part("x").read_bytes()) == (part, b"")
-    assert folder.started("x", f"{URL}/y") is None
-    folder.drop("x")
-    assert (folder.started("x", f"{URL}/x"), litter(output)) == (None, [])
+    assert (folder.started("index.json", f"{URL}/x"), folder.part("index.json").read_bytes()) == (
+        part,
+        b"",
+    )
+    assert folder.started("index.json", f"{URL}/y") is None
+    folder.drop("index.json")
+    assert (folder.started("index.json", f"{URL}/x"), litter(output)) == (None, [])
 
 
 def test_a_new_part_never_has_old_bytes(output: Path) -> None:
     """A part that begins anew is empty before anything is known of it."""
-    opened(output).start("x", PartialFile(URL, TAGS))
-    opened(output).part("x").write_bytes(b"old")
+    opened(output).start("index.json", PartialFile(URL, TAGS))
+    opened(output).part("index.json").write_bytes(b"old")
 
-    opened(output).start("x", PartialFile(URL, Tags('"2"')))
+    opened(output).start("index.json", PartialFile(URL, Tags('"2"')))
 
-    assert opened(output).part("x").read_bytes() == b""
+    assert opened(output).part("index.json").read_bytes() == b""
 
 
 def test_only_what_was_fetched_is_removed(output: Path) -> None:
     """What somebody laid beside it stays; parts and what the mirror has no longer go."""
-    opened(output).write("old/deep/file", b"old", URL, TAGS)
+    opened(output).write("v3/manifests/index/old/index.manifest.json", b"old", URL, TAGS)
     (output / "v1/root/notes").write_bytes(b"mine")
     folder = opened(output)
-    folder.start("x", PartialFile(URL, TAGS))
-    folder.write("new", b"new", URL, TAGS)
+    folder.start("index.json", PartialFile(URL, TAGS))
+    folder.write("build_cache/index.json.hash", b"new", URL, TAGS)
 
     folder.finish()
 
-    assert files_in(output / "v1/root").keys() == {ADDRESS_FILE, "notes", "new"}
+    assert files_in(output / "v1/root").keys() == {
+        ADDRESS_FILE,
+        "notes",
+        "build_cache/index.json.hash",
+    }
     assert litter(output) == []
-    assert not (output / "v1/root/old").exists()
+    assert not (output / "v1/root/v3").exists()
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"files": 1}', b"\xff"])
 def test_what_is_known_may_be_lost(output: Path, text: bytes) -> None:
     """A broken file of what is known means that all is fetched anew."""
-    opened(output).write("x", b"data", URL, TAGS)
+    opened(output).write("index.json", b"data", URL, TAGS)
     (output / "v1/root" / STATE_FILE).write_bytes(text)
 
-    assert opened(output).unchanged("x", URL) is None
+    assert opened(output).unchanged("index.json", URL) is None
 
 
 def test_another_address(output: Path) -> None:
     """A folder of another mirror, or with a broken address, is left alone."""
-    opened(output).write("x", b"data", URL, TAGS)
+    opened(output).write("index.json", b"data", URL, TAGS)
 
     with pytest.raises(FetchFault, match="has the index of https://host/a: name another with"):
         opened(output, Wanted("https://host/b", "v1", "root"))
@@ -121,6 +128,6 @@ def test_stacks_of_a_manifest(output: Path) -> None:
         ("d", None),
     ):
         folder = opened(output, Wanted(URL, release, "root", manifest=manifest))
-        folder.write("x", b"data", URL, TAGS)
+        folder.write("index.json", b"data", URL, TAGS)
 
     assert [*stacks_of(output, "https://m")] == [output / "a/root", output / "b/root"]

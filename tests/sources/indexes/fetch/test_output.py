@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from spack_cache_db.errors import OutputError
 from spack_cache_db.sources.indexes.fetch import fetch
 from tests.sources.indexes.fetch.mirrors import (
+    LAYOUT_3,
     QUICK,
     below,
     blob_path,
@@ -63,12 +65,66 @@ def test_two_runs_at_once(output: Path) -> None:
 
 def test_removals_that_were_cut_short_are_ended(output: Path) -> None:
     """A hidden folder that is on its way out goes with the next run."""
-    (output / "old" / ".root.removed" / "v3").mkdir(parents=True)
+    folder = output / "old" / ".root.removed"
+    (folder / "v3").mkdir(parents=True)
+    (folder / "index.json").write_bytes(b"")
+    (folder / ".fetched.json").write_bytes(b"{}")
 
     fetch([], output)
 
     assert files_in(output, hidden=True) == {}
     assert [*output.glob("*/.*")] == []
+
+
+STATE = {
+    name: {"url": "https://host/a", "size": 1, "sha256": "0" * 64}
+    for name in (
+        *("../../../mine", "../mine", "/etc/mine", "x/../../mine", "index.json/../../mine"),
+        *("mine", "build_cache/mine", "linked/index.json", "build_cache/index.json"),
+        *("v3/manifests/index/../index.manifest.json", "blobs/sha256/../../mine"),
+    )
+}
+
+
+def test_nothing_of_others_is_removed(site: Site, output: Path) -> None:
+    """Whatever a folder's record claims: other names, other folders and links' targets stay."""
+    site.serve(below("a", layout_3(ONE)))
+    folder, elsewhere = output / "a" / "root", output.parent / "elsewhere"
+    elsewhere.mkdir()
+    folder.mkdir(parents=True)
+    (folder / "build_cache").symlink_to(elsewhere)
+    (folder / "linked").symlink_to(elsewhere)
+    kept = [
+        *(output.parent / "mine", output / "mine", output / "a" / "mine", folder / "mine"),
+        *(elsewhere / "index.json", elsewhere / "mine", folder / ".film.mkv.part"),
+        folder / "v3" / ".index.json.part",
+        output / "a" / ".important.removed" / "index.json",
+        output / ".x.removed" / "mine",
+    ]
+    for path in kept:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"mine")
+    (folder / ".fetched.json").write_text(json.dumps({"files": STATE, "parts": {}}))
+
+    assert fetch([f"{site.url}/a"], output, limits=QUICK).faults == ()
+
+    assert [path for path in kept if path.read_bytes() != b"mine"] == []
+    assert files_in(folder).keys() >= {"mirror.json", *layout_3(ONE)}
+
+
+def test_a_pipe_in_the_folder_keeps_nobody_waiting(site: Site, output: Path) -> None:
+    """Names that fetch reads or writes may be those of pipes: they are replaced."""
+    site.serve(below("a", layout_3(ONE)))
+    folder = output / "a" / "root"
+    for name in (".fetched.json", LAYOUT_3, blob_path(ONE)):
+        path = folder / name
+        for each in (path, path.with_name(f".{path.name.lstrip('.')}.part")):
+            each.parent.mkdir(parents=True, exist_ok=True)
+            os.mkfifo(each)
+
+    assert fetch([f"{site.url}/a"], output, limits=QUICK).faults == ()
+
+    assert files_in(folder).keys() == {"mirror.json", *layout_3(ONE)}
 
 
 @pytest.mark.slow

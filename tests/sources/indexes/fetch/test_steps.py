@@ -215,3 +215,75 @@ def test_no_password_is_written_or_told(site: Site, output: Path) -> None:
     assert "secret" not in " ".join(faults(report, site))
     assert all(b"secret" not in data for data in files_in(output, hidden=True).values())
     assert all(each.headers["authorization"] for each in site.asked)
+
+
+def test_a_stack_with_files_of_others_is_not_pruned(site: Site, output: Path) -> None:
+    """Only what was fetched is removed: a folder that holds more stays whole, and is named."""
+    site.serve(below("x", layout_3(ONE)) | below("y", layout_3(TWO)))
+    named(site, v1={"e4s": "x", "old": "y"})
+    assert bring_named(site, output).faults == ()
+    (output / "v1/old/notes").write_bytes(b"mine")
+    before = files_in(output)
+    named(site, v1={"e4s": "x"})
+
+    (fault,) = bring_named(site, output, prune=True).faults
+
+    assert fault.message.startswith("cannot be removed: notes was not fetched")
+    assert files_in(output) == before
+
+
+def test_a_manifest_of_too_many_mirrors(site: Site, output: Path) -> None:
+    """None of them is asked."""
+    named(site, v1={f"s{number}": f"s{number}" for number in range(20)})
+    limits = FetchLimits(pause=0.01, max_mirrors=19)
+
+    (fault,) = fetch([f"{site.url}/list.json"], output, limits=limits).faults
+
+    assert fault.message == "names 20 mirrors, expected at most 19 (--max-mirrors)"
+    assert len(site.asked) == 1
+
+
+def test_more_mirrors_than_a_run_takes(site: Site, output: Path) -> None:
+    """So many mirrors are fetched, each other one is named."""
+    site.serve({key: each for name in "abc" for key, each in below(name, layout_3(ONE)).items()})
+    limits = FetchLimits(pause=0.01, max_mirrors=2, jobs=1)
+
+    report = fetch([f"{site.url}/{name}" for name in "abc"], output, limits=limits)
+
+    assert [line.partition(", ")[0] for line in faults(report, site)] == [
+        "/c: is one of more than 2 mirrors"
+    ]
+    assert report.mirrors == 2
+
+
+def test_more_bytes_than_a_run_takes(site: Site, output: Path) -> None:
+    """What comes beyond is not kept."""
+    site.serve(below("a", layout_3(index("zlib", size=100_000))))
+
+    (fault,) = fetch(
+        [f"{site.url}/a"], output, limits=FetchLimits(pause=0.01, max_total=50_000)
+    ).faults
+
+    assert "more than 50,000 bytes were sent in this run" in fault.message
+    assert files_in(output) == {}
+
+
+def test_a_file_that_takes_too_long(site: Site, output: Path) -> None:
+    """A server that is slow, but never so slow that it counts as silent, has a deadline."""
+    site.serve(below("a", layout_3(ONE)))
+
+    def slow(handler: Handler, data: bytes) -> None:
+        handler.send(200, b"", content_length=10**6)
+        for _ in range(100):
+            handler.wfile.write(b"x" * 1000)
+            handler.wfile.flush()
+            threading.Event().wait(0.05)
+
+    site.always[f"/a/{blob_path(ONE)}"] = slow
+
+    report = fetch([f"{site.url}/a"], output, limits=FetchLimits(pause=0.01, deadline=1))
+
+    assert [fault.message for fault in report.faults] == [
+        "takes more than 1 s (--deadline); fetch again to go on from here"
+    ]
+    assert files_in(output) == {}

@@ -70,16 +70,15 @@ def test_a_body(site: Site) -> None:
     assert read(f"{site.url}/a", headers=answer.tags.conditions()).data is None
 
 
-@pytest.mark.parametrize("name", ["gzip", "zstd"])
-def test_an_encoded_body(site: Site, name: str) -> None:
+def test_an_encoded_body(site: Site) -> None:
     """Small bodies are decoded as large ones are."""
     site.serve({"a": b"hello"})
-    site.always["/a"] = encoded(name)
+    site.always["/a"] = encoded("gzip")
 
     assert read(f"{site.url}/a").data == b"hello"
 
 
-@pytest.mark.parametrize("behaviour", [instead(b"x" * 1001), encoded("gzip"), encoded("zstd")])
+@pytest.mark.parametrize("behaviour", [instead(b"x" * 1001), encoded("gzip")])
 def test_a_body_beyond_the_limit(site: Site, behaviour: Behaviour) -> None:
     """Small bodies have limits of their own, encoded or not."""
     site.serve({"a": b"x" * 1001})
@@ -116,7 +115,10 @@ def test_pauses_that_the_server_asks_for(site: Site, pauses: list[float], as_dat
     assert 90 < pauses[0] <= 101
 
 
-@pytest.mark.parametrize("after", ["soon", "", "-5", "Sun, 06 Nov 1994 08:49:37 GMT"])
+@pytest.mark.parametrize(
+    "after",
+    ["soon", "", "-5", "Sun, 06 Nov 1994 08:49:37 GMT", f"Sun, 06 Nov {10**20} 08:49:37 GMT"],
+)
 def test_pauses_that_mean_nothing(site: Site, pauses: list[float], after: str) -> None:
     """What names no time to come changes nothing."""
     site.serve({"a": b"hello"})

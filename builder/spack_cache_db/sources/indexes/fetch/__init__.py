@@ -18,14 +18,25 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """How many at once, how much, how long, how often; sizes in bytes, times in seconds.
+    """Bounds of a run; sizes in bytes, times in seconds.
 
-    `pause` is the one before the first retry; each is twice as long as the one before.
+    Args:
+        jobs: mirrors at once.
+        max_size: of one index.
+        max_total: of all that is received.
+        max_mirrors: mirrors that all URLs together name.
+        timeout: without a byte, after which a connection is given up.
+        deadline: for one file, with all retries.
+        retries: how often what failed is asked for again.
+        pause: before the first retry; each is twice as long as the one before.
     """
 
     jobs: int = 4
     max_size: int = 2**30
+    max_total: int = 2**36
+    max_mirrors: int = 5000
     timeout: float = 30.0
+    deadline: float = 3600.0
     retries: int = 4
     pause: float = 0.5
 

@@ -157,7 +157,7 @@ class _Stack(Struct, frozen=True):
 _MANIFEST = msgspec.json.Decoder(dict[str, tuple[_Stack, ...]])
 
 
-class Named(NamedTuple):
+class NamedMirrors(NamedTuple):
     """What a manifest names: mirrors, every (release, stack), and what is wrong with the others."""
 
     mirrors: tuple[Wanted, ...]
@@ -176,7 +176,8 @@ def read_release_manifest(
     maps: Sequence[Map] = (),
     release: str | None = None,
     stack: str | None = None,
-) -> Named:
+    most: int = 5000,
+) -> NamedMirrors:
     """Return what a manifest names.
 
     Args:
@@ -185,6 +186,7 @@ def read_release_manifest(
         maps: what its addresses are here.
         release: the only release whose mirrors are wanted; all without.
         stack: the only stack whose mirrors are wanted; all without.
+        most: mirrors that it may name.
 
     Raises:
         FetchFault: it is none, or names nothing that is wanted.
@@ -194,6 +196,9 @@ def read_release_manifest(
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         expected = "expected a mirror, or a manifest {release: [{label, url}]}"
         raise FetchFault(url, f"is no manifest of releases: {said(error)}; {expected}") from None
+    count = sum(map(len, manifest.values()))
+    if count > most:
+        raise FetchFault(url, f"names {count:,} mirrors, expected at most {most:,} (--max-mirrors)")
     stacks = {(name, each.label) for name, listed in manifest.items() for each in listed}
     mirrors: list[Wanted] = []
     faults: list[FetchFault] = []
@@ -207,7 +212,7 @@ def read_release_manifest(
     if not mirrors and not faults:
         asked = "/".join(each or "*" for each in (release, stack))
         raise FetchFault(url, f"names no stack {asked}, it names {_shortened(stacks)}")
-    return Named(tuple(mirrors), frozenset(stacks), tuple(faults))
+    return NamedMirrors(tuple(mirrors), frozenset(stacks), tuple(faults))
 
 
 def _mirror(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) -> Wanted:

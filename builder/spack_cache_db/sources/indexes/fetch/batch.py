@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from spack_cache_db.errors import Fault, OutputError, reason
+from spack_cache_db.errors import Fault, InputError, OutputError, faults_of, reason
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, Progress
 from spack_cache_db.sources.indexes.fetch.addresses import (
     FetchFault,
@@ -52,8 +52,8 @@ def fetch(
     started = time.monotonic()
     with _alone_in(output):
         remove_litter(output)
-        run = _Run(output, options)
-        size = asyncio.run(run.bring([*dict.fromkeys(urls)], limits, progress))
+        run = _Run(output, options, limits)
+        size = asyncio.run(run.bring([*dict.fromkeys(urls)], progress))
     return FetchReport(
         run.mirrors,
         run.changed,
@@ -67,22 +67,41 @@ def fetch(
 class _Run:
     """One run, and what is counted in it."""
 
-    def __init__(self, output: Path, options: FetchOptions) -> None:
+    def __init__(self, output: Path, options: FetchOptions, limits: FetchLimits) -> None:
         self.mirrors = self.changed = 0
         self.vanished: set[Path] = set()
         self.faults: set[Fault] = set()
         self._output = output
         self._options = options
+        self._limits = limits
         self._folders: dict[tuple[str, str], Wanted] = {}
 
-    async def bring(self, urls: list[str], limits: FetchLimits, progress: Progress | None) -> int:
+    async def bring(self, urls: list[str], progress: Progress | None) -> int:
         """Bring all that the URLs name; return the bytes that were received."""
-        async with Web(limits, progress) as web:
-            await _each(limits.jobs, urls, lambda url: self._resolve(web, url))
+        async with Web(self._limits, progress) as web:
+            await self._each(urls, lambda url: self._resolve(web, url), shown)
             mirrors = [*self._folders.values()]
             self.mirrors = len(mirrors)
-            await _each(limits.jobs, mirrors, lambda mirror: self._bring(web, mirror))
+            await self._each(mirrors, lambda each: self._bring(web, each), lambda each: each.url)
             return web.received
+
+    async def _each(
+        self, things: Iterable[T], do: Callable[[T], Awaitable[None]], named: Callable[[T], str]
+    ) -> None:
+        """Do something with each of many things, so many at once; a fault ends that one alone."""
+        places = asyncio.Semaphore(self._limits.jobs)
+
+        async def one(thing: T) -> None:
+            try:
+                async with places:
+                    with faults_of(shown(named(thing))):
+                        await do(thing)
+            except InputError as error:
+                self.faults.update(error.faults)
+
+        async with asyncio.TaskGroup() as tasks:
+            for thing in things:
+                tasks.create_task(one(thing))
 
     async def _resolve(self, web: Web, text: str) -> None:
         """Find the mirrors that a URL names."""
@@ -93,7 +112,10 @@ class _Run:
             if data is None:
                 self._add(wanted(url, options.release, options.stack, options.views))
                 return
-            named = read_release_manifest(url, data, options.maps, options.release, options.stack)
+            most = self._limits.max_mirrors
+            named = read_release_manifest(
+                url, data, options.maps, options.release, options.stack, most
+            )
             if options.views:
                 raise FetchFault(url, "is a manifest of releases, which has no views: no --view")
         except FetchFault as fault:
@@ -105,7 +127,12 @@ class _Run:
         self._look_for_vanished(url, named.stacks)
 
     def _add(self, mirror: Wanted) -> None:
-        """Take a mirror, unless its folder is that of another."""
+        """Take a mirror, unless its folder is that of another, or there are too many."""
+        most = self._limits.max_mirrors
+        if len(self._folders) >= most and (mirror.release, mirror.stack) not in self._folders:
+            words = f"is one of more than {most:,} mirrors, expected fewer (--max-mirrors)"
+            self.faults.add(FetchFault(mirror.url, words).fault())
+            return
         first = self._folders.setdefault((mirror.release, mirror.stack), mirror)
         if first.url != mirror.url:
             place = f"{mirror.release}/{mirror.stack}"
@@ -158,19 +185,6 @@ async def _release_manifest(web: Web, url: str) -> bytes | None:
     except FetchFault:
         return None
     return data if data is not None and is_release_manifest(data) else None
-
-
-async def _each(jobs: int, things: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
-    """Do something with each of many things, so many at once."""
-    places = asyncio.Semaphore(jobs)
-
-    async def one(thing: T) -> None:
-        async with places:
-            await do(thing)
-
-    async with asyncio.TaskGroup() as tasks:
-        for thing in things:
-            tasks.create_task(one(thing))
 
 
 @contextmanager

@@ -179,10 +179,14 @@ class Registry:
 
     def _require_realm(self, scheme: str, realm: str) -> None:
         """Raise `FetchFault` unless a token can be had there, and nobody can listen."""
-        at = urlsplit(realm)
-        safe = at.scheme == "https" or (
-            at.scheme == "http" and self._plain_http and is_loopback(realm)
-        )
-        if scheme.lower() != "bearer" or not at.hostname or not safe:
+        try:
+            at = urlsplit(realm)
+            safe = at.scheme == "https" or (
+                at.scheme == "http" and self._plain_http and is_loopback(realm)
+            )
+            is_known = bool(scheme.lower() == "bearer" and at.hostname and safe)
+        except ValueError:
+            is_known = False
+        if not is_known:
             words = "expected one that gives tokens to anybody, over https"
             raise FetchFault(self._url, f"is in a registry that asks for a login, {words}")

@@ -65,8 +65,8 @@ def _keep_other_views(folder: StackFolder, views: tuple[str, ...]) -> None:
         if not name.startswith(f"{_MANIFESTS}/") or name == LAYOUT_3 or name in asked:
             continue
         try:
-            blob = _index_of(name, folder.file(name).read_bytes())
-        except (OSError, FetchFault):
+            blob = _index_of(name, folder.read(name, _MANIFEST_SIZE) or b"")
+        except FetchFault:
             continue
         folder.keep(name)
         folder.keep(blob.path.as_posix())
@@ -77,9 +77,11 @@ async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> bool:
     at = f"{url}/{name}"
     known = folder.unchanged(name, at)
     answer = await web.read(at, _MANIFEST_SIZE, known.tags.conditions() if known else {})
-    if answer.data is None and known is None:
+    data = (
+        answer.data if answer.data is not None or not known else folder.read(name, _MANIFEST_SIZE)
+    )
+    if data is None:
         raise FetchFault(at, "answers 304, which was not asked for")
-    data = folder.file(name).read_bytes() if answer.data is None else answer.data
     blob = _index_of(at, data)
     require_size(at, blob.length, web.limits.max_size)
     try:
@@ -118,7 +120,7 @@ async def _layout_2(web: Web, folder: StackFolder, url: str) -> bool:
         return await _index_of_layout_2(web, folder, url, None)
     data = answer.data or b""
     sha256 = _sum_of(at, data)
-    if folder.unchanged(_SUM, at) is None or folder.file(_SUM).read_bytes() != data:
+    if folder.unchanged(_SUM, at) is None or folder.read(_SUM, _SUM_SIZE) != data:
         folder.remove(_SUM)
     changed = await _index_of_layout_2(web, folder, url, sha256)
     folder.write(_SUM, data, at, answer.tags)

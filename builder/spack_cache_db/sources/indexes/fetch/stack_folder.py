@@ -3,17 +3,17 @@
 A file is written under a hidden name that ends in `.part`, verified, forced to disk and only then
 renamed; an interrupted download is resumed. Where each file came from is recorded in a hidden
 file beside them, which is written before a rename: whatever a killed run leaves is either a part
-or recorded. `build` passes hidden names over.
+or recorded. `build` passes hidden names over. Only names that this module writes are ever removed,
+and nothing that a link leads to.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
-import mmap
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,24 +22,38 @@ import httpx
 import msgspec
 from msgspec import Struct
 
+from spack_cache_db.bounded_files import FileFault, open_regular, read_file
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, Wanted, shown
-from spack_cache_db.sources.indexes.fetch.encodings import BrokenEncoding, TooLong, decoded
 from spack_cache_db.sources.indexes.fetch.web import (
     NO_HEADERS,
     Headers,
     MismatchFault,
-    Passing,
+    PassingTrouble,
     Tags,
     Web,
-    encoding_of,
+    is_encoded,
     length_of,
     require_size,
     tags_of,
-    too_large,
 )
-from spack_cache_db.sources.indexes.layouts import read_address, write_address
+from spack_cache_db.sources.indexes.layouts import MAX_ADDRESS, read_address, write_address
 from spack_cache_db.sources.indexes.spack_json import Index, IndexFault, said
 from spack_cache_db.sources.units import ADDRESS_FILE
+
+STATE_FILE = ".fetched.json"
+
+_MAX_STATE = 2**26
+"""Bytes; a stack has a few files."""
+
+_OWN_NAME = re.compile(
+    r"index\.json|build_cache/index\.json(?:\.hash)?"
+    r"|v3/manifests/index/(?:[^/.][^/]*/)?index\.manifest\.json"
+    r"|blobs/sha256/[0-9a-f]{2}/[0-9a-f]{64}"
+)
+"""The names of files that are fetched, as paths within the folder of a stack."""
+
+_RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
+_INDEX = msgspec.json.Decoder(Index)
 
 
 class FetchedFile(Struct, frozen=True):
@@ -52,18 +66,18 @@ class FetchedFile(Struct, frozen=True):
 
 
 class PartialFile(Struct, frozen=True):
-    """A file that is under way: from where, in which state there, in which content encoding."""
+    """A file that is under way: from where, and in which state there.
+
+    The rest of an encoded one cannot be asked for: what is on disk is decoded.
+    """
 
     url: str
     tags: Tags
-    encoding: str = ""
-
-
-STATE_FILE = ".fetched.json"
+    is_encoded: bool = False
 
 
 class _State(Struct):
-    """What is known of a folder; names are paths within it."""
+    """What is recorded of a folder; names are paths within it."""
 
     manifest: str | None = None
     files: dict[str, FetchedFile] = {}
@@ -77,7 +91,7 @@ class StackFolder:
     """The folder of one stack, for one run."""
 
     def __init__(self, output: Path, wanted: Wanted) -> None:
-        """Look at what is there.
+        """Read what is recorded of it.
 
         Raises:
             FetchFault: it holds the index of another mirror.
@@ -95,52 +109,55 @@ class StackFolder:
 
     def part(self, name: str) -> Path:
         """Return the path under which a file is written."""
-        path = self.path / name
-        return path.with_name(f".{path.name}.part")
+        return _part_of(self.path / name)
 
     def unchanged(self, name: str, url: str) -> FetchedFile | None:
-        """Return what is known of a file, if it was fetched from `url` and nobody changed it."""
+        """Return what is recorded of a file, if it came from `url` and nobody changed it."""
         known = self._state.files.get(name)
         if known is None or known.url != shown(url):
             return None
         return known if _sum_and_size(self.file(name)) == (known.sha256, known.size) else None
 
     def started(self, name: str, url: str) -> PartialFile | None:
-        """Return what is known of the part of a file that an earlier try left."""
+        """Return what is recorded of the part of a file that an earlier try left."""
         known = self._state.parts.get(name)
         return known if known is not None and known.url == shown(url) else None
 
     def start(self, name: str, part: PartialFile) -> None:
-        """Begin a part: an empty file, and what is known of it."""
-        path = self.part(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # First the file: what is known of the new part must never meet the bytes of an old one.
-        path.write_bytes(b"")
+        """Begin a part: an empty file, and its record."""
+        # First the file: the record of the new part must never meet the bytes of an old one.
+        _write_new(self.part(name), b"")
         self._state.parts[name] = part
         self._save()
 
     def drop(self, name: str) -> None:
         """Remove a part."""
         self._state.parts.pop(name, None)
-        self.part(name).unlink(missing_ok=True)
+        self._unlink(self.part(name))
 
     def names(self) -> list[str]:
         """Return the names of the files that were fetched, sorted."""
         return sorted(self._state.files)
 
+    def read(self, name: str, limit: int) -> bytes | None:
+        """Return the bytes of a file; None if there is none of at most `limit` bytes."""
+        try:
+            return read_file(self.file(name), limit)
+        except OSError:
+            return None
+
     def keep(self, name: str) -> None:
         """Say that a file belongs to the mirror as it is today."""
         self._kept.add(name)
 
-    def settle(self, name: str, path: Path, file: FetchedFile) -> None:
+    def settle(self, name: str, file: FetchedFile) -> None:
         """Give a part that is whole its name."""
-        address = self.path / ADDRESS_FILE
-        if not address.is_file() or address.read_bytes() != self._address:
-            _write(address, self._address)
+        if _read(self.path / ADDRESS_FILE, MAX_ADDRESS) != self._address:
+            _write(self.path / ADDRESS_FILE, self._address)
         self._state.files[name] = file
         self._state.parts.pop(name, None)
         self._save()
-        _rename(path, self.file(name))
+        _rename(self.part(name), self.file(name))
         self.keep(name)
 
     def write(self, name: str, data: bytes, url: str, tags: Tags) -> None:
@@ -149,126 +166,50 @@ class StackFolder:
         if self.unchanged(name, url) == file:
             self.keep(name)
             return
-        part = self.part(name)
-        part.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(data)
-        self.settle(name, part, file)
+        _write_new(self.part(name), data)
+        self.settle(name, file)
 
     def remove(self, name: str) -> None:
         """Remove a file."""
-        self.file(name).unlink(missing_ok=True)
+        self._unlink(self.file(name))
         self._state.files.pop(name, None)
 
     def finish(self) -> None:
         """Remove what was fetched once and belongs to the mirror no longer, and all parts."""
-        for part in [*_parts(self.path)]:
-            part.unlink()
-        self._state.parts.clear()
         for name in self._state.files.keys() - self._kept:
             self.remove(name)
             _remove_empty(self.file(name).parent, self.path)
+        for path in [*_files_below(self.path)]:
+            if _file_of_part(path, self.path) is not None:
+                path.unlink()
+        self._state.parts.clear()
         self._save()
+
+    def _unlink(self, path: Path) -> None:
+        """Remove a file, unless a link leads out of this folder to it."""
+        way = path.parent.relative_to(self.path)
+        if Path(os.path.realpath(path.parent)) == Path(os.path.realpath(self.path), way):
+            path.unlink(missing_ok=True)
 
     def _save(self) -> None:
         data = msgspec.json.format(msgspec.json.encode(self._state, order="sorted"), indent=1)
-        path = self.path / STATE_FILE
-        if not path.is_file() or path.read_bytes() != data:
-            _write(path, data)
+        if _read(self.path / STATE_FILE, _MAX_STATE) != data:
+            _write(self.path / STATE_FILE, data)
 
     def _require_same_mirror(self, wanted: Wanted) -> None:
-        path = self.path / ADDRESS_FILE
         manifest = self._state.manifest
-        if not path.is_file() or (wanted.manifest and manifest == shown(wanted.manifest)):
+        if wanted.manifest and manifest == shown(wanted.manifest):
+            return
+        data = _read(self.path / ADDRESS_FILE, MAX_ADDRESS)
+        if data is None:
             return
         try:
-            url = read_address(path.read_bytes())
+            url = read_address(data)
         except IndexFault as error:
-            raise FetchFault(str(path), str(error)) from None
+            raise FetchFault(str(self.path / ADDRESS_FILE), str(error)) from None
         if url != shown(wanted.url):
             advice = "name another with --release or --stack, or remove it"
             raise FetchFault(wanted.url, f"{self.path} has the index of {url}: {advice}")
-
-
-def stacks_of(output: Path, manifest: str) -> Iterator[Path]:
-    """Yield the folders of the stacks that were fetched because a manifest of releases named them.
-
-    Folders come sorted; `manifest` is its URL.
-    """
-    for path in sorted(output.glob(f"[!.]*/[!.]*/{STATE_FILE}")):
-        if _read_state(path.parent).manifest == shown(manifest):
-            yield path.parent
-
-
-def remove_stack(folder: Path) -> None:
-    """Remove a stack, whole or not at all for whoever reads the folder meanwhile."""
-    hidden = folder.with_name(f".{folder.name}.removed")
-    folder.rename(hidden)
-    shutil.rmtree(hidden)
-    _remove_empty(folder.parent, folder.parent.parent)
-
-
-def remove_litter(output: Path) -> None:
-    """Remove what is left of stacks whose removal was cut short."""
-    for hidden in output.glob("[!.]*/.*.removed"):
-        shutil.rmtree(hidden)
-
-
-def sum_of(path: Path) -> str:
-    """Return the sha256 of a file, as hexadecimal digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _sum_and_size(path: Path) -> tuple[str, int] | None:
-    try:
-        return sum_of(path), path.stat().st_size
-    except OSError:
-        return None
-
-
-def _read_state(folder: Path) -> _State:
-    """Return what is known of a folder: nothing if that cannot be read, so that all comes anew."""
-    try:
-        return _STATE.decode((folder / STATE_FILE).read_bytes())
-    except (OSError, msgspec.DecodeError, UnicodeError):
-        return _State()
-
-
-def _parts(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob(".*.part") if path.is_file())
-
-
-def _write(path: Path, data: bytes) -> None:
-    part = path.with_name(f".{path.name.lstrip('.')}.part")
-    part.parent.mkdir(parents=True, exist_ok=True)
-    part.write_bytes(data)
-    _rename(part, path)
-
-
-def _rename(part: Path, path: Path) -> None:
-    """Give a file its name once it is on disk, and see that the name is on disk as well."""
-    _force_to_disk(part)
-    part.replace(path)
-    _force_to_disk(path.parent)
-
-
-def _force_to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _remove_empty(folder: Path, top: Path) -> None:
-    """Remove a folder and those above it, below `top`, as far as they are empty."""
-    while folder != top and not any(folder.iterdir()):
-        folder.rmdir()
-        folder = folder.parent
-
-
-_RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
-_INDEX = msgspec.json.Decoder(Index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,10 +250,9 @@ class Download:
             if response.status_code == 304 and unless and not rest:
                 self.folder.keep(self.name)
                 return None
-            resumed = self._begin(response, rest)
+            is_rest = self._begin(response, rest)
             await self._receive(web, response)
-        encoding = encoding_of(self.url, response)
-        return await asyncio.to_thread(self._settle, resumed, encoding, web.limits.max_size)
+        return await asyncio.to_thread(self._settle, is_rest, web.limits.max_size)
 
     def _rest(self) -> Headers:
         """Return the headers that ask for the rest of what an earlier try left; none without.
@@ -321,26 +261,26 @@ class Download:
         9110 section 13.1.5).
         """
         part, path = self.folder.started(self.name, self.url), self.folder.part(self.name)
-        if part is None or not path.is_file() or not (size := path.stat().st_size):
+        if part is None or part.is_encoded or path.is_symlink() or not path.is_file():
             return NO_HEADERS
+        size = path.stat().st_size
         ranges = {"Range": f"bytes={size}-"}
-        if part.tags.etag and not part.tags.etag.startswith("W/"):
+        if size and part.tags.etag and not part.tags.etag.startswith("W/"):
             return {**ranges, "If-Range": part.tags.etag}
-        return ranges if self.sha256 else NO_HEADERS
+        return ranges if size and self.sha256 else NO_HEADERS
 
     def _begin(self, response: httpx.Response, rest: Headers) -> bool:
         """Make the part ready for what is sent; return whether that is a rest."""
-        encoding = encoding_of(self.url, response)
-        part = self.folder.started(self.name, self.url)
         if response.status_code == 200:
-            self.folder.start(self.name, PartialFile(shown(self.url), tags_of(response), encoding))
+            part = PartialFile(shown(self.url), tags_of(response), is_encoded(response))
+            self.folder.start(self.name, part)
             return False
-        if response.status_code == 206 and rest and part is not None and part.encoding == encoding:
+        if response.status_code == 206 and rest and not is_encoded(response):
             sent = _RANGE.match(response.headers.get("Content-Range", ""))
             if sent and rest["Range"] == f"bytes={sent[1]}-":
                 return True
         self.folder.drop(self.name)
-        raise Passing(f"answers {response.status_code}, which was not asked for")
+        raise PassingTrouble(f"answers {response.status_code}, which was not asked for")
 
     async def _receive(self, web: Web, response: httpx.Response) -> None:
         path, limit = self.folder.part(self.name), web.limits.max_size
@@ -348,7 +288,7 @@ class Download:
         try:
             require_size(self.url, size + (length_of(response) or 0), limit)
             with path.open("ab") as stream:
-                async for data in web.body(response):
+                async for data in web.body(self.url, response):
                     size += len(data)
                     require_size(self.url, size, limit)
                     stream.write(data)
@@ -356,53 +296,179 @@ class Download:
             self.folder.drop(self.name)
             raise
 
-    def _settle(self, resumed: bool, encoding: str, limit: int) -> str:
+    def _settle(self, is_rest: bool, limit: int) -> str:
         """Give the file its name if it is what it must be; return its sum."""
-        raw, plain = self.folder.part(self.name), self.folder.part(f"{self.name}.decoded")
+        path = self.folder.part(self.name)
+        sha256 = sum_of(path)
         try:
-            if encoding:
-                self._decode(raw, plain, encoding, limit)
-            path = plain if encoding else raw
-            sha256 = sum_of(path)
-            self._require(path, sha256)
-        except (FetchFault, Passing) as fault:
-            plain.unlink(missing_ok=True)
+            if self.sha256 is None:
+                _require_index(self.url, read_file(path, limit))
+            elif sha256 != self.sha256:
+                words = f"has the checksum {sha256}, expected {self.sha256} as the mirror says"
+                raise MismatchFault(self.url, words)
+        except FetchFault as fault:
             self.folder.drop(self.name)
-            if resumed:
-                raise Passing(f"{fault} (after it was resumed)") from None
+            if is_rest:
+                raise PassingTrouble(f"{fault} (after it was resumed)") from None
             raise
         part = self.folder.started(self.name, self.url)
         tags = part.tags if part is not None else Tags()
         file = FetchedFile(shown(self.url), path.stat().st_size, sha256, tags)
-        self.folder.settle(self.name, path, file)
-        raw.unlink(missing_ok=True)
+        self.folder.settle(self.name, file)
         return sha256
 
-    def _decode(self, raw: Path, plain: Path, encoding: str, limit: int) -> None:
+
+def stacks_of(output: Path, manifest: str) -> Iterator[Path]:
+    """Yield the folders of the stacks that were fetched because a manifest of releases named them.
+
+    Folders come sorted; `manifest` is its URL.
+    """
+    for path in sorted(output.glob(f"[!.]*/[!.]*/{STATE_FILE}")):
+        if _read_state(path.parent).manifest == shown(manifest):
+            yield path.parent
+
+
+def remove_stack(folder: Path) -> None:
+    """Remove a stack, whole or not at all for whoever reads the folder meanwhile.
+
+    Raises:
+        OSError: it has files that were not fetched, or cannot be removed.
+    """
+    _require_own(folder)
+    hidden = folder.with_name(f".{folder.name}.removed")
+    folder.rename(hidden)
+    _remove_tree(hidden)
+    _remove_empty(folder.parent, folder.parent.parent)
+
+
+def remove_litter(output: Path) -> None:
+    """Remove what is left of stacks whose removal was cut short."""
+    for state in output.glob(f"[!.]*/.*.removed/{STATE_FILE}"):
         try:
-            with raw.open("rb") as body, plain.open("wb") as stream:
-                for data in decoded(body, encoding, limit):
-                    stream.write(data)
-        except TooLong:
-            raise too_large(self.url, limit) from None
-        except BrokenEncoding as error:
-            raise Passing(str(error)) from None
-
-    def _require(self, path: Path, sha256: str) -> None:
-        if self.sha256 is None:
-            _require_index(self.url, path)
-        elif sha256 != self.sha256:
-            words = f"has the checksum {sha256}, expected {self.sha256} as the mirror says"
-            raise MismatchFault(self.url, words)
+            _require_own(state.parent)
+        except OSError:
+            continue
+        _remove_tree(state.parent)
 
 
-def _require_index(url: str, path: Path) -> None:
-    """Raise `MismatchFault` unless a file is a whole index: no sum says that of it."""
+def sum_of(path: Path) -> str:
+    """Return the sha256 of a file, as hexadecimal digits."""
+    with open_regular(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _require_index(url: str, data: bytes) -> None:
+    """Raise `MismatchFault` unless data is a whole index: no sum says that of it."""
     try:
-        with (
-            path.open("rb") as stream,
-            mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        ):
-            _INDEX.decode(data)
+        _INDEX.decode(data)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise MismatchFault(url, f"is no whole index: {said(error)}") from None
+
+
+def _sum_and_size(path: Path) -> tuple[str, int] | None:
+    try:
+        return sum_of(path), path.stat().st_size
+    except OSError:
+        return None
+
+
+def _read(path: Path, limit: int) -> bytes | None:
+    """Return the bytes of a file; None if there is none, or something else of that name."""
+    try:
+        return read_file(path, limit)
+    except (FileNotFoundError, FileFault):
+        return None
+
+
+def _read_state(folder: Path) -> _State:
+    """Return what is recorded of a folder: nothing if that cannot be read, so that all comes anew.
+
+    Names that are not written here are left out: they are another's.
+    """
+    try:
+        state = _STATE.decode(read_file(folder / STATE_FILE, _MAX_STATE))
+    except (OSError, msgspec.DecodeError, RecursionError, UnicodeError):
+        return _State()
+    for named in (state.files, state.parts):
+        for name in [each for each in named if not _OWN_NAME.fullmatch(each)]:
+            del named[name]
+    return state
+
+
+def _part_of(path: Path) -> Path:
+    return path.with_name(f".{path.name.lstrip('.')}.part")
+
+
+def _file_of_part(path: Path, folder: Path) -> str | None:
+    """Return the name of the file whose part lies at a path; None if that is none of ours."""
+    if not path.name.startswith(".") or not path.name.endswith(".part"):
+        return None
+    name = path.with_name(path.name[1:-5]).relative_to(folder).as_posix()
+    is_own = _OWN_NAME.fullmatch(name) or name in (ADDRESS_FILE, STATE_FILE.lstrip("."))
+    return name if is_own else None
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, and links, which are not followed."""
+    for root, folders, files in os.walk(folder):
+        links = (each for each in folders if Path(root, each).is_symlink())
+        yield from (Path(root, each) for each in [*files, *links])
+
+
+def _require_own(folder: Path) -> None:
+    """Raise `OSError` if a folder has files that were not fetched."""
+    for path in _files_below(folder):
+        name = path.relative_to(folder).as_posix()
+        is_own = _OWN_NAME.fullmatch(name) or name in (ADDRESS_FILE, STATE_FILE)
+        if path.is_symlink() or not (is_own or _file_of_part(path, folder)):
+            words = f"{name} was not fetched: move it elsewhere, or remove the folder yourself"
+            raise OSError(errno.ENOTEMPTY, words, str(folder))
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove a folder, last of all what is recorded of it: only with that it is known again."""
+    for root, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            if Path(root, name) != folder / STATE_FILE:
+                Path(root, name).unlink()
+        if Path(root) != folder:
+            Path(root).rmdir()
+    (folder / STATE_FILE).unlink()
+    folder.rmdir()
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    """Write a file under a name that is free, or becomes it: what stands there may be a pipe."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    with path.open("xb") as stream:
+        stream.write(data)
+
+
+def _write(path: Path, data: bytes) -> None:
+    _write_new(_part_of(path), data)
+    _rename(_part_of(path), path)
+
+
+def _rename(part: Path, path: Path) -> None:
+    """Give a file its name once it is on disk, and see that the name is on disk as well."""
+    _force_to_disk(part)
+    part.replace(path)
+    _force_to_disk(path.parent)
+
+
+def _force_to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_empty(folder: Path, top: Path) -> None:
+    """Remove a folder and those above it, below `top`, as far as they are empty."""
+    while (
+        folder != top and folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())
+    ):
+        folder.rmdir()
+        folder = folder.parent

@@ -1,9 +1,8 @@
-"""Requests over HTTP: redirects, retries with pauses, limits. Knows neither mirrors nor files."""
+"""Requests over HTTP: retries with pauses, limits, refusals. Knows neither mirrors nor files."""
 
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -18,12 +17,20 @@ from msgspec import Struct
 from spack_cache_db.errors import reason
 from spack_cache_db.sources.indexes.fetch import FetchLimits, Progress
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
-from spack_cache_db.sources.indexes.fetch.encodings import (
-    ENCODINGS,
-    BrokenEncoding,
-    TooLong,
-    decoded,
-)
+
+T = TypeVar("T")
+Headers = Mapping[str, str]
+NO_HEADERS: Headers = MappingProxyType({})
+
+LONGEST_PAUSE = 120.0
+"""Seconds; a server that asks for a longer one is left for another day."""
+
+SLOWEST = 1024
+"""Bytes per second; a server that sends less over a whole timeout counts as silent."""
+
+_MOST_REDIRECTS = 10
+_RETRIED = (408, 425, 429, 500, 502, 503, 504)
+_NOT_THERE = (403, 404, 410)
 
 
 class NotThereFault(FetchFault):
@@ -31,7 +38,7 @@ class NotThereFault(FetchFault):
 
 
 class LoginFault(FetchFault):
-    """The URL asks for a login; `challenge` is what it says of how."""
+    """The URL asks for a login; `challenge` is its header `WWW-Authenticate`."""
 
     def __init__(self, url: str, challenge: str) -> None:
         super().__init__(url, "asks for a login, expected what anybody may read")
@@ -46,8 +53,8 @@ class MismatchFault(FetchFault):
     """The URL's bytes are not those that the mirror promised: it may have changed meanwhile."""
 
 
-class Passing(Exception):
-    """A trouble that may pass: worth another try, not before `pause` seconds if it says so."""
+class PassingTrouble(Exception):
+    """A trouble that may pass: worth another try, after `pause` seconds if the server says so."""
 
     def __init__(self, message: str, pause: float | None = None) -> None:
         super().__init__(message)
@@ -64,91 +71,6 @@ class Tags(Struct, frozen=True, omit_defaults=True):
         """Return the headers of a request for the file unless it is still this one."""
         headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
         return {name: value for name, value in headers.items() if value}
-
-
-_PASSING = (408, 425, 429, 500, 502, 503, 504)
-_NOT_THERE = (403, 404, 410)
-
-
-def tags_of(response: httpx.Response) -> Tags:
-    """Return what a response calls the state of its file."""
-    headers = response.headers
-    return Tags(headers.get("ETag", ""), headers.get("Last-Modified", ""))
-
-
-def encoding_of(url: str, response: httpx.Response) -> str:
-    """Return a response's content encoding, empty for none; `FetchFault` if it is not known."""
-    encoding: str = response.headers.get("Content-Encoding", "").strip().lower()
-    encoding = {"identity": "", "x-gzip": "gzip"}.get(encoding, encoding)
-    if encoding and encoding not in ENCODINGS:
-        known = ", ".join(ENCODINGS)
-        raise FetchFault(url, f"sends the content encoding {encoding!r}, expected {known} or none")
-    return encoding
-
-
-def require_size(url: str, size: int, limit: int) -> None:
-    """Raise `FetchFault` if there are more bytes than the limit."""
-    if size > limit:
-        raise too_large(url, limit)
-
-
-def too_large(url: str, limit: int) -> FetchFault:
-    """Return the fault of a body that is larger than the limit."""
-    return FetchFault(url, f"has more than {limit:,} bytes, expected less (--max-size)")
-
-
-def require_good(url: str, response: httpx.Response) -> None:
-    """Raise unless a response is worth reading: its status is 200, 206, 304 or 416.
-
-    Raises:
-        Passing: it says that the trouble may pass.
-        FetchFault: it says anything else.
-    """
-    status = response.status_code
-    if status in (200, 206, 304, 416):
-        return
-    if status == 401:
-        raise LoginFault(url, response.headers.get("WWW-Authenticate", ""))
-    if status in _PASSING:
-        raise Passing(f"answers {status}", _retry_after(response))
-    if status in _NOT_THERE:
-        raise NotThereFault(url, f"answers {status}, expected an index there")
-    raise FetchFault(url, f"answers {status}, expected 200")
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    """Return the seconds that a server asks for (RFC 9110 section 10.2.3)."""
-    text: str = response.headers.get("Retry-After", "")
-    if text.isdecimal():
-        return float(text[:9])
-    try:
-        return max(0.0, (_date(text) - datetime.now(UTC)).total_seconds())
-    except ValueError:
-        return None
-
-
-def _date(text: str) -> datetime:
-    date = parsedate_to_datetime(text)
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
-
-
-def length_of(response: httpx.Response) -> int | None:
-    """Return the bytes that a response says it sends; None if it does not."""
-    text: str = response.headers.get("Content-Length", "")
-    return int(text) if text.isdecimal() and len(text) < 20 else None
-
-
-T = TypeVar("T")
-Headers = Mapping[str, str]
-NO_HEADERS: Headers = MappingProxyType({})
-LONGEST_PAUSE = 120.0
-"""Seconds; a server that asks for a longer one is left for another day."""
-
-SLOWEST = 1024
-"""Bytes per second; a server that sends less over a whole timeout counts as silent."""
-
-_REDIRECTS = (301, 302, 303, 307, 308)
-_MOST_REDIRECTS = 10
 
 
 class Body(NamedTuple):
@@ -169,10 +91,14 @@ class Web:
         self._client = httpx.AsyncClient(
             headers={
                 "User-Agent": f"spack-cache-db/{version('spack-cache-db')}",
-                "Accept-Encoding": ", ".join(ENCODINGS),
+                # A kilobyte of gzip is at most a megabyte, one of zstd may be gigabytes.
+                "Accept-Encoding": "gzip",
             },
             timeout=limits.timeout,
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=limits.jobs),
+            follow_redirects=True,
+            max_redirects=_MOST_REDIRECTS,
+            event_hooks={"request": [_require_safe]},
         )
 
     async def __aenter__(self) -> Web:
@@ -189,13 +115,22 @@ class Web:
         """Return what an attempt returns, after as many as it takes and the limits allow.
 
         Raises:
-            FetchFault: it raised one, or the last of them had a trouble that may pass.
+            FetchFault: it raised one, the last attempt had a trouble that may pass, or all of them
+                together took too long.
         """
+        try:
+            async with asyncio.timeout(self.limits.deadline):
+                return await self._persist(url, attempt)
+        except TimeoutError:
+            words = f"takes more than {self.limits.deadline:,.0f} s (--deadline)"
+            raise SilenceFault(url, f"{words}; fetch again to go on from here") from None
+
+    async def _persist(self, url: str, attempt: Callable[[], Awaitable[T]]) -> T:
         limits = self.limits
         for turn in range(limits.retries + 1):
             try:
                 return await attempt()
-            except Passing as trouble:
+            except PassingTrouble as trouble:
                 pause = max(limits.pause * 2**turn, trouble.pause or 0)
                 message = str(trouble)
             if pause > LONGEST_PAUSE:
@@ -211,35 +146,56 @@ class Web:
 
         Raises:
             FetchFault: the server refuses.
-            Passing: the server or the network has a trouble that may pass, within the body as well.
+            PassingTrouble: the server or the network has one, within the body as well.
         """
         try:
+            request = self._client.build_request("GET", url, headers=headers)
+            request.extensions["first"] = request.url
             async with asyncio.timeout(3 * self.limits.timeout):
-                response = await self._follow(url, headers)
+                response = await self._client.send(request, stream=True)
             try:
-                require_good(url, response)
+                _require_good(url, response)
                 yield response
             finally:
                 await response.aclose()
+        except httpx.TooManyRedirects:
+            words = f"leads on more than {_MOST_REDIRECTS} times, expected an answer"
+            raise FetchFault(url, words) from None
+        except httpx.DecodingError as error:
+            raise PassingTrouble(f"sends broken gzip: {reason(error)}") from None
         except httpx.TransportError as error:
-            raise Passing(f"cannot be read: {_said(error)}") from None
+            raise PassingTrouble(f"cannot be read: {_said(error)}") from None
+        except (httpx.InvalidURL, UnicodeError) as error:
+            # The package idna raises UnicodeError for names that httpx lets through to it.
+            raise FetchFault(url, f"is or leads to no URL: {reason(error)}") from None
+        except _UnsafeRedirect as error:
+            raise FetchFault(url, str(error)) from None
         except TimeoutError:
-            raise Passing("does not answer in time") from None
+            raise PassingTrouble("does not answer in time") from None
 
-    async def body(self, response: httpx.Response) -> AsyncIterator[bytes]:
-        """Yield what is sent, in its content encoding; `Passing` if it comes too slowly."""
+    async def body(self, url: str, response: httpx.Response) -> AsyncIterator[bytes]:
+        """Yield what is sent, decoded.
+
+        Raises:
+            FetchFault: the run has received more than it may.
+            PassingTrouble: it comes too slowly.
+        """
         clock = asyncio.get_running_loop().time
-        since, gained, left = clock(), 0, length_of(response) or 0
+        since, gained, left, seen = clock(), 0, length_of(response) or 0, 0
         self._expected += left
         try:
-            async for data in response.aiter_raw():
-                gained += len(data)
+            async for data in response.aiter_bytes():
+                came, seen = response.num_bytes_downloaded - seen, response.num_bytes_downloaded
+                gained += came
+                left -= came
+                self._count(came)
+                if self.received > self.limits.max_total:
+                    words = f"more than {self.limits.max_total:,} bytes were sent in this run"
+                    raise FetchFault(url, f"{words}, expected less (--max-total)")
                 if clock() - since > self.limits.timeout:
                     if gained < SLOWEST * self.limits.timeout:
-                        raise Passing(f"sends less than {SLOWEST:,} bytes a second")
+                        raise PassingTrouble(f"sends less than {SLOWEST:,} bytes a second")
                     since, gained = clock(), 0
-                left -= len(data)
-                self._count(len(data))
                 yield data
         finally:
             # What did not come is asked for again, or not at all.
@@ -253,40 +209,11 @@ class Web:
             if response.status_code != 200:
                 raise FetchFault(url, f"answers {response.status_code}, expected 200")
             require_size(url, length_of(response) or 0, limit)
-            raw = bytearray()
-            async for data in self.body(response):
-                raw += data
-                require_size(url, len(raw), limit)
-        encoding = encoding_of(url, response)
-        if not encoding:
-            return Body(bytes(raw), tags_of(response))
-        try:
-            whole = b"".join(decoded(io.BytesIO(raw), encoding, limit))
-        except BrokenEncoding as error:
-            raise Passing(str(error)) from None
-        except TooLong:
-            raise too_large(url, limit) from None
-        return Body(whole, tags_of(response))
-
-    async def _follow(self, url: str, headers: Headers) -> httpx.Response:
-        """Ask for a URL, and for those that it leads to; a login goes to its own host alone."""
-        try:
-            at = httpx.URL(url)
-            for _ in range(_MOST_REDIRECTS):
-                request = self._client.build_request("GET", at, headers=headers)
-                response = await self._client.send(request, stream=True)
-                if response.status_code not in _REDIRECTS:
-                    return response
-                await response.aclose()
-                to = _required(url, at, at.join(response.headers.get("Location", "")))
-                if (to.scheme, to.host, to.port) != (at.scheme, at.host, at.port):
-                    to = to.copy_with(userinfo=b"")
-                    headers = {k: v for k, v in headers.items() if k != "Authorization"}
-                at = to
-        except (httpx.InvalidURL, UnicodeError) as error:
-            # The package idna raises UnicodeError for names that httpx lets through to it.
-            raise FetchFault(url, f"is or leads to no URL: {reason(error)}") from None
-        raise FetchFault(url, f"leads on more than {_MOST_REDIRECTS} times, expected an answer")
+            data = bytearray()
+            async for part in self.body(url, response):
+                data += part
+                require_size(url, len(data), limit)
+        return Body(bytes(data), tags_of(response))
 
     def _count(self, size: int) -> None:
         self.received += size
@@ -294,13 +221,74 @@ class Web:
             self._progress(self.received, max(self._expected, self.received))
 
 
-def _required(url: str, at: httpx.URL, to: httpx.URL) -> httpx.URL:
-    """Return where a redirect leads; `FetchFault` unless it is as safe as where it stands."""
-    if to.scheme not in ("https", at.scheme) or not to.host:
-        raise FetchFault(url, f"leads to {to.scheme}://, expected {at.scheme}://")
-    if to.port is not None and not 0 < to.port < 2**16:
-        raise FetchFault(url, f"leads to the port {to.port}, expected 1 to 65535")
-    return to
+def tags_of(response: httpx.Response) -> Tags:
+    """Return what a response calls the state of its file, as far as a request can repeat it."""
+    said = (response.headers.get(name, "") for name in ("ETag", "Last-Modified"))
+    return Tags(*(each if each.isascii() and each.isprintable() else "" for each in said))
+
+
+def length_of(response: httpx.Response) -> int | None:
+    """Return the bytes that a response says it sends; None if it does not."""
+    text: str = response.headers.get("Content-Length", "")
+    return int(text) if text.isdecimal() and len(text) < 20 else None
+
+
+def is_encoded(response: httpx.Response) -> bool:
+    """Return whether a response is sent in a content encoding."""
+    return response.headers.get("Content-Encoding", "").strip().lower() not in ("", "identity")
+
+
+def require_size(url: str, size: int, limit: int) -> None:
+    """Raise `FetchFault` if there are more bytes than the limit."""
+    if size > limit:
+        raise FetchFault(url, f"has more than {limit:,} bytes, expected less (--max-size)")
+
+
+class _UnsafeRedirect(Exception):
+    """A redirect leads to where nothing is asked; the text says where."""
+
+
+async def _require_safe(request: httpx.Request) -> None:
+    """Refuse what a redirect leads to unless it is as safe as the URL that was asked for."""
+    first, url = request.extensions["first"], request.url
+    if url.scheme not in ("https", first.scheme):
+        raise _UnsafeRedirect(f"leads to {url.scheme}://, expected {first.scheme}://")
+    if url.port is not None and not 0 < url.port < 2**16:
+        raise _UnsafeRedirect(f"leads to the port {url.port}, expected 1 to 65535")
+
+
+def _require_good(url: str, response: httpx.Response) -> None:
+    """Raise unless a response is worth reading: its status is 200, 206, 304 or 416.
+
+    Raises:
+        PassingTrouble: it says that the trouble may pass.
+        FetchFault: it says anything else.
+    """
+    status = response.status_code
+    if status == 401:
+        raise LoginFault(url, response.headers.get("WWW-Authenticate", ""))
+    if status in _RETRIED:
+        raise PassingTrouble(f"answers {status}", _retry_after(response))
+    if status in _NOT_THERE:
+        raise NotThereFault(url, f"answers {status}, expected an index there")
+    if status not in (200, 206, 304, 416):
+        raise FetchFault(url, f"answers {status}, expected 200")
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    if encoding not in ("", "identity", "gzip"):
+        raise FetchFault(url, f"sends the content encoding {encoding!r}, expected gzip or none")
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    """Return the seconds that a server asks for (RFC 9110 section 10.2.3)."""
+    text: str = response.headers.get("Retry-After", "")
+    if text.isdecimal():
+        return float(text[:9])
+    try:
+        date = parsedate_to_datetime(text)
+        date = date if date.tzinfo else date.replace(tzinfo=UTC)
+        return max(0.0, (date - datetime.now(UTC)).total_seconds())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _said(error: httpx.TransportError) -> str:
