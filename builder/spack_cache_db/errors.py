@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-TRACEBACK = "SPACK_CACHE_DB_TRACEBACK"
-"""Where this environment variable is set, unexpected exceptions are raised as they are."""
 
 
 class BuilderError(Exception):
@@ -80,27 +75,3 @@ def reason(error: BaseException) -> str:
     """Return what an exception says, on one line, without repeating the path."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return " ".join(str(text).split()) or type(error).__name__
-
-
-def unexpected(error: BaseException) -> str:
-    """Return in words what an exception says that no code foresaw."""
-    if isinstance(error, MemoryError):
-        return "needs more memory than there is"
-    return f"unexpected {type(error).__name__}: {reason(error)}; please report it"
-
-
-@contextmanager
-def faults_of(path: str) -> Iterator[None]:
-    """Make an unexpected exception the fault of the file, folder or URL that is being read.
-
-    Raises:
-        InputError: with that fault, but for errors of this package, which are raised as they are.
-    """
-    try:
-        yield
-    except BuilderError:
-        raise
-    except Exception as error:
-        if os.environ.get(TRACEBACK):
-            raise
-        raise InputError([Fault(path, 0, unexpected(error))]) from error

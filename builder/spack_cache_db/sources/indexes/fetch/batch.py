@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from spack_cache_db.errors import Fault, InputError, OutputError, faults_of, reason
+from spack_cache_db.errors import Fault, InputError, OutputError, reason
+from spack_cache_db.safety_net import faults_of
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, Progress
 from spack_cache_db.sources.indexes.fetch.addresses import (
     FetchFault,
