@@ -1,4 +1,4 @@
-"""Exceptions that no code foresaw: the fault of the unit that is read, and one line for the user."""
+"""Exceptions that no code foresaw: the fault of what is being read, and one line for users."""
 
 from __future__ import annotations
 
