@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,20 +14,25 @@ from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.cli.terminal import Bar, counted, say
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport
 from spack_cache_db.sources.indexes.fetch import fetch as fetch_mirrors
-from spack_cache_db.sources.indexes.fetch.addresses import Map, parse_map
+
+if TYPE_CHECKING:
+    from spack_cache_db.sources.indexes.fetch.addresses import Map
 
 _DEFAULT = FetchLimits()
 
 
-class _MapType(click.ParamType[Map]):
+class _MapType(click.ParamType["Map"]):
     """An address and what it is here: FROM=TO."""
 
     name = "from=to"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Map:
         """Return the map."""
+        # It needs msgspec, which the help of this command does not.
+        from spack_cache_db.sources.indexes.fetch.addresses import parse_map
+
         try:
-            return value if isinstance(value, Map) else parse_map(str(value))
+            return parse_map(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
 

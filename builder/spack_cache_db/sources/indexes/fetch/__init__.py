@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources.indexes.fetch.addresses import Map
+
+if TYPE_CHECKING:
+    from spack_cache_db.sources.indexes.fetch.addresses import Map
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that came, and the bytes that are known to come in all."""
