@@ -13,8 +13,9 @@ from spack_cache_db.spack.constraints import (
 )
 from spack_cache_db.spack.targets import target_matches
 from spack_cache_db.spack.variants import parse_variant
+from tests.configurations import configuration
 
-SPEC = Configuration(
+SPEC = configuration(
     package="hdf5",
     version="1.14.3",
     compiler="gcc@13.2.0",

@@ -34,6 +34,7 @@ from spack_cache_db.site.pages.spec import load_spec
 from spack_cache_db.spack.parser import parse_query
 from tests.brute_force import Answer, BruteForce
 from tests.commands import run
+from tests.configurations import configuration
 from tests.contradictions import QUERIES, STACKS, Listing, listings, opened, write_sources
 from tests.pagetexts import spec_hash
 from tests.paths import ROOT
@@ -246,7 +247,15 @@ def test_the_page_of_a_spec_tells_each_contradiction(drawn: list[Listing]) -> No
 
 def test_a_contradiction_on_the_command_line_is_no_traceback() -> None:
     """The hash that two releases show with two systems is found where each of them shows it."""
-    usual = Configuration("foo", "1.0", "gcc@12.1.0", "ubuntu22.04", "linux", "zen2", ())
+    usual = configuration(
+        package="foo",
+        version="1.0",
+        compiler="gcc@12.1.0",
+        os="ubuntu22.04",
+        platform="linux",
+        target="zen2",
+        variants=(),
+    )
     drawn = [
         Listing("develop", spec_hash(1), usual, ("root",)),
         Listing("v1.0", spec_hash(1), usual._replace(os="rhel8"), ("e4s",)),

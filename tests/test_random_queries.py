@@ -19,6 +19,7 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.spack.versions import sort_versions
 from tests import contradictions
 from tests.brute_force import BruteForce
+from tests.configurations import configuration
 from tests.contradictions import Listing
 from tests.graph_loops import GraphLoop
 from tests.loops import Answer, Loop
@@ -153,7 +154,15 @@ def test_dependencies_that_contradict_each_other(drawn: Sources) -> None:
 
 def test_what_another_release_shows_takes_no_place() -> None:
     """Configurations that only contradicted pages show of a hash leave room for its own."""
-    usual = Configuration("zz", "1.0", "none", "rhel8", "linux", "zen2", ())
+    usual = configuration(
+        package="zz",
+        version="1.0",
+        compiler="none",
+        os="rhel8",
+        platform="linux",
+        target="zen2",
+        variants=(),
+    )
     drawn = [
         Listing(release, spec_hash(number), each, ("root",))
         for number in range(4)

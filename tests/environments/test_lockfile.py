@@ -9,11 +9,17 @@ import pytest
 from spack_cache_db.environments.environment import LockedSpec
 from spack_cache_db.environments.lockfile import read_lock
 from spack_cache_db.errors import LineFault
-from spack_cache_db.records import Configuration
+from tests.configurations import configuration
 from tests.indexes import edge, hash_of, node, old_node
 
-HDF5 = Configuration(
-    "hdf5", "1.0", "gcc@12.2.0", "debian12", "linux", "x86_64_v3", ("build_system=generic",)
+HDF5 = configuration(
+    package="hdf5",
+    version="1.0",
+    compiler="gcc@12.2.0",
+    os="debian12",
+    platform="linux",
+    target="x86_64_v3",
+    variants=("build_system=generic",),
 )
 
 

@@ -10,8 +10,8 @@ import pytest
 from spack_cache_db.query.answerable import UnsupportedQuery
 from spack_cache_db.query.find import Found, UnknownNameError, find
 from spack_cache_db.query.specs import FoundSpec
-from spack_cache_db.records import Configuration
 from spack_cache_db.spack.lexer import QuerySyntaxError
+from tests.configurations import configuration
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
 
@@ -41,7 +41,7 @@ def test_the_records(built: Build) -> None:
     newest, oldest = find(built(**TWO_RELEASES), "hdf5", with_hashes=True)
 
     assert newest == Found(
-        configuration=Configuration(
+        configuration=configuration(
             package="hdf5",
             version="1.10",
             compiler="gcc@13.2.0",

@@ -11,7 +11,6 @@ import pytest
 
 from spack_cache_db.query.find import find
 from spack_cache_db.query.lookups import Lookups, read_lookups
-from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.lists import (
     Count,
     ListFilters,
@@ -22,6 +21,7 @@ from spack_cache_db.site.pages.lists import (
     load_releases,
     load_stacks,
 )
+from tests.configurations import configuration
 from tests.contradictions import Listing, opened
 from tests.pagetexts import spec_hash
 from tests.site.cache import HOSTILE
@@ -130,7 +130,15 @@ def test_stacks(lookups: Lookups) -> None:
 
 def test_a_package_that_one_release_alone_shows() -> None:
     """Where releases contradict each other about a hash's package, each shows its own."""
-    usual = Configuration("aa", "1.0", "none", "rhel8", "linux", "zen2", ())
+    usual = configuration(
+        package="aa",
+        version="1.0",
+        compiler="none",
+        os="rhel8",
+        platform="linux",
+        target="zen2",
+        variants=(),
+    )
     drawn = [
         Listing("develop", spec_hash(1), usual, ("e4s",)),
         Listing("v1.0", spec_hash(1), usual._replace(package="bb"), ("e4s",)),
