@@ -42,7 +42,7 @@ programs:
 # The tests that use Datasette, with the next version of it.
 test-datasette1: $(VENV1)/test.done
 	$(VENV1)/bin/$(PYTEST) -m "not once" --ignore tests/site/pages tests/site tests/cli/test_server.py \
-		tests/cli/test_serve.py tests/queries/test_whole_answers.py tests/test_metadata.py
+		tests/cli/test_serve.py tests/test_metadata.py
 
 # The fast tests: no processes, servers, browsers or large inputs.
 loop: $(VENV)/test.done

@@ -23,8 +23,8 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A deadline would be a timing, and fail where the machine has other things to do.
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
+settings.register_profile("tests", deadline=None, max_examples=50)
+settings.load_profile("tests")
 
 Build = Callable[..., sqlite3.Connection]
 

@@ -127,7 +127,7 @@ def queries(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(queries())
 def test_any_query_has_the_answer_of_the_predicates(cache: sqlite3.Connection, text: str) -> None:
     """SQL and `matches` find the same specs, or refuse the query with the same words."""

@@ -23,6 +23,7 @@ from datasette.app import Datasette
 from spack_cache_db.build import build
 from spack_cache_db.cli import server as cli_server
 from spack_cache_db.query.lookups import Lookups, read_lookups
+from tests.many import build_many
 from tests.paths import ROOT
 from tests.programs import free_port
 from tests.site.cache import write_pages
@@ -94,6 +95,12 @@ def site(
 def datasette(database: Path) -> Any:
     """The site in process, as it is served by default."""
     return site(database)
+
+
+@pytest.fixture(scope="session")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The site over a file in which every query has more rows than one answer may hold."""
+    return site(build_many(tmp_path_factory.mktemp("many")))
 
 
 class Server:

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.many import EVERY_ANSWER, build_many
+from tests.many import EVERY_ANSWER
 from tests.site.addresses import get
 from tests.site.conftest import SQL, metadata, site
 
@@ -86,12 +86,6 @@ SHAPES = (
     ".csv?_stream=on",
     ".csv?_stream=on&_size=max",
 )
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The site over a file in which every query has more rows than one answer may hold."""
-    return site(build_many(tmp_path_factory.mktemp("many")))
 
 
 @pytest.mark.slow

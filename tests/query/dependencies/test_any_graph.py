@@ -25,7 +25,7 @@ FIND_SPEC = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))[
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(sources(), st.lists(QUERIES, min_size=3, max_size=12))
 def test_any_query_has_the_answer_of_a_walk(drawn: Sources, queries: list[str]) -> None:
     """SQL finds what a walk over the records finds, and counts what nothing can be said of."""

@@ -7,36 +7,26 @@ import io
 from typing import Any
 
 import pytest
-from datasette.app import Datasette
 
 from tests.many import (
     EVERY_ANSWER,
     EVERY_DEPENDENCY_ANSWER,
     MANY,
-    build_many,
     build_many_dependencies,
 )
-from tests.paths import ROOT
 from tests.queries.asking import DEPENDENCY_QUERIES, QUERIES
-from tests.test_metadata import METADATA
+from tests.site.conftest import site
 
 EVERY_WHOLE = EVERY_ANSWER | EVERY_DEPENDENCY_ANSWER
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Datasette]:
-    """One Datasette for all queries of a file: the connections of each stay open until the end."""
-    found: dict[str, Datasette] = {}
-    for answers, build_file in (
-        (EVERY_ANSWER, build_many),
-        (EVERY_DEPENDENCY_ANSWER, build_many_dependencies),
-    ):
-        many = build_file(tmp_path_factory.mktemp("many"))
-        one = Datasette(
-            [], immutables=[str(many)], metadata=METADATA, plugins_dir=str(ROOT / "plugins")
-        )
-        found |= dict.fromkeys(answers, one)
-    return found
+def asked(many: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The site that has many rows for a query: that of its file."""
+    of_dependencies = site(build_many_dependencies(tmp_path_factory.mktemp("many")))
+    return dict.fromkeys(EVERY_ANSWER, many) | dict.fromkeys(
+        EVERY_DEPENDENCY_ANSWER, of_dependencies
+    )
 
 
 def test_no_query_is_left_out() -> None:
@@ -49,9 +39,7 @@ def test_no_query_is_left_out() -> None:
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("query", EVERY_WHOLE)
 @pytest.mark.parametrize("form", ["json", "csv"])
-async def test_no_answer_is_cut_in_silence(
-    query: str, form: str, asked: dict[str, Datasette]
-) -> None:
+async def test_no_answer_is_cut_in_silence(query: str, form: str, asked: dict[str, Any]) -> None:
     """Page by page all rows come; the last row of all pages but the last names the next."""
     params, total, keys = EVERY_WHOLE[query]
     found: list[dict[str, Any]] = []
