@@ -32,6 +32,7 @@ ARGUMENTS = {
     "build": ("build", "--example", "-o", FILE),
     "check": ("check", SAMPLES, "--json"),
     "cover": ("cover", "specs.txt", FILE),
+    "diff": ("diff", "develop", "develop", FILE, "--json"),
     "fetch": ("fetch", "--help"),  # It needs a mirror: tests/cli/test_fetch.py has some.
     "find": ("find", SPEC, FILE, "--install"),
     "info": ("info", FILE),
