@@ -58,7 +58,8 @@ def test_without_a_file_the_one_of_this_folder_counts(folder: Path) -> None:
     assert offered("find hdf5 --release ", folder) == {""}
     (folder / "other.db").rename(folder / "spack-cache.db")
     assert "develop" in offered("find hdf5 --release ", folder)
-    assert offered("find hdf5 no-such.db --release ", folder) == {""}
+    assert offered("diff develop-", folder) - {""} == {"develop-2025-04-20"}
+    assert "x86_64_v3" in offered("diff develop develop spack-cache.db --host x86", folder)
 
 
 def test_bash_completes(folder: Path) -> None:

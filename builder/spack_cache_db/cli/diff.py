@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spack_cache_db.cli.options import GivenPath, csv_option, fail, json_option
+from spack_cache_db.cli.options import GivenPath, csv_option, fail, json_option, names_in_file
 from spack_cache_db.cli.terminal import printable_json, say
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query import diff_text
@@ -18,13 +18,19 @@ FORMATS = ("json", "csv", "markdown")
 
 
 @click.command()
-@click.argument("old")
-@click.argument("new")
+@click.argument("old", shell_complete=names_in_file)
+@click.argument("new", shell_complete=names_in_file)
 @click.argument("file", type=GivenPath(path_type=Path))
-@click.option("--stack", help="Only what is in this stack.")
+@click.option("--stack", help="Only what is in this stack.", shell_complete=names_in_file)
 @click.option("--package", help="Only this package.")
-@click.option("--target", help="Only what was built for this CPU target, such as x86_64_v3.")
-@click.option("--host", help="Only what runs on this CPU target, such as zen3.")
+@click.option(
+    "--target",
+    help="Only what was built for this CPU target, such as x86_64_v3.",
+    shell_complete=names_in_file,
+)
+@click.option(
+    "--host", help="Only what runs on this CPU target, such as zen3.", shell_complete=names_in_file
+)
 @json_option
 @csv_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown for release notes.")

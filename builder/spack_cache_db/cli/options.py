@@ -113,40 +113,47 @@ def scope_options(command: F) -> F:
             "--host",
             metavar="TARGET",
             help="Only binaries that run on this CPU, such as zen3.",
-            shell_complete=_names,
+            shell_complete=names_in_file,
         ),
         click.option(
-            "--stack", metavar="NAME", help="Only binaries in this stack.", shell_complete=_names
+            "--stack",
+            metavar="NAME",
+            help="Only binaries in this stack.",
+            shell_complete=names_in_file,
         ),
         click.option(
             "--release",
             metavar="NAME",
             help="Only binaries in this release.",
-            shell_complete=_names,
+            shell_complete=names_in_file,
         ),
     ):
         command = option(command)
     return command
 
 
-def _names(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Return the releases, stacks or targets of the file whose names begin so.
+def names_in_file(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Return the releases, stacks or targets that begin so, for completion in a shell.
 
-    The file is the one before this option, else `spack-cache.db` in this folder.
+    They are those of the file before this word, or else of `spack-cache.db` in this folder.
     """
     # An option that lacks its value ends Click's parsing: arguments are still in `args` then.
-    file = ctx.params.get("file") or next(iter(ctx.args[1:]), "spack-cache.db")
+    typed = [ctx.params.get("file"), *reversed(ctx.args), "spack-cache.db"]
+    file = next((Path(each) for each in typed if each and Path(each).is_file()), None)
+    if file is None:
+        return []
     try:
-        with connected(Path(file)) as conn:
+        with connected(file) as conn:
             lookups = read_lookups(conn)
     except DatabaseError:
         return []
-    names: dict[str | None, list[str]] = {
-        "release": [each.name for each in lookups.releases.values()],
+    names = {
         "stack": [each.name for each in lookups.stacks.values()],
         "host": sorted(lookups.families),
+        "target": sorted(lookups.families),
     }
-    return [name for name in names[parameter.name] if name.startswith(begun)]
+    releases = [each.name for each in lookups.releases.values()]
+    return [name for name in names.get(str(parameter.name), releases) if name.startswith(begun)]
 
 
 def scope_names(options: dict[str, Any]) -> dict[str, str | None]:
