@@ -21,10 +21,16 @@ DEPENDENCY_QUERIES = (
 QUERIES = {name: each for name, each in EVERY_QUERY.items() if name not in DEPENDENCY_QUERIES}
 
 
-def connected(file: Path) -> Iterator[sqlite3.Connection]:
-    """Yield a connection with the functions that find_spec needs."""
+def opened(file: Path) -> sqlite3.Connection:
+    """Return a connection with the functions that the queries call."""
     connection = sqlite3.connect(file)
     spec_functions.register(connection)
+    return connection
+
+
+def connected(file: Path) -> Iterator[sqlite3.Connection]:
+    """Yield such a connection, and close it."""
+    connection = opened(file)
     yield connection
     connection.close()
 

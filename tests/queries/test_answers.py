@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from spack_cache_db.site import spec_functions
+from spack_cache_db.site import query_functions
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
-from tests.queries.asking import EVERY_QUERY, rows, rows_of, run
+from tests.queries.asking import rows, run
 from tests.test_metadata import sample_specs
 
 
@@ -37,7 +37,6 @@ def test_what_is_current_comes_first(query: str, built: Build) -> None:
         d=page("zlib", "develop-2025-01-05", [spec(2), spec(1)]),
         e=page("zlib", "develop-2025-02-05", [spec(3)]),
     )
-    spec_functions.register(file)
     parameter = {"specs_of_package": "package", "find_spec": "spec"}[query]
 
     found = run(file, query, **{parameter: "zlib"})
@@ -160,7 +159,7 @@ def test_missing_for_family(built: Build) -> None:
     swapped = rows(connection, "missing_for_family", has="aarch64", lacks="x86_64")
     assert [row["package"] for row in swapped] == ["there"]
     (row,) = run(connection, "specs_of_package", package="there", host="zen3")
-    assert row["error"] == "no spec of there runs on zen3; targets: aarch64"
+    assert row["error"] == "no binary of there runs on zen3; targets: aarch64"
 
 
 def test_problems_of_pages(built: Build, samples: sqlite3.Connection) -> None:
@@ -173,7 +172,9 @@ def test_problems_of_pages(built: Build, samples: sqlite3.Connection) -> None:
     assert rows(samples, "problems_of_pages") == []
 
 
-def test_what_another_release_shows_takes_no_place(built: Build) -> None:
+def test_what_another_release_shows_takes_no_place(
+    built: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Configurations that only a contradicted page shows of a hash leave room for its own."""
     versions = [f"{number}.0" for number in range(4)]
     own, other = (
@@ -186,11 +187,10 @@ def test_what_another_release_shows_takes_no_place(built: Build) -> None:
         shown=page("aa", "v1.0", specs=own),
         aa=page("aa", specs=other),
     )
-    spec_functions.register(connection)
-    short = EVERY_QUERY["find_spec"]["sql"].replace("999", "2").replace("998", "1")
+    monkeypatch.setattr(query_functions, "PAGE_ROWS", 2)
 
     found = [
-        rows_of(connection.execute(short, {"spec": f"/{spec_hash(0)[:31]}", "page": page}))
+        run(connection, "find_spec", spec=f"/{spec_hash(0)[:31]}", page=page)
         for page in ("1", "2", "3")
     ]
 

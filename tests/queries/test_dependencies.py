@@ -13,7 +13,7 @@ import pytest
 from spack_cache_db.build import build
 from tests.graphs import edges, installs, kind, run_time, used
 from tests.indexes import edge, hash_of, index, node, record
-from tests.queries.asking import DEPENDENCY_QUERIES, rows, run
+from tests.queries.asking import DEPENDENCY_QUERIES, opened, rows, run
 
 
 def named(hashes: Iterable[str]) -> set[tuple[str, str, str, str]]:
@@ -96,7 +96,7 @@ def test_differences_of_look_alikes(first: str, real_index: sqlite3.Connection) 
 
     if not (different := {key: number for key, number in count.items() if number < len(group)}):
         (row,) = found
-        assert row["error"] == "they need the same; what that was built with differs"
+        assert row["error"] == "they need the same specs, which were built with different ones"
         return
     assert [row["error"] for row in found] == [None] * len(found)
     assert Counter((row["package"], row["version"], row["specs"]) for row in found) == Counter(
@@ -146,7 +146,7 @@ def invented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
         (folder / name / "root").mkdir(parents=True)
         (folder / name / "root" / "index.json").write_bytes(data)
     build([str(folder)], folder / "x.db")
-    connection = sqlite3.connect(folder / "x.db")
+    connection = opened(folder / "x.db")
     yield connection
     connection.close()
 
@@ -186,6 +186,6 @@ def test_pages_show_no_dependencies(
     (nothing,) = run(samples, query)
     (from_page,) = run(all_sources, query, hash="aqp7dic")
 
-    assert nothing.pop("error") == "no dependencies are known here"
-    assert from_page.pop("error").endswith("are not known")
+    assert nothing.pop("error") == "this file has no dependency data: it was built from pages alone"
+    assert from_page.pop("error").startswith("the file has no dependency data for 'aqp7dic")
     assert {*nothing.values(), *from_page.values()} == {None}

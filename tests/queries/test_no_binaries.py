@@ -12,7 +12,7 @@ import pytest
 
 from spack_cache_db.build import build
 from tests.indexes import edge, hash_of, index, node, real, record
-from tests.queries.asking import QUERIES, rows, run
+from tests.queries.asking import QUERIES, opened, rows, run
 
 
 def of_binaries() -> Iterator[tuple[str, str, str]]:
@@ -63,7 +63,7 @@ def test_an_external_of_a_family_is_no_binary_of_it(tmp_path: Path) -> None:
         )
     )
     build([str(tmp_path / "index.json")], tmp_path / "x.db")
-    connection = sqlite3.connect(tmp_path / "x.db")
+    connection = opened(tmp_path / "x.db")
 
     lacking = rows(connection, "missing_for_family")
     swapped = rows(connection, "missing_for_family", has="aarch64", lacks="x86_64")

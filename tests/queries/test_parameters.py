@@ -10,7 +10,7 @@ import pytest
 from spack_cache_db.build import build
 from tests.graphs import installs, run_time
 from tests.indexes import index, node, record
-from tests.queries.asking import DEPENDENCY_QUERIES, EVERY_QUERY, QUERIES, rows, run
+from tests.queries.asking import DEPENDENCY_QUERIES, EVERY_QUERY, QUERIES, opened, rows, run
 
 
 @pytest.mark.parametrize("query", sorted(QUERIES))
@@ -158,7 +158,7 @@ def test_several_hashes_are_told(tmp_path: Path) -> None:
     twins = [{**node(f"twin{end}"), "hash": "a" * 31 + end} for end in "bc"]
     (tmp_path / "index.json").write_bytes(index(*map(record, twins)))
     build([str(tmp_path / "index.json")], tmp_path / "x.db")
-    connection = sqlite3.connect(tmp_path / "x.db")
+    connection = opened(tmp_path / "x.db")
 
     for query in DEPENDENCY_QUERIES:
         (row,) = run(connection, query, hash="a" * 9)

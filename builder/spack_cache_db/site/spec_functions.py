@@ -16,6 +16,7 @@ from spack_cache_db.query.asked import hash_matches
 from spack_cache_db.query.conditions import asked_of, every_configuration_id
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.open import select
+from spack_cache_db.site import query_functions
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
@@ -53,7 +54,8 @@ class _Answer:
 
 
 def register(conn: sqlite3.Connection) -> None:
-    """Add the functions to a connection to a published file."""
+    """Add all our functions to a connection to a published file."""
+    query_functions.register(conn)
     functions = SpecFunctions(conn)
     conn.create_function("spec_match", 2, functions.match, deterministic=True)
     conn.create_function("spec_error", 1, functions.error, deterministic=True)
