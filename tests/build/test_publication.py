@@ -103,6 +103,32 @@ def test_a_page_that_is_read_is_not_replaced(tmp_path: Path) -> None:
         assert (folder / "a.md").read_bytes() == page()
 
 
+@pytest.mark.parametrize("name", ["README.md", "README.inspect.json"])
+def test_a_file_of_another_program_is_not_replaced(name: str, tmp_path: Path) -> None:
+    """Neither where the database belongs nor where its inspect file does, unless that is forced."""
+    folder, other = write(tmp_path / "in", a=page()), tmp_path / name
+    other.write_text("precious")
+    with pytest.raises(OutputError, match=f"{name}: was not made by spack-cache-db"):
+        build(folder, tmp_path / "README.md")
+    result = run("build", folder, "-o", tmp_path / "README.md")
+    assert result.exit_code == 1
+    assert "use --force" in result.stderr
+    assert other.read_text() == "precious"
+    assert names(tmp_path) == {"in", name}
+
+    result = run("build", folder, "-o", tmp_path / "README.md", "--force")
+    assert result.exit_code == 0, result.output
+    assert build(folder, tmp_path / "README.md").pages == 1
+    with pytest.raises(OutputError, match="is part of the input"):
+        build(folder, folder / "a.md", force=True)
+
+
+def test_an_empty_file_is_replaced(tmp_path: Path) -> None:
+    """As a name that another program has just made, `mktemp` for example."""
+    (tmp_path / "x.db").touch()
+    assert build(write(tmp_path / "in", a=page()), tmp_path / "x.db").pages == 1
+
+
 def test_an_output_among_the_pages_does_not_break_the_next_build(tmp_path: Path) -> None:
     """A database and its inspect file are passed over, whatever they are called; so is litter."""
     folder = write(tmp_path / "in", a=page())

@@ -84,6 +84,7 @@ def build(
     *,
     jobs: int = 1,
     keep_going: bool = False,
+    force: bool = False,
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
     release: str | None = None,
     stack: str | None = None,
@@ -93,9 +94,10 @@ def build(
 
     Args:
         paths: one path or many, as text or `Path`.
-        output: the file to write; replaced only by a whole one.
+        output: the file to write. An older database is replaced once the new one is whole.
         jobs: how many processes read. The calling script is not run again in them.
         keep_going: build what is good; the faults of the rest are in the report, and in `problems`.
+        force: replace the output also if it is a file that this program did not make.
         max_page_size: refuse larger pages; bytes.
         release: that of indexes and mirrors, whatever folders they lie in.
         stack: the same.
@@ -104,13 +106,14 @@ def build(
     Raises:
         ArgumentError: an argument has a wrong type or value.
         InputError: the input has faults (with `keep_going`: it has nothing else).
-        OutputError: the file cannot be written. In any case the old file stays.
+        OutputError: the file cannot be written, or the output is another program's file. In any
+            case the old file stays.
     """
     given = Input.checked(paths, jobs, max_page_size, release, stack, progress)
     file = checked_output(output)
     from spack_cache_db.build import pipeline
 
-    return pipeline.build(given, file, keep_going=keep_going)
+    return pipeline.build(given, file, keep_going=keep_going, force=force)
 
 
 def check(

@@ -39,14 +39,14 @@ _COUNTS = {
 
 
 @uncollected()
-def build(given: Input, output: Path, *, keep_going: bool) -> Report:
+def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
     """Build `output` (see `spack_cache_db.build.build`)."""
     clock = _Clock()
-    publication.require_replaceable(output, given.paths)
+    publication.require_replaceable(output, given.paths, force=force)
     # A folder there costs the inspect file alone, and `publish` says so.
     inspect_path = publication.inspect_path(output)
     if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
-        publication.require_replaceable(inspect_path, given.paths)
+        publication.require_replaceable(inspect_path, given.paths, force=force)
     merged = read(given)
     faults = tuple(sorted(set(merged.faults)))
     if faults and not (keep_going and merged.documents):

@@ -1,6 +1,6 @@
 """Where a database is written, under which names until it is whole, and how it is put in place.
 
-A database replaces a regular file or takes a new name, and harms nothing else. Its inspect file
+A database replaces an older one or takes a new name, and harms nothing else. Its inspect file
 stands beside it: counts and hash that Datasette would else find out itself. Datasette believes an
 inspect file without looking (docs: "performance", `datasette inspect`), so it is written from the
 very file it describes and replaced just after the database is. Readers that meet a new one beside
@@ -48,15 +48,16 @@ _KINDS = {
 }
 
 
-def require_replaceable(output: Path, inputs: Iterable[str]) -> None:
+def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> None:
     """Refuse to write where something else than an old database would be lost.
 
     Args:
         output: the file to be written, or the inspect file beside it.
-        inputs: the paths that are read; no file of theirs is replaced, unless it is our own.
+        inputs: the paths that are read; no file of theirs is replaced, unless this program made it.
+        force: whether any other regular file may be replaced.
 
     Raises:
-        OutputError: the output is no regular file, or is read.
+        OutputError: the output is no regular file, is read, or was not made by this program.
     """
     try:
         status = os.lstat(output)
@@ -68,8 +69,15 @@ def require_replaceable(output: Path, inputs: Iterable[str]) -> None:
     kind = _KINDS.get(stat.S_IFMT(status.st_mode))
     if kind is not None:
         raise OutputError(f"{output}: is {kind}, expected a regular file or a new name")
-    if any(_is_within(output, path) for path in inputs) and not is_database(output):
+    if is_database(output):
+        return
+    if any(_is_within(output, path) for path in inputs):
         raise OutputError(f"{output}: is part of the input, expected another place to write to")
+    if status.st_size and not force:
+        expected = "expected an older database, an empty file or a new name"
+        raise OutputError(
+            f"{output}: was not made by spack-cache-db, {expected}; to replace it, use --force"
+        )
 
 
 def temporary(output: Path) -> Path:

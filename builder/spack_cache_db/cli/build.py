@@ -39,6 +39,9 @@ from spack_cache_db.verify import verify as verify_file
     is_flag=True,
     help="Leave out input with faults, and record them in the table problems.",
 )
+@click.option(
+    "--force", is_flag=True, help="Replace OUTPUT also if this program did not make that file."
+)
 def build(
     paths: tuple[str, ...],
     output: Path,
@@ -48,6 +51,7 @@ def build(
     stack: str | None,
     example: bool,
     keep_going: bool,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Build a database from pages, indexes and mirrors.
@@ -70,6 +74,7 @@ def build(
             output,
             jobs=jobs,
             keep_going=keep_going,
+            force=force,
             max_page_size=max_page_size,
             release=release,
             stack=stack,
