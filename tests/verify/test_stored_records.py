@@ -172,3 +172,26 @@ def test_the_file_is_the_same_whoever_reads(tmp_path: Path) -> None:
     build(MIRRORS, tmp_path / "x.db", jobs=1)
     build(tmp_path / "elsewhere", tmp_path / "y.db", jobs=3)
     assert (tmp_path / "x.db").read_bytes() == (tmp_path / "y.db").read_bytes()
+
+
+@pytest.mark.parametrize("releases", [("v1", "v1"), ("v1", "v2")])
+@pytest.mark.parametrize("listed", [(False, False), (True, False), (False, True), (True, True)])
+def test_indexes_may_call_one_spec_by_different_names(
+    releases: tuple[str, str], listed: tuple[bool, bool], tmp_path: Path
+) -> None:
+    """Whether they list it or not: the file gives each back in its own words, edges as well."""
+    for at, (release, is_binary) in enumerate(zip(releases, listed, strict=True)):
+        name = f"name{at}"
+        dependency = {**edge(name, "link"), "hash": hash_of("shared")}
+        spliced = {"name": name, "hash": hash_of("shared")}
+        folder = tmp_path / "in" / release / f"stack{at}"
+        folder.mkdir(parents=True)
+        (folder / "index.json").write_bytes(
+            index(
+                record(node(name, hash=hash_of("shared")), is_binary=is_binary),
+                record(node(f"user{at}", dependency, build_spec=spliced)),
+            )
+        )
+    report = build(tmp_path / "in", tmp_path / "x.db")
+    assert report.problems == 1
+    assert verify(tmp_path / "x.db", tmp_path / "in").differences == ()

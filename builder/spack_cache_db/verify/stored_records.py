@@ -97,6 +97,12 @@ class StoredRecords:
         for code, message, declared in connection.execute(_DECLARED, {"mirror": mirror}):
             dag_hash = message.removeprefix("the spec ")[:32]
             self._declared.setdefault(dag_hash, []).append((code, json.loads(declared)))
+        self._names = {dag_hash: row[1] for dag_hash, row in self._rows.items()} | {
+            dag_hash: declared["package"]
+            for dag_hash, told in self._declared.items()
+            for code, declared in told
+            if code == "two_configurations"
+        }
 
     def hashes(self) -> set[str]:
         """Return the hashes of all records."""
@@ -190,7 +196,7 @@ class StoredRecords:
             "in_buildcache": None if in_buildcache is None else bool(in_buildcache),
             "spec.full_hash": full_hash,
             "spec.build_hash": build_hash,
-            "spec.build_spec": build_spec and {"name": self._name(build_spec), "hash": build_spec},
+            "spec.build_spec": build_spec and {"name": self._names.get(build_spec), "hash": build_spec},
         }
         found |= {key: value for key, value in known.items() if value is not None}
         return self._with_declared(dag_hash, found)
@@ -198,20 +204,16 @@ class StoredRecords:
     def _edges(self, spec: int) -> list[Any]:
         rows = self._connection.execute(_EDGES, {"spec": spec})
         return _each_once(
-            [dag_hash, self._name(dag_hash), _set(types), _set(virtuals), _number(direct)]
+            [dag_hash, self._names.get(dag_hash), _set(types), _set(virtuals), _number(direct)]
             for dag_hash, types, virtuals, direct in rows
         )
-
-    def _name(self, dag_hash: str) -> str | None:
-        """Return the name of a spec of this mirror."""
-        return self._rows[dag_hash][1] if dag_hash in self._rows else None
 
     def _with_declared(self, dag_hash: str, found: Values) -> Values:
         """Put back what this mirror says otherwise than is stored."""
         for code, declared in self._declared.get(dag_hash, ()):
             if code == "two_dependencies":
                 found["dependencies"] = _each_once(
-                    [to, self._name(to), types, virtuals, _number(direct)]
+                    [to, self._names.get(to), types, virtuals, _number(direct)]
                     for to, types, virtuals, direct in declared
                 )
             elif code == "two_configurations":
