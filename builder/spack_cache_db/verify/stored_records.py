@@ -196,7 +196,8 @@ class StoredRecords:
             "in_buildcache": None if in_buildcache is None else bool(in_buildcache),
             "spec.full_hash": full_hash,
             "spec.build_hash": build_hash,
-            "spec.build_spec": build_spec and {"name": self._names.get(build_spec), "hash": build_spec},
+            "spec.build_spec": build_spec
+            and {"name": self._names.get(build_spec), "hash": build_spec},
         }
         found |= {key: value for key, value in known.items() if value is not None}
         return self._with_declared(dag_hash, found)
