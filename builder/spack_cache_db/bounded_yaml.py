@@ -47,15 +47,22 @@ _ONLY_IN_YAML = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 """What ends a line in YAML 1.1 (5.4), and in no editor."""
 
 
-def compose(text: str, bounds: YamlBounds) -> yaml.Node | None:
+def compose(text: str, bounds: YamlBounds, path: str = "") -> yaml.Node | None:
     """Return the node of a text with one YAML document, None for an empty one.
 
     Every scalar is text, and the lines of nodes are those that editors and `grep -n` count.
+    Nodes know the path that is given.
 
     Raises:
         LineFault: it is no YAML, or too large.
     """
-    return _compose(text, bounds, _TextLoader)
+    try:
+        node = _compose(text, bounds, _TextLoader)
+    except LineFault as fault:
+        raise LineFault(fault.line, fault.message, path) from None
+    if node is not None and (path or _ONLY_IN_YAML.search(text)):
+        _place(node, text, path)
+    return node
 
 
 def load(text: str, bounds: YamlBounds) -> Any:
@@ -82,6 +89,11 @@ def text_value(node: yaml.Node) -> Any:
 def line_of(node: yaml.Node) -> int:
     """Return the line on which a node begins, counted from 1."""
     return int(node.start_mark.line) + 1
+
+
+def fault_at(node: yaml.Node, message: str) -> LineFault:
+    """Return a fault where a node begins, in the file whose path `compose` was given."""
+    return LineFault(line_of(node), message, node.start_mark.name)
 
 
 class _Constructor(yaml.constructor.SafeConstructor):
@@ -114,8 +126,6 @@ def _compose(text: str, bounds: YamlBounds, loader: Any) -> yaml.Node | None:
         raise LineFault(line, _said(error)) from None
     except (yaml.YAMLError, ValueError) as error:
         raise LineFault(0, _said(error)) from None
-    if node is not None and _ONLY_IN_YAML.search(text):
-        _count_lines(node, text)
     return node
 
 
@@ -151,8 +161,8 @@ def _require_small(text: str, bounds: YamlBounds, loader: Any) -> None:
                 raise LineFault(0, f"has YAML aliases (*{event.anchor}), expected {most}")
 
 
-def _count_lines(root: yaml.Node, text: str) -> None:
-    """Let all nodes say on which line of the file they begin, where YAML counts others."""
+def _place(root: yaml.Node, text: str, path: str) -> None:
+    """Let all nodes know their file, and their line in it; YAML counts other lines."""
     ends = [end.start() for end in re.finditer("\n", text)]
     waiting, done = [root], set()
     while waiting:
@@ -162,7 +172,7 @@ def _count_lines(root: yaml.Node, text: str) -> None:
         done.add(id(node))
         mark = node.start_mark
         line = bisect_left(ends, mark.index)
-        node.start_mark = yaml.Mark(mark.name, mark.index, line, mark.column, None, 0)
+        node.start_mark = yaml.Mark(path, mark.index, line, mark.column, None, 0)
         if isinstance(node, yaml.MappingNode):
             waiting += [each for pair in node.value for each in pair]
         elif isinstance(node, yaml.SequenceNode):

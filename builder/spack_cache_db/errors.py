@@ -36,11 +36,13 @@ class LineFault(Exception):
     Args:
         line: 1-based line, or 0 where no line can be named.
         message: what is wrong and what was expected, on one line.
+        path: the text's path, if it is another one than that of the text being read.
     """
 
-    def __init__(self, line: int, message: str) -> None:
+    def __init__(self, line: int, message: str, path: str = "") -> None:
         self.line = line
         self.message = message
+        self.path = path
         super().__init__(message)
 
 

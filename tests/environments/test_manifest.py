@@ -31,9 +31,11 @@ def test_an_environment_without_specs(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("include:\n- other.yaml", "spack.yaml:3: include: names other files"),
-        ("include_concrete: [/env]", "spack.yaml:2: include_concrete: names other environments"),
-        ("definitions:\n- a: [x]\n  when: os == 'rhel8'", "spack.yaml:4: when: is Python"),
+        ("include: other.yaml", "spack.yaml:2: expected a list of paths"),
+        ("include:\n- {when: x}", "spack.yaml:3: when: has 'x', which is not evaluated"),
+        ("definitions:\n- a: [x]\n  when: f(os)", "spack.yaml:4: when: calls f, which is not"),
+        ("specs:\n- {group: g, rows: [x]}", "spack.yaml:3: rows: is not known here"),
+        ("specs:\n- {group: g}", "spack.yaml:3: this is no group"),
         ("definitions:\n- {a: [x], b: [y]}", "spack.yaml:3: has 2 names, expected one"),
         ("specs: hdf5", "spack.yaml:2: expected a list of specs"),
         ("specs:\n- [hdf5]", "spack.yaml:3: expected a spec as text"),
@@ -54,13 +56,13 @@ def test_what_is_refused(text: str, said: str) -> None:
 def test_all_faults_are_told() -> None:
     """They are collected and stand in the order of their lines."""
     with pytest.raises(UnreadableEnvironment) as error:
-        read("specs:\n- $none\ninclude: [x]\npackages: [y]\ndefinitions:\n- {when: x, a: []}")
+        read("specs:\n- $none\ninclude: x\npackages: [y]\ndefinitions:\n- {a: [], b: []}")
 
     assert [fault.line for fault in error.value.faults] == [3, 4, 5, 7]
 
 
 def test_what_is_left_aside_is_said() -> None:
-    """Preferences, externals, requirements of dependencies and developed packages have notes."""
+    """Preferences, requirements of dependencies and developed packages have notes."""
     notes = read(
         "specs: [hdf5]\n"
         "packages:\n"
@@ -70,9 +72,9 @@ def test_what_is_left_aside_is_said() -> None:
         "develop: {hdf5: {spec: hdf5@develop}}\n"
     ).notes
 
-    assert [note.partition(":")[0] for note in notes] == ["packages"] * 3 + ["develop"]
+    assert [note.partition(":")[0] for note in notes] == ["packages"] * 2 + ["develop"]
     assert "prefer, target, variants, providers" in notes[0]
-    assert "openmpi" in notes[1] and "openmpi" in notes[2]
+    assert "openmpi" in notes[1]
 
 
 def test_a_requirement_that_nothing_satisfies() -> None:
@@ -81,3 +83,66 @@ def test_a_requirement_that_nothing_satisfies() -> None:
 
     assert excluded.error == "the requirement on line 5 excludes it"
     assert fine.error is None
+
+
+def test_groups_of_specs() -> None:
+    """Each spec has its group, and what its group requires stands above the environment's."""
+    found = read(
+        "definitions:\n- d: [zlib, bzip2]\n"
+        "specs:\n"
+        "- xz\n"
+        "- {group: plain, specs: [$d], needs: [other], explicit: false}\n"
+        "- group: own\n"
+        "  specs: [$d]\n"
+        "  override: {packages: {all: {require: [+cuda]}, bzip2: {'require:': '~cuda'}}}\n"
+        "- {group: square, matrix: [[gcc], ['@12', '@13']]}\n"
+        "- tar\n"
+        "packages:\n  all:\n    require: [target=zen3]\n  bzip2:\n    require: '+pic'\n"
+    ).specs
+
+    assert [(each.text, each.group) for each in found] == [
+        ("xz", ""),
+        ("zlib", "plain"),
+        ("bzip2", "plain"),
+        ("zlib", "own"),
+        ("bzip2", "own"),
+        ("gcc@12", "square"),
+        ("gcc@13", "square"),
+        ("tar", ""),
+    ]
+    asked = [each.alternatives[0].query.text for each in found]
+    assert asked[1:5] == [
+        "zlib target=zen3",
+        "bzip2 +pic",
+        "zlib +cuda target=zen3",
+        "bzip2 ~cuda",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "external", "is_buildable"),
+    [
+        ("cray-mpich", "cray-mpich@8.1.25 %gcc@12.2.0", False),
+        ("cray-mpich@8.1 %gcc@12", "cray-mpich@8.1.25 %gcc@12.2.0", False),
+        ("cray-mpich@8.1.26", "cray-mpich@8.1.26", False),
+        ("cray-mpich@9", "", False),
+        ("cray-mpich +wrappers", "cray-mpich@8.1.25 +wrappers %gcc@12.2.0", False),
+        ("cuda", "cuda@11.8.0", True),
+        ("zlib", "", False),
+    ],
+)
+def test_externals(spec: str, external: str, is_buildable: bool) -> None:
+    """A spec knows the external that satisfies it, and whether Spack may build it instead."""
+    (found,) = read(
+        f"specs: ['{spec}']\n"
+        "packages:\n"
+        "  all: {buildable: false}\n"
+        "  cuda: {buildable: true, externals: [{spec: cuda@11.8.0, prefix: /cuda}]}\n"
+        "  cray-mpich:\n"
+        "    externals:\n"
+        "    - {spec: 'cray-mpich@8.1.25 %gcc@12.2.0', prefix: /a}\n"
+        "    - {spec: cray-mpich@8.1.26, prefix: /b}\n"
+    ).specs
+
+    known = external.replace(" +wrappers", "")
+    assert (found.external, found.is_buildable) == (known, is_buildable)

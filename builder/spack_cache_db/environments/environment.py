@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from spack_cache_db.errors import Fault, InputError, LineFault
@@ -30,6 +30,34 @@ class Limits:
     length: int = MAX_LENGTH
     work: int = 20_000_000
 
+
+Opener = Callable[[str], bytes | Mapping[str, bytes] | None]
+"""Returns a file's bytes; of a folder those of its files `packages.yaml`, `definitions.yaml` and
+`include.yaml`, by name; None for what is not there, or not here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an environment may refer to beside its own text.
+
+    Attributes:
+        open: opens what it includes.
+        names: `platform`, `os`, `target` and others for its conditions; what is missing, or
+            None, is not known.
+        env: the environment's variables, None if they are not known.
+        variables: the values of variables in paths, such as `HOME` and `spack`.
+        is_strict: includes that are not here are faults.
+    """
+
+    open: Opener = lambda path: None
+    names: Mapping[str, str | None] = field(default_factory=dict)
+    env: Mapping[str, str] | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    is_strict: bool = False
+
+
+NOWHERE = Surroundings()
+"""Nothing but the text of the environment."""
 
 TOP_KEYS = ("spack", "env")
 """The key of a `spack.yaml` under which all stands; `env` in old files."""
@@ -89,12 +117,18 @@ class UserSpec:
         line: the line on which it, or its matrix, stands, counted from 1.
         alternatives: what satisfies it, with what `packages:` requires; one of them is enough.
         error: why it asks for nothing that could be looked for, in place of alternatives.
+        group: the name of its group of specs.
+        external: the external of `packages:` that satisfies it.
+        is_buildable: whether Spack may build its package, or use a binary of it.
     """
 
     text: str
     line: int
     alternatives: tuple[Alternative, ...] = ()
     error: str | None = None
+    group: str = ""
+    external: str = ""
+    is_buildable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +157,23 @@ class Lock:
 
 
 Environment = UserSpecs | Lock
+
+
+def decoded(data: bytes, path: str = "") -> str:
+    """Return the text of a file.
+
+    Raises:
+        LineFault: it is no UTF-8, or has NUL bytes.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise LineFault(line, "is not UTF-8 text, expected an environment", path) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise LineFault(line, "has a NUL byte, expected text", path)
+    return text
 
 
 class UnreadableEnvironment(InputError):
@@ -181,11 +232,7 @@ class Faults:
         try:
             yield
         except LineFault as fault:
-            self.add(fault.line, fault.message)
-
-    def add(self, line: int, message: str) -> None:
-        """Keep one fault."""
-        self._found.append(Fault(self._path, line, message))
+            self._found.append(Fault(fault.path or self._path, fault.line, fault.message))
 
     def raise_any(self) -> None:
         """Raise `UnreadableEnvironment` if there is any fault."""

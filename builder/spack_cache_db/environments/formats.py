@@ -14,13 +14,16 @@ from itertools import islice
 from typing import Any
 
 from spack_cache_db.environments.environment import (
+    NOWHERE,
     TOP_KEYS,
     Alternative,
     Environment,
     Faults,
     Limits,
+    Surroundings,
     UserSpec,
     UserSpecs,
+    decoded,
     read_spec,
 )
 from spack_cache_db.environments.lockfile import read_lock
@@ -36,13 +39,16 @@ _COMMENT = re.compile(r"(?:^|\s)#.*")
 _ITEM = re.compile(r"-\s+(.*)")
 
 
-def read_environment(data: bytes, path: str, limits: Limits = LIMITS) -> Environment:
+def read_environment(
+    data: bytes, path: str, limits: Limits = LIMITS, surroundings: Surroundings = NOWHERE
+) -> Environment:
     """Return what an environment asks for.
 
     Args:
         data: a `spack.yaml`, a `spack.lock`, or one spec a line, with `#` for comments.
         path: what to call it in messages.
         limits: how much it may ask for.
+        surroundings: what a `spack.yaml` may refer to beside itself.
 
     Raises:
         UnreadableEnvironment: it is none of these, or cannot be read.
@@ -50,7 +56,9 @@ def read_environment(data: bytes, path: str, limits: Limits = LIMITS) -> Environ
     faults = Faults(path)
     found: Environment = UserSpecs(())
     with faults.collected():
-        found = _read(_text(data), path, limits)
+        if len(data) > MAX_BYTES:
+            raise LineFault(0, f"has more than {MAX_BYTES:,} bytes")
+        found = _read(decoded(data), path, limits, surroundings)
     faults.raise_any()
     return found
 
@@ -60,38 +68,25 @@ def user_specs(texts: Iterable[str]) -> UserSpecs:
     return UserSpecs(tuple(_user_spec(text, 0, LIMITS) for text in texts))
 
 
-def _text(data: bytes) -> str:
-    if len(data) > MAX_BYTES:
-        raise LineFault(0, f"has more than {MAX_BYTES:,} bytes")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise LineFault(line, "is not UTF-8 text, expected an environment") from None
-    if "\0" in text:
-        raise LineFault(text.count("\n", 0, text.index("\0")) + 1, "has a NUL byte, expected text")
-    return text
-
-
-def _read(text: str, path: str, limits: Limits) -> Environment:
+def _read(text: str, path: str, limits: Limits, surroundings: Surroundings) -> Environment:
     if text.lstrip().startswith("{"):
         data = _json(text)
         if isinstance(data, dict) and (data.keys() & _OF_A_LOCK or not data.keys() & {*TOP_KEYS}):
             return read_lock(data, limits.nodes)
-        return _manifest(text, path, limits)
+        return _manifest(text, path, limits, surroundings)
     if _MANIFEST.search(text):
-        return _manifest(text, path, limits)
+        return _manifest(text, path, limits, surroundings)
     specs = tuple(islice(_listed(text, limits), limits.specs + 1))
     if len(specs) > limits.specs:
         raise LineFault(0, f"has more than {limits.specs:,} specs")
     return UserSpecs(specs)
 
 
-def _manifest(text: str, path: str, limits: Limits) -> UserSpecs:
+def _manifest(text: str, path: str, limits: Limits, surroundings: Surroundings) -> UserSpecs:
     # PyYAML takes longer to load than all that a list of specs needs.
     from spack_cache_db.environments.manifest import read_manifest
 
-    return read_manifest(text, path, limits)
+    return read_manifest(text, path, limits, surroundings)
 
 
 def _json(text: str) -> Any:

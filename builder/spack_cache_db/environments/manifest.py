@@ -1,53 +1,64 @@
 """A `spack.yaml` → the specs that it asks for, each with what is required of it.
 
-Read are `specs`, `definitions` and the requirements of `packages`. What would change the answer and
-cannot be read (`include`, `include_concrete`, `when`) is refused by name.
+Read are `specs`, with the groups of Spack 1.2, `definitions` and `packages`, the latter two from
+what the environment includes as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import yaml
 
-from spack_cache_db.bounded_yaml import compose, line_of
+from spack_cache_db.bounded_yaml import compose, fault_at
 from spack_cache_db.environments.environment import (
+    NOWHERE,
     TOP_KEYS,
     Faults,
     Limits,
     SpecLine,
+    Surroundings,
     UserSpec,
     UserSpecs,
     Work,
+)
+from spack_cache_db.environments.includes import (
+    Configuration,
+    condition_holds,
+    merged,
+    merged_configuration,
+    sections_of,
 )
 from spack_cache_db.environments.requirements import (
     NO_REQUIREMENTS,
     Requirements,
     read_requirements,
 )
-from spack_cache_db.environments.sections import BOUNDS, entries_of, is_nothing, items_of
+from spack_cache_db.environments.sections import (
+    BOUNDS,
+    entries_of,
+    is_nothing,
+    items_of,
+    text_of,
+)
 from spack_cache_db.environments.spec_lists import SpecLists
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.intersection import UnsatisfiableSpec
 
-_REFUSED = {
-    "include": "names other files, which are not read: write what they say of specs, definitions "
-    "and packages here, or give one spec a line",
-    "include_concrete": "names other environments, which are not read: give their spack.lock",
-}
-_WHEN = (
-    "when: is Python that asks for the machine, which is not run: "
-    "leave out the lists that do not apply, and the when: of those that do"
-)
+_GROUP_KEYS = {"group", "specs", "matrix", "exclude", "needs", "explicit", "override"}
 
 
-def read_manifest(text: str, path: str, limits: Limits) -> UserSpecs:
+def read_manifest(
+    text: str, path: str, limits: Limits, surroundings: Surroundings = NOWHERE
+) -> UserSpecs:
     """Return what a `spack.yaml` asks for.
 
     Args:
         text: the file.
-        path: what to call it in messages.
+        path: its path, which messages name and from which includes are found.
         limits: how much it may ask for.
+        surroundings: what it may refer to beside itself.
 
     Raises:
         UnreadableEnvironment: with all that is wrong with it.
@@ -55,79 +66,183 @@ def read_manifest(text: str, path: str, limits: Limits) -> UserSpecs:
     faults = Faults(path)
     found = UserSpecs(())
     with faults.collected():
-        found = _read(_section(compose(text, BOUNDS)), faults, limits)
+        node = _section(compose(text, BOUNDS, path))
+        found = _Manifest(node, path, limits, surroundings, faults).specs()
     faults.raise_any()
     return found
 
 
-def _section(node: yaml.Node | None) -> dict[str, yaml.Node]:
-    """Return the entries under `spack`."""
+def _section(node: yaml.Node | None) -> yaml.Node:
+    """Return the section `spack`."""
     top = {} if node is None else entries_of(node, "an environment")
     section = next((top[key] for key in TOP_KEYS if key in top), None)
     if section is None:
         raise LineFault(1, "has no key spack:, expected a spack.yaml, or one spec on each line")
-    return entries_of(section, "an environment")
+    return section
 
 
-def _read(section: dict[str, yaml.Node], faults: Faults, limits: Limits) -> UserSpecs:
-    for key, said in _REFUSED.items():
-        if key in section and not _is_empty(section[key]):
-            faults.add(line_of(section[key]), f"{key}: {said}")
-    work = Work(limits)
-    lists, requirements = SpecLists(limits, work), NO_REQUIREMENTS
-    for name, parts in _definitions(section, faults).items():
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Specs that stand together: the list, its group's name, and the group's own packages."""
+
+    node: yaml.Node
+    name: str = ""
+    packages: yaml.Node | None = None
+
+
+class _Manifest:
+    """One `spack.yaml` while it is read."""
+
+    def __init__(
+        self,
+        node: yaml.Node,
+        path: str,
+        limits: Limits,
+        surroundings: Surroundings,
+        faults: Faults,
+    ) -> None:
+        self._section = entries_of(node, "an environment")
+        self._limits = limits
+        self._surroundings = surroundings
+        self._faults = faults
+        self._work = Work(limits)
+        self._undecided: list[str] = []
+        self._configuration = Configuration(sections_of(node))
         with faults.collected():
-            lists.define(name, parts)
-    with faults.collected():
-        if "packages" in section:
-            requirements = read_requirements(section["packages"])
-    specs: tuple[UserSpec, ...] = ()
-    with faults.collected():
-        if "specs" in section:
-            listed = lists.specs(lists.items(section["specs"]))
-            specs = tuple(_user_spec(each, requirements, work) for each in listed)
-    return UserSpecs(specs, tuple(_notes(section, requirements, specs)))
+            self._configuration = merged_configuration(node, path, surroundings, self._work)
+
+    def specs(self) -> UserSpecs:
+        """Return all specs, and notes on what was left aside."""
+        missing = self._configuration.missing + self._configuration.undecided
+        lists = SpecLists(self._limits, self._work, is_whole=not missing)
+        for name, parts in self._definitions().items():
+            with self._faults.collected():
+                lists.define(name, parts)
+        requirements = self._requirements(None)
+        specs: list[UserSpec] = []
+        with self._faults.collected():
+            for group in self._groups():
+                own = requirements if group.packages is None else self._requirements(group.packages)
+                for each in lists.specs(lists.items(group.node)):
+                    specs.append(replace(self._user_spec(each, own), group=group.name))
+                    if len(specs) > self._limits.specs:
+                        said = f"stands for more than {self._limits.specs:,} specs"
+                        raise fault_at(group.node, said)
+        return UserSpecs(tuple(specs), tuple(self._notes(requirements, specs)))
+
+    def _groups(self) -> Iterator[_Group]:
+        """Yield the groups of specs, in order; what stands in none is one of its own each time."""
+        if "specs" not in self._section:
+            return
+        node = self._section["specs"]
+        alone: list[yaml.Node] = []
+        for each in items_of(node, "specs"):
+            entries = entries_of(each, "a spec") if isinstance(each, yaml.MappingNode) else {}
+            if not entries.keys() & {"group", "specs", "override"}:
+                alone.append(each)
+                continue
+            yield _Group(_list(alone, node))
+            alone = []
+            if unknown := entries.keys() - _GROUP_KEYS:
+                raise fault_at(each, f"{min(unknown)}: is not known here, expected specs:")
+            yield self._group(entries, each)
+        yield _Group(_list(alone, node))
+
+    def _group(self, entries: dict[str, yaml.Node], node: yaml.Node) -> _Group:
+        name = text_of(entries["group"], "a name") if "group" in entries else ""
+        override = entries_of(entries["override"], "packages") if "override" in entries else {}
+        if "specs" in entries:
+            return _Group(entries["specs"], name, override.get("packages"))
+        if "matrix" not in entries:
+            raise fault_at(node, "this is no group, expected specs:")
+        kept = [pair for pair in node.value if pair[0].value in ("matrix", "exclude")]
+        matrix = yaml.MappingNode(node.tag, kept, node.start_mark, node.end_mark)
+        return _Group(_list([matrix], node), name, override.get("packages"))
+
+    def _requirements(self, override: yaml.Node | None) -> Requirements:
+        """Return what `packages:` requires; a group's own stands above the environment's."""
+        node = self._configuration.sections.get("packages")
+        if override is not None:
+            node = override if node is None else merged(node, override, self._work)
+        if node is not None:
+            with self._faults.collected():
+                return read_requirements(node)
+        return NO_REQUIREMENTS
+
+    def _definitions(self) -> dict[str, list[yaml.Node]]:
+        """Return all lists of each name, in the order in which the names first stand."""
+        found: dict[str, list[yaml.Node]] = {}
+        node = self._configuration.sections.get("definitions")
+        with self._faults.collected():
+            for entry in items_of(node, "lists") if node is not None else ():
+                with self._faults.collected():
+                    named = entries_of(entry, "the name of a list, and its specs,")
+                    when = named.pop("when", None)
+                    if len(named) != 1:
+                        said = f"has {len(named)} names, expected one for each list"
+                        raise fault_at(entry, said)
+                    ((name, value),) = named.items()
+                    parts = found.setdefault(name, [])
+                    if when is None or self._applies(name, when):
+                        parts.append(value)
+        return found
+
+    def _applies(self, name: str, when: yaml.Node) -> bool:
+        holds = condition_holds(when, self._surroundings)
+        if holds is None:
+            self._undecided.append(name)
+        return bool(holds)
+
+    def _user_spec(self, found: SpecLine, requirements: Requirements) -> UserSpec:
+        if found.query is None:
+            return UserSpec(found.text, found.line, error=found.error)
+        external, is_buildable = requirements.external_of(found.query, self._work)
+        spec = UserSpec(found.text, found.line, external=external, is_buildable=is_buildable)
+        try:
+            return replace(spec, alternatives=requirements.alternatives(found.query, self._work))
+        except UnsatisfiableSpec as error:
+            return replace(spec, error=str(error))
+
+    def _notes(self, requirements: Requirements, specs: list[UserSpec]) -> Iterator[str]:
+        yield from _include_notes(self._configuration, self._surroundings, self._faults)
+        if self._undecided:
+            named = ", ".join(dict.fromkeys(self._undecided))
+            yield f"definitions: the when: of {named} asks for what is not known; it is left out"
+        yield from requirements.notes
+        asked = {each.query.name for spec in specs for each in spec.alternatives} | {"all"}
+        others = sorted(
+            {*requirements.required, *requirements.conflicts} - {str(each) for each in asked}
+        )
+        if others:
+            yield f"packages: requirements of dependencies are left aside (of {', '.join(others)})"
+        if "develop" in self._section and not _is_empty(self._section["develop"]):
+            yield "develop: packages built from your own sources are looked for as any other"
+        if "include_concrete" in self._section and not _is_empty(self._section["include_concrete"]):
+            yield "include_concrete: other environments are not read; give cover their spack.lock"
+
+
+def _include_notes(
+    configuration: Configuration, surroundings: Surroundings, faults: Faults
+) -> Iterator[str]:
+    """Yield what includes are not read; each is a fault if `surroundings` are strict."""
+    for said, paths in (
+        ("not here", configuration.missing),
+        ("left out, for their when: asks for what is not known", configuration.undecided),
+    ):
+        if not paths:
+            continue
+        count = "one include is" if len(paths) == 1 else f"{len(paths):,} includes are"
+        note = f"{count} {said}; what they require is not known: {', '.join(paths)}"
+        if surroundings.is_strict:
+            with faults.collected():
+                raise LineFault(0, note)
+        yield note
+
+
+def _list(nodes: list[yaml.Node], node: yaml.Node) -> yaml.SequenceNode:
+    """Return a list of nodes that stands where another node does."""
+    return yaml.SequenceNode("tag:yaml.org,2002:seq", nodes, node.start_mark, node.end_mark)
 
 
 def _is_empty(node: yaml.Node) -> bool:
     return is_nothing(node) or (isinstance(node, yaml.CollectionNode) and not node.value)
-
-
-def _definitions(section: dict[str, yaml.Node], faults: Faults) -> dict[str, list[yaml.Node]]:
-    """Return all lists of each name, in the order in which the names first stand."""
-    found: dict[str, list[yaml.Node]] = {}
-    with faults.collected():
-        for entry in items_of(section["definitions"], "lists") if "definitions" in section else ():
-            with faults.collected():
-                named = entries_of(entry, "the name of a list, and its specs,")
-                if "when" in named:
-                    raise LineFault(line_of(named["when"]), _WHEN)
-                if len(named) != 1:
-                    said = f"has {len(named)} names, expected one for each list"
-                    raise LineFault(line_of(entry), said)
-                ((name, node),) = named.items()
-                found.setdefault(name, []).append(node)
-    return found
-
-
-def _user_spec(found: SpecLine, requirements: Requirements, work: Work) -> UserSpec:
-    if found.query is None:
-        return UserSpec(found.text, found.line, error=found.error)
-    try:
-        return UserSpec(found.text, found.line, requirements.alternatives(found.query, work))
-    except UnsatisfiableSpec as error:
-        return UserSpec(found.text, found.line, error=str(error))
-
-
-def _notes(
-    section: dict[str, yaml.Node], requirements: Requirements, specs: tuple[UserSpec, ...]
-) -> Iterator[str]:
-    yield from requirements.notes
-    asked = {each.query.name for spec in specs for each in spec.alternatives} | {"all"}
-    others = sorted(
-        {*requirements.required, *requirements.conflicts} - {str(each) for each in asked}
-    )
-    if others:
-        yield f"packages: requirements of dependencies are left aside (of {', '.join(others)})"
-    if "develop" in section and not _is_empty(section["develop"]):
-        yield "develop: packages that are built from your own sources are looked for as any other"

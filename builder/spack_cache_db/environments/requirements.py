@@ -14,12 +14,12 @@ from typing import TypeVar
 
 import yaml
 
-from spack_cache_db.bounded_yaml import line_of
+from spack_cache_db.bounded_yaml import fault_at, line_of
 from spack_cache_db.environments.environment import Alternative, Work, read_spec
 from spack_cache_db.environments.sections import entries_of, is_nothing, items_of, text_of
-from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, VariantConstraint
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
+from spack_cache_db.spack.versions import VersionRanges
 
 ALL = "all"
 PREFERENCES = ("prefer", "version", "target", "compiler", "variants", "providers")
@@ -48,7 +48,24 @@ class Requirements:
 
     required: Mapping[str, tuple[Requirement, ...]]
     conflicts: Mapping[str, tuple[Requirement, ...]]
+    externals: Mapping[str, tuple[SpecQuery, ...]]
+    buildable: Mapping[str, bool]
     notes: tuple[str, ...] = ()
+
+    def external_of(self, query: SpecQuery, work: Work) -> tuple[str, bool]:
+        """Return the external that satisfies a spec, if there is one; and if Spack may build it.
+
+        What an external does not say, such as its variants, may be as the spec asks.
+        """
+        is_buildable = self.buildable.get(query.name or "", self.buildable.get(ALL, True))
+        for each in self.externals.get(query.name or "", ()):
+            work.join(query.text, each.text, line=0)
+            try:
+                constrained(each, query)
+            except UnsatisfiableSpec:
+                continue
+            return each.text, is_buildable
+        return "", is_buildable
 
     def alternatives(self, query: SpecQuery, work: Work) -> tuple[Alternative, ...]:
         """Return the ways to satisfy a spec together with what is required of its package.
@@ -69,7 +86,7 @@ class Requirements:
         return tuple(found)
 
 
-NO_REQUIREMENTS = Requirements({}, {})
+NO_REQUIREMENTS = Requirements({}, {}, {}, {})
 
 
 def read_requirements(node: yaml.Node) -> Requirements:
@@ -81,25 +98,40 @@ def read_requirements(node: yaml.Node) -> Requirements:
     required: dict[str, tuple[Requirement, ...]] = {}
     conflicts: dict[str, tuple[Requirement, ...]] = {}
     preferred: set[str] = set()
-    externals: list[str] = []
+    externals: dict[str, tuple[SpecQuery, ...]] = {}
+    buildable: dict[str, bool] = {}
     for package, section in entries_of(node, "packages").items():
         entries = entries_of(section, "what is said of the package")
         preferred |= {each for each in PREFERENCES if each in entries}
         if "externals" in entries and not is_nothing(entries["externals"]):
-            externals.append(package)
+            externals[package] = tuple(_externals(entries["externals"], package))
+        if "buildable" in entries:
+            said = text_of(entries["buildable"], "true or false")
+            buildable[package] = said.lower() not in ("false", "no", "off")
         if "require" in entries:
             required[package] = tuple(_required(entries["require"]))
         if "conflict" in entries:
             conflicts[package] = tuple(_conflicts(entries["conflict"]))
-    return Requirements(required, conflicts, tuple(_notes(preferred, externals)))
+    return Requirements(required, conflicts, externals, buildable, tuple(_notes(preferred)))
 
 
-def _notes(preferred: set[str], externals: list[str]) -> Iterator[str]:
+def _notes(preferred: set[str]) -> Iterator[str]:
     if preferred:
         keys = ", ".join(each for each in PREFERENCES if each in preferred)
         yield f"packages: {keys}: preferences take no binary away, and are left aside"
-    if externals:
-        yield f"packages: externals are left aside (of {', '.join(externals)})"
+
+
+def _externals(node: yaml.Node, package: str) -> Iterator[SpecQuery]:
+    """Yield the externals of a package; a version that one names is its very version."""
+    for each in items_of(node, "externals"):
+        entries = entries_of(each, "an external")
+        if "spec" not in entries:
+            raise fault_at(each, "expected spec: here")
+        query = _query(entries["spec"])
+        ranges = query.versions
+        if ranges is not None and not set(ranges.text) & set(":,="):
+            query = replace(query, versions=VersionRanges.parse(f"={ranges.text}"))
+        yield replace(query, name=query.name or package)
 
 
 def _required(node: yaml.Node) -> Iterator[Requirement]:
@@ -113,7 +145,7 @@ def _required(node: yaml.Node) -> Iterator[Requirement]:
         entries = entries_of(each, "a requirement")
         group = next((name for name in _GROUPS if name in entries), None)
         if group is None:
-            raise LineFault(line_of(each), f"expected one of {', '.join(_GROUPS)} here")
+            raise fault_at(each, f"expected one of {', '.join(_GROUPS)} here")
         texts = [entries["spec"]] if group == "spec" else items_of(entries[group], "specs")
         yield Requirement(
             tuple(map(_query, texts)),
@@ -129,7 +161,7 @@ def _conflicts(node: yaml.Node) -> Iterator[Requirement]:
         if not isinstance(each, yaml.ScalarNode):
             entries = entries_of(each, "a conflict")
             if "spec" not in entries:
-                raise LineFault(line_of(each), "expected spec: here")
+                raise fault_at(each, "expected spec: here")
             spec = entries["spec"]
             when = _query(entries["when"]) if "when" in entries else None
         yield Requirement((_query(spec),), line_of(each), when, is_conflict=True)
@@ -138,7 +170,7 @@ def _conflicts(node: yaml.Node) -> Iterator[Requirement]:
 def _query(node: yaml.Node) -> SpecQuery:
     found = read_spec(text_of(node, "a spec"), line_of(node))
     if found.query is None:
-        raise LineFault(found.line, f"{found.text!r} {found.error}")
+        raise fault_at(node, f"{found.text!r} {found.error}")
     return found.query
 
 

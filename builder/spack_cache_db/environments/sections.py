@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from spack_cache_db.bounded_yaml import YamlBounds, line_of
-from spack_cache_db.errors import LineFault
+from spack_cache_db.bounded_yaml import YamlBounds, fault_at
 
 BOUNDS = YamlBounds(aliases=1_000)
 """How large a `spack.yaml` may be; the largest known have some fifty thousand characters."""
@@ -19,10 +18,34 @@ def is_nothing(node: yaml.Node) -> bool:
 
 
 def text_of(node: yaml.Node, what: str) -> str:
-    """Return the text of a scalar; `LineFault` if it is none, for it should be `what`."""
+    """Return the text of a scalar, without a colon at its end if it has no `@`.
+
+    Spack reads that colon of any text as that of a key which replaces another (`spack_yaml.py`).
+
+    Raises:
+        LineFault: the node is no scalar, for it should be `what`.
+    """
     if not isinstance(node, yaml.ScalarNode):
-        raise LineFault(line_of(node), f"expected {what} as text here")
-    return str(node.value)
+        raise fault_at(node, f"expected {what} as text here")
+    text = str(node.value)
+    return text[:-1] if text.endswith(":") and "@" not in text else text
+
+
+def key_of(node: yaml.Node) -> tuple[str, str]:
+    """Return a key, and how it is merged with a lower one: `:` (instead), `+`, `-`, or nothing.
+
+    Raises:
+        LineFault: the key is no text, or the merge key of YAML.
+    """
+    if not isinstance(node, yaml.ScalarNode):
+        raise fault_at(node, "expected a key as text here")
+    text = str(node.value)
+    if text == "<<":
+        raise fault_at(node, "'<<' merges keys, which is not read: write them out")
+    if not text.endswith(":") or "@" in text:
+        return text, ""
+    how = text[-2:-1] if text[-2:-1] in ("+", "-") else ":"
+    return text.removesuffix(":").removesuffix(how), how
 
 
 def items_of(node: yaml.Node, what: str) -> list[yaml.Node]:
@@ -30,9 +53,7 @@ def items_of(node: yaml.Node, what: str) -> list[yaml.Node]:
     if is_nothing(node):
         return []
     if not isinstance(node, yaml.SequenceNode):
-        raise LineFault(
-            line_of(node), f"expected a list of {what} here: lines that begin with '- '"
-        )
+        raise fault_at(node, f"expected a list of {what} here: lines that begin with '- '")
     return [each for each in node.value if not is_nothing(each)]
 
 
@@ -41,15 +62,11 @@ def entries_of(node: yaml.Node, what: str) -> dict[str, yaml.Node]:
     if is_nothing(node):
         return {}
     if not isinstance(node, yaml.MappingNode):
-        raise LineFault(line_of(node), f"expected {what} here: lines of the form 'key: value'")
+        raise fault_at(node, f"expected {what} here: lines of the form 'key: value'")
     found: dict[str, yaml.Node] = {}
     for key_node, value in node.value:
-        key = text_of(key_node, "a key").removesuffix(":")
-        if key == "<<":
-            raise LineFault(
-                line_of(key_node), "'<<' merges keys, which is not read: write them out"
-            )
+        key, _ = key_of(key_node)
         if key in found:
-            raise LineFault(line_of(key_node), f"the key {key} stands twice, expected once")
+            raise fault_at(key_node, f"the key {key} stands twice, expected once")
         found[key] = value
     return found

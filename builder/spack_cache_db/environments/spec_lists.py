@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 
 import yaml
 
-from spack_cache_db.bounded_yaml import line_of
+from spack_cache_db.bounded_yaml import fault_at, line_of
 from spack_cache_db.environments.environment import Limits, SpecLine, Work, read_spec, too_long
 from spack_cache_db.environments.sections import entries_of, items_of, text_of
 from spack_cache_db.errors import LineFault
@@ -23,16 +24,14 @@ from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, im
 MOST_EXCLUDED = 200
 """Specs that a matrix may exclude."""
 
-GROUP_KEYS = {"group", "explicit", "needs"}
-"""What Spack 1.2 may say of a group of specs beside its specs; it changes none of them."""
-
 
 @dataclass(frozen=True, slots=True)
 class SpecItem:
-    """One spec of a list, as text."""
+    """One spec of a list, as text; `error` if a list that it names is not known."""
 
     text: str
     line: int
+    error: str | None = None
     count: int = 1
 
 
@@ -63,8 +62,9 @@ _Combination = tuple[tuple[SpecLine, ...], SpecLine]
 class SpecLists:
     """The definitions of an environment, and the reading of lists that refer to them."""
 
-    def __init__(self, limits: Limits, work: Work) -> None:
-        """Begin without definitions."""
+    def __init__(self, limits: Limits, work: Work, *, is_whole: bool = True) -> None:
+        """Begin without definitions; `is_whole` unless an include may define others."""
+        self._is_whole = is_whole
         self._most = limits.specs
         self._longest = limits.length
         self._work = work
@@ -116,7 +116,7 @@ class SpecLists:
             if isinstance(item, Matrix):
                 found += [spec for _, spec in self._combinations(item)]
             else:
-                found.append(self._spec(item.text, item.line))
+                found.append(self._spec(item))
         return found
 
     def _require_few(self, items: Iterable[Item], line: int) -> None:
@@ -124,9 +124,11 @@ class SpecLists:
         if count > self._most:
             raise LineFault(line, f"stands for {count:,} specs, expected at most {self._most:,}")
 
-    def _spec(self, text: str, line: int) -> SpecLine:
-        self._work.join(text, line=line)
-        return read_spec(text, line, self._longest)
+    def _spec(self, item: SpecItem) -> SpecLine:
+        self._work.join(item.text, line=item.line)
+        if item.error is not None:
+            return SpecLine(item.text, item.line, error=item.error)
+        return read_spec(item.text, item.line, self._longest)
 
     def _item(self, node: yaml.Node) -> tuple[Item, ...]:
         if isinstance(node, yaml.MappingNode):
@@ -139,6 +141,8 @@ class SpecLists:
     def _reference(self, text: str, line: int) -> tuple[Item, ...]:
         sign = text[1:2] if text[1:2] in ("%", "^") else ""
         name = text[1 + len(sign) :]
+        if name not in self._definitions and not self._is_whole:
+            return (SpecItem(text, line, f"{text} is defined in a file that is not here"),)
         if name not in self._definitions:
             raise LineFault(line, f"{text} names a list that is not defined above it")
         items = self._definitions[name]
@@ -148,35 +152,28 @@ class SpecLists:
         return tuple(
             replace(each, sign=sign)
             if isinstance(each, Matrix)
-            else SpecItem(sign + each.text, line)
+            else SpecItem(sign + each.text, line, each.error)
             for each in items
         )
 
-    def _mapping(self, node: yaml.MappingNode) -> tuple[Item, ...]:
-        """Return a matrix, or the specs of a group; each is read once, wherever aliases put it."""
+    def _mapping(self, node: yaml.Node) -> tuple[Item, ...]:
+        """Return a matrix; each is read once, wherever aliases put it."""
         key = id(node)
         if key not in self._read:
             self._read[key] = None
-            self._read[key] = self._matrix_or_group(node)
+            self._read[key] = self._matrix(node)
         found = self._read[key]
         if found is None:
-            raise LineFault(line_of(node), "this stands within itself")
+            raise fault_at(node, "this stands within itself")
         return found
 
-    def _matrix_or_group(self, node: yaml.MappingNode) -> tuple[Item, ...]:
-        entries = entries_of(node, "a spec, a matrix or a group")
-        if "override" in entries:
-            raise LineFault(line_of(node), "override: a group's own configuration is not read")
-        unknown = entries.keys() - {"matrix", "exclude", "specs"} - GROUP_KEYS
-        if unknown or ("matrix" in entries) == ("specs" in entries):
-            said = f"{min(unknown)}: is not known here" if unknown else "this is no matrix"
-            raise LineFault(line_of(node), f"{said}, expected matrix: and exclude:")
-        if "specs" in entries:
-            return self.items(entries["specs"])
-        return self._matrix(entries, line_of(node))
-
-    def _matrix(self, entries: dict[str, yaml.Node], line: int) -> tuple[Matrix, ...]:
+    def _matrix(self, node: yaml.Node) -> tuple[Item, ...]:
         """Return a matrix; none where one of its rows is empty."""
+        entries, line = entries_of(node, "a spec or a matrix"), line_of(node)
+        unknown = entries.keys() - {"matrix", "exclude"}
+        if unknown or "matrix" not in entries:
+            said = f"{min(unknown)}: is not known here" if unknown else "this is no matrix"
+            raise LineFault(line, f"{said}, expected matrix: and exclude:")
         rows = tuple(self.items(row) for row in items_of(entries["matrix"], "rows"))
         exclude = items_of(entries["exclude"], "specs") if "exclude" in entries else []
         if len(exclude) > MOST_EXCLUDED:
@@ -187,6 +184,9 @@ class SpecLists:
         if count > self._most:
             said = f"this matrix stands for {count:,} specs, expected at most {self._most:,}"
             raise LineFault(line, said)
+        for each in chain.from_iterable(rows):
+            if isinstance(each, SpecItem) and each.error is not None:
+                return (replace(each, line=line),)
         return (Matrix(rows, excluded, line, count),) if count else ()
 
     def _combinations(self, matrix: Matrix) -> list[_Combination]:
@@ -197,7 +197,7 @@ class SpecLists:
             found = [
                 ((*taken, item), self._both(spec, item)) for taken, spec in found for item in items
             ]
-        excluded = [self._required(self._spec(each.text, each.line)) for each in matrix.exclude]
+        excluded = [self._required(self._spec(each)) for each in matrix.exclude]
         if excluded:
             found = [each for each in found if not self._is_excluded(each[1], excluded)]
         if matrix.sign:
@@ -215,9 +215,9 @@ class SpecLists:
             if isinstance(item, Matrix):
                 for taken, _ in self._combinations(item):
                     text = " ".join(spec_text(self._required(each)) for each in taken)
-                    found.append(self._spec(text, item.line))
+                    found.append(self._spec(SpecItem(text, item.line)))
             else:
-                found.append(self._spec(item.text, item.line))
+                found.append(self._spec(item))
         for each in found:
             self._required(each)
         return found
@@ -229,7 +229,8 @@ class SpecLists:
 
     def _signed(self, taken: tuple[SpecLine, ...], matrix: Matrix) -> _Combination:
         """Return a combination with the matrix's sign before its first item."""
-        first = self._spec(matrix.sign + spec_text(self._required(taken[0])), matrix.line)
+        text = matrix.sign + spec_text(self._required(taken[0]))
+        first = self._spec(SpecItem(text, matrix.line))
         joined = SpecLine(first.text, matrix.line, self._required(first))
         for each in taken[1:]:
             joined = self._both(joined, each)

@@ -1,0 +1,291 @@
+"""Configuration that an environment includes, merged with its own as Spack merges scopes.
+
+The rules are those of Spack 1.1's `config.py` and its documentation ("Configuration Scopes",
+"Include Settings"). The environment stands above what it includes, an include above later ones,
+and a file above what it includes itself. Mappings are merged; lists of higher scopes come first;
+any other value takes the place of a lower one. A key that ends in `::` replaces what is below,
+`+:` puts its text or list before it, and `-:` behind it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import yaml
+
+from spack_cache_db.bounded_yaml import compose, fault_at, line_of
+from spack_cache_db.environments.environment import TOP_KEYS, Surroundings, Work, decoded
+from spack_cache_db.environments.expressions import ExpressionError, holds
+from spack_cache_db.environments.sections import (
+    BOUNDS,
+    entries_of,
+    is_nothing,
+    key_of,
+    text_of,
+)
+
+SECTIONS = ("packages", "definitions")
+"""The sections that matter to what is asked for."""
+
+MOST_FILES = 256
+MOST_BYTES = 2**24
+_INCLUDE_KEYS = {"path", "when", "optional", "name", "sha256", "path_override_env_var"}
+_GIT_KEYS = {"git", "branch", "commit", "tag", "paths"}
+_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*://")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+@dataclass(slots=True)
+class Configuration:
+    """What an environment and its includes say together.
+
+    Attributes:
+        sections: the merged node of each of `SECTIONS` that there is.
+        missing: the includes that are not here, as they are written.
+        undecided: the includes whose `when:` depends on what is not known.
+    """
+
+    sections: dict[str, yaml.Node]
+    missing: list[str] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+
+
+def merged_configuration(
+    section: yaml.Node, path: str, surroundings: Surroundings, work: Work
+) -> Configuration:
+    """Return what the section `spack` of an environment says together with its includes.
+
+    Args:
+        section: the node of the section.
+        path: the path of the environment's file.
+        surroundings: where includes are found, and what their conditions ask for.
+        work: what is merged is added to it.
+
+    Raises:
+        LineFault: an include cannot be read, or is no configuration.
+    """
+    reader = _Includes(surroundings)
+    # From the highest scope to the lowest.
+    scopes = [*reader.scopes(section, path, ())]
+    merging = _Merging(work)
+    found = scopes[-1]
+    for scope in reversed(scopes[:-1]):
+        found = merging.merged(found, scope)
+    return Configuration(sections_of(found), reader.missing, reader.undecided)
+
+
+def sections_of(node: yaml.Node) -> dict[str, yaml.Node]:
+    """Return those of `SECTIONS` that a configuration has."""
+    entries = entries_of(node, "a configuration")
+    return {name: entries[name] for name in SECTIONS if name in entries}
+
+
+class _Includes:
+    """Reads the files that are included, each once."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.missing: list[str] = []
+        self.undecided: list[str] = []
+        self._surroundings = surroundings
+        self._read: set[str] = set()
+        self._bytes = 0
+
+    def scopes(self, node: yaml.Node, path: str, chain: tuple[str, ...]) -> Iterator[yaml.Node]:
+        """Yield the sections of a file, then those of each of its includes, highest first."""
+        entries = entries_of(node, "a configuration")
+        yield node
+        included = entries.get("include")
+        if included is None or is_nothing(included):
+            return
+        if not isinstance(included, yaml.SequenceNode):
+            raise fault_at(included, "expected a list of paths here: lines that begin with '- '")
+        for each in included.value:
+            yield from self._included(each, path, chain)
+
+    def _included(self, node: yaml.Node, path: str, chain: tuple[str, ...]) -> Iterator[yaml.Node]:
+        if isinstance(node, yaml.MappingNode):
+            entries = entries_of(node, "an include")
+            if unknown := entries.keys() - _INCLUDE_KEYS - _GIT_KEYS:
+                raise fault_at(node, f"{min(unknown)}: is not known here, expected path: and when:")
+            if not self._applies(entries, node):
+                return
+            if "git" in entries:
+                self._miss(text_of(entries["git"], "an address"), entries)
+                return
+            if "path" not in entries:
+                raise fault_at(node, "expected path: here")
+            written = text_of(entries["path"], "a path")
+            if "path_override_env_var" in entries:
+                name = text_of(entries["path_override_env_var"], "a variable")
+                written = self._surroundings.variables.get(name, written)
+        else:
+            entries, written = {}, text_of(node, "a path")
+        yield from self._file(written, path, entries, node, chain)
+
+    def _applies(self, entries: Mapping[str, yaml.Node], node: yaml.Node) -> bool:
+        if "when" not in entries:
+            return True
+        found = condition_holds(entries["when"], self._surroundings)
+        if found is None:
+            self.undecided.append(text_of(entries.get("path", node), "a path"))
+        return bool(found)
+
+    def _miss(self, written: str, entries: Mapping[str, yaml.Node]) -> None:
+        optional = entries.get("optional")
+        if optional is None or text_of(optional, "true or false").lower() not in ("true", "yes"):
+            self.missing.append(written)
+
+    def _file(
+        self,
+        written: str,
+        including: str,
+        entries: Mapping[str, yaml.Node],
+        node: yaml.Node,
+        chain: tuple[str, ...],
+    ) -> Iterator[yaml.Node]:
+        """Yield the scopes of one include."""
+        place = self._place(written, including)
+        if place in chain:
+            raise fault_at(node, f"{written} includes itself")
+        if place in self._read:
+            return
+        if len(self._read) == MOST_FILES:
+            raise fault_at(node, f"includes more than {MOST_FILES} files")
+        found = None if _ADDRESS.match(place) else self._surroundings.open(place)
+        if found is None:
+            self._miss(written, entries)
+            return
+        self._read.add(place)
+        if isinstance(found, bytes):
+            parts = [(place, found)]
+        else:
+            parts = [(posixpath.join(place, name), data) for name, data in sorted(found.items())]
+        self._bytes += sum(len(data) for _, data in parts)
+        if self._bytes > MOST_BYTES:
+            raise fault_at(node, f"includes more than {MOST_BYTES:,} bytes")
+        nodes = [_top(compose(decoded(data, path), BOUNDS, path), path) for path, data in parts]
+        # What a folder's `include.yaml` names stands beside it.
+        inside = place if isinstance(found, bytes) else posixpath.join(place, "include.yaml")
+        yield from self.scopes(_mapping_of(nodes, place), inside, (*chain, place))
+
+    def _place(self, written: str, including: str) -> str:
+        """Return the path that an include names, as far as its variables are known."""
+        known = self._surroundings.variables
+        text = _VARIABLE.sub(lambda name: known.get(name[1] or name[2], name[0]), written)
+        if text.startswith("~/"):
+            text = known.get("HOME", "~") + text[1:]
+        text = text.removeprefix("file://")
+        if _ADDRESS.match(text):
+            return text
+        return posixpath.normpath(posixpath.join(posixpath.dirname(including), text))
+
+
+def merged(low: yaml.Node, high: yaml.Node, work: Work) -> yaml.Node:
+    """Return what two scopes say of one section; `work` counts what is merged."""
+    return _Merging(work).merged(low, high)
+
+
+def condition_holds(node: yaml.Node, surroundings: Surroundings) -> bool | None:
+    """Return whether a `when:` holds, None if that is not known.
+
+    Raises:
+        LineFault: it is no condition.
+    """
+    try:
+        return holds(text_of(node, "a condition"), surroundings.names, surroundings.env)
+    except ExpressionError as error:
+        raise fault_at(node, f"when: {error}") from None
+
+
+def _top(node: yaml.Node | None, path: str) -> yaml.MappingNode:
+    """Return the sections of a file, which may stand under `spack`."""
+    if node is None or is_nothing(node):
+        return _mapping_of([], path)
+    entries = entries_of(node, "a configuration")
+    inner = next((entries[key] for key in TOP_KEYS if key in entries), node)
+    entries_of(inner, "a configuration")
+    return inner if isinstance(inner, yaml.MappingNode) else _mapping_of([], path)
+
+
+def _mapping_of(nodes: list[yaml.MappingNode], path: str) -> yaml.MappingNode:
+    """Return the sections of all files of a folder."""
+    pairs = [pair for node in nodes for pair in node.value]
+    start = yaml.Mark(path, 0, 0, 0, None, 0)
+    return yaml.MappingNode("tag:yaml.org,2002:map", pairs, start, start)
+
+
+class _Merging:
+    """Merges nodes. Values are the same if they say the same, wherever they stand."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._kept: list[yaml.Node] = []
+        self._merged: dict[tuple[int, int, str], yaml.Node] = {}
+        self._identities: dict[int, int | None] = {}
+        self._numbers: dict[tuple[object, ...], int] = {}
+
+    def merged(self, low: yaml.Node, high: yaml.Node, how: str = "") -> yaml.Node:
+        """Return what two scopes say; the higher one's key says `how`."""
+        key = id(low), id(high), how
+        if key not in self._merged:
+            self._work.add(Work.JOIN, line_of(high))
+            # A node that was freed could give its id to another one.
+            self._kept += low, high
+            self._merged[key] = self._both(low, high, how)
+        return self._merged[key]
+
+    def _both(self, low: yaml.Node, high: yaml.Node, how: str) -> yaml.Node:
+        if isinstance(low, yaml.MappingNode) and isinstance(high, yaml.MappingNode):
+            return self._mapping(low, high)
+        if isinstance(low, yaml.SequenceNode) and isinstance(high, yaml.SequenceNode):
+            return self._sequence(low, high, how)
+        if how and isinstance(low, yaml.ScalarNode) and isinstance(high, yaml.ScalarNode):
+            value = high.value + low.value if how == "+" else low.value + high.value
+            return yaml.ScalarNode(high.tag, value, high.start_mark, high.end_mark, high.style)
+        return high
+
+    def _mapping(self, low: yaml.MappingNode, high: yaml.MappingNode) -> yaml.MappingNode:
+        below = {key_of(key)[0]: (key, value) for key, value in low.value}
+        found: list[tuple[yaml.Node, yaml.Node]] = []
+        for key, value in high.value:
+            name, how = key_of(key)
+            lower = below.pop(name, None)
+            if lower is not None and how != ":":
+                value = self.merged(lower[1], value, how)
+            found.append((key, value))
+        found += below.values()
+        return yaml.MappingNode(high.tag, found, high.start_mark, high.end_mark)
+
+    def _sequence(
+        self, low: yaml.SequenceNode, high: yaml.SequenceNode, how: str
+    ) -> yaml.SequenceNode:
+        self._work.add(Work.ITEM * (len(low.value) + len(high.value)), line_of(high))
+        above = {self._identity(each) for each in high.value}
+        rest = [each for each in low.value if self._identity(each) not in above]
+        items = rest + high.value if how == "-" else high.value + rest
+        return yaml.SequenceNode(high.tag, items, high.start_mark, high.end_mark)
+
+    def _identity(self, node: yaml.Node) -> int:
+        """Return a number that all nodes of one value have; each node is looked at once."""
+        key = id(node)
+        if key in self._identities:
+            known = self._identities[key]
+            if known is None:
+                raise fault_at(node, "this stands within itself")
+            return known
+        self._kept.append(node)
+        self._identities[key] = None
+        value: tuple[object, ...]
+        if isinstance(node, yaml.MappingNode):
+            pairs = ((key_of(key), self._identity(value)) for key, value in node.value)
+            value = ("map", frozenset(pairs))
+        elif isinstance(node, yaml.SequenceNode):
+            value = ("list", tuple(map(self._identity, node.value)))
+        else:
+            value = ("text", node.value)
+        number = self._numbers.setdefault(value, len(self._numbers))
+        self._identities[key] = number
+        return number

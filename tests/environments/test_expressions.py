@@ -1,0 +1,139 @@
+"""environments.expressions: conditions about a machine, evaluated without running anything."""
+
+from __future__ import annotations
+
+import os
+import re
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.environments.expressions import ExpressionError, holds
+
+NAMES = {
+    "platform": "linux",
+    "os": "rhel8",
+    "target": "zen3",
+    "arch": "linux-rhel8-zen3",
+    "arch_str": "linux-rhel8-zen3",
+    "hostname": "login-01",
+}
+ENV = {"SPACK_CI_TARGET": "zen3", "EMPTY": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("platform == 'linux'", True),
+        ("os != 'rhel8'", False),
+        ('"rhel" in os and env.get("CRAYPE_VERSION")', False),
+        ('"rhel" in os and not env.get("CRAYPE_VERSION")', True),
+        ('env.get("SPACK_STACK_USE_OPENMPI", "") == "1"', False),
+        ('env["SPACK_CI_TARGET"] == target', True),
+        ("'EMPTY' in env", True),
+        ("target in ('zen2', 'zen3')", True),
+        ("target not in ['zen2']", True),
+        ("re.search(r'^login-\\d+$', hostname)", True),
+        ("re.match('node', hostname)", False),
+        ("hostname.startswith('login')", True),
+        ("'a' < 'b' < 'c'", True),
+        ("not (platform == 'linux' or os == 'x')", False),
+        ("True", True),
+        ("env.get('NO') is None", True),
+    ],
+)
+def test_what_is_evaluated(text: str, expected: bool) -> None:
+    """A condition has the truth that Python gives it."""
+    assert holds(text, NAMES, ENV) is expected
+    known = {**NAMES, "env": ENV, "re": re}
+    assert bool(eval(text, known)) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("env.get('X')", None),
+        ("platform == 'darwin' and env.get('X')", False),
+        ("env.get('X') and platform == 'darwin'", False),
+        ("platform == 'linux' or env.get('X')", True),
+        ("platform == 'linux' and env.get('X')", None),
+        ("hostname == 'a'", None),
+        ("not hostname", None),
+    ],
+)
+def test_what_is_not_known(text: str, expected: bool | None) -> None:
+    """What depends on nothing that is unknown is decided, all else is not."""
+    assert holds(text, {"platform": "linux"}, None) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('x')",
+        "[]*9**9",
+        "(lambda: 1)()",
+        "[x for x in 'a']",
+        "env.pop('EMPTY')",
+        "platform.__class__",
+        "open('/etc/passwd')",
+        "f'{platform}'",
+        "re.search('(a+)+$', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab')",
+        "re.search('a*a*a*a*b', hostname)",
+        "re.search('(', hostname)",
+        "re.sub('a', 'b', os)",
+        "env['NO']",
+        "1 < 'a'",
+        "platform =",
+        "",
+        "(" * 500 + "1" + ")" * 400,
+        "not " * 240 + "1 +",
+        "1 == " * 1_000 + "1",
+        "\0",
+        "os == 'x'\nplatform",
+    ],
+)
+def test_what_is_refused(text: str) -> None:
+    """Everything else is refused, whatever it would do or cost."""
+    with pytest.raises(ExpressionError):
+        holds(text, NAMES, ENV)
+
+
+ATOMS = st.sampled_from(
+    ["platform", "os", "'linux'", "'rhel8'", "''", "env.get('EMPTY')", "env.get('NO')", "True"]
+)
+CONDITIONS = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(["and", "or", "==", "!="]), inner).map(
+            lambda parts: f"({' '.join(parts)})"
+        ),
+        inner.map(lambda text: f"(not {text})"),
+    ),
+    max_leaves=8,
+)
+
+
+@given(CONDITIONS, st.sampled_from([None, "linux", "darwin"]), st.sampled_from([None, ENV]))
+def test_a_condition_has_pythons_truth(
+    text: str, platform: str | None, env: dict[str, str] | None
+) -> None:
+    """Of what is known; and what is decided though something is unknown is so for every value."""
+    found = holds(text, {"os": "rhel8", "platform": platform}, env)
+    truths = {
+        bool(eval(text, {"os": "rhel8", "platform": name, "env": variables}))
+        for name in ([platform] if platform else ["linux", "darwin", "rhel8", "", "x"])
+        for variables in ([env] if env is not None else [{}, ENV, {"NO": "linux"}, os.environ])
+    }
+
+    if platform is not None and env is not None:
+        assert truths == {found}
+    assert found is None or truths == {found}
+
+
+def test_methods_belong_to_texts() -> None:
+    """Nothing but a text is asked for a method, whatever a name stands for."""
+    strange = SimpleNamespace(startswith=lambda *_: True)
+    with pytest.raises(ExpressionError):
+        holds("os.startswith('x')", {"os": strange}, ENV)  # type: ignore[dict-item]

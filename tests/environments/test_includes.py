@@ -1,0 +1,328 @@
+"""environments.includes: files that include others, merged as Spack merges its scopes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.bounded_yaml import compose, text_value
+from spack_cache_db.environments.environment import (
+    Limits,
+    Surroundings,
+    UnreadableEnvironment,
+    UserSpecs,
+    Work,
+)
+from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.includes import merged_configuration
+from spack_cache_db.environments.sections import BOUNDS
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.parser import parse_query
+from tests.spack.test_printing import without_places
+
+STACKS = Path(__file__).parents[1] / "data" / "stacks"
+LINUX = {"platform": "linux", "os": "ubuntu22.04", "target": "x86_64_v3"}
+
+
+def surroundings(files: Mapping[str, str | Mapping[str, str]], **more: Any) -> Surroundings:
+    """Return surroundings with these files, and folders of them."""
+
+    def open_file(path: str) -> bytes | dict[str, bytes] | None:
+        found = files.get(path)
+        if found is None or isinstance(found, str):
+            return None if found is None else found.encode()
+        return {name: text.encode() for name, text in found.items()}
+
+    return Surroundings(open_file, **({"names": LINUX, "env": {}} | more))
+
+
+def read(text: str, files: Mapping[str, Any], **more: Any) -> UserSpecs:
+    """Return what an environment with these files asks for."""
+    around = surroundings(files, **more)
+    found = read_environment(text.encode(), "/e/spack.yaml", surroundings=around)
+    assert isinstance(found, UserSpecs)
+    return found
+
+
+def asked(found: UserSpecs) -> list[str]:
+    """Return what the first alternative of each spec asks, or why there is none."""
+    return [str(each.error or each.alternatives[0].query.text) for each in found.specs]
+
+
+PACKAGES = "packages: {all: {require: [target=zen3]}}"
+
+
+@pytest.mark.parametrize(
+    ("include", "files"),
+    [
+        ("[a.yaml]", {"/e/a.yaml": PACKAGES}),
+        ("[{path: a.yaml}]", {"/e/a.yaml": PACKAGES}),
+        ("[../x/]", {"/x": {"packages.yaml": PACKAGES}}),
+        ("[/x/a.yaml]", {"/x/a.yaml": f"spack:\n  {PACKAGES}"}),
+        ("[$HOME/a.yaml]", {"/home/me/a.yaml": PACKAGES}),
+        ("['${HOME}/a.yaml']", {"/home/me/a.yaml": PACKAGES}),
+        ("[~/a.yaml]", {"/home/me/a.yaml": PACKAGES}),
+        ("['file:///a.yaml']", {"/a.yaml": PACKAGES}),
+        ("[b.yaml]", {"/e/b.yaml": "include: [c/a.yaml]", "/e/c/a.yaml": PACKAGES}),
+        (
+            "[d]",
+            {"/e/d": {"include.yaml": "include: [../a.yaml]"}, "/e/a.yaml": PACKAGES},
+        ),
+        ("[{path: a.yaml, when: platform == 'linux'}]", {"/e/a.yaml": PACKAGES}),
+        (
+            "[{path: a.yaml, when: platform == 'darwin'}, b.yaml]",
+            {"/e/a.yaml": "packages: {all: {require: [+x]}}", "/e/b.yaml": PACKAGES},
+        ),
+        ("[{path: no.yaml, optional: true}, a.yaml]", {"/e/a.yaml": PACKAGES}),
+        ("[{path: no, path_override_env_var: PLACE}]", {"/e/a.yaml": PACKAGES}),
+    ],
+)
+def test_what_is_found(include: str, files: Mapping[str, Any]) -> None:
+    """Files and folders are found as Spack finds them, and say what packages require."""
+    variables = {"HOME": "/home/me", "PLACE": "a.yaml"}
+    found = read(f"spack: {{specs: [zlib], include: {include}}}", files, variables=variables)
+
+    assert asked(found) == ["zlib target=zen3"]
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    "include", ["no.yaml", "https://host/a.yaml", "{git: 'https://host/x', paths: [a]}"]
+)
+def test_what_is_not_here(include: str) -> None:
+    """It is named, the answer goes on, and lists that it may define are told line by line."""
+    text = f"spack: {{specs: [zlib, $gcc, {{matrix: [[a], [$%gcc]]}}], include: [{include}]}}"
+    found = read(text, {})
+
+    assert found.notes[0].startswith("one include is not here; what they require is not known: ")
+    assert asked(found) == [
+        "zlib",
+        "$gcc is defined in a file that is not here",
+        "$%gcc is defined in a file that is not here",
+    ]
+    with pytest.raises(UnreadableEnvironment, match="one include is not here"):
+        read(text, {}, is_strict=True)
+
+
+def test_what_is_not_known() -> None:
+    """A condition that cannot be decided is named, and its file is not read."""
+    text = "spack: {specs: [zlib], include: [{path: a.yaml, when: env.get('X')}]}"
+    found = read(text, {"/e/a.yaml": PACKAGES}, env=None)
+
+    assert asked(found) == ["zlib"]
+    assert "their when: asks for what is not known" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"/e/a.yaml": "packages: ["}, "/e/a.yaml:1: broken YAML"),
+        ({"/e/a.yaml": "\npackages: {zlib: {require: '+'}}"}, "/e/a.yaml:2: '\\+' is no spec"),
+        ({"/e/a.yaml": "packages: {b: [x]}"}, "/e/a.yaml:1: expected what is said of the"),
+        ({"/e/a.yaml": "include: [a.yaml]"}, "/e/a.yaml:1: a.yaml includes itself"),
+        (
+            {"/e/a.yaml": "include: [b.yaml]", "/e/b.yaml": "include: [./a.yaml]"},
+            "/e/b.yaml:1: ./a.yaml includes itself",
+        ),
+        ({"/e/a.yaml": "- x"}, "/e/a.yaml:1: expected a configuration here"),
+        ({"/e/a.yaml": "include: [{paht: x}]"}, "/e/a.yaml:1: paht: is not known"),
+        ({"/e/a.yaml": "packages: &a {b: [*a]}"}, "expected what is said of the package"),
+        ({"/e/a.yaml": "packages: {all: {require: &a [*a]}}"}, "stands within itself"),
+        ({"/e/a.yaml": "a: " + "[" * 100 + "]" * 100}, "/e/a.yaml: is nested more than 32"),
+    ],
+)
+def test_what_is_wrong(files: Mapping[str, str], said: str) -> None:
+    """A fault names the file in which it stands."""
+    text = "spack: {include: [a.yaml], packages: {all: {require: [+x]}}}"
+    with pytest.raises(UnreadableEnvironment, match=said):
+        read(text, files)
+
+
+def test_many_files_are_too_many() -> None:
+    """However files include each other, each is read once, and only so many are."""
+    names = [f"{number}.yaml" for number in range(10_000)]
+    each = json.dumps({"include": names})
+    with pytest.raises(UnreadableEnvironment, match="includes itself"):
+        read("spack: {include: [0.yaml]}", dict.fromkeys((f"/e/{name}" for name in names), each))
+    wide = json.dumps({"spack": {"include": names}})
+    with pytest.raises(UnreadableEnvironment, match="includes more than 256 files"):
+        read(wide, dict.fromkeys((f"/e/{name}" for name in names), "{}"))
+    large = "#" * 2**20
+    with pytest.raises(UnreadableEnvironment, match="includes more than 16,777,216 bytes"):
+        read(wide, dict.fromkeys((f"/e/{name}" for name in names), large))
+
+
+def test_aliases_are_merged_once() -> None:
+    """Files whose aliases double take no longer than what they say once."""
+    lines = ["l0: &l0 {x: [a]}"]
+    lines += [f"l{n}: &l{n} {{a: *l{n - 1}, b: *l{n - 1}}}" for n in range(1, 30)]
+    text = "packages: {all: {" + ", ".join(lines) + ", y: [*l29, *l29]}}"
+    work = Work(Limits())
+    node = compose(f"{{include: [a.yaml], {text}}}", BOUNDS, "/e/spack.yaml")
+    assert node is not None
+    merged_configuration(node, "/e/spack.yaml", surroundings({"/e/a.yaml": text}), work)
+
+    assert work.done < 100_000
+
+
+def merged_by_the_documentation(low: Any, high: Any, how: str = "") -> Any:
+    """Return what two values say together, from Spack's documentation of scopes.
+
+    "Configuration Scopes": a setting of a higher scope replaces a lower one; lists are joined,
+    higher first, and mappings merged; `::` replaces, `+:` prepends and `-:` appends.
+    """
+    if isinstance(low, dict) and isinstance(high, dict):
+        found = {}
+        lower = {plain(key): value for key, value in low.items()}
+        for key, value in high.items():
+            name = plain(key)
+            if name in lower and not (key.endswith(":") and key[-2:-1] not in "+-"):
+                value = merged_by_the_documentation(lower[name], value, key[len(name) :])
+            found[name] = cleaned(value)
+        return found | {name: cleaned(each) for name, each in lower.items() if name not in found}
+    if isinstance(low, list) and isinstance(high, list):
+        rest = [each for each in low if each not in high]
+        return rest + high if how == "-:" else high + rest
+    if isinstance(low, str) and isinstance(high, str) and how in ("+:", "-:"):
+        return high + low if how == "+:" else low + high
+    return high
+
+
+def plain(key: str) -> str:
+    """Return a key without the signs behind it."""
+    return key.rstrip(":").rstrip("+-") if key.endswith(":") else key
+
+
+def cleaned(value: Any) -> Any:
+    """Return a value whose keys say nothing of merging any longer."""
+    if isinstance(value, dict):
+        return {plain(key): cleaned(each) for key, each in value.items()}
+    return value
+
+
+class Trees:
+    """Random environments, each with files that include each other, and their model."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self.files: dict[str, Any] = {}
+        self.missing = 0
+
+    def scope(self, path: str, depth: int) -> list[dict[str, Any]]:
+        """Write a file with all that it includes; return its scopes, highest first."""
+        value: dict[str, Any] = {}
+        for section in ("packages", "definitions"):
+            if self._random.random() < 0.7:
+                value[self.key(section)] = self.section(section)
+        scopes = [value]
+        included = []
+        for number in range(self._random.choice([0, 1, 2, 3]) if depth else 0):
+            name = f"{path.rpartition('/')[2].removesuffix('.yaml')}-{number}.yaml"
+            entry, is_read = self.include(name)
+            included.append(entry)
+            if is_read:
+                scopes += self.scope(f"/e/{name}", depth - 1)
+        self.files[path] = {**value, "include": included} if included else value
+        return scopes
+
+    def include(self, name: str) -> tuple[Any, bool]:
+        """Return an include as it is written, and whether it is read."""
+        kind = self._random.choice(["text", "map", "when", "not", "missing", "optional"])
+        if kind == "text":
+            return name, True
+        if kind == "map":
+            return {"path": f"./{name}"}, True
+        if kind == "when":
+            return {"path": name, "when": "platform == 'linux'"}, True
+        if kind == "not":
+            return {"path": name, "when": "platform == 'darwin'"}, False
+        self.missing += kind == "missing"
+        return {"path": f"no-{name}", "optional": kind == "optional"}, False
+
+    def key(self, name: str) -> str:
+        """Return a key with what it says of merging."""
+        return name + self._random.choice(["", "", "", ":", "+:", "-:"])
+
+    def section(self, name: str) -> Any:
+        """Return what a section says."""
+        if name == "definitions":
+            return [{self._random.choice("abc"): self.texts()} for _ in range(2)]
+        return {
+            self.key(package): {
+                self.key(key): self._random.choice([self.texts(), "+x"])
+                for key in self._random.sample(["require", "conflict", "variants"], 2)
+            }
+            for package in self._random.sample(["all", "zlib", "hdf5"], 2)
+        }
+
+    def texts(self) -> list[str]:
+        """Return a list of specs."""
+        return self._random.sample(["+x", "~y", "@1:", "%gcc", "target=zen3"], 2)
+
+
+@pytest.mark.parametrize("start", range(0, 4000, 500))
+def test_random_trees_are_merged_as_the_documentation_says(start: int) -> None:
+    """Overrides, lists, files that are missing and conditions, in 4,000 trees of includes."""
+    for seed in range(start, start + 500):
+        trees = Trees(seed)
+        scopes = trees.scope("/e/spack.yaml", 3)
+        expected = scopes[-1]
+        for scope in reversed(scopes[:-1]):
+            expected = merged_by_the_documentation(expected, scope)
+        files = {path: json.dumps(value) for path, value in trees.files.items()}
+        node = compose(files.pop("/e/spack.yaml"), BOUNDS, "/e/spack.yaml")
+        assert node is not None
+        found = merged_configuration(node, "/e/spack.yaml", surroundings(files), Work(Limits()))
+
+        merged = {name: cleaned(text_value(each)) for name, each in found.sections.items()}
+        assert merged == cleaned(expected), seed
+        assert len(found.missing) == trees.missing
+
+
+def on_disk(path: str) -> bytes | dict[str, bytes] | None:
+    """Open what a stack includes."""
+    place = Path(path)
+    if place.is_dir():
+        names = ("packages.yaml", "definitions.yaml", "include.yaml")
+        return {name: (place / name).read_bytes() for name in names if (place / name).is_file()}
+    return place.read_bytes() if place.is_file() else None
+
+
+EXPECTED = json.loads((STACKS / "expected.json").read_text(encoding="utf-8"))
+
+
+def said_by(texts: list[str]) -> list[SpecQuery]:
+    """Return what specs ask, in whatever order they say it."""
+    queries = [without_places(parse_query(each)) for each in texts]
+    return [replace(each, variants=tuple(sorted(each.variants, key=str))) for each in queries]
+
+
+@pytest.mark.parametrize("name", sorted(each.name for each in (STACKS / "stacks").iterdir()))
+def test_the_stacks_of_spacks_own_caches(name: str) -> None:
+    """Real environments ask for the specs, and require what Spack 1.1 reads from them."""
+    path = STACKS / "stacks" / name / "spack.yaml"
+    around = Surroundings(on_disk, names={**LINUX, "hostname": "x"}, env={}, variables={})
+    found = read_environment(path.read_bytes(), str(path), surroundings=around)
+    assert isinstance(found, UserSpecs)
+    assert all(each.error is None for each in found.specs)
+    expected = EXPECTED.get(str(path.relative_to(STACKS)))
+    if expected is None:
+        assert len({each.group for each in found.specs}) > 1
+        return
+    assert said_by([each.text for each in found.specs]) == said_by(expected["specs"])
+    node = compose(path.read_text(encoding="utf-8"), BOUNDS, str(path))
+    assert node is not None
+    ((_, section),) = node.value
+    sections = merged_configuration(section, str(path), around, Work(Limits())).sections
+    packages = text_value(sections["packages"]) if "packages" in sections else {}
+    required = {
+        name: {key: said[key] for key in ("require", "conflict") if key in said}
+        for name, said in packages.items()
+    }
+    assert {name: said for name, said in required.items() if said} == expected["require"]
