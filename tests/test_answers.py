@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,16 +31,14 @@ from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import load_spec
 from spack_cache_db.spack.parser import parse_query
+from tests import metadata
 from tests.brute_force import Answer, BruteForce
 from tests.commands import run
 from tests.configurations import configuration
 from tests.contradictions import QUERIES, STACKS, Listing, listings, opened, write_sources
 from tests.pagetexts import spec_hash
-from tests.paths import ROOT
 
-FIND_SPEC = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))["databases"][
-    "spack-cache"
-]["queries"]["find_spec"]["sql"]
+FIND_SPEC = metadata.QUERIES["find_spec"]["sql"]
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import yaml
 from spack_cache_db.cli import COMMANDS, cli
 from spack_cache_db.schema import VIEWS
 from spack_cache_db.site.routes import ROUTES
+from tests.metadata import QUERIES
 from tests.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -33,12 +34,10 @@ def test_every_view_is_described() -> None:
 
 def test_every_canned_query_is_described() -> None:
     """docs/sql.md has a row for each canned query, with its parameters and no others."""
-    metadata = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
-    queries = metadata["databases"]["spack-cache"]["queries"]
     told = SQL.partition("## Canned queries")[2]
     rows = re.findall(r"^\| `(\w+)` \|([^|]*)\|", told, re.MULTILINE)
     named = {name: set(re.findall(r"\w+", re.sub(r"\(.*?\)", "", words))) for name, words in rows}
-    assert named == {name: {*query["params"]} - {"page"} for name, query in queries.items()}
+    assert named == {name: {*query["params"]} - {"page"} for name, query in QUERIES.items()}
 
 
 def test_every_room_is_on_the_map() -> None:

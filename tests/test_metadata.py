@@ -8,15 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from datasette.app import Datasette
 
 from spack_cache_db.schema import FULL_TEXT, TABLES, VIEWS
+from tests.metadata import DATABASE, METADATA
 from tests.pagetexts import SAMPLES
-from tests.paths import ROOT
-
-METADATA = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
-DATABASE = METADATA["databases"]["spack-cache"]
 
 
 def sample_specs() -> list[dict[str, Any]]:

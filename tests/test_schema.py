@@ -7,13 +7,11 @@ import sqlite3
 from typing import Any
 
 import pytest
-import yaml
 
 from spack_cache_db import schema
-from tests.paths import ROOT
+from tests.metadata import DATABASE
 
-METADATA = yaml.safe_load((ROOT / "metadata.yml").read_text())
-TABLES = METADATA["databases"]["spack-cache"]["tables"]
+TABLES = DATABASE["tables"]
 PUBLIC = {
     "releases": {"id", "name", "kind", "date", "position", "package_count", "spec_count"},
     "packages": {

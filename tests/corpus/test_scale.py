@@ -8,18 +8,13 @@ from pathlib import Path
 from sqlite3 import Connection
 
 import pytest
-import yaml
 
 from spack_cache_db.build import build
 from spack_cache_db.site import spec_functions
 from spack_cache_db.verify import verify
 from tests.builds import digest
 from tests.corpus import pages as corpus
-from tests.paths import ROOT
-
-QUERIES = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))["databases"][
-    "spack-cache"
-]["queries"]
+from tests.metadata import QUERIES
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.site import spec_functions
-from tests.test_metadata import DATABASE
+from tests.metadata import DATABASE
 
 EVERY_QUERY = DATABASE["queries"]
 # They need an index: tests/queries/test_dependencies.py.

@@ -12,18 +12,19 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import yaml
 from datasette.app import Datasette
 
 from spack_cache_db.build import build
 from spack_cache_db.cli import server as cli_server
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from tests.many import build_many
+from tests.metadata import METADATA
 from tests.paths import ROOT
 from tests.programs import free_port
 from tests.site.cache import write_pages
@@ -57,9 +58,8 @@ def lookups(conn: sqlite3.Connection) -> Lookups:
 
 
 def metadata() -> dict[str, Any]:
-    """The site's metadata."""
-    described: dict[str, Any] = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
-    return described
+    """A copy of the site's metadata, to be changed."""
+    return deepcopy(METADATA)
 
 
 def site(

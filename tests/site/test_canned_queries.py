@@ -11,10 +11,9 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.many import EVERY_ANSWER
+from tests.metadata import QUERIES
 from tests.site.addresses import get
-from tests.site.conftest import SQL, metadata, site
-
-QUERIES = metadata()["databases"]["spack-cache"]["queries"]
+from tests.site.conftest import SQL, site
 
 
 @pytest.mark.slow

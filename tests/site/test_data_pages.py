@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from spack_cache_db.site.data_pages import in_order
+from tests.metadata import QUERIES
 from tests.site.addresses import get
-from tests.site.conftest import SQL, metadata
-
-CANNED = metadata()["databases"]["spack-cache"]["queries"]
+from tests.site.conftest import SQL
 
 
 def test_the_order_is_that_of_the_schema() -> None:
@@ -31,7 +30,7 @@ async def test_the_database_begins_with_views(datasette: Any) -> None:
 
     assert names[:2] == ["builds", "build_listings"]
     # Of many queries 1.0 shows the first few here.
-    queries = [names.index(each) for each in CANNED if each in names]
+    queries = [names.index(each) for each in QUERIES if each in names]
     assert queries
     assert max(queries) < names.index("releases") < names.index("packages")
     assert names.index("packages") < names.index("compilers")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,13 +14,11 @@ from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
-from tests.paths import ROOT
+from tests import metadata
 from tests.small_sources import QUERIES, Sources, hashes, opened, sources
 from tests.walks import Walk, left_out, shown_in
 
-FIND_SPEC = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))["databases"][
-    "spack-cache"
-]["queries"]["find_spec"]["sql"]
+FIND_SPEC = metadata.QUERIES["find_spec"]["sql"]
 
 
 @pytest.mark.slow
