@@ -192,7 +192,7 @@ async def test_a_lone_quote_is_told_clearly(datasette: Any) -> None:
     answer = await get(datasette, "/spack-cache/configurations?_search=%22")
 
     assert answer.status_code == 400
-    assert "put it in double quotes" in answer.text
+    assert "Put it in double quotes" in answer.text
 
 
 @pytest.mark.asyncio

@@ -20,7 +20,7 @@ def test_an_environment_to_what_lacks_a_binary(visit: Visit) -> None:
     page = visit.page
     page.goto("/cover")
     page.get_by_label("One spec a line").fill(SPECS)
-    page.get_by_role("button", name="Look for binaries").click()
+    page.get_by_role("button", name="Find binaries").click()
 
     expect(page.get_by_role("status").first).to_contain_text("4 of 20 specs have a binary")
     expect(page.get_by_role("heading", level=2).first).to_have_text("16 without")

@@ -24,7 +24,7 @@ def test_dependencies_unfold(browser: Browser, index_server: Server, script: boo
     visit = Visit(browser, index_server, viewport=NARROW, java_script_enabled=script)
     page = visit.page
     page.goto(FLEX)
-    tree = page.get_by_role("list", name="Only to be built")
+    tree = page.get_by_role("list", name="Only to build it")
     below = tree.locator("details").get_by_role("link", name="m4@1.4.21")
     expect(below).to_be_hidden()
     tree.locator("summary", has_text="bison").click()

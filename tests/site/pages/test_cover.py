@@ -208,4 +208,4 @@ def test_the_time_is_looked_at(conn: sqlite3.Connection, lookups: Lookups) -> No
     finally:
         conn.set_progress_handler(None, 0)
 
-    assert page.error is not None and "ask for fewer specs at once" in page.error
+    assert page.error is not None and "check fewer specs at once" in page.error

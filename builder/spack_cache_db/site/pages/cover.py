@@ -25,7 +25,7 @@ from spack_cache_db.site.spec_functions import LONGEST, LOOK_AT_THE_TIME
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST, work=2_000_000)
 NAME = "what you pasted"
-TOO_LONG = "takes longer than a page may take: ask for fewer specs at once, or use the command"
+TOO_LONG = "takes too long for a web page: check fewer specs at once, or use the command line"
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:
 
 
 MOST_PACKAGES = 40
-NO_TIME = "why nothing satisfies this takes longer to say than there is time: name a package"
+NO_TIME = "the reason why nothing matches takes too long to find: name a package"
 
 PACKAGES_LIKE = """
 SELECT packages.name, packages.spec_count

@@ -84,7 +84,7 @@ class Column:
     is_minor: bool = False
 
 
-_SPECS = Column("specs", "Specs", is_count=True, most_first=True)
+_SPECS = Column("specs", "Binaries", is_count=True, most_first=True)
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "packages": (
         Column("name", "Package"),
