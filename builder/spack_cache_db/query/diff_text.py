@@ -20,7 +20,7 @@ class Section(NamedTuple):
     """One part of the report: what it lists, how many there are, a line for each."""
 
     title: str
-    count: int
+    total: int
     lines: tuple[str, ...]
 
 
@@ -43,16 +43,16 @@ def as_csv(found: Diff) -> str:
 def as_text(found: Diff) -> str:
     """Return the report for a terminal."""
     lines = [sentence(found)]
-    for title, count, shown in sections(found):
-        lines += ["", f"{title}: {count:,}", *(f"  {line}" for line in _first(shown))]
+    for title, total, shown in sections(found):
+        lines += ["", f"{title}: {total:,}", *(f"  {line}" for line in _first(shown))]
     return "\n".join(lines)
 
 
 def as_markdown(found: Diff) -> str:
     """Return the report for release notes and pull requests."""
     lines = [f"## {found.old} → {found.new}", "", sentence(found)]
-    for title, count, shown in sections(found):
-        lines += ["", f"### {title}: {count:,}", "", *(f"- {line}" for line in _first(shown))]
+    for title, total, shown in sections(found):
+        lines += ["", f"### {title}: {total:,}", "", *(f"- {line}" for line in _first(shown))]
     return "\n".join(lines)
 
 
@@ -83,7 +83,7 @@ def sections(found: Diff) -> tuple[Section, ...]:
     causes = tuple(f"{cause}: {_many(cause.configurations)}" for cause in found.causes)
     parts.append(Section("Configurations rebuilt", len(found.rebuilt), _counted(found.rebuilt)))
     parts.append(Section("Causes of rebuilds", len(causes), causes))
-    return tuple(each for each in parts if each.count)
+    return tuple(each for each in parts if each.total)
 
 
 def _changes(found: Diff) -> Iterator[tuple[str, ChangedConfiguration]]:

@@ -141,7 +141,9 @@ def load_about(conn: sqlite3.Connection, lookups: Lookups) -> About:
 
 def read_totals(conn: sqlite3.Connection, lookups: Lookups) -> Totals:
     """Return how much a file holds."""
-    return Totals(*next(select(conn, TOTALS)), len(lookups.releases), len(lookups.stacks))
+    packages, specs, configurations = next(select(conn, TOTALS))
+    releases, stacks = len(lookups.releases), len(lookups.stacks)
+    return Totals(packages, specs, configurations, releases, stacks)
 
 
 def newest_snapshot(lookups: Lookups) -> str | None:
