@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 import spack_cache_db.cli.options as scope_options
 from spack_cache_db.build import build
 from spack_cache_db.cli import cli
-from spack_cache_db.cli.machine import Machine
+from spack_cache_db.machine import Machine
 from tests.indexes import REAL_FILE, hash_of
 from tests.small_sources import LOOK_ALIKES, built
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,14 @@ from spack_cache_db.cli.options import (
     scope_options,
 )
 from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, width
+from spack_cache_db.environment_files import read_environment_file, surroundings
+from spack_cache_db.environments.environment import Environment
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 from spack_cache_db.errors import BuilderError
+from spack_cache_db.machine import this_machine
 from spack_cache_db.query.cover import output
 from spack_cache_db.query.cover.records import Cover
-from spack_cache_db.query.cover.steps import cover_environment, read_file
+from spack_cache_db.query.cover.steps import cover_environment
 from spack_cache_db.query.find import scope_of
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.open import connected
@@ -35,11 +39,12 @@ from spack_cache_db.query.open import connected
 @json_option
 @csv_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Write a Markdown table.")
+@click.option("--strict", is_flag=True, help="Fail if an included file is not here.")
 def cover(environment: str, file: Path, **options: Any) -> None:
     """Show which specs of an environment have a binary.
 
     ENVIRONMENT is a spack.yaml, a spack.lock, or a list with one spec on each line; use - for
-    standard input. FILE is a database.
+    standard input. Files that a spack.yaml includes are read, too. FILE is a database.
 
     The exit status is 0 if every spec has a binary, 1 if some have none, 2 for an error.
 
@@ -49,12 +54,8 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     if len(forms) > 1:
         fail("--json, --csv and --markdown exclude each other: give one of them")
     try:
-        if environment == "-":
-            data = sys.stdin.buffer.read(MAX_BYTES + 1)
-            read = read_environment(data, "standard input")
-        else:
-            read = read_file(Path(environment))
         names = scope_names(options)
+        read = _read(environment, names["host"], is_strict=options["strict"])
         with connected(file) as conn:
             lookups = read_lookups(conn)
             found = cover_environment(conn, lookups, read, scope_of(lookups, **names))
@@ -63,6 +64,17 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     say_notes(found.notes)
     _print(found, options)
     sys.exit(0 if found.binary == found.total else 1)
+
+
+def _read(path: str, host: str | None, *, is_strict: bool) -> Environment:
+    """Return what an environment asks for, where its conditions ask for this machine or `host`."""
+    machine = this_machine()
+    machine = replace(machine, target=host or machine.target)
+    if path != "-":
+        return read_environment_file(Path(path), machine, is_strict=is_strict)
+    data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    around = surroundings(Path(), machine, is_strict=is_strict)
+    return read_environment(data, "standard input", surroundings=around)
 
 
 def _print(found: Cover, options: dict[str, Any]) -> None:

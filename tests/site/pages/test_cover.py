@@ -137,7 +137,7 @@ async def test_a_long_form_is_answered_at_once(datasette: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("spack: {include: [x]}", "include: names other files"),
+        ("spack: {include: x}", "expected a list of paths here"),
         ("spack: [", "what you pasted:1: broken YAML"),
         ("zlib\n" * (LIMITS.specs + 1), "has more than 1,000 specs"),
         ("zlib " + "+x" * 300, None),

@@ -1,4 +1,4 @@
-"""cli.machine: what Spack calls this machine."""
+"""machine: what Spack calls this machine."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.cli import machine
-from spack_cache_db.cli.machine import os_of_release, this_machine
+from spack_cache_db import machine
+from spack_cache_db.machine import os_of_release, this_machine
 
 
 @pytest.mark.parametrize(

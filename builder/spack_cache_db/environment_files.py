@@ -1,0 +1,153 @@
+"""Environments in files: what a `spack.yaml` includes is found beside it, and on this machine.
+
+Only regular files are opened, without waiting for anybody who writes to them, and only so much of
+them is read.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import stat
+import tempfile
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+
+from spack_cache_db.environments.environment import (
+    Environment,
+    Limits,
+    Surroundings,
+    UnreadableEnvironment,
+)
+from spack_cache_db.environments.formats import MAX_BYTES, read_environment
+from spack_cache_db.errors import Fault, LineFault, reason
+from spack_cache_db.machine import Machine, this_machine
+from spack_cache_db.spack.targets import family
+
+MAX_INCLUDED = 2**24
+"""Bytes of a file that is included."""
+
+SCOPE_FILES = ("packages.yaml", "definitions.yaml", "include.yaml")
+"""What matters of a folder with configuration."""
+
+
+class NotRegularError(OSError):
+    """A pipe, a device or a folder stands where a file is expected."""
+
+
+def read_environment_file(
+    path: Path, machine: Machine | None = None, *, is_strict: bool = False
+) -> Environment:
+    """Return what the environment in a file asks for, with all that it includes.
+
+    Args:
+        path: a `spack.yaml`, a `spack.lock`, or a list of specs.
+        machine: the machine that its conditions ask for; None for this one.
+        is_strict: an include that is not here is a fault.
+
+    Raises:
+        UnreadableEnvironment: it cannot be read.
+    """
+    try:
+        data = read_regular(path, MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        said = f"cannot be read: {reason(error)}; expected a spack.yaml, a spack.lock or a list"
+        raise UnreadableEnvironment([Fault(str(path), 0, said)]) from None
+    around = surroundings(path.parent, machine or this_machine(), is_strict=is_strict)
+    return read_environment(data, str(path), Limits(), around)
+
+
+def surroundings(folder: Path, machine: Machine, *, is_strict: bool = False) -> Surroundings:
+    """Return what an environment in a folder may refer to.
+
+    Args:
+        folder: where the environment is.
+        machine: the machine that its conditions ask for.
+        is_strict: an include that is not here is a fault.
+    """
+    arch = f"{machine.platform}-{machine.os}-{machine.target}"
+    names = {
+        "platform": machine.platform,
+        "os": machine.os,
+        "target": machine.target,
+        "arch": arch,
+        "arch_str": arch,
+        "hostname": socket.gethostname(),
+    }
+    return Surroundings(open_include, names, os.environ, _variables(folder, machine), is_strict)
+
+
+def open_include(path: str) -> bytes | Mapping[str, bytes] | None:
+    """Return an included file, or the files of a folder by name; None if there is none.
+
+    Raises:
+        LineFault: it is no regular file, or too large.
+    """
+    try:
+        if stat.S_ISDIR(os.stat(path).st_mode):  # noqa: PTH116 - any text may be a path
+            found = {name: _included(os.path.join(path, name)) for name in SCOPE_FILES}  # noqa: PTH118
+            return {name: data for name, data in found.items() if data is not None}
+        return _included(path)
+    except (OSError, ValueError):
+        return None
+
+
+def _included(path: str) -> bytes | None:
+    try:
+        data = read_regular(Path(path), MAX_INCLUDED + 1)
+    except NotRegularError as error:
+        raise LineFault(0, f"{error}, expected a regular file", path) from None
+    except (OSError, ValueError):
+        return None
+    if len(data) > MAX_INCLUDED:
+        raise LineFault(0, f"has more than {MAX_INCLUDED:,} bytes", path)
+    return data
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """Return at most so many bytes of a regular file.
+
+    Raises:
+        NotRegularError: it is a pipe, a device or a folder.
+        OSError: it cannot be read.
+    """
+    # A pipe would block whoever opens it, but for O_NONBLOCK.
+    with open(path, "rb", opener=_open) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise NotRegularError("is a pipe, a device or a folder")
+        return file.read(most)
+
+
+def _open(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _variables(folder: Path, machine: Machine) -> dict[str, str]:
+    """Return the variables of paths: the environment's, and Spack's own where they are known.
+
+    Spack 1.1 documents them as "Config File Variables".
+    """
+    known = {
+        "env": str(folder.resolve()),
+        "spack": os.environ.get("SPACK_ROOT"),
+        "user": _user(),
+        "tempdir": tempfile.gettempdir(),
+        "date": date.today().isoformat(),
+        "platform": machine.platform,
+        "os": machine.os,
+        "operating_system": machine.os,
+        "target": machine.target,
+        "target_family": family(machine.target),
+        "architecture": f"{machine.platform}-{machine.os}-{machine.target}",
+        "arch": f"{machine.platform}-{machine.os}-{machine.target}",
+    }
+    return {**os.environ, **{name: value for name, value in known.items() if value is not None}}
+
+
+def _user() -> str | None:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return None

@@ -1,0 +1,86 @@
+"""environment_files: what an environment includes is found beside it, and safely opened."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.environment_files import read_environment_file
+from spack_cache_db.environments.environment import UnreadableEnvironment, UserSpecs
+from spack_cache_db.machine import Machine
+from tests.commands import run
+
+ZEN3 = Machine("zen3", "rhel8", "linux")
+
+
+def environment(folder: Path, include: str, packages: str = "{}") -> Path:
+    """Write an environment, and return its path."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "spack.yaml"
+    path.write_text(f"spack: {{specs: [zlib], include: [{include}], packages: {packages}}}")
+    return path
+
+
+def required(path: Path, *, is_strict: bool = False) -> tuple[list[str], tuple[str, ...]]:
+    """Return what the specs of an environment ask with what is required of them, and its notes."""
+    found = read_environment_file(path, ZEN3, is_strict=is_strict)
+    assert isinstance(found, UserSpecs)
+    return [each.alternatives[0].query.text for each in found.specs], found.notes
+
+
+def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths are relative to the file that includes; variables are those of this machine."""
+    monkeypatch.setenv("PLACE", "configs")
+    scope = tmp_path / "configs" / "rhel8"
+    scope.mkdir(parents=True)
+    (scope / "packages.yaml").write_text("packages: {all: {require: [+pic]}}")
+    (scope / "include.yaml").write_text("include: [{path: ../more.yaml, when: target == 'zen3'}]")
+    (scope / "other.yaml").write_text("packages: {all: {require: [+wrong]}}")
+    (tmp_path / "configs" / "more.yaml").write_text("packages: {all: {require: [target=zen3]}}")
+
+    found, notes = required(environment(tmp_path / "e", "'../$PLACE/${os}/', $env/no.yaml"))
+
+    assert found == ["zlib +pic target=zen3"]
+    assert notes[0].startswith("one include is not here; what they require is not known: $env/no")
+    with pytest.raises(UnreadableEnvironment, match="one include is not here"):
+        required(tmp_path / "e" / "spack.yaml", is_strict=True)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "loop", "large", "socket"])
+def test_what_is_no_file(kind: str, tmp_path: Path) -> None:
+    """A pipe, a device, a link to itself and a huge file end no reading, and hold none up."""
+    place = tmp_path / "x.yaml"
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "device":
+        place.symlink_to("/dev/zero")
+    elif kind == "loop":
+        place.symlink_to(place)
+    elif kind == "large":
+        with place.open("wb") as file:
+            file.truncate(2**34)
+    else:
+        place = Path("/dev/null")
+    path = environment(tmp_path, str(place))
+
+    if kind == "loop":
+        assert required(path)[1][0].startswith("one include is not here")
+        return
+    with pytest.raises(UnreadableEnvironment, match=r"regular file|more than 16,777,216 bytes"):
+        required(path)
+    if kind != "large":
+        with pytest.raises(UnreadableEnvironment, match="is a pipe, a device or a folder"):
+            required(place)
+
+
+def test_the_command_reads_includes(tmp_path: Path, samples_file: Path) -> None:
+    """`cover` says what is not here, and fails for it if asked to."""
+    path = environment(tmp_path, "https://host/a.yaml")
+    said = "one include is not here; what they require is not known: https://host/a.yaml"
+
+    found = run("cover", path, samples_file)
+    assert (found.exit_code, said in found.stderr) == (1, True)
+    strict = run("cover", "--strict", path, samples_file)
+    assert (strict.exit_code, strict.stderr) == (2, f"Error: {path}: {said}\n")
