@@ -14,7 +14,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import sqlite_utils
 import zstandard
 
 from spack_cache_db.build import build, check, database
@@ -183,7 +182,7 @@ def test_a_damaged_result_is_not_published(tmp_path: Path, monkeypatch: pytest.M
     """A row that is lost after all were written keeps the old file in its place."""
     finish = database.finish
 
-    def finish_and_lose(db: sqlite_utils.Database) -> None:
+    def finish_and_lose(db: sqlite3.Connection) -> None:
         finish(db)
         db.execute("DELETE FROM configurations WHERE id = 1")
 

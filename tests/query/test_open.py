@@ -14,6 +14,7 @@ from spack_cache_db import schema
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.open import IDS_AT_ONCE, connected, open_database, select, select_in
 from tests.commands import run
+from tests.pagetexts import SAMPLES
 
 
 @pytest.fixture
@@ -39,6 +40,32 @@ def test_a_whole_file_opens_read_only(copy: Path) -> None:
         assert connection.execute("SELECT count(*) FROM specs").fetchone() == (413,)
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             connection.execute("DELETE FROM specs")
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n"
+
+
+@pytest.mark.parametrize(
+    "name", ["packages", "builds", "configurations_fts", "packages_fts_data", "unique_specs_hash"]
+)
+@pytest.mark.parametrize("command", ["info", "find", "cover", "verify"])
+def test_a_file_that_claims_to_be_ours_is_refused(name: str, command: str, copy: Path) -> None:
+    """A view that never ends in the place of a table, a view or an index: nothing asks it."""
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE name = ?", [name])
+        sql = f"CREATE VIEW {name} AS {ENDLESS}"
+        connection.execute(
+            "INSERT INTO sqlite_master VALUES ('view', ?, ?, 0, ?)", [name, name, sql]
+        )
+        connection.commit()
+    specs = copy.with_name("specs.txt")
+    specs.write_text("zlib")
+    arguments = {"info": [copy], "find": ["zlib", copy], "cover": [specs, copy]}
+    result = run(command, *arguments.get(command, [copy, SAMPLES]))
+    assert result.exit_code in (1, 2), result.output
+    assert "is damaged: " in result.stderr
+    assert "build it anew" in result.stderr
 
 
 @pytest.mark.parametrize("cut", [1, 3000, 4095, 4096, 50_000])

@@ -1,9 +1,6 @@
 """Rows → one SQLite file: created, filled in one transaction, indexed and checked.
 
-sqlite-utils writes the statements that create tables; this module adds what it has no words for:
-WITHOUT ROWID, and full-text tables. Those hold no text of their own (SQLite FTS5 docs, 4.4.1
-"Contentless Tables"), so that the words cost no second copy, and `count(*)` reads nothing but the
-index.
+What is created, and by which statements, stands in the schema.
 """
 
 from __future__ import annotations
@@ -16,8 +13,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import sqlite_utils
-
 from spack_cache_db import schema
 from spack_cache_db.errors import OutputError
 
@@ -25,7 +20,7 @@ _MOST_PARAMETERS = 999
 """As many as any SQLite takes in one statement ("Limits", 9)."""
 
 
-def create(path: Path) -> sqlite_utils.Database:
+def create(path: Path) -> sqlite3.Connection:
     """Create an empty database with every table of the schema, inside an open transaction.
 
     The journal is off: until it is renamed, the file is nobody's, and a crash throws it away.
@@ -42,21 +37,20 @@ def create(path: Path) -> sqlite_utils.Database:
         f"user_version = {schema.SCHEMA_VERSION}",
     ):
         connection.execute(f"PRAGMA {pragma}")
-    db = sqlite_utils.Database(connection)
     connection.execute("BEGIN")
-    for table in schema.TABLES:
-        _create_table(db, table)
-    return db
+    for statement in schema.CREATE_TABLES.values():
+        connection.execute(statement)
+    return connection
 
 
-def insert(db: sqlite_utils.Database, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+def insert(db: sqlite3.Connection, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
     """Insert rows: tuples in the order of the schema's columns.
 
     Many go in by one statement: to run it costs more than all that it does for a row.
     """
     rows, at_once = iter(rows), _MOST_PARAMETERS // len(schema.table(table).columns)
     while chunk := [*islice(rows, at_once)]:
-        db.conn.execute(_insert_statement(table, len(chunk)), [*chain.from_iterable(chunk)])
+        db.execute(_insert_statement(table, len(chunk)), [*chain.from_iterable(chunk)])
 
 
 @lru_cache
@@ -65,31 +59,19 @@ def _insert_statement(table: str, rows: int) -> str:
     return f"INSERT INTO [{table}] VALUES {', '.join([marks] * rows)}"
 
 
-def index_text(db: sqlite_utils.Database, words: Mapping[str, Iterable[str]]) -> None:
+def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[str]]) -> None:
     """Make and fill every full-text table; ids count from 1 in the order of the words."""
-    for table, content in schema.FULL_TEXT.items():
-        db.execute(_full_text_statement(table, content))
-        rows = enumerate(words[content], start=1)
-        db.conn.executemany(f"INSERT INTO [{table}](rowid, tokens) VALUES (?, ?)", rows)
+    for table, statement in schema.CREATE_FULL_TEXT.items():
+        db.execute(statement)
+        rows = enumerate(words[schema.FULL_TEXT[table]], start=1)
+        db.executemany(f"INSERT INTO [{table}](rowid, tokens) VALUES (?, ?)", rows)
         db.execute(f"INSERT INTO [{table}]([{table}]) VALUES ('optimize')")
 
 
-def finish(db: sqlite_utils.Database) -> None:
+def finish(db: sqlite3.Connection) -> None:
     """Create indexes and views, and end the transaction."""
-    for table in schema.TABLES:
-        for columns in table.unique:
-            name = f"unique_{table.name}_{'_'.join(columns)}"
-            db.table(table.name).create_index(columns, index_name=name, unique=True)
-        for columns in table.indexes:
-            name = f"idx_{table.name}_{'_'.join(columns)}"
-            db.table(table.name).create_index(columns, index_name=name)
-        for column in table.sparse:
-            db.execute(
-                f"CREATE INDEX [idx_{table.name}_{column}] ON [{table.name}] ([{column}]) "
-                f"WHERE [{column}] IS NOT NULL"
-            )
-    for name, sql in schema.VIEWS.items():
-        db.create_view(name, sql)
+    for statement in (*schema.CREATE_INDEXES.values(), *schema.CREATE_VIEWS.values()):
+        db.execute(statement)
     db.execute("ANALYZE")
     db.execute("COMMIT")
 
@@ -115,35 +97,3 @@ def require_intact(path: Path) -> None:
         broken, found = pool.map(ask, ("foreign_key_check", "integrity_check(3)"))
     if broken or found != [("ok",)]:
         raise OutputError(f"the built database is damaged, nothing was replaced: {broken} {found}")
-
-
-def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:
-    key = table.primary_key
-    sql = db.create_table_sql(
-        table.name,
-        {column.name: column.type for column in table.columns},
-        pk=key if table.without_rowid else key[0],
-        foreign_keys=[
-            (column.name, column.references, schema.table(column.references).primary_key[0])
-            for column in table.columns
-            if column.references
-        ],
-        not_null={column.name for column in table.columns if not column.nullable} - {"id"},
-    )
-    without_rowid = " WITHOUT ROWID" if table.without_rowid else ""
-    db.execute(sql.rstrip().rstrip(";") + without_rowid)
-
-
-def _full_text_statement(table: str, content: str) -> str:
-    """Return the statement that makes a full-text table.
-
-    The comment is for sqlite-utils and Datasette, which look for `content="<table>"` in the text of
-    the statement to know what a full-text table is the index of.
-    """
-    return f"""\
-CREATE VIRTUAL TABLE [{table}] USING fts5(
-  tokens,
-  content='' /* content="{content}" */,
-  detail=full,
-  tokenize="{schema.TOKENIZER}"
-)"""

@@ -16,7 +16,10 @@ from spack_cache_db import schema
 from spack_cache_db.errors import DatabaseError, reason
 
 _HEADER = struct.Struct(">16s 12x I 28x I 4x I")
-_NAMES = {*(table.name for table in schema.TABLES), *schema.FULL_TEXT, *schema.VIEWS}
+_SHADOWS = tuple(
+    f"{table}_{kind}" for table in schema.FULL_TEXT for kind in ("config", "data", "docsize", "idx")
+)
+"""The tables in which FTS5 keeps an index (SQLite FTS5 docs, 4.4 and Appendix A)."""
 
 IDS_AT_ONCE = 20_000
 """So many ids make a text of less than 200 kB, the longest value that the site allows."""
@@ -33,9 +36,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     _check_header(path)
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
     try:
-        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        if missing := _NAMES - names:
-            raise sqlite3.DatabaseError(f"it has no {', '.join(sorted(missing))}")
+        _check_statements(connection)
     except sqlite3.DatabaseError as error:
         connection.close()
         raise DatabaseError(f"{path}: is damaged: {error}; build it anew") from None
@@ -127,3 +128,24 @@ def _check_header(path: Path) -> None:
     if size != expected:
         message = f"it has {size:,} bytes, not {expected:,}"
         raise DatabaseError(f"{path}: is damaged: {message}; build it anew")
+
+
+def _check_statements(connection: sqlite3.Connection) -> None:
+    """Compare what a file has with what the build creates, word for word.
+
+    Otherwise a table of a hostile file could be a view that never ends. Tables of other names do
+    no harm: nothing here reads them.
+
+    Raises:
+        sqlite3.DatabaseError: something is missing or different.
+    """
+    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    found = dict(rows.fetchall())
+    for name, sql in schema.STATEMENTS.items():
+        if name not in found:
+            raise sqlite3.DatabaseError(f"it has no {name}")
+        if found[name] != sql:
+            raise sqlite3.DatabaseError(f"its {name} is not what a build creates")
+    for name in _SHADOWS:
+        if not found.get(name, "").startswith("CREATE TABLE "):
+            raise sqlite3.DatabaseError(f"its {name} is not what FTS5 creates")
