@@ -1,5 +1,5 @@
-"""The attack: what a visitor, a page or an archive may try against real processes, and what holds.
+"""Attacks by visitors, pages and archives on real processes, and a report of what held.
 
-`python -m attacks` builds a file, serves it, tries everything and prints a table of tried and held.
-Times of the clock are never judged alone, for the machine may have other things to do.
+`python -m attacks` builds a file, serves it, tries everything and prints a table of what held.
+Nothing is judged by wall time alone, because the machine may be busy.
 """

@@ -1,4 +1,4 @@
-"""`python -m attacks`: try all that is known against real processes, and tell what held."""
+"""`python -m attacks`: attack real processes in all known ways, and report what held."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.server import ServerError
 from tests.site.cache import write_pages
 
 SECONDS = 540.0
-"""All kinds together: a whole attack stays within ten minutes."""
+"""For all kinds together, so that the whole attack takes less than ten minutes."""
 
 Kind = Callable[[float], Outcome]
 
@@ -41,7 +41,7 @@ KINDS = (*SERVED, "endings", *BUILT)
 @click.option("--seconds", type=float, default=SECONDS, help="How long the attack takes, about.")
 @click.option("--file", type=click.Path(path_type=Path, exists=True), help="What is served.")
 def main(kinds: tuple[str, ...], seconds: float, file: Path | None) -> None:
-    """Attack a server and the builder in these KINDS of ways, or in all."""
+    """Run these KINDS of attacks on a server and the builder, or all kinds."""
     chosen = kinds or KINDS
     began = time.monotonic()
     with TemporaryDirectory(prefix="attacks-") as folder:
@@ -50,7 +50,7 @@ def main(kinds: tuple[str, ...], seconds: float, file: Path | None) -> None:
         if file is None:
             run("build", write_pages(Path(folder, "pages")), "-o", own)
         else:
-            # In a folder of its own: whatever appears beside it has been written by an attack.
+            # In an empty folder: whatever appears beside the file was written by an attack.
             own.symlink_to(file.resolve())
         outcomes = _attack(own, chosen, seconds / len(chosen))
     click.echo(report(outcomes))
@@ -69,7 +69,7 @@ def _attack(file: Path, chosen: tuple[str, ...], seconds: float) -> list[Outcome
 
 
 def _served(file: Path, name: str, seconds: float) -> Outcome:
-    """Attack a server that was started for this kind: what one leaves behind is not another's."""
+    """Attack a server that was started for this kind, so that kinds do not affect each other."""
     if name == "endings":
         return endings(file)
     try:

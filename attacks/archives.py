@@ -1,4 +1,4 @@
-"""Archives that unpack to more than they should, lie, lead elsewhere, or are damaged."""
+"""Archives that unpack to huge files, lead out of their folder, lie, or are damaged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GOOD = page()
 
 
 def archives(seconds: float) -> Outcome:
-    """Build from each bomb, and in turn from a folder of archives with a few bytes changed."""
+    """Build from each bomb, and between them from a folder of slightly damaged archives."""
     outcome, chosen = Outcome("archives"), random.Random(3)
     began, largest = time.monotonic(), 0.0
     for name, data in (*_escapes(), *_bombs()):
@@ -49,7 +49,7 @@ def archives(seconds: float) -> Outcome:
 
 
 def _bombs() -> Iterator[tuple[str, bytes]]:
-    """Yield small archives of much; the last word of a name is the file's."""
+    """Yield small archives with large content; the last word of a name is the file's."""
     for name, text in (
         ("lists", GOOD.replace(b"spec_details: [", b"spec_details: [" + b"[]," * 20 * MEGABYTE)),
         ("YAML", GOOD.replace(b"[package", b"[" + b"a," * 20 * MEGABYTE + b"package")),
@@ -78,7 +78,7 @@ def _bombs() -> Iterator[tuple[str, bytes]]:
 
 
 def _escapes() -> Iterator[tuple[str, bytes]]:
-    """Yield archives whose members have names and kinds that lead out of them."""
+    """Yield archives whose members have names or types that lead out of the folder."""
     names = (
         "../../a.md",
         "/etc/a.md",
@@ -111,7 +111,7 @@ def _escapes() -> Iterator[tuple[str, bytes]]:
 
 
 def _damaged(chosen: random.Random) -> tuple[str, dict[str, bytes]]:
-    """Return archives of every kind with a few places changed: others each time."""
+    """Return archives of every kind with a few random changes."""
     files = {}
     for number in range(DAMAGED):
         name = chosen.choice(sorted(_WHOLE))

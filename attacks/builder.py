@@ -1,4 +1,4 @@
-"""The builder as it is attacked: a real process with a bound of memory, and what it may not do."""
+"""The builder under attack: a real process with limited memory, and what it must not do."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 MOST_MEGABYTES = 600
 SECONDS = 60.0
-"""Of processor time for one build of a few pages, bomb or not."""
+"""Processor time allowed for one build of a few pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How a command ended: its status, what it said, and what its largest process took."""
+    """How a command ended: its status, its output, and the memory of its largest process."""
 
     status: int
     said: str
@@ -25,7 +25,7 @@ class Run:
     cpu_seconds: float
 
     def faults(self) -> list[str]:
-        """Return what no run may do, whatever it was given."""
+        """Return what is wrong with a run, whatever its input was."""
         faults = []
         if self.status not in (0, 1):
             faults.append(f"ended with status {self.status}: {self.said[-200:]!r}")
@@ -39,7 +39,7 @@ class Run:
 
 
 def run(*arguments: object) -> Run:
-    """Run `spack-cache-db` with these arguments, its reading in one process of its own."""
+    """Run `spack-cache-db` with these arguments, reading in one separate process."""
     command = [sys.executable, "-m", "spack_cache_db", *map(str, arguments), "--jobs", "1"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
@@ -53,7 +53,7 @@ def run(*arguments: object) -> Run:
 
 
 def judged_build(source: Path, folder: Path) -> tuple[Run, list[str]]:
-    """Build a source beside an older file, and return what is wrong with what came of it."""
+    """Build a source in place of an older file, and return what is wrong with the result."""
     output = folder / "built.db"
     old = b"an older file"
     output.write_bytes(old)
@@ -69,5 +69,5 @@ def judged_build(source: Path, folder: Path) -> tuple[Run, list[str]]:
 
 
 def enough(began: float, seconds: float) -> bool:
-    """Return whether so much time has passed since `began`."""
+    """Return whether this time has passed since `began`."""
     return time.monotonic() > began + seconds

@@ -1,4 +1,4 @@
-"""What came of one kind of attack, and the table of all of them."""
+"""The outcome of one kind of attack, and the table of all outcomes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_TOLD = 10
 
 @dataclass
 class Outcome:
-    """What one kind of attack tried, and each thing that did not hold."""
+    """How much one kind of attack tried, and what did not hold."""
 
     kind: str
     tried: int = 0
@@ -20,7 +20,7 @@ class Outcome:
     note: str = ""
 
     def judge(self, what: str, faults: Sequence[str]) -> None:
-        """Count one thing that was tried, with what is wrong with what came of it."""
+        """Count one attempt, with what is wrong with its result."""
         self.tried += 1
         self.faults += [f"{what[:160]}: {fault[:300]}" for fault in faults]
 

@@ -1,4 +1,4 @@
-"""Pages whose values are odd but whose form mostly holds, built, proved and served."""
+"""Pages with odd values in mostly correct form: built, verified and served."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from attacks.target import serving
 from tests.pagetexts import meta_of, page_of, spec
 
 PAGES = 300
-"""In one round: each round is a check, a build, a proof and a walk through the site."""
+"""Pages of one round: a check, a build, a verification and a walk through the site."""
 MARK = "<i>fuzz</i>"
-"""Stands in texts of pages, and may stand in no page of the site."""
+"""Markup in texts of pages, which must not occur in any page of the site."""
 TEXTS = [
     *(
         MARK,
@@ -52,7 +52,7 @@ LINK = re.compile(r'href="(/(?:package|spec|release|stack)/[^"#?]*)')
 
 
 def pages(seconds: float) -> Outcome:
-    """Change pages at random, always the same ones, and see that none is lost or does harm."""
+    """Change pages at random with a fixed seed, and check that none is lost or does harm."""
     outcome, chosen = Outcome("pages"), random.Random(4)
     began, good = time.monotonic(), 0
     while True:
@@ -127,7 +127,7 @@ def _change(chosen: random.Random, record: dict[str, Any]) -> None:
 
 
 def _walk(file: Path) -> list[str]:
-    """Ask for the pages that the first ones lead to, and for tables."""
+    """Request the pages that the first ones link to, and tables."""
     faults = []
     with serving(file) as target:
         for address in _addresses(target.ask("/").body.decode()):

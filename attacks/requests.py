@@ -19,7 +19,7 @@ from attacks.target import PATIENCE, Reply, Target
 T = TypeVar("T")
 
 SECONDS = 2.0
-"""Of processor time, which no statement and no page may pass."""
+"""Processor time that no statement and no page may exceed."""
 SQL = "/spack-cache" if hasattr(Datasette, "metadata") else "/spack-cache/-/query"
 
 PATHS = [
@@ -99,7 +99,7 @@ RAW = [
 
 
 def sql(target: Target, seconds: float) -> Outcome:
-    """Ask every statement as JSON, in an order that a short attack samples."""
+    """Send every statement as JSON, in an order of which a short attack takes a sample."""
     outcome = Outcome("hostile SQL")
     longest = 0.0
     statements = random.Random(1).sample(WRITES + TELLING + LARGE + SLOW, k=len(_ALL))
@@ -116,7 +116,7 @@ def sql(target: Target, seconds: float) -> Outcome:
 
 
 def parameters(target: Target, seconds: float) -> Outcome:
-    """Give fields odd values, at random and always the same, then odd paths and raw bytes."""
+    """Send odd values of fields, at random with a fixed seed, then odd paths and raw bytes."""
     outcome, chosen = Outcome("parameters"), random.Random(2)
     for address in _until(seconds * 0.7, _addresses(chosen)):
         reply = target.ask(address)
@@ -131,7 +131,7 @@ def parameters(target: Target, seconds: float) -> Outcome:
 
 
 def repetition(target: Target, seconds: float) -> Outcome:
-    """Repeat one field hundreds of times, or say hundreds of different ones."""
+    """Repeat one field hundreds of times, or send hundreds of different ones."""
     outcome = Outcome("repetition")
     before = target.peak_megabytes()
     tables = ("/spack-cache/stacks", "/spack-cache/listings", "/package/hdf5", "/find")
@@ -153,7 +153,7 @@ _ALL = (*WRITES, *TELLING, *LARGE, *SLOW)
 
 
 def _until(seconds: float, each: Iterable[T]) -> Iterator[T]:
-    """Yield until so much time has passed."""
+    """Yield until this time has passed."""
     end = time.monotonic() + seconds
     for one in each:
         yield one
@@ -178,7 +178,7 @@ def _cost(reply: Reply) -> list[str]:
 
 
 def _shape(address: str, reply: Reply) -> list[str]:
-    """Return what is wrong with the form of an answer to an odd address."""
+    """Return what is wrong with the response to an odd URL."""
     faults = []
     if reply.status in (400, 404) and len(reply.body) < 15:
         faults.append(f"a {reply.status} without a sentence")

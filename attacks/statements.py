@@ -1,4 +1,4 @@
-"""Hostile SQL: what would write, crash, tell of the machine, or take memory and time."""
+"""Hostile SQL: statements that try to write, crash, read the machine, or use up memory and time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEMBERS = (
 
 
 def straight(start: str, call: str, count: int, table: str) -> str:
-    """Return a statement of many calls, between which SQLite does not look at the time."""
+    """Return a statement of many calls, during which SQLite does not check the time."""
     return f"{start} SELECT {' + '.join([call] * count)} FROM {table}"
 
 
@@ -218,7 +218,7 @@ _SLOW = [
 
 
 WRITES = tuple(_WRITES.strip().splitlines())
-"""Each has to be refused."""
+"""Every one of these must be refused."""
 TELLING = tuple(_TELLING.strip().splitlines())
 LARGE = tuple(_LARGE)
 SLOW = tuple(_SLOW)

@@ -1,4 +1,4 @@
-"""The server that is attacked: a real `spack-cache-db serve`, and what has to be true of it."""
+"""The server under attack: a real `spack-cache-db serve`, and what must hold for it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from benchmarks.server import free_port, start, stop, wait_until_up
 
 MOST_MEGABYTES = 512
 PATIENCE = 60
-"""Seconds after which an answer counts as none."""
+"""Seconds after which a response counts as missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer, and the processor time that the server took for it; status 0 is none."""
+    """A response, and the server's processor time for it; status 0 means no response."""
 
     status: int
     headers: dict[str, str]
@@ -30,7 +30,7 @@ class Reply:
 
 
 class Target:
-    """A server of a file that nothing may change."""
+    """A server of a file that must not change."""
 
     def __init__(self, file: Path, pid: int, port: int) -> None:
         self.port, self.pid = port, pid
@@ -38,7 +38,7 @@ class Target:
         self._before = self._state()
 
     def ask(self, address: str, method: str = "GET", **headers: str) -> Reply:
-        """Ask for an address on a connection of its own."""
+        """Request a URL on a new connection."""
         before = self.cpu_seconds()
         connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
@@ -62,7 +62,7 @@ class Target:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def peak_megabytes(self) -> float:
-        """Return the most memory that one of its processes has held."""
+        """Return the largest memory that one of its processes has used."""
         peaks = [0]
         for pid in self.processes():
             with suppress(OSError):
@@ -71,7 +71,7 @@ class Target:
         return max(peaks) / 1024
 
     def processes(self) -> list[int]:
-        """Return the server's process and all that come from it."""
+        """Return the server's process and all its children."""
         found = [self.pid]
         for pid in found:
             for children in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -80,7 +80,7 @@ class Target:
         return found
 
     def betrayals(self, reply: Reply) -> list[str]:
-        """Return what an answer says that no answer may say, of the machine or of a bug."""
+        """Return what a response reveals about the machine or a bug."""
         faults = [] if reply.status else ["no answer"]
         if reply.status >= 500 and reply.status != 503:
             faults.append(f"status {reply.status}")
@@ -92,7 +92,7 @@ class Target:
         return faults
 
     def standing(self) -> list[str]:
-        """Return what is no longer as it was: the file, its folder, the answers, the memory."""
+        """Return what has changed: the file, its folder, the responses, the memory."""
         faults = [] if self._state() == self._before else ["the file or its folder has changed"]
         first = self.ask("/")
         if first.status != 200:
@@ -102,7 +102,7 @@ class Target:
         return faults
 
     def idle(self, within: float = PATIENCE) -> bool:
-        """Return whether the server comes to rest: less than a tenth of a second's work in one."""
+        """Return whether the server becomes idle: less than 0.1 s of processor time in a second."""
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
             before = self.cpu_seconds()

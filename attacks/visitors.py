@@ -1,4 +1,4 @@
-"""Attacks by many visitors: who leave, who read nothing, who come all at once."""
+"""Attacks by many visitors: some leave, some read nothing, some come all at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CROWD = 32
 
 
 def disconnects(target: Target, seconds: float) -> Outcome:
-    """Leave streams and statements under way; ask and read nothing; ask half."""
+    """Leave during streams and statements; send requests and read nothing; send half a request."""
     outcome = Outcome("disconnects")
     for address in (
         STREAM,
@@ -55,7 +55,7 @@ def disconnects(target: Target, seconds: float) -> Outcome:
 
 
 def endings(file: Path) -> Outcome:
-    """End a server that has streams, statements and downloads under way, by each signal."""
+    """End a server by each signal during streams, statements and downloads."""
     outcome = Outcome("endings")
     longest = 0.0
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -78,13 +78,13 @@ def endings(file: Path) -> Outcome:
 
 
 def crowds(target: Target, seconds: float) -> Outcome:
-    """Let a crowd ask for slow and for large statements; others look at pages meanwhile."""
+    """Let a crowd send slow and large statements while others look at pages."""
     outcome = Outcome("crowds")
     slow = f"{SQL}.json?sql={quote(ENDLESS)}"
     large = f"{SQL}.json?sql={quote(SORTING)}"
     among, tables, asked = asyncio.run(_crowd(target, [slow, large], seconds))
     outcome.faults += _odd("page", among, {200})
-    # They stand in one queue with SQL: refused, perhaps, but never for the memory of others.
+    # They share a queue with SQL: they may be refused, but never because of others' memory.
     outcome.faults += _odd("table", tables, {200, 503})
     outcome.faults += _odd("statement", asked, {200, 400, 503})
     outcome.tried = sum(len(each.replies) for each in (among, tables, asked))
@@ -107,13 +107,13 @@ async def _crowd(target: Target, addresses: list[str], seconds: float) -> tuple[
 
 
 def _odd(what: str, asked: Load, expected: set[int]) -> list[str]:
-    """Return which answers were others than these."""
+    """Return the responses that differ from these."""
     odd = Counter(each.status for each in asked.replies if each.status not in expected)
     return [f"a {what} was a {status}, {count} times" for status, count in odd.items()]
 
 
 def _visit(target: Target, address: str | None, *, buffer: int | None = None) -> socket.socket:
-    """Ask for an address and read nothing; without one, begin to ask and stop."""
+    """Request a URL and read nothing; without a URL, send half a request."""
     visitor = socket.socket()
     if buffer is not None:
         visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
@@ -125,7 +125,7 @@ def _visit(target: Target, address: str | None, *, buffer: int | None = None) ->
 
 
 def _runs(pid: int) -> bool:
-    """Return whether a process is there and is no more than its parent's to bury."""
+    """Return whether a process exists and is not a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

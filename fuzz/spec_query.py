@@ -1,8 +1,7 @@
-"""`python -m fuzz.spec_query -max_total_time=3600`: no text makes the spec parser fail.
+"""`python -m fuzz.spec_query -max_total_time=3600`: look for texts that make the spec parser fail.
 
-Needs atheris (`pip install atheris`), which the tests do not: they fuzz with hypothesis. A text is
-read or refused with a message; anything else that is raised, and any that takes longer than
-100 ms, is a finding.
+Needs atheris (`pip install atheris`); the tests fuzz with hypothesis instead. A text must be
+read, or refused with a message, within 100 ms; anything else is a finding.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ SLOWEST = 0.1
 
 
 class SlowError(Exception):
-    """A text took longer to read than a visitor should wait."""
+    """Reading a text took too long."""
 
 
 def one_input(data: bytes) -> None:
-    """Read one text and ask it of one spec."""
+    """Read one text and match it with one spec."""
     text = atheris.FuzzedDataProvider(data).ConsumeUnicodeNoSurrogates(len(data))
     started = time.process_time()
     try:

@@ -1,8 +1,7 @@
 """The catalogue's pages and safety limits, as Datasette hooks.
 
-Datasette shows tables; people look for packages, hashes and specs. These hooks put the pages of
-`spack_cache_db.site` beside Datasette's own, and bound what a request can cost. Only hooks that
-Datasette 0.65 and 1.0 share are used.
+These hooks add the pages of `spack_cache_db.site` to Datasette's own, and limit what a request can
+cost. Only hooks of both Datasette 0.65 and 1.0 are used.
 """
 
 from __future__ import annotations
