@@ -251,3 +251,12 @@ def test_keep_going_builds_the_good_pages(tmp_path: Path) -> None:
 def test_keep_going_needs_a_good_page(output: Path) -> None:
     """With faults only, nothing is built."""
     assert len(refusal(output, BAD_PAGES, "--keep-going")) == len(FAULTS)
+
+
+def test_the_example_needs_no_input(tmp_path: Path) -> None:
+    """`--example` builds the sample pages of this program; without it, a path is needed."""
+    assert run("build", "--example", "-o", tmp_path / "example.db").exit_code == 0
+    assert run("build", SAMPLES, "-o", tmp_path / "samples.db").exit_code == 0
+    assert (tmp_path / "example.db").read_bytes() == (tmp_path / "samples.db").read_bytes()
+    missing = run("build", "-o", tmp_path / "none.db")
+    assert (missing.exit_code, "PATH" in missing.stderr) == (2, True)
