@@ -20,11 +20,24 @@ LARGE = 2**20
 """Bytes of a file that is looked at for holes before it is read."""
 
 
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+
+
 class FileFault(OSError):
     """A file that is not read; `strerror` says what it is, and what was expected."""
 
     def __init__(self, path: str | Path, message: str) -> None:
         super().__init__(errno.EINVAL, message, str(path))
+
+
+class LargeFileFault(FileFault):
+    """A file that is larger than it may be."""
 
 
 def open_regular(path: str | Path) -> FileIO:
@@ -36,9 +49,11 @@ def open_regular(path: str | Path) -> FileIO:
     """
     # A pipe would block whoever opens it, but for O_NONBLOCK.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
-        raise FileFault(path, "is a folder, a pipe or a device, expected a regular file")
+        kind = _KINDS.get(stat.S_IFMT(mode), "no file")
+        raise FileFault(path, f"is {kind}, expected a regular file")
     return FileIO(descriptor, closefd=True)
 
 
@@ -46,7 +61,8 @@ def read_open(stream: FileIO, path: str | Path, limit: int) -> bytes:
     """Return the bytes of a file of `open_regular` from its position on.
 
     Raises:
-        FileFault: it has more than `limit` bytes, or holes.
+        LargeFileFault: it has more than `limit` bytes.
+        FileFault: it has holes.
         OSError: it cannot be read.
     """
     size = os.fstat(stream.fileno()).st_size
@@ -58,7 +74,7 @@ def read_open(stream: FileIO, path: str | Path, limit: int) -> bytes:
         data = data + more if data else more
         size = max(size, len(data))
     if size > limit:
-        raise FileFault(path, f"has {size:,} bytes, expected at most {limit:,}")
+        raise LargeFileFault(path, f"has {size:,} bytes, expected at most {limit:,}")
     return data
 
 

@@ -106,6 +106,12 @@ class _Constructor(yaml.constructor.SafeConstructor):
             kind = node.tag.rpartition(":")[2]
             raise LineFault(line_of(node), f"broken YAML: this is no {kind}") from None
 
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        found = super().construct_mapping(node, deep)
+        if len(found) < len(node.value):
+            raise LineFault(line_of(node), "a key stands twice here, expected once")
+        return found
+
     def construct_scalar(self, node: Any) -> Any:
         if node.tag != _TEXT and len(node.value) > MAX_NUMBER:
             raise ValueError(f"{len(node.value):,} characters")

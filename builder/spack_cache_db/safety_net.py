@@ -16,7 +16,8 @@ def unexpected(error: BaseException) -> str:
     """Return in words what an exception says that no code foresaw."""
     if isinstance(error, MemoryError):
         return "needs more memory than there is"
-    return f"unexpected {type(error).__name__}: {reason(error)}; please report it"
+    said = f"unexpected {type(error).__name__}: {reason(error)}"
+    return f"{said}; please report it (--traceback shows where)"
 
 
 @contextmanager

@@ -228,7 +228,7 @@ def test_what_is_no_file_is_told_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.md")
     (tmp_path / "b.md").symlink_to("nowhere")
     assert messages(read_all([str(tmp_path)]), tmp_path) == [
-        "a.md: is a pipe or a device, expected a regular file",
+        "a.md: is a pipe, expected a regular file",
         "b.md: cannot be read: No such file or directory",
     ]
 

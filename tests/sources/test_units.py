@@ -8,7 +8,15 @@ import pytest
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources import units
-from spack_cache_db.sources.units import File, Folder, files_of, plan
+from spack_cache_db.sources.files import read
+from spack_cache_db.sources.units import (
+    DEFAULT_MAX_PAGE_SIZE,
+    File,
+    Folder,
+    RawFile,
+    files_of,
+    plan,
+)
 from tests.pagetexts import write
 
 
@@ -70,13 +78,51 @@ def test_many_folders_are_left_to_those_who_read_them(
     ]
 
 
-def test_a_link_to_a_folder_is_not_followed(tmp_path: Path) -> None:
-    """It could lead round in circles; a link to a file is a file."""
-    write(tmp_path / "in", a=b"x")
-    (tmp_path / "in" / "again").symlink_to(tmp_path / "in")
-    (tmp_path / "in" / "b.md").symlink_to("a.md")
-    (unit,) = plan([str(tmp_path / "in")])
-    assert [entry.path for entry in unit] == ["a.md", "b.md"]
+def paths_of(*folders: Path) -> list[str]:
+    """Return the names within the input of the files of these folders."""
+    found = [file for unit in plan(map(str, folders)) for file in files_of(unit)]
+    return sorted(each.path for each in found)
+
+
+def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
+    """What lies elsewhere is read, by the first link to it; what is read anyway is not again."""
+    write(tmp_path / "in" / "real", a=b"x")
+    write(tmp_path / "elsewhere" / "deep", b=b"x")
+    for link, target in (
+        ("again", "real"), ("linked", "../elsewhere"), ("third", "../elsewhere/deep"),
+    ):  # fmt: skip
+        (tmp_path / "in" / link).symlink_to(target)
+    (tmp_path / "elsewhere" / "back").symlink_to("../in/real")
+
+    assert paths_of(tmp_path / "in") == ["linked/deep/b.md", "real/a.md"]
+
+
+@pytest.mark.parametrize("target", [".", "..", "../..", "/"])
+def test_circles_are_told(tmp_path: Path, target: str) -> None:
+    """A link to a folder in which it lies is named; all other files are read, each once."""
+    write(tmp_path / "in" / "below", a=b"x")
+    (tmp_path / "in" / "below" / "round").symlink_to(target)
+
+    found = [*read(plan([str(tmp_path / "in")])[0], DEFAULT_MAX_PAGE_SIZE)]
+
+    faults = [each for each in found if isinstance(each, Fault)]
+    assert [str(each) for each in faults] == [
+        f"{tmp_path}/in/below/round: is a link to a folder in which it lies, expected no circle"
+    ]
+    assert [each.path for each in found if isinstance(each, RawFile)] == ["below/a.md"]
+
+
+def test_links_below_many_folders_are_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that whoever reads a folder lists as well."""
+    monkeypatch.setattr(units, "ENOUGH_FOLDERS", 1)
+    write(tmp_path / "in" / "one" / "two", a=b"x")
+    write(tmp_path / "elsewhere", b=b"x")
+    (tmp_path / "in" / "one" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "in" / "one" / "two" / "again").symlink_to(tmp_path / "in" / "one")
+
+    assert paths_of(tmp_path / "in") == ["one/linked/b.md", "one/two/a.md", "one/two/again"]
 
 
 def test_a_folder_that_vanished_is_told(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
@@ -11,6 +12,7 @@ import click
 
 from spack_cache_db.cli.signals import end_full, heed_signals
 from spack_cache_db.errors import BuilderError, InputError, printable
+from spack_cache_db.safety_net import TRACEBACK, unexpected
 
 
 class Command(NamedTuple):
@@ -75,6 +77,12 @@ class _Group(click.Group):
             raise click.ClickException(said) from None
         except BuilderError as error:
             raise click.ClickException(printable(str(error))) from None
+        except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
+            raise
+        except Exception as error:
+            if TRACEBACK in os.environ:
+                raise
+            raise click.ClickException(printable(unexpected(error))) from None
         except ModuleNotFoundError as error:
             called = COMMANDS.get(ctx.invoked_subcommand or "")
             if called is None or called.extra is None:
@@ -85,8 +93,21 @@ class _Group(click.Group):
             ) from None
 
 
+def _show_tracebacks(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        # Processes that read the input inherit it.
+        os.environ[TRACEBACK] = "1"
+
+
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="spack-cache-db")
+@click.option(
+    "--traceback",
+    is_flag=True,
+    expose_value=False,
+    callback=_show_tracebacks,
+    help="Show where an unexpected error happened.",
+)
 def cli() -> None:
     """Build one SQLite database from Spack build caches, search it, and serve it."""
 
@@ -98,5 +119,8 @@ def main() -> NoReturn:
         cli(prog_name="spack-cache-db")
     except OSError as error:
         end_full(error)
-        raise
+        if TRACEBACK in os.environ:
+            raise
+        click.echo(f"Error: {printable(unexpected(error))}", err=True)
+        raise SystemExit(1) from None
     raise SystemExit(0)

@@ -10,20 +10,26 @@ import gzip
 import lzma
 import os
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from functools import partial
+from io import BufferedReader, FileIO
 from typing import IO, Any, Protocol, cast
 
 import zstandard
 
+from spack_cache_db.bounded_files import FileFault, open_regular, unreadable
 from spack_cache_db.errors import Fault, reason
 from spack_cache_db.sources.units import RawFile
 
 MAX_HEADERS = 2**20
 """Bytes of all headers of one member. Names and PAX records of real archives have a few hundred."""
+
+MAX_DIRECTORY = 2**24
+"""Bytes of the directory of a zip archive; some 150,000 pages have as many."""
 
 _CHUNK = 2**16
 
@@ -32,13 +38,17 @@ _BROKEN_ARCHIVE = (
     zipfile.BadZipFile,
     zstandard.ZstdError,
     zlib.error,
-    EOFError,
-    OSError,
-    NotImplementedError,
-    RuntimeError,
     lzma.LZMAError,
-    UnicodeDecodeError,
+    struct.error,
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    ValueError,
 )
+"""What the readers of Python raise for archives that were cut, damaged or made up."""
 
 
 MAX_PATH = 4096
@@ -146,22 +156,26 @@ def read_archive(location: str, max_page_size: int) -> Iterator[RawFile | Fault]
             yield page
         if not found:
             yield Fault(location, 0, "the archive holds no file, expected pages or indexes")
+    except FileFault as error:
+        yield Fault(location, 0, unreadable(error))
     except _BROKEN_ARCHIVE as error:
         yield Fault(location, 0, f"the archive cannot be read to its end: {reason(error)}")
 
 
 def _read_tar(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
-    with open(location, "rb") as raw, decompressed(location, raw) as stream:  # noqa: PTH123
-        watched = Watched(stream, os.fstat(raw.fileno()).st_size)
+    with open_regular(location) as file, decompressed(location, BufferedReader(file)) as stream:
+        watched = Watched(stream, os.fstat(file.fileno()).st_size)
         with tarfile.open(fileobj=cast(IO[bytes], watched), mode="r:") as tar:
             for member in _members(tar, watched):
                 name = _within(location, member.name)
                 if member.isdir() or _hidden(member.name):
                     continue
-                if not member.isreg():
-                    yield Fault(name, 0, "is a link or a device, expected a regular file")
+                if not member.isreg() or member.issparse():
+                    # The size of a sparse file is only what its header claims.
+                    kind = "a sparse file" if member.isreg() else "a link or a device"
+                    yield Fault(name, 0, f"is {kind}, expected a regular file")
                 elif member.size > max_page_size:
-                    yield too_large(name, member.size, max_page_size)
+                    yield _too_large(name, member.size, max_page_size)
                 elif (content := tar.extractfile(member)) is not None:
                     watched.expect(member.size)
                     yield RawFile(name, member.name, content.read())
@@ -180,8 +194,11 @@ def _members(tar: tarfile.TarFile, watched: Watched) -> Iterator[tarfile.TarInfo
 
 
 def _read_zip(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
-    left = unpacked_limit(os.stat(location).st_size)  # noqa: PTH116
-    with zipfile.ZipFile(location) as archive:
+    with (
+        open_regular(location) as file,
+        zipfile.ZipFile(_ZipBytes(file.fileno(), closefd=False)) as archive,
+    ):
+        left = unpacked_limit(os.fstat(file.fileno()).st_size)
         for member in archive.infolist():
             name = _within(location, member.filename)
             if member.is_dir() or _hidden(member.filename):
@@ -189,12 +206,27 @@ def _read_zip(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
             if stat.S_ISLNK(member.external_attr >> 16):
                 yield Fault(name, 0, "is a link or a device, expected a regular file")
             elif member.file_size > max_page_size:
-                yield too_large(name, member.file_size, max_page_size)
+                yield _too_large(name, member.file_size, max_page_size)
             else:
                 left -= member.file_size
                 if left < 0:
                     raise zipfile.BadZipFile("it unpacks to more than a thousand times its size")
                 yield RawFile(name, member.filename, _unzipped(archive, member))
+
+
+class _ZipBytes(FileIO):
+    """The bytes of a zip archive, never more at once than `MAX_DIRECTORY`.
+
+    `zipfile` reads the archive's directory whole, and makes an object of each entry.
+    """
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next `size` bytes, or what is left."""
+        left = max(os.fstat(self.fileno()).st_size - self.tell(), 0)
+        size = left if size is None or size < 0 else min(size, left)
+        if size > MAX_DIRECTORY:
+            raise zipfile.BadZipFile(f"its directory has more than {MAX_DIRECTORY:,} bytes")
+        return super().read(size) or b""
 
 
 def _unzipped(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
@@ -218,7 +250,7 @@ def _hidden(name: str) -> bool:
     return any(part.startswith(".") and part not in (".", "..") for part in name.split("/"))
 
 
-def too_large(location: str, size: int, limit: int) -> Fault:
+def _too_large(location: str, size: int, limit: int) -> Fault:
     """Return the fault of a file that is larger than the limit."""
     return Fault(
         location,

@@ -6,8 +6,10 @@ name.
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from functools import lru_cache
 
+from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
 
 MAX_NAME = 200
@@ -16,8 +18,32 @@ MAX_NAME = 200
 MAX_TEXT = 4096
 """Characters of a variant, a size or the address of a tarball."""
 
+MAX_INDEX = 4 * 2**30
+"""Bytes of an index when it is not compressed; the largest known has two hundred megabytes."""
+
 MAX_TEXTS = 1000
 """Texts in one list of a spec, or in one of `meta`."""
+
+CHUNK = 2**20
+
+
+def require_text(data: bytes) -> None:
+    """Raise `LineFault` unless bytes are UTF-8 text without NUL: decoders are not that strict."""
+    nul = data.find(b"\0")
+    if nul >= 0:
+        raise LineFault(data.count(b"\n", 0, nul) + 1, "a NUL byte, expected UTF-8 text")
+    if data.isascii():
+        return
+    at = 0
+    decoder = getincrementaldecoder("utf-8")()
+    try:
+        # In parts: as text, all of it may take four times as much.
+        for at in range(0, len(data), CHUNK):
+            decoder.decode(data[at : at + CHUNK], at + CHUNK >= len(data))
+    except UnicodeDecodeError as error:
+        wrong = at - len(decoder.getstate()[0]) + error.start
+        line = data.count(b"\n", 0, wrong) + 1
+        raise LineFault(line, f"not UTF-8: byte 0x{data[wrong]:02x}, expected UTF-8 text") from None
 
 
 def require_bounded(configuration: Configuration) -> None:
@@ -38,7 +64,9 @@ def require_bounded_variants(variants: tuple[str, ...]) -> None:
 
 
 def require_short(word: str, text: str, limit: int) -> None:
-    """Raise `ValueError` if a text is too long; `word` says what it is."""
+    """Raise `ValueError` if a text is too long or cannot be stored; `word` says what it is."""
+    if "\0" in text or not (text.isascii() or text.isprintable() or _is_unicode(text)):
+        raise ValueError(f"has a {word} with a character that is no text, expected UTF-8")
     if len(text) > limit:
         raise ValueError(f"has a {word} of {len(text):,} characters, expected at most {limit:,}")
 
@@ -47,3 +75,11 @@ def require_few(word: str, count: int) -> None:
     """Raise `ValueError` if there are too many of something; `word` says of what."""
     if count > MAX_TEXTS:
         raise ValueError(f"has {count:,} {word}, expected at most {MAX_TEXTS:,}")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,18 +1,19 @@
 """Units → the bytes of their files, those of archives as well.
 
-Of what a file says this module knows only whether this package wrote it, and that what is large and
-begins as JSON need not be in memory. Hidden files (a name that starts with a dot) are passed over.
+Of what a file says this module knows only whether this package wrote it, and that an index may be
+larger than a page. Hidden files (a name that starts with a dot) are passed over.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Iterator
-from mmap import PROT_READ, mmap
 
-from spack_cache_db.errors import Fault, reason
-from spack_cache_db.sources.archives import MAX_PATH, read_archive, too_large
+from spack_cache_db.bounded_files import LargeFileFault, open_regular, read_open, unreadable
+from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.safety_net import faults_of
+from spack_cache_db.sources.archives import MAX_PATH, read_archive
+from spack_cache_db.sources.bounds import MAX_INDEX
 from spack_cache_db.sources.units import (
     HEAD,
     File,
@@ -21,77 +22,60 @@ from spack_cache_db.sources.units import (
     Unit,
     files_of,
     is_archive,
+    is_circle,
     is_own,
 )
-
-SMALL = 2**20
-"""Bytes; what is larger and begins as JSON does is mapped into memory, not read."""
 
 
 def read(unit: Unit, max_page_size: int) -> Iterator[RawFile | MirrorFolder | Fault]:
     """Yield the files and mirrors of a unit, and a fault for whatever cannot be read."""
     for file in files_of(unit):
-        if isinstance(file, Fault | MirrorFolder):
-            yield file
-        elif is_archive(file):
-            yield from _checked(read_archive(file.location, max_page_size))
-        else:
-            yield from _checked(_read_file(file, max_page_size))
+        try:
+            with faults_of(file.path if isinstance(file, Fault) else file.location):
+                if isinstance(file, Fault):
+                    yield file
+                elif isinstance(file, MirrorFolder):
+                    yield _name_fault(file.location, file.path) or file
+                elif is_archive(file):
+                    yield from _named(read_archive(file.location, max_page_size))
+                else:
+                    yield from _named(_read_file(file, max_page_size))
+        except InputError as error:
+            yield from error.faults
 
 
-def _checked(pages: Iterable[RawFile | Fault]) -> Iterator[RawFile | Fault]:
-    for page in pages:
-        if isinstance(page, Fault):
-            yield page
-        elif len(page.path) > MAX_PATH:
-            said = f"the name has {len(page.path):,} characters, expected at most {MAX_PATH:,}"
-            yield Fault(page.location, 0, said)
-        else:
-            yield page if _is_text(page.path) else _no_text(page.location)
+def _named(files: Iterable[RawFile | Fault]) -> Iterator[RawFile | Fault]:
+    """Yield files, and a fault for one whose name cannot be stored."""
+    for file in files:
+        fault = None if isinstance(file, Fault) else _name_fault(file.location, file.path)
+        yield fault or file
+
+
+def _name_fault(location: str, path: str) -> Fault | None:
+    if len(path) > MAX_PATH:
+        words = f"the name has {len(path):,} characters, expected at most {MAX_PATH:,}"
+        return Fault(location, 0, words)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        named = location.encode(errors="backslashreplace").decode()
+        return Fault(named, 0, "the name is not UTF-8, expected a name that can be written down")
+    return None
 
 
 def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
     """Yield a file, or why it cannot be read; nothing for what this package wrote itself."""
     try:
-        # A pipe would block whoever opens it, but for O_NONBLOCK.
-        with open(file.location, "rb", buffering=0, opener=_open) as stream:
-            status = os.fstat(stream.fileno())
-            size = status.st_size
-            if not stat.S_ISREG(status.st_mode):
-                yield Fault(file.location, 0, "is a pipe or a device, expected a regular file")
-                return
+        with open_regular(file.location) as stream:
             head = os.pread(stream.fileno(), HEAD, 0)
-            if is_own(head):
-                return
-            if size > SMALL and head.startswith(b"{"):
-                # An index is far larger than a page; its records are decoded one by one.
-                yield RawFile(file.location, file.path, mmap(stream.fileno(), 0, prot=PROT_READ))
-                return
-            data = stream.read(size + 1 if size <= max_page_size else 0)
-            # A file may grow while it is read, and some of the system's have no size.
-            while size <= max_page_size and (more := stream.read(2**20)):
-                data += more
-                size = len(data)
-            if size > max_page_size:
-                yield too_large(file.location, size, max_page_size)
-            else:
-                yield RawFile(file.location, file.path, data)
+            if not is_own(head):
+                # An index is far larger than a page.
+                limit = MAX_INDEX if head.startswith(b"{") else max_page_size
+                yield RawFile(file.location, file.path, read_open(stream, file.location, limit))
+    except LargeFileFault as error:
+        yield Fault(file.location, 0, f"{unreadable(error)} (--max-page-size)")
     except OSError as error:
-        yield Fault(file.location, 0, f"cannot be read: {reason(error)}")
-
-
-def _open(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
-def _is_text(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _no_text(location: str) -> Fault:
-    named = location.encode(errors="backslashreplace").decode()
-    return Fault(named, 0, "the name is not UTF-8, expected a name that can be written down")
+        words = unreadable(error)
+        if is_circle(file.location):
+            words = "is a link to a folder in which it lies, expected no circle"
+        yield Fault(file.location, 0, words)

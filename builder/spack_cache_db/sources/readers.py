@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from mmap import mmap
 from typing import NamedTuple, Protocol
 
 from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.safety_net import faults_of
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.indexes.index_reader import Share
 from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
@@ -26,11 +26,11 @@ class Reader(Protocol):
 class Kind(NamedTuple):
     """A kind of source: whether a file's bytes are of it, and what makes a reader."""
 
-    knows: Callable[[bytes | mmap], bool]
+    knows: Callable[[bytes], bool]
     reader: Callable[[Writer, Place], Reader]
 
 
-def _anything(data: bytes | mmap) -> bool:
+def _anything(data: bytes) -> bool:
     return True
 
 
@@ -61,14 +61,16 @@ def read_files(
     mirrors = next(reader for _, reader in readers if isinstance(reader, MirrorReader))
     mirrors.share = share
     for file in files:
+        if isinstance(file, Fault):
+            columns.faults.append(file)
+            continue
         try:
-            if isinstance(file, Fault):
-                columns.faults.append(file)
-            elif isinstance(file, MirrorFolder):
-                mirrors.add_mirror(file)
-            else:
-                columns.bytes_read += len(file.data)
-                next(reader for knows, reader in readers if knows(file.data)).add(file)
+            with faults_of(file.location):
+                if isinstance(file, MirrorFolder):
+                    mirrors.add_mirror(file)
+                else:
+                    columns.bytes_read += len(file.data)
+                    next(reader for knows, reader in readers if knows(file.data)).add(file)
         except InputError as error:
             columns.faults.extend(error.faults)
     return columns

@@ -2,7 +2,7 @@
 
 Only as much of a folder is listed here as it takes to divide it; what lies below is listed by
 whoever reads it, for a folder costs as much to open as a file. Hidden names (they start with a
-dot) are passed over, links to folders are not followed.
+dot) are passed over. A link to a folder is followed, unless that folder is read anyway.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from mmap import mmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,10 +86,14 @@ class File(NamedTuple):
 
 
 class Folder(NamedTuple):
-    """A folder on disk (as `File`); `path` is empty if it was named itself."""
+    """A folder on disk (as `File`); `path` is empty if it was named itself.
+
+    `tops` are the real paths of the folders that are read with all that lies in them.
+    """
 
     location: str
     path: str
+    tops: tuple[str, ...] = ()
 
 
 class MirrorFolder(NamedTuple):
@@ -106,7 +109,7 @@ class RawFile:
 
     location: str
     path: str
-    data: bytes | mmap
+    data: bytes
 
 
 Entry = File | Folder | MirrorFolder
@@ -126,13 +129,18 @@ def plan(paths: Iterable[str]) -> list[Unit]:
     """
     found: dict[str, Entry] = {}
     faults: list[Fault] = []
+    paths = [*paths]
+    tops = {os.path.realpath(path) for path in paths if os.path.isdir(path)}  # noqa: PTH112
     for path in paths:
-        for entry in _expanded(path, faults):
+        for entry in _expanded(path, tops, faults):
             # What is named twice is read once, by the first of its names within the input.
             found[entry.location] = min(entry, found.get(entry.location, entry))
     if faults:
         raise InputError(faults)
-    entries = {*found.values()}
+    known = tuple(sorted(tops))
+    entries = {
+        each._replace(tops=known) if isinstance(each, Folder) else each for each in found.values()
+    }
     # One of these is work enough for a process.
     large = {each for each in entries if isinstance(each, MirrorFolder) or _is_large(each)}
     ordered = sorted(entries - large, key=_place)
@@ -147,11 +155,11 @@ def files_of(unit: Unit) -> Iterator[File | MirrorFolder | Fault]:
         if not isinstance(entry, Folder):
             yield entry
             continue
-        folders = [entry]
+        folders, tops = [entry], {*entry.tops}
         while folders:
             folder = folders.pop()
             try:
-                files, below = _listed(folder)
+                files, below = _listed(folder, tops)
             except OSError as error:
                 yield Fault(folder.location, 0, f"cannot be listed: {reason(error)}")
             else:
@@ -168,20 +176,22 @@ def is_archive(file: File) -> bool:
     return file.location.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst"))
 
 
-def _expanded(path: str, faults: list[Fault]) -> list[Entry]:
+def _expanded(path: str, tops: set[str], faults: list[Fault]) -> list[Entry]:
     """List files and folders at or below a path, level by level, until there are enough."""
-    if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for a name that is too long
-        return [File(path, Path(path).name)]
-    if not os.path.isdir(path):  # noqa: PTH112 - the same
+    # Those of Path raise for a name that is too long.
+    if not os.path.exists(path):  # noqa: PTH110
         faults.append(Fault(path, 0, "no such file or folder, expected pages or indexes"))
         return []
+    if not os.path.isdir(path):  # noqa: PTH112
+        # Whoever opens it says whether it is a file.
+        return [File(path, Path(path).name)]
     found: list[Entry] = []
     level = [Folder(path.rstrip(os.sep) or os.sep, "")]
     while level and len(level) < ENOUGH_FOLDERS:
         below: list[Folder] = []
         for folder in level:
             try:
-                files, folders = _listed(folder)
+                files, folders = _listed(folder, tops)
             except OSError:
                 found.append(folder)  # Whoever reads it will say why.
             else:
@@ -194,27 +204,51 @@ def _expanded(path: str, faults: list[Fault]) -> list[Entry]:
     return found
 
 
-def _listed(folder: Folder) -> tuple[list[File | MirrorFolder], list[Folder]]:
-    """List what lies in a folder; `OSError` if that cannot be."""
+def _listed(folder: Folder, tops: set[str]) -> tuple[list[File | MirrorFolder], list[Folder]]:
+    """List what lies in a folder; `OSError` if that cannot be.
+
+    Args:
+        folder: the folder.
+        tops: real paths of folders that are read anyway; those that links lead to are added.
+    """
     files: list[File | MirrorFolder] = []
     folders = []
     prefix = f"{folder.path}/" if folder.path else ""
     with os.scandir(folder.location) as entries:
-        for entry in entries:
+        for entry in sorted(entries, key=lambda each: each.name):
             if _is_of_a_mirror(entry):
-                return [MirrorFolder(*folder)], []
+                return [MirrorFolder(folder.location, folder.path)], []
             if entry.name.startswith("."):
                 continue
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(Folder(entry.path, prefix + entry.name))
-            elif not _leads_to_folder(entry):
+            if not _leads_to_folder(entry) or (entry.is_symlink() and is_circle(entry.path)):
+                # Whoever opens a circle says what it is.
                 files.append(File(entry.path, prefix + entry.name))
+            elif not entry.is_symlink() or _is_new(entry.path, tops):
+                folders.append(Folder(entry.path, prefix + entry.name))
     return files, folders
 
 
-def _leads_to_folder(link: os.DirEntry[str]) -> bool:
+def is_circle(link: str) -> bool:
+    """Return whether a link leads to a folder in which it lies."""
+    return _holds(os.path.realpath(link), os.path.realpath(os.path.dirname(link)))  # noqa: PTH120
+
+
+def _is_new(link: str, tops: set[str]) -> bool:
+    """Return whether a link leads to a folder that is not read anyway; from now on it is."""
+    real = os.path.realpath(link)
+    if any(_holds(top, real) for top in tops):
+        return False
+    tops.add(real)
+    return True
+
+
+def _holds(folder: str, path: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
     try:
-        return link.is_dir()
+        return entry.is_dir()
     except OSError:
         return False  # A link to itself, for example: whoever opens it will say why.
 

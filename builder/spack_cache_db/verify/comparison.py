@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from spack_cache_db.build import Input
 from spack_cache_db.build.workers import uncollected, work_through
 from spack_cache_db.errors import DatabaseError, Fault, InputError
 from spack_cache_db.query.open import open_database
+from spack_cache_db.safety_net import faults_of
 from spack_cache_db.sources.files import read
 from spack_cache_db.sources.indexes.mirrors import OpenIndex, is_spacks, open_file, open_mirror
 from spack_cache_db.sources.indexes.spack_json import IndexFault
@@ -58,12 +60,19 @@ def verify_unit(unit: Unit, database: Path, max_page_size: int, place: Place) ->
             total = replace(total, faults=(*total.faults, file))
             continue
         try:
-            total = sum(_verify(file, database, place), start=total)
+            with faults_of(file.location), _intact(database):
+                total = sum(_verify(file, database, place), start=total)
         except InputError as error:
             total = replace(total, faults=(*total.faults, *error.faults))
-        except sqlite3.DatabaseError as error:
-            raise DatabaseError(f"{database}: is damaged: {error}; build it anew") from None
     return total
+
+
+@contextmanager
+def _intact(database: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise DatabaseError(f"{database}: is damaged: {error}; build it anew") from None
 
 
 _NOTHING = Verification(0, 0, 0, 0, (), ())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 from operator import getitem
@@ -145,13 +145,13 @@ class StoredRecords:
     def _unknown(self, record: Any) -> Values:
         """Take what the file has as unknown keys out of a record; return it by its place."""
         found = {}
-        for code, declared in self._declared.get(_hash_of(record), ()):
-            if code == "unknown_key":
-                *way, key = declared["path"]
-                try:
-                    found[_place(declared)] = reduce(getitem, way, record).pop(key)
-                except (LookupError, TypeError, AttributeError):
-                    continue  # What is stored remains, and differs.
+        row = self._rows.get(_hash_of(record))
+        for path, _ in _record_rest(row[14] if row else None)[1]:
+            *way, key = path
+            try:
+                found[_place(path)] = reduce(getitem, way, record).pop(key)
+            except (LookupError, TypeError, AttributeError):
+                continue  # What is stored remains, and differs.
         return found
 
     def _edge(self, said: Mapping[str, Any]) -> list[Any]:
@@ -176,6 +176,7 @@ class StoredRecords:
             description, external, rest, ref_count, in_buildcache, record_rest, full_hash,
             build_hash, build_spec,
         ) = self._rows[dag_hash]  # fmt: skip
+        kept, unknown = _record_rest(record_rest)
         found: Values = {
             "spec.name": name,
             "spec.version": version,
@@ -186,7 +187,7 @@ class StoredRecords:
             "spec.parameters": json.loads(parameters),
             "spec.hash": dag_hash,
             **{f"spec.{key}": value for key, value in json.loads(rest).items()},
-            **json.loads(record_rest or "{}"),
+            **kept,
             "dependencies": self._edges(key),
         }
         known = {
@@ -200,6 +201,7 @@ class StoredRecords:
             and {"name": self._names.get(build_spec), "hash": build_spec},
         }
         found |= {key: value for key, value in known.items() if value is not None}
+        found |= {_place(path): value for path, value in unknown}
         return self._with_declared(dag_hash, found)
 
     def _edges(self, spec: int) -> list[Any]:
@@ -226,8 +228,6 @@ class StoredRecords:
                     "spec.arch.platform_os": declared["os"],
                     "spec.arch.target": declared["target"] if isinstance(target, str) else target,
                 }
-            elif code == "unknown_key":
-                found[_place(declared)] = declared["value"]
         return found
 
 
@@ -256,8 +256,14 @@ def _number(direct: Any) -> int:
     return -1 if direct is None else int(direct)
 
 
-def _place(declared: Mapping[str, Any]) -> str:
-    return f"the unknown key {json.dumps(declared['path'], ensure_ascii=False)}"
+def _record_rest(text: str | None) -> tuple[Values, list[Any]]:
+    """Return the other keys of a record, and those of them that are not known, with their paths."""
+    kept: Values = json.loads(text or "{}")
+    return kept, kept.pop("unknown_keys", [])
+
+
+def _place(path: Sequence[str | int]) -> str:
+    return f"the unknown key {json.dumps(path, ensure_ascii=False)}"
 
 
 def _hash_of(record: Any) -> str:

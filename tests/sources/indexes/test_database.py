@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spack_cache_db.build import check
 from spack_cache_db.sources.indexes.index_records import Installs
 from spack_cache_db.sources.indexes.spack_json import IndexFault
 from spack_cache_db.sources.indexes.spellings import use_of
@@ -20,9 +22,9 @@ def test_a_real_index_is_read_whole() -> None:
     entries = [installs.entry(dag_hash) for dag_hash in installs]
 
     assert len(installs) == len(entries) == 905
-    assert sum(len(entry.node.dependencies) for entry in entries) == 6115
+    assert sum(len(entry.node.edges) for entry in entries) == 6115
     assert sum(bool(entry.record.in_buildcache) for entry in entries) == 883
-    assert [entry.problems for entry in entries if entry.problems] == []
+    assert [entry.unknown for entry in entries if entry.unknown] == []
 
 
 @pytest.mark.parametrize("version", ["5", "6", "7"])
@@ -35,7 +37,7 @@ def test_older_databases_say_the_same(version: str) -> None:
     found = installs.entry(hash_of("hdf5")).node
 
     assert (found.name, found.version, installs.version(hash_of("zlib"))) == ("hdf5", "1.0", "1.0")
-    (to,) = found.dependencies
+    (to,) = found.edges
     how = use_of(to.type if version in "56" else bytes(to.parameters))  # type: ignore[arg-type]
     assert (to.name, to.hash, how.types) == ("zlib", hash_of("zlib"), ("link",))
 
@@ -111,22 +113,79 @@ def test_odd_spacing_is_no_fault() -> None:
 
 
 def test_keys_that_are_not_known_are_told() -> None:
-    """Wherever a key is not known, the record is kept and a problem has the key's value."""
+    """Wherever a key is not known, the record is kept, with the key's value beside it."""
     spec = node("a", edge("b", "link", when="@2:"), odd={"x": [1]})
     installs = Installs(index(record(spec, extra=None), record(node("b"))))
 
     entry = installs.entry(hash_of("a"))
 
     assert entry.node.name == "a"
-    told = {each.message: json.loads(each.declared or "") for each in entry.problems}
-    assert told == {
-        "the key extra is not known, and kept here only": {"path": ["extra"], "value": None},
-        "the key spec.odd is not known, and kept here only": {
-            "path": ["spec", "odd"],
-            "value": {"x": [1]},
-        },
-        "the key spec.dependencies[0].parameters.when is not known, and kept here only": {
-            "path": ["spec", "dependencies", 0, "parameters", "when"],
-            "value": "@2:",
-        },
+    assert {each.place(): each.value for each in entry.unknown} == {
+        "extra": None,
+        "spec.odd": {"x": [1]},
+        "spec.dependencies[].parameters.when": "@2:",
     }
+
+
+WHOLE = index(record(node("a", edge("b", "link")), ref_count=0), record(node("b"))).decode()
+TWICE = {
+    "database": ('{"database"', '{"database":{"version":"8","installs":{}},"database"'),
+    "version": ('"version":"8"', '"version":"7","version":"8"'),
+    "installs": ('"installs":', '"installs":{},"installs":'),
+    "ref_count": ('"ref_count"', '"ref_count":1,"ref_count"'),
+    "name": ('"name":"a"', '"name":"c","name":"a"'),
+    "a hash": (f'"installs":{{"{hash_of("b")}"', f'"installs":{{"{hash_of("b")}"'),
+    "platform": ('"platform":', '"platform":"x","platform":'),
+    "deptypes": ('"deptypes":', '"deptypes":[],"deptypes":'),
+    "parameters": ('"parameters":{', '"parameters":{"x":"y","x":"z",'),
+    "external": ('"namespace":', '"external":{"path":"/a","path":"/b"},"namespace":'),
+}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("key", sorted(TWICE))
+def test_keys_that_stand_twice(key: str, indent: int | None, tmp_path: Path) -> None:
+    """A decoder would keep the last in silence: the index is refused, and the key is named."""
+    text = json.dumps(json.loads(WHOLE), separators=(",", ":"))
+    before, after = TWICE[key]
+    if key == "a hash":
+        first = text.index(f'"{hash_of("b")}":{{"spec"')
+        text = text[:first] + f'"{hash_of("b")}":{{"spec":{{}}}},' + text[first:]
+    else:
+        assert before in text
+        text = text.replace(before, after, 1)
+    if indent:
+        text = text.replace(",", ",\n ").replace(":{", ": {\n")
+    (tmp_path / "index.json").write_text(text)
+
+    faults, _ = check(tmp_path / "index.json")
+
+    words = f"{hash_of('b')}: has 2 records" if key == "a hash" else "stands twice"
+    if key == "parameters":
+        words = "the key x stands twice"
+    if key == "external":
+        words = "the key path stands twice"
+    assert [words in str(each) for each in faults] == [True]
+    assert key in ("a hash", "parameters", "external") or key in str(faults[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (WHOLE.replace('"1.0"', '"\xed\xa0\x80"', 1).encode("latin-1"), "not UTF-8: byte 0xed"),
+        (json.dumps(json.loads(WHOLE), indent=1).encode() + b"\xff", "not UTF-8: byte 0xff"),
+        (WHOLE.replace('"1.0"', '"\\ud800"', 1).encode(), "malformed: unexpected end of hex"),
+        (WHOLE.replace('"1.0"', '"\\u0000"', 1).encode(), "a character that is no text"),
+        (WHOLE.replace('"ref_count": 0', '"ref_count": ' + "1" * 5000, 1).encode(), "ref_count"),
+        (WHOLE.replace('"ref_count": 0', '"ref_count": 2147483646', 1).encode(), "<= 1048575"),
+        (WHOLE.encode().replace(b"{", b"{\0", 1), "a NUL byte"),
+    ],
+)
+def test_what_no_file_could_hold(text: bytes, words: str, tmp_path: Path) -> None:
+    """Refused by name before anything is made of it, on one line."""
+    (tmp_path / "index.json").write_bytes(text)
+
+    faults, _ = check(tmp_path / "index.json")
+
+    assert faults
+    assert all(words in str(each) and str(each).isprintable() for each in faults), faults

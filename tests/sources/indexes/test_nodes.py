@@ -31,7 +31,7 @@ def test_a_node_is_the_same_in_the_first_specfile_and_the_second() -> None:
     one = read_node(json.dumps(old_node("a", "5", "b", "c")).encode(), is_named=True)
     two = read_node(json.dumps(old_node("a", "6", "b", "c")).encode(), is_named=False)
 
-    assert one.dependencies == two.dependencies
+    assert one.edges == two.edges
     names = ("name", "version", "namespace", "hash", "compiler", "full_hash")
     assert [getattr(one, name) for name in names] == [getattr(two, name) for name in names]
 

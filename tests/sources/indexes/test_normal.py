@@ -27,7 +27,7 @@ from tests.paths import DATA
 def printed_compiler(installs: Installs, node: SpecNode) -> str:
     """Return the compiler of a node in its index."""
     uses = Uses(Interned())
-    provider = provider_of(node, [uses.language[use] for use in uses.of(node.dependencies)])
+    provider = provider_of(node, [uses.language[use] for use in uses.of(node.edges)])
     if provider is None:
         return compiler_of(node)
     return compiler_name(provider, installs.version(provider.hash))

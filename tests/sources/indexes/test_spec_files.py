@@ -14,10 +14,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build
+from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources.indexes.spack_json import IndexFault
-from spack_cache_db.sources.indexes.spec_files import NODE_LIMIT, read_spec_file
+from spack_cache_db.sources.indexes.spec_files import NODE_LIMIT, SpecFile
 from spack_cache_db.verify import verify
 from tests.indexes import (
     MIRRORS,
@@ -59,21 +59,23 @@ PLACES = [(name, way) for name, value in sorted(FILES.items()) for way in ways(v
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_every_form_says_the_same(name: str, form: str) -> None:
     """JSON or YAML, clear-signed, packed: the same nodes, the binary's own first."""
-    found = read_spec_file(FORMS[form](json.dumps(FILES[name])), 2**20)
+    found = SpecFile(FORMS[form](json.dumps(FILES[name])), 2**20)
 
-    assert [each.name for each in found.nodes] == ["a", "b"]
-    assert found.nodes[0].dependencies[0].hash == hash_of("b")
+    nodes = [entry.node for entry in found.entries]
+    assert [each.name for each in nodes] == ["a", "b"]
+    assert nodes[0].edges[0].hash == hash_of("b")
     assert (found.version, {*found.rest}) == (int(name[-1]), FILES[name].keys() - {"spec"})
 
 
 @pytest.mark.parametrize("path", sorted(MIRRORS.glob("v2*/build_cache/*")), ids=lambda p: p.name)
 def test_real_files_are_read(path: Path) -> None:
     """Of Spack 0.16 to 0.23: the hash in the file's name is that of the first node."""
-    found = read_spec_file(path.read_bytes(), 2**20)
+    found = SpecFile(path.read_bytes(), 2**20)
 
-    assert found.nodes[0].hash in path.name
-    ends = {edge.hash for each in found.nodes for edge in each.dependencies}
-    assert ends <= {each.hash for each in found.nodes}
+    nodes = [entry.node for entry in found.entries]
+    assert nodes[0].hash in path.name
+    ends = {edge.hash for each in nodes for edge in each.edges}
+    assert ends <= {each.hash for each in nodes}
 
 
 BROKEN = {
@@ -90,7 +92,17 @@ BROKEN = {
         json.dumps({"spec": {"_meta": {"version": 2}, "nodes": [0] * (NODE_LIMIT + 1)}}).encode(),
         "has 10,001 nodes",
     ),
-    "another key": (json.dumps({**FILES["specfile 5"], "odd": 1}).encode(), "unknown field `odd`"),
+    "a key twice": (
+        b'{"spec": [], "full_hash": "x", "full_hash": "y"}',
+        "the key full_hash stands",
+    ),
+    "a key of nodes twice": (
+        b'{"spec": {"_meta": {"version": 2, "version": 3}, "nodes": []}}',
+        "the key version stands twice",
+    ),
+    "a key twice in YAML": (b"spec: []\nfull_hash: x\nfull_hash: y", "a key stands twice"),
+    "no UTF-8": (b'{"spec": "\xed\xa0\x80"}', "not UTF-8: byte 0xed"),
+    "a number without end": (b'{"spec": [], "full_hash": ' + b"1" * 5000 + b"}", "broken spec"),
     "another key of _meta": (
         b'{"spec": {"_meta": {"version": 2, "odd": 1}, "nodes": [0]}}',
         "unknown field `odd`",
@@ -111,7 +123,7 @@ def test_what_is_no_spec_file_is_named(name: str) -> None:
     """In words, whatever it is instead."""
     data, words = BROKEN[name]
     with pytest.raises(IndexFault, match=words):
-        read_spec_file(data, 2**20)
+        SpecFile(data, 2**20)
 
 
 @pytest.mark.slow
@@ -132,3 +144,27 @@ def test_another_type_in_any_place_is_told_or_kept(place: tuple[str, Any], other
             return
         found = verify(output, mirror)
         assert (found.faults, found.differences) == ((), ())
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_keys_that_are_not_known_are_kept(name: str, tmp_path: Path) -> None:
+    """In the file, in a node and below it, as in an index: each is noted once, and given back."""
+    said: dict[str, Any] = json.loads(json.dumps(FILES[name]))
+    nodes = said["spec"] if name == "specfile 1" else said["spec"]["nodes"]
+    for each in nodes:
+        (each["b" if "b" in each else "a"] if name == "specfile 1" else each)["odd"] = [1]
+    said["later"] = {"x": "y"}
+    folder = tmp_path / "mirror" / "build_cache"
+    folder.mkdir(parents=True)
+    (folder / "a.spec.json").write_text(json.dumps(said))
+
+    assert check(tmp_path / "mirror")[0] == ()
+    build(tmp_path / "mirror", tmp_path / "x.db")
+    found = verify(tmp_path / "x.db", tmp_path / "mirror")
+
+    assert (found.records, found.faults, found.differences) == (2, (), ())
+    told = [each.message for each in check(tmp_path / "mirror")[1]]
+    assert "the key later is not known and kept as it is: 1 record has it" in told
+    assert sum("odd" in each and "2 records have it" in each for each in told) >= 1 or (
+        name == "specfile 1" and sum("odd" in each for each in told) == 2
+    )

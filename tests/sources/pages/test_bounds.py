@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.errors import InputError
+from spack_cache_db.errors import InputError, LineFault
+from spack_cache_db.sources import bounds
 from spack_cache_db.sources.bounds import MAX_NAME, MAX_TEXT, MAX_TEXTS
 from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.pages import front_matter, page_parser
@@ -144,12 +145,12 @@ def test_yaml_that_would_fill_the_memory_is_not_decoded(entries: bytes, said: st
 
 def test_a_wrong_byte_is_found_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Text is decoded in parts, and a character may lie in two of them."""
-    monkeypatch.setattr(front_matter, "CHUNK", 3)
+    monkeypatch.setattr(bounds, "CHUNK", 3)
     good = "---\ntitle: é😀éé😀\n".encode()
     read_front_matter = front_matter.read_front_matter
     assert read_front_matter(good + b"---").values == {"title": "é😀éé😀"}
     for wrong in (b"\xff", b"\xf0\x9f", b"\xe9"):
-        with pytest.raises(front_matter.PageFault, match=f"byte 0x{wrong[0]:02x}") as caught:
+        with pytest.raises(LineFault, match=f"byte 0x{wrong[0]:02x}") as caught:
             read_front_matter(good + b"a" + wrong)
         assert caught.value.line == 3
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.pages.front_matter import Json, PageFault, read_front_matter
+from spack_cache_db.errors import LineFault
+from spack_cache_db.sources.pages.front_matter import Json, read_front_matter
 from tests.pagetexts import page
 
 SMALL = b'---\ntitle: "zlib"\nlayout: cache\nmeta: {"a": 1}\n---'
@@ -92,7 +93,7 @@ def test_an_entry_may_go_on_over_several_lines() -> None:
 )
 def test_what_is_no_front_matter_is_told(data: bytes, line: int, message: str) -> None:
     """The first fault, with its line where there is one."""
-    with pytest.raises(PageFault) as caught:
+    with pytest.raises(LineFault) as caught:
         read_front_matter(data)
     assert (caught.value.line, caught.value.message[: len(message)]) == (line, message)
 
@@ -114,7 +115,7 @@ def test_keys_may_be_spelled_as_yaml_allows(entries: bytes, lines: dict[str, int
     """However two keys are written, both are read, each on its own line; twice one is refused."""
     front = read_front_matter(b"---\n" + entries + b"\n---")
     assert (front.values, front.lines) == ({"a": "1", "b": "2"}, lines)
-    with pytest.raises(PageFault, match="the key a stands twice, first on line 2") as caught:
+    with pytest.raises(LineFault, match="the key a stands twice, first on line 2") as caught:
         read_front_matter(b"---\n" + entries.replace(b"b", b"a") + b"\n---")
     assert caught.value.line == lines["b"]
 
@@ -126,7 +127,7 @@ def test_deep_yaml_is_refused_and_shallow_is_not(depth: int) -> None:
     if depth < 32:
         assert read_front_matter(data).keys == {"a"}
     else:
-        with pytest.raises(PageFault, match="nested more than 32 levels deep"):
+        with pytest.raises(LineFault, match="nested more than 32 levels deep"):
             read_front_matter(data)
 
 
@@ -150,7 +151,7 @@ def test_any_bytes_give_entries_or_a_fault(data: bytes) -> None:
         lines = len(text.removesuffix(b"\n").split(b"\n"))
         try:
             front = read_front_matter(text)
-        except PageFault as fault:
+        except LineFault as fault:
             assert 0 <= fault.line <= lines
         else:
             assert set(front.lines) == {*front.values, *front.json}
@@ -161,5 +162,5 @@ def test_any_bytes_give_entries_or_a_fault(data: bytes) -> None:
 def test_a_page_that_lost_its_end_is_never_whole(data: st.DataObject) -> None:
     """Cut anywhere, a page is refused."""
     whole = page()
-    with pytest.raises(PageFault):
+    with pytest.raises(LineFault):
         read_front_matter(whole[: data.draw(st.integers(0, len(whole) - 1))])

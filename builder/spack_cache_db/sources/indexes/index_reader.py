@@ -1,32 +1,33 @@
-"""IndexRecords of an index → columns."""
+"""Records of an index → columns."""
 
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
-import msgspec
 from msgspec import UNSET
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Problem
 from spack_cache_db.sources.columns import TABLES, Document, Writer
-from spack_cache_db.sources.indexes.index_records import Entry
+from spack_cache_db.sources.indexes.index_records import BROKEN, Entry
 from spack_cache_db.sources.indexes.spack_json import (
     BuildSpec,
     IndexFault,
     NodeDependency,
     SpecNode,
+    as_json,
     is_hash,
     name,
     said,
+    short,
 )
 from spack_cache_db.sources.indexes.spellings import (
     Spellings,
     Uses,
-    as_json,
     compiler_name,
     compiler_of,
     provider_of,
@@ -38,6 +39,9 @@ INSTALLATION = (
     "path", "installed", "explicit", "installation_time", "deprecated_for", "origin",
 )  # fmt: skip
 """The keys of a record that only the database of an installation has."""
+
+UNKNOWN_KEYS = "unknown_keys"
+"""The key under which those of a record that are not known are kept: a list of [path, value]."""
 
 _installation = attrgetter(*INSTALLATION)
 _NO_INSTALLATION = (UNSET,) * len(INSTALLATION)
@@ -69,13 +73,8 @@ class IndexRecords(Protocol):
     def entry(self, dag_hash: str) -> Entry:
         """Return a record; `IndexFault`, with its hash, if it cannot be read."""
 
-    def entry_without_unknown_keys(self, dag_hash: str) -> Entry:
-        """Return a record without keys that are not known, which are told as problems.
-
-        Raises:
-            msgspec.DecodeError: it cannot be read without them either.
-            ValueError: it has none.
-        """
+    def tolerant_entry(self, dag_hash: str) -> Entry:
+        """Return a record that has keys which are not known; `BROKEN` if it has none."""
 
     def version(self, dag_hash: str) -> str:
         """Return the version of a spec; `KeyError` if it has no record."""
@@ -135,7 +134,7 @@ class IndexReader:
         # What is no hash is refused below, and may not meet those of other documents.
         rows = _Rows({dag_hash: hashes[dag_hash] for dag_hash in known if is_hash(dag_hash)})
         faults: list[str] = []
-        problems: list[Problem] = []
+        unknown = Counter[str]()
         for count, dag_hash in enumerate(known):
             if share and count and count % RECORDS_PER_CALL == 0:
                 share(count / len(known))
@@ -144,11 +143,11 @@ class IndexReader:
             except IndexFault as fault:
                 faults.append(str(fault))
             else:
-                problems += (_named(dag_hash, each) for each in entry.problems)
+                unknown.update({each.place() for each in entry.unknown})
         faults += self._misnamed(rows)
         if faults:
             raise InputError(Fault(document.location, 0, each) for each in faults)
-        self._write(document, rows, problems)
+        self._write(document, rows, [_unknown_key(*each) for each in sorted(unknown.items())])
 
     def _add_record(
         self,
@@ -160,11 +159,11 @@ class IndexReader:
         entry = known.entry(dag_hash)
         try:
             self._add_entry(rows, entry, known, listed(entry))
-        except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError) as error:
+        except BROKEN as error:
             try:
-                entry = known.entry_without_unknown_keys(dag_hash)
+                entry = known.tolerant_entry(dag_hash)
                 self._add_entry(rows, entry, known, listed(entry))
-            except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError):
+            except BROKEN:
                 words = f"{dag_hash}: {said(error)}, expected a node of Spack's"
                 raise IndexFault(words) from None
         return entry
@@ -174,7 +173,7 @@ class IndexReader:
     ) -> None:
         """Add a record whole, or nothing of it."""
         node, texts = entry.node, self._texts
-        uses = self._uses.of(node.dependencies)
+        uses = self._uses.of(node.edges)
         ends = self._ends(rows, node)
         compiler = self._compiler(rows, node, uses, known)
         configuration, facts = self._spellings.numbers(node, compiler)
@@ -205,12 +204,12 @@ class IndexReader:
     def _ends(self, rows: _Rows, node: SpecNode) -> list[int]:
         """Return the numbers of what a node depends on."""
         try:
-            ends = [rows.numbers[each.hash] for each in node.dependencies]
+            ends = [rows.numbers[each.hash] for each in node.edges]
         except KeyError:
-            unknown = next(each for each in node.dependencies if each.hash not in rows.numbers)
+            unknown = next(each for each in node.edges if each.hash not in rows.numbers)
             raise _no_record(node, "depends on", unknown) from None
         called = rows.named
-        for end, each in zip(ends, node.dependencies, strict=True):
+        for end, each in zip(ends, node.edges, strict=True):
             if called.setdefault(end, each.name) != each.name:
                 raise _two_names(node, each, called[end])
         return ends
@@ -231,7 +230,7 @@ class IndexReader:
         spec, configuration, size, tarball = _columns(rows.listings, 4)
         number = self._writer.add(
             document._replace(
-                problems=(*document.problems, *sorted(problems)),
+                problems=(*document.problems, *problems),
                 index_facts=facts._replace(binaries=len(spec)),
             )
         )
@@ -260,9 +259,11 @@ class IndexReader:
     def _record(self, rows: _Rows, entry: Entry) -> tuple[int, ...]:
         """Return the numbers of a record behind that of its node, as in `TABLES`."""
         texts, record, node = self._texts, entry.record, entry.node
-        rest = entry.rest
+        rest = dict(entry.rest or ())
         if _installation(record) != _NO_INSTALLATION:
-            rest = said_of(record, INSTALLATION)
+            rest |= said_of(record, INSTALLATION)
+        if entry.unknown:
+            rest[UNKNOWN_KEYS] = entry.unknown
         return (
             0 if record.ref_count is UNSET else record.ref_count + 1,
             0 if record.in_buildcache is UNSET else 1 + record.in_buildcache,
@@ -291,8 +292,10 @@ def _no_record(node: SpecNode, what: str, other: NodeDependency | BuildSpec) -> 
     return IndexFault(f"{node.hash}: {words}, expected one")
 
 
-def _named(dag_hash: str, problem: Problem) -> Problem:
-    return problem._replace(message=f"the spec {dag_hash}: {problem.message}")
+def _unknown_key(place: str, count: int) -> Problem:
+    have = "record has" if count == 1 else "records have"
+    message = f"the key {short(place)} is not known and kept as it is: {count:,} {have} it"
+    return Problem("unknown_key", message)
 
 
 def _columns(rows: array[int], width: int) -> list[array[int]]:

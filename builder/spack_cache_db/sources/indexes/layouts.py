@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from mmap import mmap
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -46,12 +45,20 @@ def write_address(url: str) -> bytes:
     return msgspec.json.format(msgspec.json.encode(_Address(url)), indent=2) + b"\n"
 
 
+MANIFESTS = "v3/manifests/index"
+"""Where a mirror of layout 3 has the manifests of its indexes."""
+
+LAYOUT_2_INDEX = "build_cache/index.json"
+
 INDEX = "application/vnd.spack.db."
 SPEC = "application/vnd.spack.spec."
 TARBALL = "application/vnd.spack.install."
 """How the media types begin of a blob that is an index, a spec file, a binary."""
 
 VERSION = 3
+
+MAX_MANIFEST = 2**20
+"""Bytes of a manifest; the known ones have a few hundred."""
 
 
 class Blob(
@@ -76,7 +83,7 @@ class Blob(
         """Where the blob lies below the mirror."""
         return PurePosixPath("blobs", self.checksum_algorithm, self.checksum[:2], self.checksum)
 
-    def require(self, data: bytes | mmap) -> None:
+    def require(self, data: bytes) -> None:
         """Raise `IndexFault` unless these are the blob's bytes."""
         if len(data) != self.length:
             raise IndexFault(f"has {len(data):,} bytes, its manifest says {self.length:,}")
@@ -130,7 +137,7 @@ def unpacked_limit(packed_size: int) -> int:
     return 2**26 + 100 * packed_size
 
 
-def decompressed(data: bytes | mmap, max_size: int) -> bytes | mmap:
+def decompressed(data: bytes, max_size: int) -> bytes:
     """Return the bytes under a compression, at most `max_size` of them; others as they are.
 
     Raises:
@@ -145,7 +152,7 @@ def decompressed(data: bytes | mmap, max_size: int) -> bytes | mmap:
     return data
 
 
-def _read(decompressor: Any, data: bytes | mmap, max_size: int) -> bytes:
+def _read(decompressor: Any, data: bytes, max_size: int) -> bytes:
     found = bytearray()
     try:
         for start in range(0, len(data), _STEP):

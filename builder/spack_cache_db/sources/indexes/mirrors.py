@@ -8,191 +8,48 @@ read from its spec files.
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator
-from mmap import PROT_READ, mmap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
-from spack_cache_db.errors import Fault, InputError, reason
+from spack_cache_db.bounded_files import read_file, unreadable
+from spack_cache_db.errors import Fault, InputError, LineFault
+from spack_cache_db.safety_net import faults_of
+from spack_cache_db.sources.bounds import MAX_INDEX, MAX_NAME, require_short, require_text
 from spack_cache_db.sources.columns import Document, IndexFacts, Writer
 from spack_cache_db.sources.indexes.index_reader import IndexReader, IndexRecords, Listed, Share
 from spack_cache_db.sources.indexes.index_records import Entry, Installs
 from spack_cache_db.sources.indexes.layouts import (
     INDEX,
+    LAYOUT_2_INDEX,
+    MANIFESTS,
+    MAX_ADDRESS,
+    MAX_MANIFEST,
     SPEC,
     TARBALL,
     decompressed,
     read_address,
     read_manifest,
 )
-from spack_cache_db.sources.indexes.spack_json import IndexFault, Record
-from spack_cache_db.sources.indexes.spec_files import SpecFile, read_spec_file
+from spack_cache_db.sources.indexes.spack_json import IndexFault
+from spack_cache_db.sources.indexes.spec_files import SpecFile, SpecFileRecords
 from spack_cache_db.sources.tarballs import Tarball
 from spack_cache_db.sources.units import ADDRESS_FILE, MirrorFolder, Place, RawFile
 
-INDEX_MANIFEST = "index.manifest.json"
-SPEC_SUFFIXES = (".spec.json", ".spec.json.sig", ".spec.yaml")
+MAX_SPEC_FILE = 2**26
+"""Bytes of a spec file; the largest known have a few hundred thousand."""
 
-
-class IndexFile(NamedTuple):
-    """An index of a mirror: where it lies below it, its bytes, and the view that it is of."""
-
-    path: Path
-    data: bytes | mmap
-    view: str | None = None
-
-
-class SpecFiles(NamedTuple):
-    """The spec files of a mirror that has no index, by their paths, and how they lie."""
-
-    paths: list[Path]
-    layout: str
-
-
-def indexes(folder: Path) -> Iterator[IndexFile]:
-    """Yield the indexes of a mirror; none if it has only spec files.
-
-    Raises:
-        IndexFault: one of them is not what its manifest or its checksum says.
-        OSError: one cannot be read.
-    """
-    manifests = folder / "v3" / "manifests" / "index"
-    for path in sorted([*manifests.glob(INDEX_MANIFEST), *manifests.glob(f"*/{INDEX_MANIFEST}")]):
-        blob = read_manifest(path.read_bytes()).blob(INDEX)
-        if blob is None:
-            raise IndexFault(f"{path.relative_to(folder)}: names no index, expected one")
-        data = mapped(folder / blob.path)
-        _require(f"{blob.path}", blob.require, data)
-        view = None if path.parent == manifests else path.parent.name
-        yield IndexFile(path, data, view)
-    if manifests.is_dir():
-        return
-    for path in (
-        folder / "build_cache" / "index.json",
-        folder / ".spack-db" / "index.json",
-        folder / "index.json",
-    ):
-        if path.is_file():
-            data = mapped(path)
-            _check_sum(path, data)
-            yield IndexFile(path, data)
-
-
-def spec_files(folder: Path) -> SpecFiles:
-    """Return the spec files of a mirror without an index, in order; `OSError` if it has none."""
-    manifests = folder / "v3" / "manifests" / "spec"
-    if manifests.is_dir():
-        return SpecFiles(sorted(manifests.glob("*/*.spec.manifest.json")), "3")
-    below = folder / "build_cache"
-    found = [path for path in sorted(below.rglob("*")) if path.name.endswith(SPEC_SUFFIXES)]
-    return SpecFiles(found, "2")
-
-
-def spec_data(folder: Path, path: Path) -> bytes:
-    """Return the bytes of a spec file, which in layout 3 is a blob that a manifest names.
-
-    Raises:
-        IndexFault: the blob is not what its manifest says.
-        OSError: a file cannot be read.
-    """
-    data = path.read_bytes()
-    if not path.name.endswith(".manifest.json"):
-        return data
-    manifest = read_manifest(data)
-    blob = manifest.blob(SPEC)
-    if blob is None:
-        raise IndexFault("names no spec file, expected one")
-    data = (folder / blob.path).read_bytes()
-    _require(f"{blob.path}", blob.require, data)
-    return data
-
-
-def address_of(folder: Path) -> str | None:
-    """Return the URL of a mirror, if a file beside it says so; `IndexFault` if that is broken."""
-    path = folder / ADDRESS_FILE
-    return read_address(path.read_bytes()) if path.is_file() else None
-
-
-def path_within(mirror: MirrorFolder, path: Path) -> str:
-    """Return the name within the input of a file of a mirror."""
-    below = path.relative_to(mirror.location).as_posix()
-    return f"{mirror.path}/{below}" if mirror.path else below
-
-
-class Binaries:
-    """Where the binaries of a mirror lie, and how large they are, as far as its files say.
-
-    `url` is the mirror's address, None where nothing says it.
-    """
-
-    def __init__(self, folder: Path, url: str | None) -> None:
-        self.folder = folder
-        self.url = url
-        manifests = (folder / "v3" / "manifests" / "spec").glob("*/*.spec.manifest.json")
-        self._manifests = {_hash_of(path): path for path in manifests}
-        self._prefix = Tarball(url.rstrip("/"), is_whole=False) if url else None
-        if self._manifests or (folder / "v3").is_dir():
-            self._prefix = None
-
-    def of(self, dag_hash: str) -> Listed:
-        """Return where the binary of a spec lies; `IndexFault` if its manifest cannot be read."""
-        path = self._manifests.get(dag_hash)
-        if path is None:
-            return Listed(tarball=self._prefix)
-        try:
-            blob = read_manifest(path.read_bytes()).blob(TARBALL)
-        except (IndexFault, OSError) as error:
-            what = reason(error) if isinstance(error, OSError) else error
-            raise IndexFault(f"{path.relative_to(self.folder)}: {what}") from None
-        if blob is None:
-            return Listed()
-        url = f"{self.url.rstrip('/')}/{blob.path}" if self.url else None
-        tarball = Tarball(url, is_whole=True) if url else None
-        return Listed(str(blob.length), tarball)
-
-
-def _hash_of(path: Path) -> str:
-    """Return the hash in the name of a spec manifest: its last part."""
-    return path.name.removesuffix(".spec.manifest.json").rpartition("-")[2]
-
-
-def mapped(path: Path) -> bytes | mmap:
-    """Return the bytes of a file, which are read when they are looked at."""
-    with path.open("rb") as file:
-        if path.stat().st_size == 0:
-            return b""
-        return mmap(file.fileno(), 0, prot=PROT_READ)
-
-
-def _check_sum(path: Path, data: bytes | mmap) -> None:
-    """Hold an index against the sum that Spack writes beside it in layout 2."""
-    beside = path.with_name(f"{path.name}.hash")
-    if beside.is_file():
-        wanted = beside.read_text(encoding="ascii", errors="replace").strip()
-        found = hashlib.sha256(data).hexdigest()
-        if found != wanted:
-            raise IndexFault(f"has the checksum {found}, {beside.name} says {wanted[:80]!r}")
-
-
-def _require(name: str, require: object, data: bytes | mmap) -> None:
-    try:
-        require(data)  # type: ignore[operator]
-    except IndexFault as fault:
-        raise IndexFault(f"{name}: {fault}") from None
-
-
-MAX_INDEX = 4 * 2**30
-"""Bytes of an index when it is not compressed; the largest known has two hundred megabytes."""
-
-_NO_RECORD = Record(spec=msgspec.Raw(b"null"))
+_MAX_SUM = 1024
+_INDEX_MANIFEST = "index.manifest.json"
+_SPEC_MANIFEST = ".spec.manifest.json"
+_SPEC_SUFFIXES = (".spec.json", ".spec.json.sig", ".spec.yaml")
 _BEGINS = (b"{", b"-----BEGIN PGP SIGNED MESSAGE", b"spec:", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
-def is_spacks(data: bytes | mmap) -> bool:
+def is_spacks(data: bytes) -> bool:
     """Return whether bytes begin as an index or a spec file does, compressed or signed or not."""
     return data[:64].lstrip().startswith(_BEGINS)
 
@@ -228,92 +85,204 @@ class MirrorReader:
 
 def open_file(file: RawFile, place: Place) -> OpenIndex:
     """Open an index or a spec file that lies by itself; `InputError` if it cannot be read."""
-    try:
+    with _faults_of(file.location):
         data = decompressed(file.data, MAX_INDEX)
         if b'"database"' in data[:256]:
-            return _index(file.location, file.path, data, place.of(file.path))
-        return _spec_file(file, data, place)
-    except IndexFault as fault:
-        raise InputError([Fault(file.location, 0, str(fault))]) from None
+            whole = file.location
+            return _index(file.location, file.path, data, place.of(file.path), None, whole)
+        # `_cache/<release>/<package>/spec-N.json`, as the folders of pages have them.
+        found = SpecFile(data, MAX_INDEX)
+        folders = file.path.split("/")[:-1]
+        of = place.of("/".join([*folders[-2:-1], "spec.json"]))
+        facts = IndexFacts(of[1], f"spec file {found.version}", None, None)
+        document = _document(file.location, file.path, hashlib.sha256(data), of[0], facts)
+        return OpenIndex(document, SpecFileRecords([found]), _listing_of(None))
 
 
 def open_mirror(mirror: MirrorFolder, place: Place) -> list[OpenIndex]:
     """Open all indexes of a mirror, or one made of its spec files (as `open_file`)."""
-    folder, faults = Path(mirror.location), []
-    opened = []
-    try:
-        where = Binaries(folder, address_of(folder))
-        found = [*indexes(folder)]
-        for index in found:
-            path = path_within(mirror, index.path)
+    with _faults_of(mirror.location):
+        folder = Path(mirror.location)
+        binaries = Binaries(folder, _address_of(folder))
+        opened: list[OpenIndex] = []
+        faults: list[Fault] = []
+        for path in _index_paths(folder):
             try:
-                data = decompressed(index.data, MAX_INDEX)
-                of = place.of(_place_of(mirror), index.view)
-                opened.append(_index(str(index.path), path, data, of, where))
-            except IndexFault as fault:
-                faults.append(Fault(str(index.path), 0, str(fault)))
-        if not found:
-            opened.append(_spec_files(mirror, where, place))
-    except IndexFault as fault:
-        faults.append(Fault(mirror.location, 0, str(fault)))
-    except OSError as error:
-        faults.append(
-            Fault(error.filename or mirror.location, 0, f"cannot be read: {reason(error)}")
-        )
-    if faults:
-        raise InputError(faults)
-    return opened
+                with _faults_of(str(path)):
+                    opened.append(_index_of_mirror(mirror, path, place, binaries))
+            except InputError as error:
+                faults += error.faults
+        if faults:
+            raise InputError(faults)
+        return opened or [_spec_files(mirror, binaries, place)]
+
+
+class Binaries:
+    """Where the binaries of a mirror lie, and how large they are, as far as its files say.
+
+    `url` is the mirror's address, None where nothing says it.
+    """
+
+    def __init__(self, folder: Path, url: str | None) -> None:
+        self.folder = folder
+        self.url = url
+        self._manifests = {_hash_of(path): path for path in _spec_manifests(folder)}
+        is_layout_2 = url and not self._manifests and not (folder / "v3").is_dir()
+        self._prefix = Tarball(url.rstrip("/"), is_whole=False) if url and is_layout_2 else None
+
+    def of(self, dag_hash: str) -> Listed:
+        """Return where the binary of a spec lies; `IndexFault` if its manifest cannot be read."""
+        path = self._manifests.get(dag_hash)
+        if path is None:
+            return Listed(tarball=self._prefix)
+        try:
+            blob = read_manifest(read_file(path, MAX_MANIFEST)).blob(TARBALL)
+        except (IndexFault, OSError) as error:
+            words = unreadable(error) if isinstance(error, OSError) else error
+            raise IndexFault(f"{path.relative_to(self.folder)}: {words}") from None
+        if blob is None:
+            return Listed()
+        url = f"{self.url.rstrip('/')}/{blob.path}" if self.url else None
+        return Listed(str(blob.length), Tarball(url, is_whole=True) if url else None)
+
+
+@contextmanager
+def _faults_of(location: str) -> Iterator[None]:
+    """Make whatever is wrong with a file or a folder an `InputError`."""
+    with faults_of(location):
+        try:
+            yield
+        except IndexFault as fault:
+            raise InputError([Fault(location, 0, str(fault))]) from None
+        except OSError as error:
+            raise InputError([Fault(error.filename or location, 0, unreadable(error))]) from None
+
+
+def _index_paths(folder: Path) -> list[Path]:
+    """Return the manifests of a mirror's indexes, or its plain ones; none if it has only specs."""
+    manifests = folder / MANIFESTS
+    if manifests.is_dir():
+        found = [*manifests.glob(_INDEX_MANIFEST), *manifests.glob(f"*/{_INDEX_MANIFEST}")]
+        return sorted(found)
+    plain = (folder / name for name in (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json"))
+    return [path for path in plain if path.exists()]
+
+
+def _index_of_mirror(
+    mirror: MirrorFolder, path: Path, place: Place, binaries: Binaries
+) -> OpenIndex:
+    """Open an index of a mirror from the path of its manifest, or its own."""
+    view = None
+    if path.name == _INDEX_MANIFEST:
+        data = _blob_of(binaries.folder, path, INDEX)
+        view = path.parent.name if path.parent != binaries.folder / MANIFESTS else None
+    else:
+        data = read_file(path, MAX_INDEX)
+        _require_sum(path, data)
+    below = path.relative_to(mirror.location).as_posix()
+    within = f"{mirror.path}/{below}" if mirror.path else below
+    of = place.of(_place_of(mirror), view)
+    whole = str(binaries.folder)
+    return _index(str(path), within, decompressed(data, MAX_INDEX), of, binaries, whole)
 
 
 def _index(
     location: str,
     path: str,
-    data: bytes | mmap,
+    data: bytes,
     of: tuple[str, str],
-    where: Binaries | None = None,
+    binaries: Binaries | None,
+    whole: str,
 ) -> OpenIndex:
-    """Open an index; `of` are its release and its stack."""
+    """Open an index; `of` are its release and its stack, `whole` is as in `IndexFacts`."""
+    try:
+        require_text(data)
+    except LineFault as fault:
+        raise IndexFault(f"line {fault.line}: {fault.message}") from None
     installs = Installs(data)
-    release, stack = of
-    url, whole = (where.url, str(where.folder)) if where else (None, location)
-    facts = IndexFacts(stack, installs.database_version, url, whole)
-    sha256 = hashlib.sha256(data).hexdigest()
-    document = Document(location, path, sha256, release, (), None, facts)
-    return OpenIndex(document, installs, _listing_of(where))
+    url = binaries.url if binaries else None
+    facts = IndexFacts(of[1], installs.database_version, url, whole)
+    document = _document(location, path, hashlib.sha256(data), of[0], facts)
+    return OpenIndex(document, installs, _listing_of(binaries))
 
 
-def _spec_file(file: RawFile, data: bytes | mmap, place: Place) -> OpenIndex:
-    """Open a spec file of the pages' folders: `_cache/<release>/<package>/spec-N.json`."""
-    found = read_spec_file(bytes(data), MAX_INDEX)
-    folders = file.path.split("/")[:-1]
-    release, stack = place.of("/".join([*folders[-2:-1], "spec.json"]))
-    facts = IndexFacts(stack, f"spec file {found.version}", None, None)
-    sha256 = hashlib.sha256(data).hexdigest()
-    document = Document(file.location, file.path, sha256, release, (), None, facts)
-    return OpenIndex(document, _Nodes([found]), _listing_of(None))
-
-
-def _spec_files(mirror: MirrorFolder, where: Binaries, place: Place) -> OpenIndex:
+def _spec_files(mirror: MirrorFolder, binaries: Binaries, place: Place) -> OpenIndex:
     """Open a mirror that has no index, from its spec files."""
-    found, faults, digest = [], [], hashlib.sha256()
-    listed = spec_files(where.folder)
-    for path in listed.paths:
+    found: list[SpecFile] = []
+    faults: list[Fault] = []
+    digest = hashlib.sha256()
+    paths, layout = _spec_paths(binaries.folder)
+    for path in paths:
         try:
-            data = spec_data(where.folder, path)
-            digest.update(hashlib.sha256(data).digest())
-            found.append(read_spec_file(data, MAX_INDEX))
-        except IndexFault as fault:
-            faults.append(Fault(str(path), 0, str(fault)))
+            with _faults_of(str(path)):
+                if path.name.endswith(_SPEC_MANIFEST):
+                    data = _blob_of(binaries.folder, path, SPEC)
+                else:
+                    data = read_file(path, MAX_SPEC_FILE)
+                digest.update(hashlib.sha256(data).digest())
+                found.append(SpecFile(data, MAX_SPEC_FILE))
+        except InputError as error:
+            faults += error.faults
     if faults:
         raise InputError(faults)
     if not found:
         raise IndexFault("the mirror has neither an index nor a spec file, expected one")
     release, stack = place.of(_place_of(mirror))
-    facts = IndexFacts(stack, f"spec files, layout {listed.layout}", where.url, mirror.location)
-    document = Document(
-        mirror.location, mirror.path or ".", digest.hexdigest(), release, (), None, facts
-    )
-    return OpenIndex(document, _Nodes(found), _listing_of(where))
+    facts = IndexFacts(stack, f"spec files, layout {layout}", binaries.url, mirror.location)
+    document = _document(mirror.location, mirror.path or ".", digest, release, facts)
+    return OpenIndex(document, SpecFileRecords(found), _listing_of(binaries))
+
+
+def _spec_paths(folder: Path) -> tuple[list[Path], str]:
+    """Return the spec files of a mirror, in order, and its layout."""
+    if (folder / "v3" / "manifests" / "spec").is_dir():
+        return sorted(_spec_manifests(folder)), "3"
+    below = sorted((folder / "build_cache").rglob("*"))
+    return [path for path in below if path.name.endswith(_SPEC_SUFFIXES)], "2"
+
+
+def _spec_manifests(folder: Path) -> Iterator[Path]:
+    return (folder / "v3" / "manifests" / "spec").glob(f"*/*{_SPEC_MANIFEST}")
+
+
+def _hash_of(path: Path) -> str:
+    """Return the hash in the name of a spec manifest: its last part."""
+    return path.name.removesuffix(_SPEC_MANIFEST).rpartition("-")[2]
+
+
+def _blob_of(folder: Path, path: Path, media_type: str) -> bytes:
+    """Return the bytes of the blob that a manifest names.
+
+    Raises:
+        IndexFault: it names none of this media type, or the blob is not what it says.
+        OSError: a file cannot be read.
+    """
+    blob = read_manifest(read_file(path, MAX_MANIFEST)).blob(media_type)
+    if blob is None:
+        kind = "index" if media_type == INDEX else "spec file"
+        raise IndexFault(f"names no {kind}, expected one")
+    data = read_file(folder / blob.path, MAX_INDEX)
+    try:
+        blob.require(data)
+    except IndexFault as fault:
+        raise IndexFault(f"{blob.path}: {fault}") from None
+    return data
+
+
+def _require_sum(path: Path, data: bytes) -> None:
+    """Hold an index against the sum that Spack writes beside it in layout 2."""
+    beside = path.with_name(f"{path.name}.hash")
+    if beside.exists():
+        wanted = read_file(beside, _MAX_SUM).decode("ascii", "replace").strip()
+        found = hashlib.sha256(data).hexdigest()
+        if found != wanted:
+            raise IndexFault(f"has the checksum {found}, {beside.name} says {wanted[:80]!r}")
+
+
+def _address_of(folder: Path) -> str | None:
+    """Return the URL of a mirror, if a file beside it says so; `IndexFault` if that is broken."""
+    path = folder / ADDRESS_FILE
+    return read_address(read_file(path, MAX_ADDRESS)) if path.exists() else None
 
 
 def _place_of(mirror: MirrorFolder) -> str:
@@ -321,46 +290,23 @@ def _place_of(mirror: MirrorFolder) -> str:
     return f"{mirror.path}/index.json".lstrip("/")
 
 
-class _Nodes(dict[str, Entry]):
-    """The nodes of spec files, by hash; what a binary says of itself comes first."""
-
-    def __init__(self, files: Iterable[SpecFile]) -> None:
-        super().__init__()
-        self._texts: dict[str, Raw] = {}
-        for file in files:
-            for node, text in zip(file.nodes, file.texts, strict=True):
-                is_own = node is file.nodes[0]
-                if is_own or node.hash not in self:
-                    record = msgspec.structs.replace(_NO_RECORD, in_buildcache=is_own)
-                    self[node.hash] = Entry(record, node, (), file.rest if is_own else None)
-                    self._texts[node.hash] = text
-
-    def entry(self, dag_hash: str) -> Entry:
-        """Return the record of a spec."""
-        return self[dag_hash]
-
-    def entry_without_unknown_keys(self, dag_hash: str) -> Entry:
-        """Raise `ValueError`: a spec file with such keys is refused when it is read."""
-        raise ValueError(f"{dag_hash} has no key that is not known")
-
-    def version(self, dag_hash: str) -> str:
-        """Return the version of a spec; `KeyError` if it has no node."""
-        return self[dag_hash].node.version
-
-    def said(self, dag_hash: str) -> dict[str, Any]:
-        """Return a node as its spec file says it, and that it is a binary, as plain values."""
-        entry = self[dag_hash]
-        spec = json.loads(bytes(self._texts[dag_hash]))
-        return {"spec": spec, "in_buildcache": entry.record.in_buildcache, **(entry.rest or {})}
+def _document(location: str, path: str, digest: Any, release: str, facts: IndexFacts) -> Document:
+    """Return the document of an index; `IndexFault` if its names cannot be stored."""
+    try:
+        require_short("release", release, MAX_NAME)
+        require_short("stack", facts.stack, MAX_NAME)
+    except ValueError as error:
+        raise IndexFault(str(error)) from None
+    return Document(location, path, digest.hexdigest(), release, (), None, facts)
 
 
-def _listing_of(where: Binaries | None) -> Callable[[Entry], Listed | None]:
+def _listing_of(binaries: Binaries | None) -> Callable[[Entry], Listed | None]:
     """Return what says of a record where its binary lies, and None of one that has none."""
 
     def listed(entry: Entry) -> Listed | None:
         if not _is_binary(entry):
             return None
-        return where.of(entry.node.hash) if where else Listed()
+        return binaries.of(entry.node.hash) if binaries else Listed()
 
     return listed
 

@@ -8,8 +8,11 @@ later ones are lists (Spack 0.17 `spec.py`, `SpecfileV2`).
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Annotated
+from collections import Counter
+from math import isfinite
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -37,6 +40,68 @@ def short(text: str) -> str:
 def name(text: str) -> str:
     """Return text of an index as it may stand in a message: printable, and not long."""
     return text if text.isprintable() and len(text) <= 60 else repr(text[:57] + "...")
+
+
+def read_strictly(text: bytes) -> Any:
+    """Return JSON as values, with exactly what it says.
+
+    Raises:
+        ValueError: it is no JSON, has a number that JSON cannot write again, or a key stands twice.
+    """
+    return json.loads(
+        text, object_pairs_hook=_distinct, parse_constant=_no_number, parse_float=_finite
+    )
+
+
+def as_json(value: Any) -> str:
+    """Return values as JSON, the same text for the same values; `ValueError` if it is no text."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text.encode()  # A lone surrogate is a character in Python alone.
+    return text
+
+
+def require_once(text: bytes, value: Struct | dict[str, Any]) -> None:
+    """Raise `ValueError` if a key stands twice in the JSON of a value: decoders keep the last.
+
+    Args:
+        text: the JSON.
+        value: what was decoded from it, undecoded fields included.
+    """
+    # Each key and each text has two quotes, and none in it unless it is escaped.
+    if b"\\" in text or text.count(b'"') != msgspec.json.encode(value).count(b'"'):
+        read_strictly(text)
+
+
+def read_members(text: bytes) -> dict[str, bytes]:
+    """Return the members of a JSON object, undecoded.
+
+    Raises:
+        msgspec.DecodeError: it is none.
+        ValueError: a key stands twice.
+    """
+    found = {key: bytes(value) for key, value in _MEMBERS.decode(text).items()}
+    if text.count(b'"') != sum(2 + value.count(b'"') for value in found.values()):
+        read_strictly(text)
+    return found
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {name(twice)} stands twice, expected once")
+    return found
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"the number {text[:20]} is too large")
+    return number
 
 
 class Database(Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,10 +176,15 @@ class SpecNode(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     package_hash: str | UnsetType = UNSET
     full_hash: str | UnsetType = UNSET
     build_hash: str | UnsetType = UNSET
-    dependencies: tuple[NodeDependency, ...] = ()
+    dependencies: tuple[NodeDependency, ...] | UnsetType = UNSET
     external: Raw | UnsetType = UNSET
     build_spec: BuildSpec | UnsetType = UNSET
     annotations: Annotations | UnsetType = UNSET
+
+    @property
+    def edges(self) -> tuple[NodeDependency, ...]:
+        """What the node depends on."""
+        return () if self.dependencies is UNSET else self.dependencies
 
 
 class NamedSpecNode(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -127,9 +197,10 @@ class NamedSpecNode(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     hash: str
     compiler: Compiler | UnsetType = UNSET
     patches: tuple[str, ...] | UnsetType = UNSET
+    package_hash: str | UnsetType = UNSET
     full_hash: str | UnsetType = UNSET
     build_hash: str | UnsetType = UNSET
-    dependencies: dict[str, NamedNodeDependency] = {}
+    dependencies: dict[str, NamedNodeDependency] | UnsetType = UNSET
     external: Raw | UnsetType = UNSET
 
 
@@ -137,7 +208,7 @@ class Record(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """What an index says of one spec: `in_buildcache` in caches, the rest in installations."""
 
     spec: Raw
-    ref_count: Annotated[int, Meta(ge=0, lt=2**31)] | UnsetType = UNSET
+    ref_count: Annotated[int, Meta(ge=0, lt=2**20)] | UnsetType = UNSET
     in_buildcache: bool | UnsetType = UNSET
     path: str | UnsetType | None = UNSET
     installed: bool | UnsetType = UNSET
@@ -166,6 +237,7 @@ class Arch(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     target: str | TargetDescription
 
 
+_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 _NODE = msgspec.json.Decoder(SpecNode)
 _NAMED_NODE = msgspec.json.Decoder(dict[str, NamedSpecNode])
 
@@ -198,33 +270,33 @@ def without_signature(data: bytes) -> bytes:
     return data if signed is None else re.sub(rb"^- ", b"", signed[1], flags=re.MULTILINE)
 
 
-def read_node(text: bytes | msgspec.Raw, *, is_named: bool) -> SpecNode:
+def read_node(text: bytes, *, is_named: bool) -> SpecNode:
     """Return a node; `is_named` in specfile 1.
 
     Raises:
-        msgspec.ValidationError: it is no node, or has a key that is not known.
-        msgspec.DecodeError: it is no JSON.
+        msgspec.DecodeError: it is no node, or has a key that is not known.
+        ValueError: a key stands twice.
     """
     if not is_named:
-        return _NODE.decode(text)
+        node = _NODE.decode(text)
+        require_once(text, node)
+        return node
     named = _NAMED_NODE.decode(text)
+    require_once(text, named)
     if len(named) != 1:
         raise msgspec.ValidationError(f"Expected one name, got {len(named)}")
-    ((own_name, node),) = named.items()
+    ((own_name, said),) = named.items()
+    edges = said.dependencies
+    same = {
+        field: getattr(said, field)
+        for field in NamedSpecNode.__struct_fields__
+        if field != "dependencies"
+    }
+    dependencies = () if edges is UNSET else edges.items()
     return SpecNode(
         name=own_name,
-        version=node.version,
-        arch=node.arch,
-        namespace=node.namespace,
-        parameters=node.parameters,
-        hash=node.hash,
-        compiler=node.compiler,
-        patches=node.patches,
-        full_hash=node.full_hash,
-        build_hash=node.build_hash,
         dependencies=tuple(
-            NodeDependency(name=to, hash=edge.hash, type=edge.type)
-            for to, edge in node.dependencies.items()
+            NodeDependency(name=to, hash=edge.hash, type=edge.type) for to, edge in dependencies
         ),
-        external=node.external,
+        **same,
     )

@@ -7,19 +7,28 @@ others are what it depends on.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, load
 from spack_cache_db.errors import LineFault
+from spack_cache_db.sources.bounds import require_text
+from spack_cache_db.sources.indexes.index_records import (
+    BROKEN,
+    Entry,
+    UnknownKey,
+    read_entry,
+    read_tolerantly,
+)
 from spack_cache_db.sources.indexes.layouts import decompressed
 from spack_cache_db.sources.indexes.spack_json import (
     IndexFault,
     NodeDependency,
-    SpecNode,
-    read_node,
+    read_members,
+    read_strictly,
     require_hash,
     said,
     without_signature,
@@ -28,21 +37,11 @@ from spack_cache_db.sources.indexes.spack_json import (
 NODE_LIMIT = 10_000
 """Nodes of the largest spec file that is read; the largest known have a few hundred."""
 
+KNOWN = ("binary_cache_checksum", "buildcache_layout_version", "buildinfo", "full_hash")
+"""The keys of a spec file beside `spec`."""
+
 _YAML = YamlBounds(size=2**24, parts=500_000)
 """YAML without aliases, which Spack writes none of and which can grow without end."""
-
-
-class SpecFile(NamedTuple):
-    """What a spec file holds: `nodes[0]` is the binary's own; the specfile's version; the rest.
-
-    `texts` is the JSON of each node. `rest` is the file's keys beside its nodes, as values: the
-    checksum of the binary, and more.
-    """
-
-    version: int
-    nodes: tuple[SpecNode, ...]
-    texts: tuple[Raw, ...]
-    rest: dict[str, Any]
 
 
 class _Meta(Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,80 +53,146 @@ class _Graph(Struct, frozen=True, forbid_unknown_fields=True, rename={"meta": "_
     meta: _Meta
 
 
-class _File(Struct, frozen=True, forbid_unknown_fields=True):
-    spec: Raw
-    binary_cache_checksum: dict[str, str] | UnsetType = UNSET
-    buildcache_layout_version: int | UnsetType = UNSET
-    buildinfo: dict[str, Any] | UnsetType = UNSET
-    full_hash: str | UnsetType = UNSET
-
-
-_FILE = msgspec.json.Decoder(_File)
 _GRAPH = msgspec.json.Decoder(_Graph)
 _LIST = msgspec.json.Decoder(tuple[Raw, ...])
 
 
-def read_spec_file(data: bytes, max_size: int) -> SpecFile:
-    """Return what a spec file holds.
+class SpecFile:
+    """What a spec file holds.
 
-    Args:
-        data: the bytes of the file, in any of its forms.
-        max_size: bytes that a compressed one may have when it is not.
-
-    Raises:
-        IndexFault: it is no spec file that can be read.
+    `version` is that of the specfile, `entries` are its nodes, the binary's own first, and `rest`
+    the keys beside them as values: the checksum of the binary, and more.
     """
-    text = without_signature(bytes(decompressed(data, max_size)))
-    try:
-        file = _FILE.decode(text if text.lstrip()[:1] == b"{" else _json_of_yaml(text))
-        is_named = bytes(file.spec).lstrip()[:1] == b"["
-        if is_named:
-            version, texts = 1, _LIST.decode(file.spec)
+
+    def __init__(self, data: bytes, max_size: int) -> None:
+        """Read a spec file in any of its forms; `IndexFault` if it cannot be read.
+
+        Args:
+            data: the bytes of the file.
+            max_size: bytes that a compressed one may have when it is not.
+        """
+        text = without_signature(decompressed(data, max_size))
+        try:
+            require_text(text)
+            self._read(text if text.lstrip()[:1] == b"{" else _json_of_yaml(text))
+            self.entries = self._entries()
+        except LineFault as fault:
+            where = f"line {fault.line}: " if fault.line else ""
+            words = f"broken spec file: {where}{fault.message}, expected JSON or YAML"
+            raise IndexFault(words) from None
+        except BROKEN as error:
+            words = f"broken spec file: {said(error)}, expected one of Spack's"
+            raise IndexFault(words) from None
+        for entry in self.entries:
+            require_hash(entry.node.hash)
+
+    def tolerant_entry(self, at: int) -> Entry:
+        """Return a node that has keys which are not known (see `read_tolerantly`)."""
+        return self._complete(at, read_tolerantly(self._texts[at], is_named=self.version == 1))
+
+    def said(self, at: int) -> dict[str, Any]:
+        """Return a node as the record of an index, as plain values."""
+        record: dict[str, Any] = read_strictly(self._texts[at])
+        return record if at else record | self.rest
+
+    def _read(self, text: bytes) -> None:
+        file = read_members(text)
+        spec = file.pop("spec", b"null")
+        self.rest = {key: read_strictly(value) for key, value in file.items()}
+        if spec[:1] == b"[":
+            self.version, nodes = 1, _LIST.decode(spec)
         else:
-            graph = _GRAPH.decode(file.spec)
-            version, texts = graph.meta.version, graph.nodes
-        if not 0 < len(texts) <= NODE_LIMIT:
-            raise IndexFault(f"has {len(texts):,} nodes, expected 1 to {NODE_LIMIT:,}")
-        nodes = _by_hash(tuple(read_node(each, is_named=is_named) for each in texts))
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise IndexFault(f"broken spec file: {said(error)}, expected one of Spack's") from None
-    for node in nodes:
-        require_hash(node.hash)
-    rest = {
-        key: value
-        for key in _File.__struct_fields__
-        if key != "spec" and (value := getattr(file, key)) is not UNSET
-    }
-    return SpecFile(version, nodes, texts, rest)
+            read_members(read_members(spec).get("_meta", b"{}"))
+            graph = _GRAPH.decode(spec)
+            self.version, nodes = graph.meta.version, graph.nodes
+        if not 0 < len(nodes) <= NODE_LIMIT:
+            raise IndexFault(f"has {len(nodes):,} nodes, expected 1 to {NODE_LIMIT:,}")
+        own = [b'{"spec":%b,"in_buildcache":true}' % nodes[0]]
+        self._texts = own + [b'{"spec":%b,"in_buildcache":false}' % each for each in nodes[1:]]
+
+    def _entries(self) -> tuple[Entry, ...]:
+        found = []
+        for text in self._texts:
+            try:
+                entry = read_entry(text, is_named=self.version == 1)
+            except BROKEN as error:
+                try:
+                    entry = read_tolerantly(text, is_named=self.version == 1)
+                except BROKEN:
+                    raise error from None
+            found.append(entry)
+        # Specfile 1 names the ends of edges by `build_hash` where a node has one (Spack 0.16
+        # `spec.py`, `node_dict_with_hashes`); the node itself keeps it, so that nothing is lost.
+        nodes = [entry.node for entry in found]
+        self._hashes = {
+            node.build_hash: node.hash for node in nodes if node.build_hash is not UNSET
+        }
+        self._hashes |= {node.hash: node.hash for node in nodes}
+        return tuple(self._complete(at, entry) for at, entry in enumerate(found))
+
+    def _complete(self, at: int, entry: Entry) -> Entry:
+        """Return an entry whose edges name their ends by `hash`, with what else the file says."""
+
+        def edge(each: NodeDependency) -> NodeDependency:
+            return msgspec.structs.replace(each, hash=self._hashes.get(each.hash, each.hash))
+
+        edges = tuple(map(edge, entry.node.edges))
+        entry = entry._replace(node=msgspec.structs.replace(entry.node, dependencies=edges))
+        if at:
+            return entry
+        known = {key: value for key, value in self.rest.items() if key in KNOWN}
+        unknown = (UnknownKey((key,), self.rest[key]) for key in self.rest if key not in KNOWN)
+        return entry._replace(rest=known, unknown=(*entry.unknown, *unknown))
 
 
-def _by_hash(nodes: tuple[SpecNode, ...]) -> tuple[SpecNode, ...]:
-    """Return nodes whose edges name their ends by `hash`.
+class SpecFileRecords:
+    """The nodes of spec files as the records of an index; a binary's own file comes first."""
 
-    Specfile 1 names them by `build_hash` where a node has one (Spack 0.16 `spec.py`,
-    `node_dict_with_hashes`); the node itself keeps it, so that nothing is lost.
-    """
-    known = {node.hash for node in nodes}
-    named = {node.build_hash: node.hash for node in nodes if node.build_hash is not UNSET}
+    def __init__(self, files: Iterable[SpecFile]) -> None:
+        self._places: dict[str, tuple[SpecFile, int]] = {}
+        for file in files:
+            for at, entry in enumerate(file.entries):
+                if at == 0 or entry.node.hash not in self._places:
+                    self._places[entry.node.hash] = (file, at)
 
-    def edge(each: NodeDependency) -> NodeDependency:
-        is_hash = each.hash in known or each.hash not in named
-        return each if is_hash else msgspec.structs.replace(each, hash=named[each.hash])
+    def __contains__(self, dag_hash: object) -> bool:
+        return dag_hash in self._places
 
-    return tuple(
-        msgspec.structs.replace(node, dependencies=tuple(map(edge, node.dependencies)))
-        for node in nodes
-    )
+    def __iter__(self) -> Iterator[str]:
+        """Yield the hash of each node."""
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def entry(self, dag_hash: str) -> Entry:
+        """Return the record of a spec."""
+        file, at = self._places[dag_hash]
+        return file.entries[at]
+
+    def tolerant_entry(self, dag_hash: str) -> Entry:
+        """Return the record of a spec that has keys which are not known."""
+        file, at = self._places[dag_hash]
+        return file.tolerant_entry(at)
+
+    def version(self, dag_hash: str) -> str:
+        """Return the version of a spec; `KeyError` if it has no node."""
+        return self.entry(dag_hash).node.version
+
+    def said(self, dag_hash: str) -> dict[str, Any]:
+        """Return a node as its spec file says it, and that it is a binary, as plain values."""
+        file, at = self._places[dag_hash]
+        return file.said(at)
 
 
 def _json_of_yaml(text: bytes) -> bytes:
-    """Return the JSON of a YAML file."""
+    """Return the JSON of a YAML file.
+
+    Raises:
+        LineFault: it is no YAML, or too large.
+        ValueError: it has what JSON has not.
+    """
     try:
         return msgspec.json.encode(load(text.decode(), _YAML))
-    except LineFault as fault:
-        where = f"line {fault.line}: " if fault.line else ""
-        raise IndexFault(
-            f"broken spec file: {where}{fault.message}, expected JSON or YAML"
-        ) from None
-    except (TypeError, ValueError) as error:
-        raise IndexFault(f"broken spec file: {said(error)}, expected JSON or YAML") from None
+    except TypeError as error:
+        raise ValueError(str(error)) from None

@@ -6,7 +6,6 @@ bytes. Configurations are in the normal form of pages, so that both kinds of sou
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
@@ -18,14 +17,15 @@ from msgspec import UNSET, UnsetType
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources.bounds import MAX_NAME, require_bounded, require_short
 from spack_cache_db.sources.columns import Interned, NodeFacts, Texts, Use
-from spack_cache_db.sources.indexes.index_records import read_strictly
 from spack_cache_db.sources.indexes.spack_json import (
     Arch,
     EdgeParameters,
     NodeDependency,
     Record,
     SpecNode,
+    as_json,
     name,
+    read_strictly,
 )
 from spack_cache_db.spack.compilers import LANGUAGES, NO_COMPILER, normal_compiler
 from spack_cache_db.spack.variants import printed_variants
@@ -65,6 +65,7 @@ class Uses(dict[bytes | tuple[str, ...] | UnsetType, int]):
 def use_of(said: bytes | tuple[str, ...] | UnsetType) -> Use:
     """Return a use from what an edge says (see `Uses`)."""
     if isinstance(said, bytes):
+        read_strictly(said)
         parameters = _EDGE.decode(said)
         direct = None if parameters.direct is UNSET else parameters.direct
         return Use(_set(parameters.deptypes), _set(parameters.virtuals), direct)
@@ -86,13 +87,20 @@ _PARAMETERS = msgspec.json.Decoder(dict[str, bool | str | tuple[str, ...]])
 
 @lru_cache(maxsize=4096)
 def parse_arch(text: bytes) -> Arch:
-    """Return an `arch` object; `msgspec.DecodeError` if it is none."""
+    """Return an `arch` object (raises as `parse_parameters`)."""
+    read_strictly(text)
     return _ARCH.decode(text)
 
 
 @lru_cache(maxsize=65536)
 def parse_parameters(text: bytes) -> dict[str, Any]:
-    """Return a `parameters` object; `msgspec.DecodeError` if it is none."""
+    """Return a `parameters` object.
+
+    Raises:
+        msgspec.DecodeError: it is none.
+        ValueError: a key stands twice.
+    """
+    read_strictly(text)
     return _PARAMETERS.decode(text)
 
 
@@ -129,7 +137,7 @@ def provider_of(node: SpecNode, languages: Sequence[int]) -> NodeDependency | No
     is_named = node.compiler is not UNSET or (
         node.annotations is not UNSET and node.annotations.compiler is not UNSET
     )
-    return None if first == NO_LANGUAGE or is_named else node.dependencies[languages.index(first)]
+    return None if first == NO_LANGUAGE or is_named else node.edges[languages.index(first)]
 
 
 def compiler_name(provider: NodeDependency, version: str) -> str:
@@ -195,7 +203,7 @@ def _facts(node: SpecNode) -> NodeFacts:
     return NodeFacts(
         namespace=node.namespace,
         package_hash=None if node.package_hash is UNSET else node.package_hash,
-        parameters=as_json(json.loads(bytes(node.parameters))),
+        parameters=as_json(read_strictly(bytes(node.parameters))),
         target=None if isinstance(target, str) else as_json(msgspec.to_builtins(target)),
         external=None if external is None else as_json(external),
         rest=as_json(said_of(node, NODE_REST)),
@@ -208,8 +216,3 @@ def said_of(record: Record | SpecNode, keys: Iterable[str]) -> dict[str, Any]:
     said = {key: value for key, value in values.items() if value is not UNSET}
     plain: dict[str, Any] = msgspec.to_builtins(said)
     return plain
-
-
-def as_json(value: Any) -> str:
-    """Return values as JSON, the same text for the same values."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -8,7 +8,6 @@ repeat the same few hundred lines (`layout: cache`, one title per package, one l
 from __future__ import annotations
 
 import re
-from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ import yaml
 
 from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, text_value
 from spack_cache_db.errors import LineFault
+from spack_cache_db.sources.bounds import require_text
 
 JSON_KEYS = {"meta", "spec_details"}
 """The big keys, whose values are JSON and are not read as YAML."""
@@ -24,8 +24,6 @@ JSON_KEYS = {"meta", "spec_details"}
 _BIG_KEYS = {f"{name}:".encode(): name for name in sorted(JSON_KEYS)}
 _LONGEST_KEPT = 256
 """Bytes of an entry that is remembered: `layout: cache`, and most titles and categories."""
-
-CHUNK = 2**20
 
 MAX_JSON = 2**24
 """Bytes of one big key; the largest pages known have a few hundred thousand in all."""
@@ -39,15 +37,6 @@ _YAML = YamlBounds(size=MAX_YAML, parts=20_000)
 
 _CONTINUES = frozenset([b" ", b"\t", b"#", b"-", b"]", b"}", b"\r", b"\n"])
 _CLOSED = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
-
-
-class PageFault(Exception):
-    """A page is refused. Args: 1-based line (0: the whole file), message."""
-
-    def __init__(self, line: int, message: str) -> None:
-        self.line = line
-        self.message = message
-        super().__init__(message)
 
 
 class Json(NamedTuple):
@@ -75,7 +64,7 @@ def read_front_matter(data: bytes) -> FrontMatter:
     """Return the top-level entries of a page.
 
     Raises:
-        PageFault: the bytes are not one closed front matter of distinct keys and nothing else.
+        LineFault: the bytes are not one closed front matter of distinct keys and nothing else.
     """
     _require_text(data)
     values: dict[str, Any] = {}
@@ -84,10 +73,10 @@ def read_front_matter(data: bytes) -> FrontMatter:
     for start, entry in _entries(data, *_between_fences(data)):
         for key, line, value in _read_entry(entry, start):
             if len(lines) == MAX_KEYS:
-                raise PageFault(line, f"the front matter has more than {MAX_KEYS} keys")
+                raise LineFault(line, f"the front matter has more than {MAX_KEYS} keys")
             if key in lines:
                 first = lines[key]
-                raise PageFault(line, f"the key {key} stands twice, first on line {first}")
+                raise LineFault(line, f"the key {key} stands twice, first on line {first}")
             lines[key] = line
             (json if isinstance(value, Json) else values)[key] = value
     return FrontMatter(values, json, lines)
@@ -95,40 +84,26 @@ def read_front_matter(data: bytes) -> FrontMatter:
 
 def _require_text(data: bytes) -> None:
     if not data.strip():
-        raise PageFault(0, "the file is empty, expected a page that starts with ---")
-    nul = data.find(b"\0")
-    if nul >= 0:
-        raise PageFault(data.count(b"\n", 0, nul) + 1, "a NUL byte, expected UTF-8 text")
-    if not data.isascii():
-        at = 0
-        decoder = getincrementaldecoder("utf-8")()
-        try:
-            # In parts: as text, all of it may take four times as much.
-            for at in range(0, len(data), CHUNK):
-                decoder.decode(data[at : at + CHUNK], at + CHUNK >= len(data))
-        except UnicodeDecodeError as error:
-            wrong = at - len(decoder.getstate()[0]) + error.start
-            line = data.count(b"\n", 0, wrong) + 1
-            said = f"not UTF-8: byte 0x{data[wrong]:02x}, expected UTF-8 text"
-            raise PageFault(line, said) from None
+        raise LineFault(0, "the file is empty, expected a page that starts with ---")
+    require_text(data)
 
 
 def _between_fences(data: bytes) -> tuple[int, int]:
     """Return where the front matter begins and where it ends, after its last line break."""
     opened = _CLOSED.match(data)
     if not opened:
-        raise PageFault(1, "no front matter, expected --- on the first line")
+        raise LineFault(1, "no front matter, expected --- on the first line")
     start = opened.end() + 1
     # Searched from behind: the big keys lie before it, and nothing follows it in a sound page.
     end = data.rfind(b"\n---", start - 1)
     while end >= 0 and not _CLOSED.match(data, end + 1):
         end = data.rfind(b"\n---", start - 1, end)
     if end < 0:
-        raise PageFault(1, "the front matter is not closed, expected a second line ---")
+        raise LineFault(1, "the front matter is not closed, expected a second line ---")
     rest = data.find(b"\n", end + 1)
     if rest >= 0 and data[rest:].strip():
         line = data.count(b"\n", 0, rest) + 2
-        raise PageFault(line, "text after the front matter, expected none: it would be lost")
+        raise LineFault(line, "text after the front matter, expected none: it would be lost")
     return start, end + 1
 
 
@@ -154,7 +129,7 @@ def _require_json(data: bytes, start: int, end: int, line: int) -> None:
     key = next((name for key, name in _BIG_KEYS.items() if data.startswith(key, start)), None)
     if key is None or end - start > MAX_JSON:
         limit = MAX_JSON if key else MAX_YAML
-        raise PageFault(line, f"{key or 'this entry'} has more than {limit:,} bytes")
+        raise LineFault(line, f"{key or 'this entry'} has more than {limit:,} bytes")
 
 
 def _read_entry(entry: bytes, line: int) -> Iterator[tuple[str, int, Any]]:
@@ -169,7 +144,7 @@ def _read_entry(entry: bytes, line: int) -> Iterator[tuple[str, int, Any]]:
         found = read(entry)
     except LineFault as fault:
         at = line + max(fault.line - 1, 0)
-        raise PageFault(at, f"{fault.message}, expected `key: value`") from None
+        raise LineFault(at, f"{fault.message}, expected `key: value`") from None
     for name, after, value in found:
         yield name, line + after, value
 

@@ -16,13 +16,12 @@ from typing import Any
 
 import msgspec
 
-from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.sources.bounds import MAX_NAME, MAX_TEXTS
 from spack_cache_db.sources.pages.front_matter import (
     JSON_KEYS,
     FrontMatter,
     Json,
-    PageFault,
     read_front_matter,
 )
 from spack_cache_db.sources.pages.page_format import (
@@ -46,29 +45,29 @@ DETAIL = Shape(SpecDetail)
 _HASH = re.compile(r"[a-z2-7]{32}")
 
 
-def key_faults(front: FrontMatter) -> list[PageFault]:
+def key_faults(front: FrontMatter) -> list[LineFault]:
     """Return what is wrong with the keys of a page; pages of 2021 are refused by name."""
     if front.keys & {"spec_files", "spec_names", "category"}:
         message = (
             "2021 page: it lists spec files, no spec details; expected a page of 2023 or later, "
             "with meta and spec_details"
         )
-        return [PageFault(1, message)]
+        return [LineFault(1, message)]
     faults = [
-        PageFault(1, f"the key {key} is missing, expected {', '.join(sorted(KEYS))}")
+        LineFault(1, f"the key {key} is missing, expected {', '.join(sorted(KEYS))}")
         for key in KEYS - front.keys
     ]
     for key in front.keys - KEYS:
         message = f"unknown key {key}, expected only {', '.join(sorted(KEYS))}"
-        faults.append(PageFault(front.lines[key], message))
+        faults.append(LineFault(front.lines[key], message))
     faults += [
-        PageFault(front.lines[key], f"{key} is not plain JSON, expected a line `{key}: ` and JSON")
+        LineFault(front.lines[key], f"{key} is not plain JSON, expected a line `{key}: ` and JSON")
         for key in JSON_KEYS & front.values.keys()
     ]
     return faults
 
 
-def json_faults(source: Json, key: str) -> tuple[Any, list[PageFault]]:
+def json_faults(source: Json, key: str) -> tuple[Any, list[LineFault]]:
     """Decode JSON with Python's own decoder, which can say where it breaks.
 
     Returns:
@@ -82,19 +81,19 @@ def json_faults(source: Json, key: str) -> tuple[Any, list[PageFault]]:
         line = source.line + error.lineno - 1
         column = error.colno + (source.column - 1 if error.lineno == 1 else 0)
         said = f"broken JSON in {key} at column {column}: {error.msg}, expected JSON"
-        return None, [PageFault(line, said)]
+        return None, [LineFault(line, said)]
     except RecursionError:
         said = f"broken JSON in {key}: nested too deeply, expected lists of objects"
-        return None, [PageFault(source.line, said)]
+        return None, [LineFault(source.line, said)]
     except ValueError as error:
-        return None, [PageFault(source.line, f"broken JSON in {key}: {error}, expected JSON")]
+        return None, [LineFault(source.line, f"broken JSON in {key}: {error}, expected JSON")]
 
 
 class JsonPairs(list[tuple[str, Any]]):
     """A JSON object as its list of (key, value), in the order of the text."""
 
 
-def meta_faults(value: Any, line: int) -> list[PageFault]:
+def meta_faults(value: Any, line: int) -> list[LineFault]:
     """Return what is wrong with a decoded `meta`."""
     if isinstance(value, JsonPairs):
         keys = {key for key, _ in value}
@@ -103,15 +102,15 @@ def meta_faults(value: Any, line: int) -> list[PageFault]:
                 "2022 page: its meta has no stacks and no num_specs, its specs lie in spec-N.json "
                 "files; expected a page of 2023 or later"
             )
-            return [PageFault(line, message)]
+            return [LineFault(line, message)]
     return _object_faults(value, META, "meta", line)
 
 
-def detail_faults(value: Any, line: int) -> list[PageFault]:
+def detail_faults(value: Any, line: int) -> list[LineFault]:
     """Return what is wrong with a decoded `spec_details`."""
     if isinstance(value, JsonPairs) or not isinstance(value, list):
-        return [PageFault(line, "spec_details has a wrong type, expected a list of objects")]
-    faults: list[PageFault] = []
+        return [LineFault(line, "spec_details has a wrong type, expected a list of objects")]
+    faults: list[LineFault] = []
     for index, item in enumerate(value):
         if len(faults) > MAX_FAULTS:
             return faults
@@ -120,7 +119,7 @@ def detail_faults(value: Any, line: int) -> list[PageFault]:
         dag_hash = dict(item).get("hash") if isinstance(item, JsonPairs) else None
         if isinstance(dag_hash, str) and not _HASH.fullmatch(dag_hash):
             said = f"{where}.hash is {quoted(dag_hash)}, expected 32 characters of a-z and 2-7"
-            faults.append(PageFault(line, said))
+            faults.append(LineFault(line, said))
     hashes = Counter(
         text
         for item in value
@@ -128,16 +127,16 @@ def detail_faults(value: Any, line: int) -> list[PageFault]:
         if isinstance(text := dict(item).get("hash"), str)
     )
     faults += [
-        PageFault(line, f"spec_details lists the hash {_name(text)} {count} times, expected once")
+        LineFault(line, f"spec_details lists the hash {_name(text)} {count} times, expected once")
         for text, count in hashes.items()
         if count > 1
     ]
     return faults
 
 
-def _object_faults(value: Any, shape: Shape, where: str, line: int) -> list[PageFault]:
+def _object_faults(value: Any, shape: Shape, where: str, line: int) -> list[LineFault]:
     if not isinstance(value, JsonPairs):
-        return [PageFault(line, f"{where} has a wrong type, expected an object")]
+        return [LineFault(line, f"{where} has a wrong type, expected an object")]
     kinds = shape.kinds
     counts = Counter(key for key, _ in value)
     said = [
@@ -159,7 +158,7 @@ def _object_faults(value: Any, shape: Shape, where: str, line: int) -> list[Page
             said.append(f"{where}.{key} names something twice, expected each stack once")
         elif _has_nul(member):
             said.append(f"{where}.{key} holds a NUL character, expected text")
-    return [PageFault(line, each) for each in said]
+    return [LineFault(line, each) for each in said]
 
 
 def _is(value: Any, kind: str) -> bool:
@@ -222,7 +221,7 @@ def parse_page(raw: RawFile) -> Page:
         package, release = _names(front)
         meta = _decode_meta(front)
         details = _decode_details(front)
-    except PageFault as fault:
+    except LineFault as fault:
         raise InputError([Fault(raw.location, fault.line, fault.message)]) from None
     except _Refused as refused:
         raise InputError(
@@ -242,15 +241,15 @@ def parse_page(raw: RawFile) -> Page:
     )
 
 
-def _few(faults: list[PageFault]) -> Iterator[PageFault]:
+def _few(faults: list[LineFault]) -> Iterator[LineFault]:
     """Yield the first faults of a page; a wrong file may have one for every byte."""
     yield from faults[:MAX_FAULTS]
     if len(faults) > MAX_FAULTS:
-        yield PageFault(0, f"has more faults than the {MAX_FAULTS} that are told")
+        yield LineFault(0, f"has more faults than the {MAX_FAULTS} that are told")
 
 
 class _Refused(Exception):
-    def __init__(self, faults: list[PageFault]) -> None:
+    def __init__(self, faults: list[LineFault]) -> None:
         self.faults = faults
 
 
@@ -260,19 +259,19 @@ def _names(front: FrontMatter) -> tuple[str, str]:
     package, layout, categories = values["title"], values["layout"], values["categories"]
     faults = []
     if not isinstance(package, str) or not package:
-        faults.append(PageFault(lines["title"], "title is not a package name, expected text"))
+        faults.append(LineFault(lines["title"], "title is not a package name, expected text"))
     elif not _is_name(package):
         message = f"title is {quoted(package)}, expected a package name: {_NAMES_HOLD}"
-        faults.append(PageFault(lines["title"], message))
+        faults.append(LineFault(lines["title"], message))
     if layout != "cache":
         said = quoted(layout) if isinstance(layout, str) else "no text"
-        faults.append(PageFault(lines["layout"], f"layout is {said}, expected cache"))
+        faults.append(LineFault(lines["layout"], f"layout is {said}, expected cache"))
     if not _names_release(categories):
         message = "no release in categories, expected [package, RELEASE]"
-        faults.append(PageFault(lines["categories"], message))
+        faults.append(LineFault(lines["categories"], message))
     elif not _is_name(categories[1]):
         message = f"the release is {quoted(categories[1])}, expected a name: {_NAMES_HOLD}"
-        faults.append(PageFault(lines["categories"], message))
+        faults.append(LineFault(lines["categories"], message))
     if faults:
         raise _Refused(faults)
     return package, categories[1]
@@ -305,7 +304,7 @@ def _decode_meta(front: FrontMatter) -> Meta:
     try:
         require_bounded_meta(meta)
     except ValueError as error:
-        raise PageFault(front.lines["meta"], str(error)) from None
+        raise LineFault(front.lines["meta"], str(error)) from None
     return meta
 
 
@@ -354,14 +353,14 @@ def _refuse_if_faulty(front: FrontMatter, key: str) -> None:
         raise _Refused(faults)
 
 
-def _explain(front: FrontMatter, key: str, *, certain: bool = True) -> list[PageFault]:
+def _explain(front: FrontMatter, key: str, *, certain: bool = True) -> list[LineFault]:
     """Return what is wrong with a big key; `certain`: the decoder refused it."""
     value, faults = json_faults(front.json[key], key)
     if not faults:
         faults = (meta_faults if key == "meta" else detail_faults)(value, front.lines[key])
     if not faults and certain:
         line = front.lines[key]
-        faults = [PageFault(line, f"{key} is not JSON that can be read, expected what pages hold")]
+        faults = [LineFault(line, f"{key} is not JSON that can be read, expected what pages hold")]
     return faults
 
 
@@ -380,14 +379,14 @@ def require_countable(source: Json, key: str) -> None:
     """Refuse JSON that would take a hundred times its size as values: `[],[],[],…`.
 
     Raises:
-        PageFault: it has more than `MAX_ITEMS` values.
+        LineFault: it has more than `MAX_ITEMS` values.
     """
     text = source.text
     if len(text) > MAX_ITEMS:
         items = text.count(b",") + text.count(b"[") + text.count(b"{")
         if items > MAX_ITEMS:
             said = f"{key} has about {items:,} values, expected at most {MAX_ITEMS:,} in a page"
-            raise PageFault(source.line, said)
+            raise LineFault(source.line, said)
 
 
 def require_bounded_meta(meta: Meta) -> None:

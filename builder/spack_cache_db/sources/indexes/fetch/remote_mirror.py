@@ -14,14 +14,19 @@ from typing import NamedTuple
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, Wanted
 from spack_cache_db.sources.indexes.fetch.stack_folder import Download, StackFolder
 from spack_cache_db.sources.indexes.fetch.web import MismatchFault, NotThereFault, Web, require_size
-from spack_cache_db.sources.indexes.layouts import INDEX, Blob, is_sum, read_manifest
+from spack_cache_db.sources.indexes.layouts import (
+    INDEX,
+    LAYOUT_2_INDEX,
+    MANIFESTS,
+    MAX_MANIFEST,
+    Blob,
+    is_sum,
+    read_manifest,
+)
 from spack_cache_db.sources.indexes.spack_json import IndexFault
 
-_MANIFESTS = "v3/manifests/index"
-LAYOUT_3 = f"{_MANIFESTS}/index.manifest.json"
-LAYOUT_2 = "build_cache/index.json"
-_SUM = f"{LAYOUT_2}.hash"
-_MANIFEST_SIZE = 2**20
+LAYOUT_3 = f"{MANIFESTS}/index.manifest.json"
+_SUM = f"{LAYOUT_2_INDEX}.hash"
 _SUM_SIZE = 1024
 _TRIES = 3
 """How often a mirror that changes while it is read is read."""
@@ -47,7 +52,7 @@ async def fetch_mirror(web: Web, folder: StackFolder, wanted: Wanted) -> Outcome
         if not wanted.views:
             return Outcome(await _steady(web, partial(_layout_2, web, folder, url)))
     for view in wanted.views:
-        name = f"{_MANIFESTS}/{view}/index.manifest.json"
+        name = f"{MANIFESTS}/{view}/index.manifest.json"
         try:
             changed |= await _steady(web, partial(_layout_3, web, folder, url, name))
         except NotThereFault as fault:
@@ -60,12 +65,12 @@ async def fetch_mirror(web: Web, folder: StackFolder, wanted: Wanted) -> Outcome
 
 def _keep_other_views(folder: StackFolder, views: tuple[str, ...]) -> None:
     """Keep the views of earlier runs that were not asked for in this one."""
-    asked = {f"{_MANIFESTS}/{view}/index.manifest.json" for view in views}
+    asked = {f"{MANIFESTS}/{view}/index.manifest.json" for view in views}
     for name in folder.names():
-        if not name.startswith(f"{_MANIFESTS}/") or name == LAYOUT_3 or name in asked:
+        if not name.startswith(f"{MANIFESTS}/") or name == LAYOUT_3 or name in asked:
             continue
         try:
-            blob = _index_of(name, folder.read(name, _MANIFEST_SIZE) or b"")
+            blob = _index_of(name, folder.read(name, MAX_MANIFEST) or b"")
         except FetchFault:
             continue
         folder.keep(name)
@@ -76,10 +81,8 @@ async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> bool:
     """Bring the index that a manifest names, then the manifest; return whether it is another."""
     at = f"{url}/{name}"
     known = folder.unchanged(name, at)
-    answer = await web.read(at, _MANIFEST_SIZE, known.tags.conditions() if known else {})
-    data = (
-        answer.data if answer.data is not None or not known else folder.read(name, _MANIFEST_SIZE)
-    )
+    answer = await web.read(at, MAX_MANIFEST, known.tags.conditions() if known else {})
+    data = answer.data if answer.data is not None or not known else folder.read(name, MAX_MANIFEST)
     if data is None:
         raise FetchFault(at, "answers 304, which was not asked for")
     blob = _index_of(at, data)
@@ -129,9 +132,9 @@ async def _layout_2(web: Web, folder: StackFolder, url: str) -> bool:
 
 async def _index_of_layout_2(web: Web, folder: StackFolder, url: str, sha256: str | None) -> bool:
     try:
-        return await Download(folder, LAYOUT_2, f"{url}/{LAYOUT_2}", sha256).run(web)
+        return await Download(folder, LAYOUT_2_INDEX, f"{url}/{LAYOUT_2_INDEX}", sha256).run(web)
     except NotThereFault:
-        message = f"has neither {LAYOUT_3} nor {LAYOUT_2}, expected a mirror with an index"
+        message = f"has neither {LAYOUT_3} nor {LAYOUT_2_INDEX}, expected a mirror with an index"
         raise FetchFault(url, f"{message}; --view names a view of one") from None
 
 
