@@ -105,6 +105,7 @@ def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
     assert held == {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in wanted}
 
 
+@pytest.mark.slow
 def test_an_index_can_show_the_readme(published: tuple[Path, Path]) -> None:
     """The long description has no link and no picture that only a checkout can follow."""
     with ZipFile(published[1]) as wheel:
@@ -116,6 +117,7 @@ def test_an_index_can_show_the_readme(published: tuple[Path, Path]) -> None:
     assert metadata["Description-Content-Type"] == "text/markdown"
 
 
+@pytest.mark.slow
 def test_the_sdist_is_what_the_wheel_is_made_of(
     published: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -125,6 +127,7 @@ def test_the_sdist_is_what_the_wheel_is_made_of(
     assert again.read_bytes() == published[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_the_sdist_is_the_whole_checkout(published: tuple[Path, Path]) -> None:
     """Each file that git would keep is in the sdist, so that all tests can run there."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]

@@ -30,7 +30,7 @@ class Fault:
         return printable(f"{where}: {self.message}")
 
 
-class LineFault(Exception):
+class LineFault(BuilderError):
     """A fault on a line of a text; whoever knows the text's path makes a `Fault` of it.
 
     Args:

@@ -55,7 +55,7 @@ def test_build_is_the_function_for_ever(tmp_path: Path) -> None:
     program = (
         "import sys, spack_cache_db\n"
         "first = spack_cache_db.build\n"
-        "from spack_cache_db.build.steps import build as inner\n"
+        "from spack_cache_db.build.pipeline import build as inner\n"
         "from spack_cache_db.build import build, check\n"
         "first(sys.argv[1], sys.argv[2])\n"
         "assert spack_cache_db.build is first is build\n"

@@ -1,4 +1,4 @@
-"""build.steps: killed at any moment, it leaves a whole file and no process."""
+"""A build, killed at any moment, it leaves a whole file and no process."""
 
 from __future__ import annotations
 

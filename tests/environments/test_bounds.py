@@ -141,6 +141,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_what_a_request_may_cost(name: str) -> None:
     """A text that fits into a request is read, or refused, after little work."""
@@ -173,6 +174,7 @@ REQUIRED = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
 @given(st.lists(ROWS, max_size=6), st.lists(ROWS, max_size=6), st.lists(ROWS, max_size=6), REQUIRED)
 def test_any_nesting(
@@ -204,6 +206,7 @@ def test_a_long_list_is_not_read_to_its_end() -> None:
     assert counter.calls == 11
 
 
+@pytest.mark.slow
 def test_an_ordinary_environment_is_far_from_the_bound() -> None:
     """A thousand specs of four rows, with three requirements, take a part of what is allowed."""
     rows = [options(25, "package{}"), options(10, "@1.{}:"), ["+mpi", "~mpi"], ["%gcc@13", "%llvm"]]

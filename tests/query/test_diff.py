@@ -19,7 +19,7 @@ from spack_cache_db.spack.versions import version_key
 from tests.brute_force import BruteForce
 from tests.contradictions import STACKS, Listing, listings, opened
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def expected(sources: BruteForce, sides: tuple[str, str], narrowing: dict[str, str]) -> Any:
@@ -95,6 +95,7 @@ def _sorted(rows: Any) -> list[Any]:
     return sorted(rows, key=lambda each: json.dumps(each, sort_keys=True))
 
 
+@pytest.mark.slow
 @QUICK
 @given(drawn=listings(), data=st.data())
 def test_difference_is_what_the_sources_say(drawn: list[Listing], data: st.DataObject) -> None:
@@ -115,7 +116,8 @@ def test_difference_is_what_the_sources_say(drawn: list[Listing], data: st.DataO
     narrowing = data.draw(st.fixed_dictionaries({}, optional=options))
     with opened(drawn) as conn:
         found = json.loads(json.dumps(diff(conn, *sides, **narrowing).as_dict()))
-    assert (found.pop("old"), found.pop("new")) == sides
+    place = f":{narrowing['stack']}" if "stack" in narrowing else ""
+    assert (found.pop("old"), found.pop("new")) == tuple(side + place for side in sides)
     found.pop("causes")
     for kind, rows in found["configurations"].items():
         names = [each["package"] for each in rows]
@@ -124,6 +126,7 @@ def test_difference_is_what_the_sources_say(drawn: list[Listing], data: st.DataO
     assert found == expected(sources, sides, narrowing)
 
 
+@pytest.mark.slow
 @QUICK
 @given(drawn=listings(), data=st.data())
 def test_difference_turned_round_turns_added_and_removed_round(
