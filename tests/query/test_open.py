@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import sqlite3
 from contextlib import closing
@@ -12,6 +13,7 @@ import pytest
 
 from spack_cache_db import schema
 from spack_cache_db.errors import DatabaseError
+from spack_cache_db.query import open as open_
 from spack_cache_db.query.open import IDS_AT_ONCE, connected, open_database, select, select_in
 from tests.commands import run
 from tests.pagetexts import SAMPLES
@@ -66,6 +68,38 @@ def test_a_file_that_claims_to_be_ours_is_refused(name: str, command: str, copy:
     assert result.exit_code in (1, 2), result.output
     assert "is damaged: " in result.stderr
     assert "build it anew" in result.stderr
+
+
+def test_a_statement_that_does_not_end_is_ended(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is counted by itself; the command says in one line what is wrong."""
+    monkeypatch.setattr(open_, "MOST_STEPS", 10 * open_.STEPS_AT_ONCE)
+    some = f"SELECT max(id) FROM ({ENDLESS} LIMIT 200000)"
+    with closing(open_database(copy)) as connection:
+        for _ in range(20):
+            assert connection.execute(some).fetchone() == (200_000,)
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            connection.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchone()
+        assert connection.execute(some).fetchone() == (200_000,)
+    told = "is damaged: a statement does not end; build it anew"
+    with pytest.raises(DatabaseError, match=told), connected(copy) as connection:
+        connection.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchone()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_flipped_bytes_end_in_one_line(seed: int, copy: Path) -> None:
+    """Wherever they are, in the schema or in the data: no traceback."""
+    chance = random.Random(seed)
+    data = bytearray(copy.read_bytes())
+    # The schema lies in the first pages: half of the bytes are of it.
+    for end in (len(data), 8 * schema.PAGE_SIZE):
+        for _ in range(chance.choice([1, 5, 40])):
+            data[chance.randrange(100, end)] = chance.choice([0, 255, chance.randrange(256)])
+    copy.write_bytes(data)
+    for arguments in (["info", copy], ["find", "zlib", copy], ["verify", copy, SAMPLES]):
+        result = run(*arguments)
+        assert result.exception is None or isinstance(result.exception, SystemExit), arguments
 
 
 @pytest.mark.parametrize("cut", [1, 3000, 4095, 4096, 50_000])

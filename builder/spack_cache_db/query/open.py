@@ -21,6 +21,12 @@ _SHADOWS = tuple(
 )
 """The tables in which FTS5 keeps an index (SQLite FTS5 docs, 4.4 and Appendix A)."""
 
+MOST_STEPS = 2_000_000_000
+"""So many steps of SQLite's virtual machine may a statement take: half a minute. The longest one
+over 1.3 million listings takes a tenth of that."""
+
+STEPS_AT_ONCE = 1_000_000
+
 IDS_AT_ONCE = 20_000
 """So many ids make a text of less than 200 kB, the longest value that the site allows."""
 
@@ -37,10 +43,17 @@ def open_database(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
     try:
         _check_statements(connection)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         connection.close()
-        raise DatabaseError(f"{path}: is damaged: {error}; build it anew") from None
+        raise damaged(path, error) from None
+    _limit_steps(connection)
     return connection
+
+
+def damaged(path: Path, error: Exception) -> DatabaseError:
+    """Return the error for a file that cannot be read as a build wrote it."""
+    why = "a statement does not end" if is_interrupted(error) else str(error)
+    return DatabaseError(f"{path}: is damaged: {why}; build it anew")
 
 
 @contextmanager
@@ -57,7 +70,7 @@ def connected(db: Path | sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     try:
         yield conn
     except sqlite3.DatabaseError as error:
-        raise DatabaseError(f"{db}: is damaged: {error}; build it anew") from None
+        raise damaged(db, error) from None
     finally:
         conn.close()
 
@@ -92,6 +105,23 @@ def json_pieces(ids: Iterable[int | list[int]], most: int | None = None) -> Iter
 def is_interrupted(error: Exception) -> bool:
     """Return whether a statement was ended before its time (SQLite docs, "SQLITE_INTERRUPT")."""
     return isinstance(error, sqlite3.OperationalError) and error.args == ("interrupted",)
+
+
+def _limit_steps(connection: sqlite3.Connection) -> None:
+    """End each statement of a connection after `MOST_STEPS`: a file may be made to need more."""
+    pieces = 0
+
+    def begin(statement: str) -> None:
+        nonlocal pieces
+        pieces = 0
+
+    def is_too_much() -> bool:
+        nonlocal pieces
+        pieces += 1
+        return pieces > MOST_STEPS // STEPS_AT_ONCE
+
+    connection.set_trace_callback(begin)
+    connection.set_progress_handler(is_too_much, STEPS_AT_ONCE)
 
 
 def _require_file(path: Path) -> None:

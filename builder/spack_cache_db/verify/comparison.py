@@ -13,8 +13,8 @@ from typing import Any
 
 from spack_cache_db.build import Input
 from spack_cache_db.build.workers import uncollected, work_through
-from spack_cache_db.errors import DatabaseError, Fault, InputError
-from spack_cache_db.query.open import open_database
+from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.query.open import damaged, open_database
 from spack_cache_db.safety_net import faults_of
 from spack_cache_db.sources.files import read
 from spack_cache_db.sources.indexes.mirrors import OpenIndex, is_spacks, open_file, open_mirror
@@ -72,7 +72,7 @@ def _intact(database: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        raise DatabaseError(f"{database}: is damaged: {error}; build it anew") from None
+        raise damaged(database, error) from None
 
 
 _NOTHING = Verification(0, 0, 0, 0, (), ())
@@ -91,7 +91,8 @@ def _verify(file: RawFile | MirrorFolder, database: Path, place: Place) -> Itera
 
 def _verify_index(index: OpenIndex, database: Path) -> Verification:
     document, records = index.document, index.records
-    stored = stored_records(_connection(database), document)
+    with _reading(database):
+        stored = stored_records(_connection(database), document)
     if stored is None:
         stack = document.index_facts.stack if document.index_facts else ""
         said = f"is an index of {stack} in {document.release}, the file has none from there"
@@ -104,7 +105,8 @@ def _verify_index(index: OpenIndex, database: Path) -> Verification:
         elif dag_hash not in ours:
             found.append(f"does not have the spec {dag_hash}, the file does")
         else:
-            values = stored.normal(records.said(dag_hash)), stored.stored(dag_hash)
+            with _reading(database):
+                values = stored.normal(records.said(dag_hash)), stored.stored(dag_hash)
             if values[0] != values[1]:
                 found += parts(f"the spec {dag_hash}: ", *values)
     found += (f"lists the spec {each}, the file does not" for each in stored.not_listed())
@@ -148,7 +150,8 @@ def _verify_page(file: RawFile, database: Path) -> Verification:
     """
     page = parse_page(file)
     said = page_values(page)
-    stored = _pages_of(database).values(page.release, page.package, said["spec_details"])
+    with _reading(database):
+        stored = _pages_of(database).values(page.release, page.package, said["spec_details"])
     if stored is None:
         found = [f"is a page of {page.package} in {page.release}, the file has none"]
     else:
@@ -205,6 +208,16 @@ def _not_in(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+@contextmanager
+def _reading(database: Path) -> Iterator[None]:
+    """Report what no build writes, JSON that is none or an id without a row, as damage."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError) as error:
+        why = sqlite3.DatabaseError(f"it holds what no build writes ({error!r})")
+        raise damaged(database, why) from error
 
 
 @lru_cache(maxsize=1)

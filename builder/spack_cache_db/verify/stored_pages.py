@@ -150,7 +150,7 @@ class StoredPages:
         }
         listed = {}
         for dag_hash, size, tarball, *words in self._connection.execute(_LISTINGS, names):
-            variants, stacks = sets[dag_hash]
+            variants, stacks = sets.get(dag_hash, ((), ()))
             configuration = Configuration._make([*words, variants])
             listed[dag_hash] = _Listed(configuration, stacks, size, tarball)
         if page_says is not None and self._has_indexes:
