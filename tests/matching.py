@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spack_cache_db.query.asked import conditions, hash_matches
+from spack_cache_db.query.refusals import check_answerable, compiler_of_pages
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.compilers import compiler_matches
 from spack_cache_db.spack.constraints import (
@@ -62,14 +62,15 @@ def matches(query: SpecQuery, spec: Configuration, dag_hash: str) -> bool:
         UnsupportedQuery: pages cannot answer the query.
         ValueError: a text of the page is no variant or compiler.
     """
-    asked = conditions(query)
+    check_answerable(query)
+    compilers = map(compiler_of_pages, query.dependencies)
     return (
-        name_matches(asked.name, spec.package)
-        and hash_matches(asked.hash, dag_hash)
-        and name_matches(asked.os, spec.os)
-        and name_matches(asked.platform, spec.platform)
-        and target_matches(asked.target, spec.target)
-        and version_matches(asked.versions, spec.version)
-        and all(compiler_matches(compiler, spec.compiler) for compiler in asked.compilers)
-        and variants_match(asked.variants, spec.variants)
+        name_matches(query.name, spec.package)
+        and dag_hash.startswith(query.hash or "")
+        and name_matches(query.os, spec.os)
+        and name_matches(query.platform, spec.platform)
+        and target_matches(query.target, spec.target)
+        and version_matches(query.versions, spec.version)
+        and all(compiler_matches(compiler, spec.compiler) for compiler in compilers)
+        and variants_match(query.variants, spec.variants)
     )

@@ -11,8 +11,8 @@ import pytest
 from spack_cache_db.arguments import checked_paths
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import ArgumentError, BuilderError, DatabaseError, InputError
-from spack_cache_db.query.cover.steps import cover
-from spack_cache_db.query.find import find
+from spack_cache_db.query.answers import find
+from spack_cache_db.query.coverage import cover
 from spack_cache_db.verify import verify
 from tests.pagetexts import SAMPLES
 

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from spack_cache_db.cli.find import as_table
-from spack_cache_db.query.find import find
-from spack_cache_db.query.found_data import as_csv, as_json
+from spack_cache_db.query.answers import find, found_csv, found_json
+from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.why_not.candidates import Candidates
 from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.sources.pages.page_format import OF_A_LISTING, SpecDetail
@@ -64,9 +63,9 @@ def test_specs_that_differ_in_one_field_are_two_wherever_they_are_shown(
     found = find(connection, "zlib")
 
     assert len({each.configuration for each in found}) == 2
-    one, two = json.loads(as_json(found, hashes=False))
+    one, two = json.loads(found_json(found, hashes=False))
     assert one != two
-    for text in (as_csv(found, hashes=False), as_table(found, hashes=False)):
+    for text in (found_csv(found, hashes=False), as_table(found, hashes=False)):
         *_, one, two = text.splitlines()
         assert one != two
     candidates = Candidates(connection, read_lookups(connection))

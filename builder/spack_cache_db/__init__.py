@@ -18,11 +18,11 @@ from spack_cache_db.errors import (
 
 if TYPE_CHECKING:
     from spack_cache_db.environments.environment import UnreadableEnvironment
-    from spack_cache_db.query.answerable import UnsupportedQuery
-    from spack_cache_db.query.cover.records import Cover, CoveredNode, CoveredSpec
-    from spack_cache_db.query.cover.steps import cover
+    from spack_cache_db.query.answers import Found, UnknownNameError, find
+    from spack_cache_db.query.coverage import cover
+    from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.diff import Diff, diff
-    from spack_cache_db.query.find import Found, UnknownNameError, find
+    from spack_cache_db.query.refusals import UnsupportedQuery
     from spack_cache_db.spack.lexer import QuerySyntaxError
 
 __all__ = [
@@ -53,18 +53,18 @@ __version__: str
 
 # Commands load this package too, and each needs little of it.
 _LOADED_WHEN_USED = {
-    "Cover": "query.cover.records",
-    "CoveredNode": "query.cover.records",
-    "CoveredSpec": "query.cover.records",
+    "Cover": "query.coverage_output",
+    "CoveredNode": "query.coverage_output",
+    "CoveredSpec": "query.coverage_output",
     "Diff": "query.diff",
-    "Found": "query.find",
+    "Found": "query.answers",
     "QuerySyntaxError": "spack.lexer",
-    "UnknownNameError": "query.find",
+    "UnknownNameError": "query.answers",
     "UnreadableEnvironment": "environments.environment",
-    "UnsupportedQuery": "query.answerable",
-    "cover": "query.cover.steps",
+    "UnsupportedQuery": "query.refusals",
+    "cover": "query.coverage",
     "diff": "query.diff",
-    "find": "query.find",
+    "find": "query.answers",
 }
 
 if not TYPE_CHECKING:

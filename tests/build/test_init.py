@@ -80,7 +80,7 @@ def test_every_public_name_is_there() -> None:
         "import spack_cache_db\n"
         "assert {*spack_cache_db.__all__} <= {*dir(spack_cache_db)}\n"
         "from spack_cache_db import *\n"
-        "from spack_cache_db.query.cover.steps import cover as inner\n"
+        "from spack_cache_db.query.coverage import cover as inner\n"
         "assert spack_cache_db.cover is cover is inner\n"
         "print(*(each for each in spack_cache_db.__all__ if each not in globals()))\n"
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from spack_cache_db.cli.find import as_table
-from spack_cache_db.query.find import Found
-from spack_cache_db.query.specs import FoundSpec
+from spack_cache_db.query.answers import Found
+from spack_cache_db.query.catalogue import FoundSpec
 from spack_cache_db.records import Configuration
 
 OLD = ("develop-2025-01-05",)

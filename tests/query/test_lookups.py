@@ -50,15 +50,3 @@ def test_releases_and_stacks(built: Build) -> None:
     assert [each.name for each in lookups.stacks.values()] == ["e4s", "ml"]
     assert lookups.stack("root") is None
     assert (lookups.release("v1.0"), lookups.release(None)) == (lookups.releases[2], None)
-
-
-def test_variants_are_read_by_name(built: Build) -> None:
-    """A variant comes with its id and meaning; a text that is no variant is asked for by nobody."""
-    connection = built(a=page(specs=[spec(1, variants=["+cuda", "!", "libs=a,b"])]))
-    lookups = read_lookups(connection)
-
-    ((_, cuda),) = lookups.variants(connection, "cuda")
-    ((_, libs),) = lookups.variants(connection, "libs")
-
-    assert (cuda.text, libs.values) == ("+cuda", ("a", "b"))
-    assert list(lookups.variants(connection, "!")) == []

@@ -1,32 +1,195 @@
-"""query.selection: conditions over SQL, whatever the length of the lists between."""
+"""What configurations satisfy: SQL answers as the predicates do, whatever the lists between."""
 
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+from collections.abc import Iterator
+from types import MappingProxyType
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from spack_cache_db.query import selection as module
-from spack_cache_db.query.asked import of_configurations
-from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.selection import (
+from spack_cache_db.build import build
+from spack_cache_db.query import selection
+from spack_cache_db.query.answers import find
+from spack_cache_db.query.catalogue import configurations_by_id
+from spack_cache_db.query.conditions import (
     ANYWHERE,
-    Scope,
-    configurations_meeting,
-    configurations_with_other,
+    COLUMNS,
+    Condition,
+    Conditions,
+    Word,
+    configuration_conditions,
 )
+from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.refusals import VIRTUALS
+from spack_cache_db.query.selection import configuration_ids, package_id, with_other_variant
+from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
+from tests.matching import matches
 from tests.pagetexts import page, spec
+from tests.spackrecords import SPACK, records, write_records
 
 
-def ids_of(
-    conn: sqlite3.Connection, text: str, scope: Scope = ANYWHERE, **single: Any
-) -> list[int]:
-    """Return the configurations that are as a spec asks."""
-    asked = of_configurations(parse_query(text))
-    return configurations_meeting(conn, read_lookups(conn), asked, scope, single)
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """A connection to the database of the 905 records."""
+    folder = tmp_path_factory.mktemp("records")
+    build([str(write_records(folder / "pages"))], folder / "cache.db")
+    connection = sqlite3.connect(folder / "cache.db", check_same_thread=False)
+    yield connection
+    connection.close()
+
+
+def by_sql(cache: sqlite3.Connection, text: str) -> set[str] | str:
+    """Return the hashes that the database finds, or the error."""
+    try:
+        found = find(cache, text, with_hashes=True)
+    except ValueError as error:
+        return str(error)
+    return {dag_hash for each in found for dag_hash in each.hashes or ()}
+
+
+def by_predicates(text: str) -> set[str] | str:
+    """Return the hashes of the records that match, or the error."""
+    try:
+        query = parse_query(text)
+        return {
+            dag_hash for dag_hash, record in records().items() if matches(query, record, dag_hash)
+        }
+    except ValueError as error:
+        return str(error)
+
+
+@pytest.mark.slow
+def test_recorded_queries_have_the_answers_of_the_predicates(cache: sqlite3.Connection) -> None:
+    """Every query of which Spack's answer is known is answered alike by SQL and by `matches`."""
+    wrong = [text for text in SPACK["answers"] if by_sql(cache, text) != by_predicates(text)]
+
+    assert wrong == []
+    assert len(SPACK["answers"]) == 210
+
+
+RECORDS = [*records().values()]
+
+
+def words_of_the_data() -> MappingProxyType[str, st.SearchStrategy[str]]:
+    """Return strategies of the constraints that the data's own words can make."""
+
+    def of(values: set[str], *forms: str) -> st.SearchStrategy[str]:
+        return st.builds(
+            lambda value, form: form.format(value),
+            st.sampled_from(sorted(values)),
+            st.sampled_from(forms),
+        )
+
+    variants = {text for texts in SPACK["variants"] for text in texts}
+    return MappingProxyType(
+        {
+            # A virtual name is refused by the predicates, who do not know what the file holds.
+            "name": of({each.package for each in RECORDS} - VIRTUALS | {"mpi", "not-here"}, "{}"),
+            "version": of(
+                {each.version for each in RECORDS}
+                | {each.version.rpartition(".")[0] or "1" for each in RECORDS},
+                *("@{}", "@={}", "@{}:", "@:{}", "@{},1:2", "@2:{}"),
+            ),
+            "variant": st.one_of(
+                of({text for text in variants if "=" not in text}, " {}"),
+                of({text[1:] for text in variants if "=" not in text}, "+{}", "~{}", " {}=*"),
+                of({text for text in variants if "=" in text}, " {}"),
+                of({text.replace(":=", "=") for text in variants if "=" in text}, " {}"),
+            ),
+            "place": st.one_of(
+                of({each.target for each in RECORDS} | {"zen3", "zen5"}, " target={}"),
+                of({each.target for each in RECORDS} | {"zen3"}, " target=:{}", " target={}:"),
+                of({each.os for each in RECORDS} | {"rhel8"}, " os={}"),
+                of({each.platform for each in RECORDS}, " platform={}"),
+            ),
+            "hash": st.builds(
+                lambda dag_hash, size: f"/{dag_hash[:size]}",
+                st.sampled_from([*records()]),
+                st.integers(1, 32),
+            ),
+            "compiler": of(
+                {each.compiler.partition("/")[0].partition("@")[0] for each in RECORDS}
+                | {"clang", "cmake"},
+                *("%{}", "%{}@12", "%{}@=12.2.0", "%{}@13:", " %c,cxx={}"),
+            ),
+        }
+    )
+
+
+WORDS = words_of_the_data()
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    """Make a query of any shape from the data's own words."""
+    parts = [
+        draw(st.just("") | WORDS["name"]),
+        draw(st.just("") | WORDS["version"]),
+        *draw(st.lists(WORDS["variant"], max_size=3)),
+        *draw(st.lists(WORDS["place"], max_size=2)),
+        draw(st.just("") | st.just("") | WORDS["hash"]),
+        draw(st.just("") | WORDS["compiler"]),
+    ]
+    return "".join(parts)
+
+
+@pytest.mark.slow
+@settings(max_examples=200, deadline=None)
+@given(queries())
+def test_any_query_has_the_answer_of_the_predicates(cache: sqlite3.Connection, text: str) -> None:
+    """SQL and `matches` find the same specs, or refuse the query with the same words."""
+    assert by_sql(cache, text) == by_predicates(text)
+
+
+def itself(dag_hash: str, record: Configuration) -> str:
+    """Write all that a page says of a spec as a query."""
+    # Exactly these patches can be asked by full checksums only, and pages print seven characters.
+    variants = " ".join(record.variants).replace("patches:=", "patches=")
+    version = record.version if "=" in record.version else f"={record.version}"
+    where = f"arch={record.platform}-{record.os}-{record.target}"
+    return f"{record.package}@{version} {variants} {where} /{dag_hash}"
+
+
+@pytest.mark.slow
+def test_a_spec_finds_itself(cache: sqlite3.Connection) -> None:
+    """All that a page says of a spec, written as a query, finds that spec, for every spec."""
+    missed = [
+        dag_hash
+        for dag_hash, record in records().items()
+        if by_sql(cache, itself(dag_hash, record)) != {dag_hash}
+    ]
+
+    assert missed == []
+
+
+def ids_of(conn: sqlite3.Connection, text: str, scope: Conditions = ANYWHERE) -> list[int]:
+    """Return the configurations that satisfy a spec and more conditions."""
+    conditions = (*configuration_conditions(parse_query(text)), *scope)
+    return configuration_ids(conn, read_lookups(conn), conditions)
+
+
+def test_the_order_is_that_of_names_and_versions(all_samples: sqlite3.Connection) -> None:
+    """Packages stand by name, their versions newest first, though only ids are compared."""
+    by_name = """
+        SELECT configurations.id FROM configurations
+        JOIN packages ON packages.id = configurations.package
+        JOIN versions ON versions.id = configurations.version
+        ORDER BY packages.name, versions.position DESC, configurations.id
+    """
+
+    assert ids_of(all_samples, "*") == [row[0] for row in all_samples.execute(by_name)]
+
+
+def test_a_package_by_name(samples: sqlite3.Connection) -> None:
+    """A name that the file does not have is None, and finds nothing."""
+    assert package_id(samples, "py-mpi4py") is not None
+    assert package_id(samples, "nothing") is None
+    assert ids_of(samples, "nothing") == []
 
 
 @pytest.mark.parametrize("text", ["*", "@1:", "@1: build_system=python_pip", "py-mpi4py@3:"])
@@ -35,16 +198,16 @@ def test_long_lists_find_what_short_ones_find(
 ) -> None:
     """Lists that are too long for SQLite find the same, in the same order."""
     whole = ids_of(all_samples, text)
-    monkeypatch.setattr(module, "IDS_AT_ONCE", 0)
+    monkeypatch.setattr(selection, "IDS_AT_ONCE", 0)
 
     assert ids_of(all_samples, text) == whole != []
 
 
 def test_a_scope_and_filters_narrow(all_samples: sqlite3.Connection) -> None:
-    """The machine of a scope and the filters of one value hold together with what is asked."""
+    """A machine and a release hold together with what is asked."""
     every = ids_of(all_samples, "py-mpi4py")
-    here = ids_of(all_samples, "py-mpi4py", Scope(os="ubuntu24.04"))
-    there = ids_of(all_samples, "py-mpi4py", release=1)
+    here = ids_of(all_samples, "py-mpi4py", (Condition("os", "", "ubuntu24.04"),))
+    there = ids_of(all_samples, "py-mpi4py", (Condition("release", "", 1),))
 
     assert set(here) < set(every)
     assert here
@@ -59,7 +222,7 @@ def test_other_values_of_a_variant(built: Build) -> None:
 
     def others(text: str) -> set[str]:
         (constraint,) = parse_query(text).variants
-        ids = configurations_with_other(conn, read_lookups(conn), constraint)
+        ids = with_other_variant(conn, constraint)
         texts = "SELECT text FROM variant_sets JOIN configurations ON variants = variant_sets.id"
         return {
             conn.execute(f"{texts} WHERE configurations.id = ?", [each]).fetchone()[0]
@@ -69,3 +232,33 @@ def test_other_values_of_a_variant(built: Build) -> None:
     assert others("++x") == {"~x", "x=a,b"}
     assert others("x==a") == {"+x", "~x"}
     assert others("x==*") == others("++nothing") == set()
+
+
+def test_a_word_is_that_very_word(all_samples: sqlite3.Connection) -> None:
+    """A filter of a page asks for a word itself, and not for what Spack could mean by it."""
+    lookups, every = read_lookups(all_samples), ids_of(all_samples, "*")
+    words = {
+        each.id: each.configuration for each in configurations_by_id(all_samples, lookups, every)
+    }
+    for kind, text in (
+        ("version", "4.0.1"), ("version", "4"), ("compiler", "gcc"), ("target", "x86_64_v3"),
+        ("target", ":zen3"), ("variant", "build_system=python_pip"), ("variant", "build_system=*"),
+    ):  # fmt: skip
+        condition = Condition(kind, text, Word(text))
+        column = COLUMNS[kind]
+        expected = [key for key in every if condition.holds(getattr(words[key], column))]
+
+        assert ids_of(all_samples, "*", (condition,)) == expected
+        assert expected == [
+            key
+            for key in every
+            if text in (words[key].variants if kind == "variant" else [getattr(words[key], column)])
+        ]
+
+
+def test_a_text_that_is_no_variant_satisfies_nothing(built: Build) -> None:
+    """Pages may print what Spack would not read; the variants beside it are found as ever."""
+    conn = built(a=page(specs=[spec(1, variants=["+cuda", "!cuda", "libs=a,b"])]))
+
+    assert [len(ids_of(conn, text)) for text in ("+cuda", "libs=b", "cuda=*")] == [1, 1, 1]
+    assert [ids_of(conn, text) for text in ("~cuda", "libs=c", "b=*")] == [[], [], []]

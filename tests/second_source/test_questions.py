@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.find import find
+from spack_cache_db.query.answers import find
+from spack_cache_db.query.refusals import UnsupportedQuery
 from tests.madeup import document, known
 
 

@@ -12,12 +12,14 @@ from urllib.parse import quote
 import pytest
 
 from spack_cache_db.build import database
-from spack_cache_db.query.conditions import Scope, asked_of, configuration_ids
-from spack_cache_db.query.cover.records import CoveredSpec
-from spack_cache_db.query.cover.steps import cover
-from spack_cache_db.query.find import find
+from spack_cache_db.query.answers import find
+from spack_cache_db.query.catalogue import found_specs, specs_in_scope
+from spack_cache_db.query.conditions import Condition
+from spack_cache_db.query.coverage import cover
+from spack_cache_db.query.coverage_output import CoveredSpec
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.specs import found_specs, specs_in_scope
+from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site import reading, spec_functions
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.find import load_find
@@ -61,7 +63,7 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
         "variant_set_members": ((at, member) for at in every for member in (0, at)),
         "configurations": ((at, package(at), at, 1, 1, 1, 1, at, 1, 1, None, None) for at in every),
         "specs": ((at, spec_hash(at), at, 1, 1, None, None) for at in every),
-        "listings": ((1, at, 1, None, None) for at in every),
+        "listings": ((1, at, None, 1, None, None) for at in every),
         "configuration_releases": ((at, 1, 1) for at in every),
     }
 
@@ -135,7 +137,9 @@ def test_every_configuration_is_found(conn: sqlite3.Connection, text: str) -> No
     """A spec that all satisfy finds all, by package and newest version first."""
     lookups = read_lookups(conn)
 
-    found = configuration_ids(conn, lookups, asked_of(conn, parse_query(text)))
+    found = configuration_ids(
+        conn, lookups, question_of(conn, lookups, parse_query(text)).conditions
+    )
     first, last = (load_find(conn, lookups, text, page).answer for page in (1, 99_999))
     by_sql = "SELECT count(*) FROM configurations WHERE spec_match(?, id)"
 
@@ -156,7 +160,7 @@ def test_hashes_of_everything(conn: sqlite3.Connection) -> None:
     """All that a release lists, spec by spec, needs no long value either."""
     ids = range(1, CONFIGURATIONS + 1)
 
-    specs = specs_in_scope(conn, ids, Scope(release=1))
+    specs = specs_in_scope(conn, ids, (Condition("release", "develop", 1),))
     found = found_specs(
         conn, read_lookups(conn), (each for some in specs.values() for each in some)
     )

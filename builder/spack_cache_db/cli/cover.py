@@ -24,12 +24,17 @@ from spack_cache_db.environments.environment import Environment
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.machine import this_machine
-from spack_cache_db.query.cover import output
-from spack_cache_db.query.cover.records import Cover
-from spack_cache_db.query.cover.steps import cover_environment
-from spack_cache_db.query.find import scope_of
+from spack_cache_db.query.answers import scope_of
+from spack_cache_db.query.connection import connected
+from spack_cache_db.query.coverage import cover_environment
+from spack_cache_db.query.coverage_output import (
+    Cover,
+    cover_csv,
+    cover_json,
+    cover_markdown,
+    cover_table,
+)
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.open import connected
 
 
 @click.command()
@@ -79,11 +84,11 @@ def _read(path: str, host: str | None, *, is_strict: bool) -> Environment:
 
 def _print(found: Cover, options: dict[str, Any]) -> None:
     if options["as_json"]:
-        click.echo(printable_json(output.as_json(found)))
+        click.echo(printable_json(cover_json(found)))
     elif options["as_csv"]:
         shown = printable_values(found) if is_terminal() else found
-        click.echo(output.as_csv(shown), nl=False, color=True)
+        click.echo(cover_csv(shown), nl=False, color=True)
     elif options["as_markdown"]:
-        click.echo(output.as_markdown(printable_values(found)))
+        click.echo(cover_markdown(printable_values(found)))
     else:
-        click.echo(output.as_table(printable_values(found), width()))
+        click.echo(cover_table(printable_values(found), width()))

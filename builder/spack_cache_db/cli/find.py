@@ -30,13 +30,24 @@ from spack_cache_db.cli.terminal import (
     width,
 )
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query import found_data
-from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.find import Found, Question, ask, found_by, notes_on
-from spack_cache_db.query.install import install_found
-from spack_cache_db.query.open import connected
-from spack_cache_db.query.why_not.misplaced import corrected
-from spack_cache_db.query.why_not.reasons import why_not
+from spack_cache_db.query.answers import (
+    Found,
+    found_csv,
+    found_json,
+    found_part,
+    matching,
+    notes_on,
+    row_values,
+    scope_of,
+)
+from spack_cache_db.query.candidates import Candidates
+from spack_cache_db.query.conditions import Question
+from spack_cache_db.query.connection import connected
+from spack_cache_db.query.explanation import corrected, why_not
+from spack_cache_db.query.installation import install_found
+from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -77,14 +88,16 @@ def find(spec: str, file: Path, **options: Any) -> None:
         names = scope_names(options)
         with connected(file) as conn:
             query = parse_query(spec)
-            question = _question(conn, query, names)
-            with_hashes = options["hashes"] or options["install"]
-            found = found_by(conn, question, slice(options["limit"]), with_hashes=with_hashes)
-            say_notes(notes_on(conn, question))
+            lookups = read_lookups(conn)
+            question = _question(conn, lookups, query).within(scope_of(lookups, **names))
+            results = matching(conn, lookups, question.conditions)
+            part, with_hashes = slice(options["limit"]), options["hashes"] or options["install"]
+            found = found_part(conn, lookups, results, part, with_hashes=with_hashes)
+            say_notes(notes_on(conn, lookups, question))
             if not found:
-                say_notes(_advice(conn, query, question))
+                say_notes(_advice(Candidates(conn, lookups), query, question))
                 sys.exit(1)
-            _print(conn, found, options)
+            _print(conn, found, len(results.ids), options)
     except QuerySyntaxError as error:
         # Its second line points at a place in the first.
         raise Failure(str(error)) from None
@@ -92,25 +105,27 @@ def find(spec: str, file: Path, **options: Any) -> None:
         fail(str(error))
 
 
-def _question(conn: sqlite3.Connection, query: SpecQuery, names: dict[str, Any]) -> Question:
+def _question(conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery) -> Question:
     try:
-        return ask(conn, query, **names)
+        return question_of(conn, lookups, query)
     except UnsupportedQuery as error:
-        better = corrected(conn, query)
+        better = corrected(conn, lookups, query)
         if better is None:
             raise
         raise UnsupportedQuery(f"{error}: {better}") from None
 
 
-def _print(conn: sqlite3.Connection, found: list[Found], options: dict[str, Any]) -> None:
+def _print(
+    conn: sqlite3.Connection, found: list[Found], total: int, options: dict[str, Any]
+) -> None:
     if options["as_json"]:
-        click.echo(printable_json(found_data.as_json(found, options["hashes"])))
+        click.echo(printable_json(found_json(found, options["hashes"])))
     elif options["as_csv"]:
         rows = printable_values(tuple(found)) if is_terminal() else found
         # Click would take escape sequences out of what goes into a pipe: here they are data.
-        click.echo(found_data.as_csv(rows, options["hashes"]), nl=False, color=True)
+        click.echo(found_csv(rows, options["hashes"]), nl=False, color=True)
     else:
-        click.echo(as_table(printable_values(tuple(found)), options["hashes"], width()))
+        click.echo(as_table(printable_values(tuple(found)), options["hashes"], width(), total))
     if options["install"]:
         commands = install_found(conn, found[0], options["release"])
         if commands is None:
@@ -120,23 +135,26 @@ def _print(conn: sqlite3.Connection, found: list[Found], options: dict[str, Any]
             say(line)
 
 
-def _advice(conn: sqlite3.Connection, query: SpecQuery, question: Question) -> list[str]:
+def _advice(candidates: Candidates, query: SpecQuery, question: Question) -> list[str]:
     """Return why there is no answer, and what to ask instead."""
-    why = why_not(conn, question.lookups, query, question.scope, asked=question.asked)
+    why = why_not(candidates, query, question.conditions)
     nothing = [] if why.unknown else ["nothing here satisfies this spec"]
     instead = [f"perhaps you mean: {why.corrected}"] if why.corrected else []
     return [*nothing, *why.sentences(), *instead]
 
 
-def as_table(found: Sequence[Found], hashes: bool, width: int | None = None) -> str:
+def as_table(
+    found: Sequence[Found], hashes: bool, width: int | None = None, total: int | None = None
+) -> str:
     """Return an aligned table: what all rows share stands in one line above.
 
     Args:
         found: what was found, at least one.
         hashes: one row per spec instead of one per configuration.
         width: the longest line that is wanted; None for any.
+        total: how many configurations match, of which `found` may be some.
     """
-    lines = [_total(found)]
+    lines = [_total(found, total or len(found))]
     configurations = [each.configuration for each in found]
     shared = {name for name in _WORDS if len({getattr(each, name) for each in configurations}) == 1}
     common = set.intersection(*(set(each.variants) for each in configurations))
@@ -155,15 +173,16 @@ def as_table(found: Sequence[Found], hashes: bool, width: int | None = None) -> 
     return "\n".join([*lines, "", *_aligned([header, *table], width)])
 
 
-def _total(found: Sequence[Found]) -> str:
+def _total(found: Sequence[Found], total: int) -> str:
     specs = sum(each.spec_count for each in found)
-    return f"{counted(len(found), 'configuration')}, {counted(specs, 'spec')}"
+    part = f"{len(found):,} of " if len(found) < total else ""
+    return f"{part}{counted(total, 'configuration')}, {counted(specs, 'spec')}"
 
 
 def _rows(each: Found, hashes: bool, names: Iterable[str], common: set[str]) -> Iterator[list[str]]:
     words = [getattr(each.configuration, name) for name in names]
     variants = " ".join(text for text in each.configuration.variants if text not in common)
-    for _, value, place in found_data.row_values(each, hashes):
+    for _, value, place in row_values(each, hashes):
         more = len(place.releases) - 1
         first = place.releases[0] if place.releases else "-"
         yield [

@@ -9,7 +9,7 @@ import click
 
 from spack_cache_db.cli.options import GivenPath, json_option
 from spack_cache_db.cli.terminal import say
-from spack_cache_db.query.info import describe
+from spack_cache_db.query.summary import describe
 
 
 @click.command()

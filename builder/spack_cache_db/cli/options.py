@@ -12,8 +12,8 @@ import click
 from spack_cache_db.cli.terminal import say
 from spack_cache_db.errors import DatabaseError, printable
 from spack_cache_db.machine import this_machine
+from spack_cache_db.query.connection import connected
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.open import connected
 from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
 
 F = TypeVar("F", bound=Callable[..., Any])

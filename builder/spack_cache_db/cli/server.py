@@ -17,7 +17,7 @@ from spack_cache_db.build.publication import NAME, current_inspection
 from spack_cache_db.cli.pinned import pinned
 from spack_cache_db.cli.site import site_folder
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.query.open import open_database
+from spack_cache_db.query.connection import open_database
 
 SettingValues = dict[str, bool | int]
 

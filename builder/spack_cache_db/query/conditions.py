@@ -1,105 +1,166 @@
-"""A spec query → what it asks of a file, and the configurations that satisfy it."""
+"""Conditions: what a query, an option, a filter of a page or a line of an environment asks.
+
+All of these become a tuple of conditions, and what satisfies the tuple satisfies each of them. What
+a condition on a word of a configuration means stands here alone.
+"""
 
 from __future__ import annotations
 
-import sqlite3
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from spack_cache_db.query.answerable import VIRTUALS
-from spack_cache_db.query.asked import (
-    Conditions,
-    asks_more,
-    beyond_configurations,
-    conditions,
-    of_configurations,
+from spack_cache_db.spack.compilers import CompilerConstraint, compiler_matches
+from spack_cache_db.spack.constraints import (
+    SpecQuery,
+    VariantConstraint,
+    variant_matches,
+    variant_text,
+    version_matches,
 )
-from spack_cache_db.query.dependencies.graph import Graph
-from spack_cache_db.query.dependencies.recorded import has_records
-from spack_cache_db.query.lookups import Lookups, read_lookups
-from spack_cache_db.query.open import select_in
-from spack_cache_db.query.selection import ANYWHERE, Scope, configurations_meeting, package_id
-from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.targets import runs_on, target_matches
+from spack_cache_db.spack.variants import Variant, parse_variant
 
-__all__ = [
-    "ANYWHERE",
-    "Scope",
-    "asked_of",
-    "configuration_ids",
-    "every_configuration_id",
-    "package_id",
-]
+COLUMNS: Mapping[str, str] = {
+    "package": "package",
+    "version": "version",
+    "variant": "variants",
+    "compiler": "compiler",
+    "os": "os",
+    "platform": "platform",
+    "target": "target",
+    "host": "target",
+}
+"""The kinds of conditions that a word of a configuration decides, and the column of that word."""
 
-# No spec's own: only a release that is not the foremost of its specs shows it.
-OWN = "spec_count > 0"
-OWN_CONFIGURATIONS = """
-SELECT specs.configuration FROM json_each(:ids) AS wanted
-CROSS JOIN specs ON specs.id = wanted.value AND specs.release_count > 0
-"""
-EVERY_CONFIGURATION = f"""
-{OWN_CONFIGURATIONS}UNION ALL
-SELECT listed.configuration FROM json_each(:ids) AS wanted CROSS JOIN releases
-CROSS JOIN listings AS listed
-  ON listed.release = releases.id AND listed.spec = wanted.value
-    AND listed.configuration IS NOT NULL
-"""  # noqa: S608 - our own statement
+PLACES = ("release", "stack", "hash", "specs")
+"""The kinds that differ between specs of one configuration: where they are, what they depend on."""
 
 
-def asked_of(conn: sqlite3.Connection, query: SpecQuery, graph: Graph | None = None) -> Conditions:
-    """Return what a query asks of a file.
+@dataclass(frozen=True, slots=True)
+class Word:
+    """The very word that a condition asks for, in place of a constraint in Spack's syntax."""
 
-    A name that is virtual in Spack is a package like any other where the file has one. What is
-    asked beyond configurations is answered here, as `specs`, where the file has records.
+    text: str
 
-    Args:
-        conn: a connection to the file.
-        query: what is asked.
-        graph: the records of the file, where they are asked more than once.
 
-    Raises:
-        QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
-        UnsupportedQuery: the file cannot answer the query.
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One thing that is asked.
+
+    Attributes:
+        kind: a key of `COLUMNS`, or one of `PLACES`.
+        text: the condition as one types it: `@1.14:`, `+mpi`, `%gcc@13`, `target=zen3`; of a
+            release, a stack and a host the name.
+        asked: a `Word`, or what Spack's syntax asks of this kind; of a release and a stack the id;
+            of the kind `specs` a `Verdict` on all that is asked beyond configurations.
     """
-    is_package = query.name in VIRTUALS and package_id(conn, query.name) is not None
-    if not asks_more(query) or not has_records(conn):
-        unnamed = replace(query, name=None) if is_package else query
-        return replace(conditions(unnamed), name=query.name)
-    graph = graph or Graph(conn, read_lookups(conn)).about(query.name)
-    specs = graph.verdict(query)
-    beyond = spec_text(beyond_configurations(query))
-    return replace(of_configurations(query), specs=specs, beyond=beyond, notes=graph.notes(query))
+
+    kind: str
+    text: str
+    asked: Any
+
+    def holds(self, word: Any) -> bool:
+        """Return whether a word satisfies the condition.
+
+        Args:
+            word: of the condition's column; for variants the texts of one or more, one of which
+                has to satisfy it.
+        """
+        if isinstance(self.asked, Word):
+            return self.asked.text in word if self.kind == "variant" else self.asked.text == word
+        return _HOLDS[self.kind](self.asked, word)
 
 
-def configuration_ids(
-    conn: sqlite3.Connection, lookups: Lookups, asked: Conditions, scope: Scope = ANYWHERE
-) -> list[int]:
-    """Return the configurations that satisfy a query, by package, newest version first.
+Conditions = tuple[Condition, ...]
 
-    Each has a spec that counts (see `specs`). Where more than one of release, stack and hash is
-    given, some may have none that is in all of them, which `specs_in_scope` finds out.
-    """
-    if scope.release is None:
-        single = {"stack": scope.stack, "hash": asked.hash}
-        ids = configurations_meeting(conn, lookups, asked, scope, single, (OWN,))
-        return _holding(conn, ids, asked, OWN_CONFIGURATIONS)
-    single = {"release": scope.release, "listed_hash": asked.hash}
-    ids = configurations_meeting(conn, lookups, asked, scope, single)
-    return _holding(conn, ids, asked, EVERY_CONFIGURATION)
+ANYWHERE: Conditions = ()
+"""Nothing that narrows an answer."""
 
 
-def every_configuration_id(
-    conn: sqlite3.Connection, lookups: Lookups, asked: Conditions
-) -> list[int]:
-    """Return all configurations that satisfy a query, those as well that are no spec's own.
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a file; `notes` say how it is understood."""
 
-    A hash is satisfied by the configurations that some release shows of it.
-    """
-    ids = configurations_meeting(conn, lookups, asked, ANYWHERE, {"listed_hash": asked.hash})
-    return _holding(conn, ids, asked, EVERY_CONFIGURATION)
+    conditions: Conditions
+    notes: tuple[str, ...] = ()
+
+    def within(self, scope: Conditions) -> Question:
+        """Return the question narrowed by more conditions."""
+        return Question((*self.conditions, *scope), self.notes)
 
 
-def _holding(conn: sqlite3.Connection, ids: list[int], asked: Conditions, sql: str) -> list[int]:
-    """Return the configurations of which the statement gives one for some spec that satisfies."""
-    if asked.specs is None:
-        return ids
-    found = {row[0] for row in select_in(conn, sql, asked.specs.holds)}
-    return [each for each in ids if each in found]
+def asked(conditions: Conditions, kind: str) -> Any:
+    """Return what the first condition of a kind asks; None where there is none."""
+    return next((each.asked for each in conditions if each.kind == kind), None)
+
+
+def without(conditions: Conditions, *kinds: str) -> Conditions:
+    """Return the conditions of other kinds."""
+    return tuple(each for each in conditions if each.kind not in kinds)
+
+
+def is_of_specs(conditions: Conditions) -> bool:
+    """Return whether specs of one configuration in one place may differ in the answer."""
+    return any(each.kind in ("hash", "specs") for each in conditions)
+
+
+def configuration_conditions(query: SpecQuery) -> Conditions:
+    """Return what a query asks of configurations, and of the hash, in the order of its text."""
+    found = []
+    if query.name is not None:
+        found.append(Condition("package", query.name, Word(query.name)))
+    if query.versions is not None:
+        found.append(Condition("version", f"@{query.versions.text}", query.versions))
+    for variant in query.variants:
+        if not variant.propagate:
+            # The column is where it stands, which says nothing of what it asks.
+            asks = replace(variant, column=0)
+            found.append(Condition("variant", variant_text(variant), asks))
+    for kind in ("platform", "os", "target"):
+        if (value := getattr(query, kind)) is not None:
+            found.append(Condition(kind, f"{kind}={value}", value))
+    if query.hash is not None:
+        found.append(Condition("hash", f"/{query.hash}", query.hash))
+    return tuple(dict.fromkeys(found))
+
+
+def compiler_condition(compiler: CompilerConstraint) -> Condition:
+    """Return what is asked of the one compiler of a configuration."""
+    versions = f"@{compiler.versions.text}" if compiler.versions else ""
+    return Condition("compiler", f"%{compiler.name}{versions}", compiler)
+
+
+def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
+    """Return the variants of a name, without texts that Spack would not read as a variant."""
+    found = []
+    for text in texts:
+        if name not in text:
+            continue
+        try:
+            variant = parse_variant(text)
+        except ValueError:
+            continue
+        if variant.name == name:
+            found.append(variant)
+    return found
+
+
+def _has_variant(constraint: VariantConstraint, texts: Iterable[str]) -> bool:
+    variants = readable_variants(texts, constraint.name)
+    return any(variant_matches(constraint, variant) for variant in variants)
+
+
+def _equals(asks: str, word: str) -> bool:
+    return asks == word
+
+
+_HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "version": version_matches,
+    "variant": _has_variant,
+    "compiler": compiler_matches,
+    "os": _equals,
+    "platform": _equals,
+    "target": target_matches,
+    "host": lambda host, target: runs_on(target, host),
+}

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.arguments import AnyPath, checked_database, checked_text, checked_texts
-from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.find import UnknownNameError, hint, scope_of
+from spack_cache_db.query.answers import UnknownNameError, hint, scope_of
+from spack_cache_db.query.catalogue import configurations_by_id
+from spack_cache_db.query.conditions import asked
+from spack_cache_db.query.connection import connected, select
 from spack_cache_db.query.lookups import Lookups, Release, Stack, read_lookups
-from spack_cache_db.query.open import connected, select
 from spack_cache_db.query.rebuilds import Cause, causes_of_rebuilds
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.targets import runs_on
@@ -190,8 +191,8 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Side:
     if named and stack:
         raise UnknownNameError(f"{text!r} names a stack, and so does {stack!r}; give one of them")
     scope = scope_of(lookups, release, named or stack)
-    found = None if scope.stack is None else lookups.stacks[scope.stack]
-    return Side(lookups.releases[scope.release or 0], found)
+    place, found = asked(scope, "release"), asked(scope, "stack")
+    return Side(lookups.releases[place], None if found is None else lookups.stacks[found])
 
 
 def narrowing_of(
@@ -209,7 +210,7 @@ def narrowing_of(
             raise UnknownNameError(
                 f"no {kind} is called {name!r}; {hint(name, known, f'see {kind}s in the file')}"
             )
-    host = scope_of(lookups, host=host).host
+    host = asked(scope_of(lookups, host=host), "host")
     meant = tuple(
         key
         for name, key in targets.items()

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from spack_cache_db.query.open import select, select_in
+from spack_cache_db.query.connection import select, select_in
 from spack_cache_db.schema import CONFIGURATION
-from spack_cache_db.spack.variants import Variant, parse_variant
 
 RELEASES = """
 SELECT id, name, kind, date, position, package_count, spec_count FROM releases ORDER BY position
@@ -30,7 +29,6 @@ SELECT member.variant_set, variants.text
 FROM variant_set_members AS member JOIN variants ON variants.id = member.variant
 WHERE member.variant_set IN (SELECT value FROM json_each(:ids)) ORDER BY variants.text
 """
-EVERY_VARIANT = "SELECT id, text FROM variants"
 
 LAZY = ("version", "variants")
 """The columns of a configuration whose words are read when they are asked for."""
@@ -76,7 +74,6 @@ class Lookups:
     families: dict[str, str]
     words: dict[str, dict[int, Any]]
     positions: dict[int, int] = field(default_factory=dict)
-    _variants: dict[str, list[tuple[int, Variant]]] = field(default_factory=dict)
     _stack_sets: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def release(self, name: str | None) -> Release | None:
@@ -114,20 +111,6 @@ class Lookups:
             texts[key].append(text)
         known.update((key, tuple(found)) for key, found in texts.items())
 
-    def variants(self, conn: sqlite3.Connection, name: str) -> Iterable[tuple[int, Variant]]:
-        """Return id and meaning of each variant of this name."""
-        if not self._variants:
-            found: dict[str, list[tuple[int, Variant]]] = {}
-            for key, text in select(conn, EVERY_VARIANT):
-                try:
-                    variant = parse_variant(text)
-                except ValueError:
-                    # A page may print what Spack would not read as a variant: no query asks for it.
-                    continue
-                found.setdefault(variant.name, []).append((key, variant))
-            self._variants.update(found)
-        return self._variants.get(name, ())
-
 
 def read_lookups(conn: sqlite3.Connection) -> Lookups:
     """Return the small tables, read anew: a few milliseconds, worth keeping for many questions."""
@@ -143,4 +126,4 @@ def read_lookups(conn: sqlite3.Connection) -> Lookups:
 
 
 def _names_of(table: str) -> str:
-    return f"SELECT id, name FROM {table}"  # noqa: S608 - a table of the schema
+    return f"SELECT id, name FROM {table}"

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import product
 from typing import NamedTuple
 
-from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.catalogue import configurations_by_id
+from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.open import select_in
 from spack_cache_db.records import Configuration
 
 MOST_PAIRS = 400

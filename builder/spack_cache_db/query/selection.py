@@ -1,81 +1,45 @@
-"""Conditions → the configurations that meet them: the predicates of `spack` over SQL.
+"""Conditions → the configurations that satisfy them.
 
-Each condition is decided in Python on its small table (the versions of one package, the compilers,
-the targets, …), so the large tables only ever see lists of ids. Statements are put together from
-the fixed fragments below, never from input.
+Each condition is decided on the small table of its words (the versions of one package, the
+compilers, the targets, …), so that large tables are only searched for ids. Statements are put
+together from the fixed fragments below, never from input.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import lru_cache
 from typing import Any
 
-from spack_cache_db.query.asked import Conditions
+from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, asked, readable_variants
+from spack_cache_db.query.connection import IDS_AT_ONCE, json_pieces, select, select_in
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.open import IDS_AT_ONCE, json_pieces, select, select_in
-from spack_cache_db.spack.compilers import compiler_matches
-from spack_cache_db.spack.constraints import VariantConstraint, variant_matches, version_matches
-from spack_cache_db.spack.targets import runs_on, target_matches
+from spack_cache_db.spack.constraints import VariantConstraint, variant_matches
 
 PACKAGE = "SELECT id FROM packages WHERE name = :name"
 VERSIONS = "SELECT id, name FROM versions"
 VERSIONS_OF_PACKAGE = "SELECT id, name FROM versions WHERE package = :package"
+VARIANTS = "SELECT id, text FROM variants WHERE name = :name OR text = :text"
 SETS_WITH = """
 SELECT DISTINCT variant_set FROM variant_set_members
 WHERE variant IN (SELECT value FROM json_each(:ids))
 """
-WITH_SETS = """
-SELECT id FROM configurations WHERE variants IN (SELECT value FROM json_each(:ids))
-"""
 # The ids of packages are in the order of their names, those of versions in Spack's.
 ORDER = "package, -version, id"
-_FILTERS = {
-    "package": "package = :package",
-    "version": "version IN (SELECT value FROM json_each(:version))",
-    "compiler": "compiler IN (SELECT value FROM json_each(:compiler))",
-    "os": "os IN (SELECT value FROM json_each(:os))",
-    "platform": "platform IN (SELECT value FROM json_each(:platform))",
-    "target": "target IN (SELECT value FROM json_each(:target))",
-    "variants": "variants IN (SELECT value FROM json_each(:variants))",
+HASH_BEGINS = "hash >= :hash AND hash < :hash || '{'"
+_PLACES = {
     "release": """id IN (
   SELECT configuration FROM configuration_releases WHERE release = :release)""",
     "stack": "id IN (SELECT configuration FROM configuration_stacks WHERE stack = :stack)",
-    "hash": """id IN (
-  SELECT configuration FROM specs
-  WHERE hash >= :hash AND hash < :hash || '{' AND release_count > 0)""",
-    "listed_hash": """id IN (
-  SELECT configuration FROM specs WHERE hash >= :listed_hash AND hash < :listed_hash || '{'
+    "hash": f"""id IN (
+  SELECT configuration FROM specs WHERE {HASH_BEGINS}
   UNION ALL
-  SELECT listed.configuration
-  FROM listings AS listed CROSS JOIN specs ON specs.id = listed.spec
-  WHERE listed.configuration IS NOT NULL
-    AND hash >= :listed_hash AND hash < :listed_hash || '{')""",
+  SELECT listings.configuration FROM listings CROSS JOIN specs ON specs.id = listings.spec
+  WHERE listings.configuration IS NOT NULL AND {HASH_BEGINS})""",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What narrows an answer besides the query: ids of a release and a stack, a machine.
-
-    Attributes:
-        release: the release that must list the configuration.
-        stack: the stack that must hold it; in that release, where one is given.
-        host: the CPU target on which it must run.
-        os: the operating system that it must be built for.
-        platform: the platform that it must be built for.
-    """
-
-    release: int | None = None
-    stack: int | None = None
-    host: str | None = None
-    os: str | None = None
-    platform: str | None = None
-
-
-ANYWHERE = Scope()
+# The others are no spec's own: only a release that is not the foremost of its specs shows them.
+_OWN = "spec_count > 0"
 
 
 def package_id(conn: sqlite3.Connection, name: str) -> int | None:
@@ -83,105 +47,116 @@ def package_id(conn: sqlite3.Connection, name: str) -> int | None:
     return next((row[0] for row in select(conn, PACKAGE, name=name)), None)
 
 
-def configurations_meeting(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    asked: Conditions,
-    scope: Scope,
-    single: dict[str, Any],
-    more: tuple[str, ...] = (),
+def satisfying(
+    conn: sqlite3.Connection, lookups: Lookups, condition: Condition, package: int | None = None
+) -> Set[int]:
+    """Return the ids of the words in a condition's column that satisfy it.
+
+    Args:
+        package: of versions, only those of this package.
+    """
+    column = COLUMNS[condition.kind]
+    if column == "package":
+        found = package_id(conn, condition.asked.text)
+        return frozenset() if found is None else {found}
+    if column == "variants":
+        named = select(conn, VARIANTS, name=_name(condition), text=condition.text)
+        return _sets_with(conn, (key for key, text in named if condition.holds((text,))))
+    if column == "version":
+        sql = VERSIONS if package is None else VERSIONS_OF_PACKAGE
+        used = {} if package is None else {"package": package}
+        # Many packages share a version such as 1.0.0.
+        holds = lru_cache(maxsize=None)(condition.holds)
+        return {key for key, name in select(conn, sql, **used) if holds(name)}
+    return {key for key, name in lookups.words[column].items() if condition.holds(name)}
+
+
+def configuration_ids(
+    conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions, *, every: bool = False
 ) -> list[int]:
-    """Return what satisfies the query, the machine of the scope, and the filters of one value."""
-    package = None if asked.name is None else package_id(conn, asked.name)
-    if package is None and asked.name is not None:
-        return []
-    single = {
-        key: value for key, value in (single | {"package": package}).items() if value is not None
-    }
-    lists = {column: set(ids) for column, ids in _lists(conn, lookups, asked, scope, package)}
-    if not all(lists.values()):
+    """Return the configurations that satisfy conditions, by package, newest version first.
+
+    Each is in the release, or else in the stack that is asked for. Where a hash, what specs depend
+    on, or more than one place is asked for, `specs_in_scope` says which of these have a spec that
+    satisfies all of it.
+
+    Args:
+        every: also those that are no spec's own, where no release is asked for.
+    """
+    places = {kind: asked(conditions, kind) for kind in _PLACES}
+    if places["release"] is not None:
+        places["stack"] = None
+    used = {kind: value for kind, value in places.items() if value is not None}
+    filters = [_PLACES[kind] for kind in used]
+    if not every and "release" not in used:
+        filters.append(_OWN)
+    return _having(conn, _column_ids(conn, lookups, conditions), filters, used)
+
+
+def with_other_variant(conn: sqlite3.Connection, constraint: VariantConstraint) -> list[int]:
+    """Return the configurations that have a variant of this name, and not as asked."""
+    members = (
+        key
+        for key, text in select(conn, VARIANTS, name=constraint.name, text="")
+        for variant in readable_variants((text,), constraint.name)
+        if not variant_matches(constraint, variant)
+    )
+    return _having(conn, {"variants": _sets_with(conn, members)}, [], {})
+
+
+def _name(condition: Condition) -> str | None:
+    return getattr(condition.asked, "name", None)
+
+
+def _sets_with(conn: sqlite3.Connection, variants: Iterable[int]) -> set[int]:
+    return {row[0] for row in select_in(conn, SETS_WITH, variants)}
+
+
+def _column_ids(
+    conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions
+) -> dict[str, Set[int]]:
+    """Return the ids that satisfy the conditions on each column, up to one that none satisfies."""
+    found: dict[str, Set[int]] = {}
+    for each in conditions:
+        if each.kind not in COLUMNS:
+            continue
+        column = COLUMNS[each.kind]
+        package = next(iter(found.get("package", ())), None)
+        ids = satisfying(conn, lookups, each, package)
+        found[column] = found[column] & ids if column in found else ids
+        if not found[column]:
+            break
+    return found
+
+
+def _having(
+    conn: sqlite3.Connection,
+    columns: Mapping[str, Set[int]],
+    filters: Iterable[str],
+    places: Mapping[str, Any],
+) -> list[int]:
+    """Return the configurations whose columns have one of these ids, and that pass the filters."""
+    if not all(columns.values()):
         return []
     # SQLite is asked with lists that fit into one value; what is longer is looked at here.
-    short = {column: ids for column, ids in lists.items() if len(ids) <= IDS_AT_ONCE}
+    short = {column: ids for column, ids in columns.items() if len(ids) <= IDS_AT_ONCE}
+    long = [column for column in columns if column not in short]
     texts = {column: next(json_pieces(ids)) for column, ids in short.items()}
-    long = [column for column in lists if column not in short]
-    filters = [*(_FILTERS[name] for name in (*single, *short)), *more] or ["1"]
-    columns, conditions = ", ".join(["id", *long]), "\n  AND ".join(filters)
-    sql = f"SELECT {columns} FROM configurations WHERE {conditions} ORDER BY {ORDER}"  # noqa: S608
-    rows = select(conn, sql, **single, **texts)
+    tests = [_test(column, len(ids)) for column, ids in short.items()]
+    selected, where = ", ".join(["id", *long]), "\n  AND ".join([*tests, *filters]) or "1"
+    sql = f"SELECT {selected} FROM configurations WHERE {where} ORDER BY {ORDER}"
+    rows = select(conn, sql, **texts, **places)
     for place, column in enumerate(long, start=1):
-        rows = _among(rows, place, lists[column])
+        rows = _among(rows, place, columns[column])
     return [row[0] for row in rows]
 
 
-def configurations_with_other(
-    conn: sqlite3.Connection, lookups: Lookups, constraint: VariantConstraint
-) -> list[int]:
-    """Return the configurations that have a variant of this name, and not as asked."""
-    candidates = lookups.variants(conn, constraint.name)
-    members = [key for key, variant in candidates if not variant_matches(constraint, variant)]
-    sets = {row[0] for row in select_in(conn, SETS_WITH, members)}
-    return [row[0] for row in select_in(conn, WITH_SETS, sets)]
+def _test(column: str, count: int) -> str:
+    """Return the condition in SQL that a column has one of so many ids, given as JSON."""
+    if count == 1:
+        return f"{column} = json_extract(:{column}, '$[0]')"
+    return f"{column} IN (SELECT value FROM json_each(:{column}))"
 
 
-def _among(rows: Iterator[tuple[Any, ...]], place: int, ids: set[int]) -> Iterator[tuple[Any, ...]]:
+def _among(rows: Iterator[tuple[Any, ...]], place: int, ids: Set[int]) -> Iterator[tuple[Any, ...]]:
     return (row for row in rows if row[place] in ids)
-
-
-def _lists(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    asked: Conditions,
-    scope: Scope,
-    package: int | None,
-) -> Iterator[tuple[str, Iterable[int]]]:
-    """Yield each column of which something is asked, and the ids there that satisfy it."""
-    if asked.versions is not None:
-        yield "version", _versions(conn, asked, package)
-    words = lookups.words
-    if asked.compilers:
-        yield "compiler", (key for key, name in words["compiler"].items() if _is_by(asked, name))
-    for column in ("os", "platform"):
-        wanted = {getattr(asked, column), getattr(scope, column)} - {None}
-        if wanted:
-            yield column, (key for key, name in words[column].items() if wanted == {name})
-    if asked.target is not None or scope.host is not None:
-        yield "target", (key for key, name in words["target"].items() if _runs(asked, scope, name))
-    if asked.variants:
-        yield "variants", _variant_sets(conn, lookups, asked.variants)
-
-
-def _versions(conn: sqlite3.Connection, asked: Conditions, package: int | None) -> Iterator[int]:
-    if package is None:
-        named = select(conn, VERSIONS)
-    else:
-        named = select(conn, VERSIONS_OF_PACKAGE, package=package)
-    # Many packages share a version such as 1.0.0.
-    lies_within = lru_cache(maxsize=None)(lambda name: version_matches(asked.versions, name))
-    return (key for key, name in named if lies_within(name))
-
-
-def _is_by(asked: Conditions, compiler: str) -> bool:
-    return all(compiler_matches(constraint, compiler) for constraint in asked.compilers)
-
-
-def _runs(asked: Conditions, scope: Scope, target: str) -> bool:
-    return target_matches(asked.target, target) and (
-        scope.host is None or runs_on(target, scope.host)
-    )
-
-
-def _variant_sets(
-    conn: sqlite3.Connection, lookups: Lookups, constraints: tuple[VariantConstraint, ...]
-) -> set[int]:
-    """Return the variant sets in which each constraint is met by a member."""
-    found: set[int] | None = None
-    # The column is where a constraint stands, which says nothing of what it asks.
-    for constraint in dict.fromkeys(replace(each, column=0) for each in constraints):
-        candidates = lookups.variants(conn, constraint.name)
-        members = [key for key, variant in candidates if variant_matches(constraint, variant)]
-        sets = {row[0] for row in select_in(conn, SETS_WITH, members)}
-        found = sets if found is None else found & sets
-        if not found:
-            break
-    return found or set()

@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 from datasette.utils.asgi import Response
 
 from spack_cache_db.environments.environment import UnreadableEnvironment
-from spack_cache_db.query.cover.output import as_csv, as_json
-from spack_cache_db.query.find import UnknownNameError
+from spack_cache_db.query.answers import UnknownNameError
+from spack_cache_db.query.coverage_output import cover_csv, cover_json
 from spack_cache_db.site.pages.cover import PastedText, covered, load_cover, pasted_of
 from spack_cache_db.site.reading import read
 from spack_cache_db.site.rendering import data, refused, render
@@ -22,7 +22,7 @@ LONGEST_LINK = 6_000
 """Characters of an address to which a pasted text leads; most servers take eight thousand."""
 
 MOST_FIELDS = 20
-_WRITTEN = {"json": as_json, "csv": as_csv}
+_WRITTEN = {"json": cover_json, "csv": cover_csv}
 
 
 class TooLargeError(Exception):

@@ -17,7 +17,7 @@ from typing import Any
 
 from datasette.utils.asgi import Response
 
-from spack_cache_db.query.open import is_interrupted
+from spack_cache_db.query.connection import is_interrupted
 from spack_cache_db.site.queues import RETRY_AFTER_SECONDS
 from spack_cache_db.site.reading import TIME_LIMIT_MS
 from spack_cache_db.site.routes import ROUTES

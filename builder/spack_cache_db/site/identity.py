@@ -9,7 +9,7 @@ import sqlite3
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from spack_cache_db.query.origin import Origin, read_origin
+from spack_cache_db.query.summary import Origin, read_origin
 
 TITLE = "Spack build cache"
 """What a site is called that shows no file."""

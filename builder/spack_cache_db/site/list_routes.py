@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
 from datasette.utils.asgi import Response
 
-from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.find import Found, UnknownNameError, found_part
-from spack_cache_db.query.found_data import as_csv, as_json
+from spack_cache_db.query.answers import (
+    Found,
+    UnknownNameError,
+    found_csv,
+    found_json,
+    found_part,
+    matching,
+)
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.site.pages.filters import Narrowing, page_number
 from spack_cache_db.site.pages.find import Name, load_names, suggested
 from spack_cache_db.site.pages.home import load_about
@@ -78,12 +87,12 @@ async def suggest(datasette: Any, request: Any) -> Any:
 
 async def find_json(datasette: Any, request: Any) -> Any:
     """`/find.json?q=`: the rows of the command `find --json`."""
-    return await _found(datasette, request, "json", as_json)
+    return await _found(datasette, request, "json", found_json)
 
 
 async def find_csv(datasette: Any, request: Any) -> Any:
     """`/find.csv?q=`: the rows of the command `find --csv`."""
-    return await _found(datasette, request, "csv", as_csv)
+    return await _found(datasette, request, "csv", found_csv)
 
 
 async def _found(
@@ -92,14 +101,16 @@ async def _found(
     text, number = request.args.get("q") or "", page_number(pairs_of(request))
     narrowing = Narrowing.parse(pairs_of(request))
     start = (number - 1) * MOST_FOUND
+    part = slice(start, start + MOST_FOUND + 1)
+
+    def load(conn: sqlite3.Connection, lookups: Lookups) -> list[Found]:
+        question = question_of(conn, lookups, query).within(narrowing.scope(lookups))
+        results = matching(conn, lookups, question.conditions)
+        return found_part(conn, lookups, results, part, with_hashes=False)
+
     try:
         query = parse(text)
-        found = await read(
-            datasette,
-            lambda conn, lookups: found_part(
-                conn, lookups, query, narrowing.scope(lookups), start, MOST_FOUND + 1
-            ),
-        )
+        found = await read(datasette, load)
     except (QuerySyntaxError, UnsupportedQuery, UnknownNameError) as error:
         return refused(str(error), kind)
     headers = {}

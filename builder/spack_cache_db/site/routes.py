@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
-from spack_cache_db.query.specs import hashes_beginning
+from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.site import list_routes
 from spack_cache_db.site.cover_answer import answer_cover
 from spack_cache_db.site.download import send_file

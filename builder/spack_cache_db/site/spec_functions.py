@@ -11,11 +11,13 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.asked import hash_matches
-from spack_cache_db.query.conditions import asked_of, every_configuration_id
+from spack_cache_db.query.catalogue import configurations_showing
+from spack_cache_db.query.conditions import asked
+from spack_cache_db.query.connection import select
 from spack_cache_db.query.lookups import Lookups, read_lookups
-from spack_cache_db.query.open import select
+from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site import query_functions
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -44,7 +46,7 @@ class _Answer:
 
     configurations: bytes = b""
     specs: bytes | None = None
-    prefix: str | None = None
+    prefix: str = ""
     error: str | None = None
 
     def holds(self, configuration: int, spec: int | None = None) -> bool:
@@ -99,7 +101,7 @@ class SpecFunctions:
             return int(answer.holds(which))
         if not isinstance(which, str):
             return None
-        if not hash_matches(answer.prefix, which):
+        if not which.startswith(answer.prefix):
             return 0
         own = self._by_hash.execute(SPEC, {"hash": which}).fetchone()
         return int(own is not None and answer.holds(configuration=own[1], spec=own[0]))
@@ -127,15 +129,18 @@ class SpecFunctions:
         return self._answers[text]
 
     def _asked(self, text: str) -> _Answer:
-        try:
-            asked = asked_of(self._conn, parse(text))
-        except (QuerySyntaxError, UnsupportedQuery) as error:
-            return _Answer(error=str(error))
         if self._lookups is None:
             self._lookups = read_lookups(self._conn)
-        ids = every_configuration_id(self._conn, self._lookups, asked)
-        specs = None if asked.specs is None else _flags(asked.specs.holds)
-        return _Answer(_flags(ids), specs, asked.hash)
+        try:
+            conditions = question_of(self._conn, self._lookups, parse(text)).conditions
+        except (QuerySyntaxError, UnsupportedQuery) as error:
+            return _Answer(error=str(error))
+        ids = {*configuration_ids(self._conn, self._lookups, conditions, every=True)}
+        prefix, verdict = asked(conditions, "hash") or "", asked(conditions, "specs")
+        if verdict is None:
+            return _Answer(_flags(ids), None, prefix)
+        ids &= configurations_showing(self._conn, verdict.holds)
+        return _Answer(_flags(ids), _flags(verdict.holds), prefix)
 
 
 def _is_set(flags: bytes, number: int) -> bool:

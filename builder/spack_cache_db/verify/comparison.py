@@ -14,7 +14,7 @@ from typing import Any
 from spack_cache_db.build import Input
 from spack_cache_db.build.workers import uncollected, work_through
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.query.open import damaged, open_database
+from spack_cache_db.query.connection import damaged, open_database
 from spack_cache_db.safety_net import faults_of
 from spack_cache_db.sources.files import read
 from spack_cache_db.sources.indexes.mirrors import OpenIndex, is_spacks, open_file, open_mirror

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from spack_cache_db.query.find import UnknownNameError
+from spack_cache_db.query.answers import UnknownNameError
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.pages.filters import (
     EVERYWHERE,
@@ -96,7 +96,12 @@ def test_what_it_is_in_a_file(conn: sqlite3.Connection, lookups: Lookups) -> Non
     release = conn.execute("SELECT id FROM releases WHERE name = 'develop'").fetchone()[0]
     stack = conn.execute("SELECT id FROM stacks WHERE name = 'e4s'").fetchone()[0]
 
-    assert (scope.release, scope.stack, scope.host) == (release, stack, "zen3")
+    found = {each.kind: (each.text, each.asked) for each in scope}
+    assert found == {
+        "release": ("develop", release),
+        "stack": ("e4s", stack),
+        "host": ("zen3", "zen3"),
+    }
 
 
 TARGETS = ("x86_64_v3", "neoverse_v1")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.query.find import find
+from spack_cache_db.query.answers import find
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.find import (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.dependencies.needs import read_needs, told_of
+from spack_cache_db.query.dependency_graph import read_needs, told_of
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.site.pages.spec import (
     Contradiction,

@@ -8,16 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from spack_cache_db.query.configurations import Counted
+from spack_cache_db.query.catalogue import Counted
+from spack_cache_db.query.conditions import COLUMNS, Conditions
+from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.lookups import Lookups, Release, Stack
-from spack_cache_db.query.open import select_in
-from spack_cache_db.records import Configuration
-from spack_cache_db.site.pages.filters import LABELS, Filters, hosts_of
+from spack_cache_db.site.pages.filters import LABELS, PLACES, Filters, hosts_of
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.variants import parse_variant
-
-PLACES = ("release", "stack")
-"""Filters that are not of configurations: they say whose specs count."""
 
 Values = tuple[tuple[str, int], ...]
 """What a filter can be set to, and how many configurations that leaves."""
@@ -86,16 +83,17 @@ class Matches:
         return Matches(counts(self.fitting), lacking)
 
 
-def matches_of(every: Iterable[Counted], filters: Filters) -> Matches:
-    """Return which configurations fit the filters, and which would but for one of them."""
-    tests = [(pair, _test(*pair)) for pair in filters.chosen() if pair[0] not in PLACES]
-    found = Matches([], {pair: [] for pair, _ in tests})
+def matches_of(every: Iterable[Counted], conditions: Conditions) -> Matches:
+    """Return which configurations satisfy conditions, and which would but for one of them."""
+    tests = [(each, COLUMNS[each.kind]) for each in conditions]
+    found = Matches([], {(each.kind, each.text): [] for each in conditions})
     for each in every:
-        lacks = [pair for pair, fits in tests if not fits(each.configuration)]
+        words = each.configuration
+        lacks = [one for one, column in tests if not one.holds(getattr(words, column))]
         if not lacks:
             found.fitting.append(each)
         elif len(lacks) == 1:
-            found.lacking[lacks[0]].append(each)
+            found.lacking[lacks[0].kind, lacks[0].text].append(each)
     return found
 
 
@@ -139,14 +137,6 @@ def _with_chosen(choice: Choice) -> Choice:
     if choice.chosen is None or choice.chosen in dict(choice.values):
         return choice
     return replace(choice, values=((choice.chosen, 0), *choice.values))
-
-
-def _test(name: str, value: str) -> Callable[[Configuration], bool]:
-    if name == "variant":
-        return lambda each: value in each.variants
-    if name == "host":
-        return lambda each: runs_on(each.target, value)
-    return lambda each: bool(getattr(each, name) == value)
 
 
 def _places(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from spack_cache_db.query.conditions import Scope
-from spack_cache_db.query.configurations import Counted, presence_of_configurations
+from spack_cache_db.query.catalogue import Counted, presence_of_configurations, specs_in_scope
+from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.specs import specs_in_scope
 from spack_cache_db.records import Configuration
 
 
@@ -41,24 +40,20 @@ def table_rows(
     lookups: Lookups,
     found: Sequence[Counted],
     folded: Iterable[str],
-    scope: Scope,
-    prefix: str | None = None,
+    conditions: Conditions,
     opened: str | None = None,
-    among: Set[int] | None = None,
 ) -> tuple[ConfigurationRow, ...]:
     """Return the lines for `found`, without the variants that are `folded` into one line above.
 
     Args:
-        scope: the release and the stack whose specs count.
-        prefix: what their hashes begin with.
+        conditions: what the specs that count satisfy.
         opened: the first hash of the configuration of which all hashes are wanted.
-        among: the ids of those that a search found, where not all of a configuration are.
     """
     presence = presence_of_configurations(conn, lookups, [each.id for each in found])
     hidden = frozenset(folded)
 
     def hashes(each: Counted, limit: int) -> tuple[str, ...]:
-        specs = specs_in_scope(conn, [each.id], scope, prefix, limit, among).get(each.id, ())
+        specs = specs_in_scope(conn, [each.id], conditions, limit).get(each.id, ())
         return tuple(spec.hash for spec in specs)
 
     def row(each: Counted) -> ConfigurationRow:

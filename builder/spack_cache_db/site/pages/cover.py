@@ -14,12 +14,11 @@ from urllib.parse import urlencode
 from spack_cache_db.environments.environment import Limits, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import Fault
-from spack_cache_db.query.cover.output import total
-from spack_cache_db.query.cover.records import Cover, CoveredNode, CoveredSpec
-from spack_cache_db.query.cover.steps import cover_environment
-from spack_cache_db.query.find import UnknownNameError
+from spack_cache_db.query.answers import UnknownNameError
+from spack_cache_db.query.connection import select
+from spack_cache_db.query.coverage import cover_environment
+from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec, total
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.open import select
 from spack_cache_db.site.pages.filters import Narrowing, hosts_of
 from spack_cache_db.site.spec_functions import LONGEST, LOOK_AT_THE_TIME
 

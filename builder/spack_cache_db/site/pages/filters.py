@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
-from spack_cache_db.query.conditions import Scope
-from spack_cache_db.query.find import scope_of
+from spack_cache_db.query.answers import scope_of
+from spack_cache_db.query.conditions import Condition, Conditions, Word
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_on
 
@@ -42,8 +42,8 @@ class Narrowing:
         """The same as the end of a query string."""
         return f"&{urlencode(self.pairs)}" if self.pairs else ""
 
-    def scope(self, lookups: Lookups) -> Scope:
-        """Return what it is in a file.
+    def scope(self, lookups: Lookups) -> Conditions:
+        """Return the conditions that it is in a file.
 
         Raises:
             UnknownNameError: there is no such release, stack or host.
@@ -56,6 +56,9 @@ EVERYWHERE = Narrowing()
 
 SINGLE = ("release", "stack", "host", "version", "compiler", "os", "platform", "target")
 """Filters that take one value. `variant` may be repeated; all must hold."""
+
+PLACES = ("release", "stack")
+"""Filters that are not of configurations: they say whose specs count."""
 
 LABELS = {
     "release": "Release",
@@ -129,6 +132,17 @@ class Filters:
         single = [(name, self.value(name)) for name in SINGLE]
         active = [(name, value) for name, value in single if value is not None]
         return active + [("variant", each) for each in self.variants]
+
+    def conditions(self) -> Conditions:
+        """Return what the active filters ask of configurations; a release and a stack ask nothing.
+
+        The kind and the text of each are the name and the value of its filter.
+        """
+        return tuple(
+            Condition(name, value, value if name == "host" else Word(value))
+            for name, value in self.chosen()
+            if name not in PLACES
+        )
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the pairs of the address that leads here."""

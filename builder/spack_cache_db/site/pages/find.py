@@ -8,20 +8,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlencode
 
-from spack_cache_db.query.answerable import UnsupportedQuery
-from spack_cache_db.query.conditions import (
-    Scope,
-    asked_of,
-    configuration_ids,
-    package_id,
+from spack_cache_db.query.answers import (
+    ResultSet,
+    UnknownNameError,
+    counted_part,
+    matching,
+    notes_on,
 )
-from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.find import Question, UnknownNameError, notes_on
+from spack_cache_db.query.candidates import Candidates
+from spack_cache_db.query.catalogue import hashes_beginning
+from spack_cache_db.query.conditions import Conditions, Question, asked
+from spack_cache_db.query.connection import is_interrupted, select
+from spack_cache_db.query.explanation import WhyNot, corrected, why_not
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.open import is_interrupted, select
-from spack_cache_db.query.specs import hashes_beginning, specs_in_scope
-from spack_cache_db.query.why_not.misplaced import corrected
-from spack_cache_db.query.why_not.reasons import WhyNot, why_not
+from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.query.selection import package_id
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing, hosts_of
 from spack_cache_db.site.pages.package import PAGE_ROWS, folded
@@ -168,7 +170,7 @@ def _load(
     conn: sqlite3.Connection,
     lookups: Lookups,
     text: str,
-    scope: Scope,
+    scope: Conditions,
     page: int,
     opened: str | None,
 ) -> FindPage:
@@ -183,30 +185,32 @@ def _load(
         return FindPage(package=text.strip())
     try:
         query = parse(text)
-        asked = asked_of(conn, query)
+        question = question_of(conn, lookups, query).within(scope)
     except QuerySyntaxError as error:
         return _refused(conn, text, error)
     except UnsupportedQuery as error:
-        return replace(_refused(conn, text, error), corrected=corrected(conn, query))
+        return replace(_refused(conn, text, error), corrected=corrected(conn, lookups, query))
     if _is_name(query) and package_id(conn, str(query.name)) is not None:
         return FindPage(package=query.name)
-    hashes = _hashes(conn, asked.hash)
-    question = Question(lookups, asked, scope)
-    answer = _answer(conn, question, page, opened)
+    prefix = asked(question.conditions, "hash")
+    hashes = _hashes(conn, prefix)
+    results = matching(conn, lookups, question.conditions)
+    answer = _answer(conn, lookups, results, page, opened)
     if answer.count == 1 and len(hashes) == 1:
-        return FindPage(prefix=asked.hash, hashes=hashes)
-    found = FindPage(prefix=asked.hash, answer=answer, notes=notes_on(conn, question))
+        return FindPage(prefix=prefix, hashes=hashes)
+    found = FindPage(prefix=prefix, answer=answer, notes=notes_on(conn, lookups, question))
     if answer.count:
         return found
-    return _explained(conn, replace(found, packages=_packages(conn, query.name)), question, query)
+    found = replace(found, packages=_packages(conn, query.name))
+    return _explained(Candidates(conn, lookups), found, question, query)
 
 
 def _explained(
-    conn: sqlite3.Connection, found: FindPage, question: Question, query: SpecQuery
+    candidates: Candidates, found: FindPage, question: Question, query: SpecQuery
 ) -> FindPage:
     """Return an answer without rows with why there are none, as far as there is time for it."""
     try:
-        why = why_not(conn, question.lookups, query, question.scope, asked=question.asked)
+        why = why_not(candidates, query, question.conditions)
     except sqlite3.OperationalError as error:
         if not is_interrupted(error):
             raise
@@ -220,32 +224,17 @@ def _refused(conn: sqlite3.Connection, text: str, error: Exception) -> FindPage:
     return FindPage(error=str(error), packages=_packages(conn, word and word.group()))
 
 
-def _answer(conn: sqlite3.Connection, question: Question, page: int, opened: str | None) -> Answer:
+def _answer(
+    conn: sqlite3.Connection, lookups: Lookups, results: ResultSet, page: int, opened: str | None
+) -> Answer:
     """Return the configurations that satisfy a query, newest versions first."""
-    lookups, asked, scope = question
-    among = asked.specs.holds if asked.specs else None
-
-    def counted(ids: list[int]) -> dict[int, int]:
-        specs = specs_in_scope(conn, ids, scope, asked.hash, among=among)
-        return {key: len(some) for key, some in specs.items()}
-
-    ids = configuration_ids(conn, lookups, asked, scope)
-    places = (scope.release, scope.stack, asked.hash, among)
-    place_count = sum(each is not None for each in places)
-    if place_count > 1:
-        # Each of them may have some spec, and none may be in all of them.
-        ids = [*filter(counted(ids).__contains__, ids)]
-    pages = max(1, -(-len(ids) // PAGE_ROWS))
+    pages = max(1, -(-len(results.ids) // PAGE_ROWS))
     start = (min(page, pages) - 1) * PAGE_ROWS
-    shown = ids[start : start + PAGE_ROWS]
-    found = configurations_by_id(conn, lookups, shown)
-    if place_count:
-        counts = counted(shown)
-        found = [each._replace(spec_count=counts[each.id]) for each in found]
+    found, _ = counted_part(conn, lookups, results, slice(start, start + PAGE_ROWS))
     common, variants = folded(found) if pages == 1 else ((), ())
     return Answer(
-        count=len(ids),
-        rows=table_rows(conn, lookups, found, variants, scope, asked.hash, opened, among),
+        count=len(results.ids),
+        rows=table_rows(conn, lookups, found, variants, results.conditions, opened),
         common=common,
         common_variants=variants,
         page=min(page, pages),

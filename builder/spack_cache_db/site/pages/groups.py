@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from spack_cache_db.query.install import Install, install_example
+from spack_cache_db.query.connection import select
+from spack_cache_db.query.installation import Install, install_example
 from spack_cache_db.query.lookups import Lookups, Release, Stack
-from spack_cache_db.query.open import select
 from spack_cache_db.site.pages.filters import hosts_of
 from spack_cache_db.site.pages.lists import counts
 

@@ -6,11 +6,10 @@ import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 
-from spack_cache_db.query.examples import Examples, read_examples
-from spack_cache_db.query.install import Install, install_example
+from spack_cache_db.query.connection import select
+from spack_cache_db.query.installation import Install, install_example
 from spack_cache_db.query.lookups import Lookups, Release
-from spack_cache_db.query.open import select
-from spack_cache_db.query.origin import Origin, read_origin
+from spack_cache_db.query.summary import Examples, Origin, read_examples, read_origin
 
 TOTALS = """
 SELECT

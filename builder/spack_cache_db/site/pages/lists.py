@@ -11,8 +11,8 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
+from spack_cache_db.query.connection import select
 from spack_cache_db.query.lookups import Lookups, Release, Stack
-from spack_cache_db.query.open import select
 from spack_cache_db.site.pages.filters import hosts_of
 from spack_cache_db.spack.targets import runs_on
 

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from spack_cache_db.query.conditions import ANYWHERE, Scope
-from spack_cache_db.query.configurations import Counted, configurations_of_package
+from spack_cache_db.query.answers import UnknownNameError, scope_of
+from spack_cache_db.query.catalogue import Counted, configurations_of_package, specs_in_scope
+from spack_cache_db.query.conditions import ANYWHERE, Conditions, asked
+from spack_cache_db.query.connection import select
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.open import select
-from spack_cache_db.query.specs import specs_in_scope
 from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import Filters
@@ -81,7 +81,7 @@ def load_package(
         return None
     package = Package(*found)
     every = configurations_of_package(conn, lookups, package.id)
-    anywhere = matches_of(every, filters)
+    anywhere = matches_of(every, filters.conditions())
     scope = _scope(lookups, filters)
     here = anywhere.counted(lambda some: _counted(conn, package, scope, some))
     foremost = dict(select(conn, FOREMOST, package=package.id))
@@ -127,16 +127,16 @@ def folded(
     return tuple(columns), tuple(each for each in first.variants if each in shared)
 
 
-def _scope(lookups: Lookups, filters: Filters) -> Scope | None:
+def _scope(lookups: Lookups, filters: Filters) -> Conditions | None:
     """Return the chosen release and stack; None if the file has no such."""
-    release, stack = lookups.release(filters.release), lookups.stack(filters.stack)
-    if (filters.release and release is None) or (filters.stack and stack is None):
+    try:
+        return scope_of(lookups, filters.release, filters.stack)
+    except UnknownNameError:
         return None
-    return Scope(release.id if release else None, stack.id if stack else None)
 
 
 def _counted(
-    conn: sqlite3.Connection, package: Package, scope: Scope | None, fitting: list[Counted]
+    conn: sqlite3.Connection, package: Package, scope: Conditions | None, fitting: list[Counted]
 ) -> list[Counted]:
     """Return the configurations of which a spec counts there, and how many do."""
     if scope is None or not fitting:
@@ -144,12 +144,13 @@ def _counted(
     if scope == ANYWHERE:
         return [each for each in fitting if each.spec_count]
     counts: dict[int, int]
-    if scope.release is not None and scope.stack is not None:
+    release, stack = asked(scope, "release"), asked(scope, "stack")
+    if release is not None and stack is not None:
         found = specs_in_scope(conn, [each.id for each in fitting], scope)
         counts = {key: len(specs) for key, specs in found.items()}
     else:
-        sql = IN_STACK if scope.release is None else IN_RELEASE
-        where = {"package": package.id, "release": scope.release, "stack": scope.stack}
+        sql = IN_STACK if release is None else IN_RELEASE
+        where = {"package": package.id, "release": release, "stack": stack}
         counts = dict(select(conn, sql, **where))
     # Spelled out: `_replace` takes several times as long, and some packages have thousands.
     return [

@@ -8,12 +8,12 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.dependencies.look_alikes import Differences, differences
-from spack_cache_db.query.dependencies.needs import Needs, read_needs, read_nodes, told_of
-from spack_cache_db.query.install import Install, install_spec
+from spack_cache_db.query.catalogue import configurations_by_id
+from spack_cache_db.query.connection import select
+from spack_cache_db.query.dependency_graph import Needs, read_needs, read_nodes, told_of
+from spack_cache_db.query.installation import Install, install_spec
+from spack_cache_db.query.look_alikes import Differences, differences
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.open import select
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.dependency_tree import Trees, trees
 

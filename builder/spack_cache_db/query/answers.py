@@ -1,0 +1,320 @@
+"""What a spec query finds in a built file: the Python side of `find`, and its JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+from typing import Any
+
+from spack_cache_db.arguments import (
+    AnyPath,
+    checked_database,
+    checked_limit,
+    checked_text,
+    checked_texts,
+)
+from spack_cache_db.errors import BuilderError
+from spack_cache_db.query.catalogue import (
+    Counted,
+    FoundSpec,
+    Presence,
+    Spec,
+    configurations_by_id,
+    found_specs,
+    joined,
+    presence_of_configurations,
+    specs_in_scope,
+)
+from spack_cache_db.query.conditions import (
+    PLACES,
+    Condition,
+    Conditions,
+    Question,
+    asked,
+    is_of_specs,
+)
+from spack_cache_db.query.connection import connected
+from spack_cache_db.query.index_records import Verdict
+from spack_cache_db.query.lookups import Lookups, Release, Stack, read_lookups
+from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.records import Configuration
+from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.targets import is_known, known_targets
+
+_WHERE = tuple(field.name for field in fields(Presence))
+
+
+class UnknownNameError(BuilderError):
+    """A release, stack or machine that is not known; the message names those that are close."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Presence):
+    """A configuration that satisfies a query; its own fields can be read here as well.
+
+    Attributes:
+        releases: all releases that show the configuration, in the file's order: branches, then
+            releases and snapshots from new to old.
+        stacks: all stacks that hold it in some release, sorted, without `root`.
+        first_seen: the day of the first snapshot that shows it.
+        last_seen: the day of the last. Where a hash, or what a spec depends on, is asked, these
+            four are of the specs that satisfy the query.
+        configuration: package, version, compiler, os, platform, target and variants.
+        spec_count: how many specs satisfy query, release and stack.
+        specs: those specs, what is current first; None unless asked for.
+    """
+
+    configuration: Configuration
+    spec_count: int
+    specs: tuple[FoundSpec, ...] | None = None
+
+    @property
+    def hashes(self) -> tuple[str, ...] | None:
+        """The hashes of the specs; None unless asked for."""
+        return None if self.specs is None else tuple(spec.hash for spec in self.specs)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a field of the configuration: `found.version`."""
+        if name in Configuration._fields:
+            return getattr(self.configuration, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSet:
+    """The configurations that satisfy conditions, by their ids in order.
+
+    Attributes:
+        specs: the specs that count of each; None where they were not needed to tell.
+    """
+
+    conditions: Conditions
+    ids: list[int]
+    specs: dict[int, list[Spec]] | None = None
+
+
+def find(
+    db: AnyPath | sqlite3.Connection,
+    query: str,
+    *,
+    release: str | None = None,
+    stack: str | None = None,
+    host: str | None = None,
+    os: str | None = None,
+    platform: str | None = None,
+    limit: int | None = None,
+    with_hashes: bool = False,
+) -> list[Found]:
+    """Find the configurations in a built file that satisfy a spec in Spack's syntax.
+
+    Args:
+        db: a file made by `build`, as text or `Path`, or a connection to one.
+        query: such as `hdf5@1.14: +mpi target=zen3 %gcc@13`; `*` is any package.
+        release: only specs that this release lists.
+        stack: only specs in this stack; in that release, where one is given.
+        host: only what runs on a machine of this CPU target, such as `zen3`.
+        os: only what was built for this operating system, such as `ubuntu24.04`.
+        platform: only what was built for this platform, such as `linux`.
+        limit: at most so many records.
+        with_hashes: tell of each spec as well.
+
+    Returns:
+        By package, newest version first, then in the file's order.
+
+    Raises:
+        ArgumentError: an argument has a wrong type or value.
+        QuerySyntaxError: the query is no spec; its text has a caret under the place.
+        UnsupportedQuery: the file cannot answer the query; its text says why.
+        UnknownNameError: the file has no such release or stack, archspec no such host.
+        DatabaseError: the file is not one of this builder.
+    """
+    checked_texts(release=release, stack=stack, host=host, os=os, platform=platform)
+    checked_limit(limit)
+    parsed = parse_query(checked_text("query", query))
+    with connected(checked_database(db)) as conn:
+        lookups = read_lookups(conn)
+        question = question_of(conn, lookups, parsed)
+        scope = scope_of(lookups, release, stack, host, os, platform)
+        results = matching(conn, lookups, question.within(scope).conditions)
+        return found_part(conn, lookups, results, slice(limit), with_hashes=with_hashes)
+
+
+def scope_of(
+    lookups: Lookups,
+    release: str | None = None,
+    stack: str | None = None,
+    host: str | None = None,
+    os: str | None = None,
+    platform: str | None = None,
+) -> Conditions:
+    """Return the conditions that narrow an answer, by names.
+
+    Raises:
+        UnknownNameError: the file has no such release or stack, archspec no such host.
+    """
+    if host is not None and host not in lookups.families and not is_known(host):
+        close = hint(host, known_targets(), "expected a name such as zen3 or neoverse_v2")
+        raise UnknownNameError(f"archspec knows no target {host!r}; {close}")
+    words = (
+        ("platform", f"platform={platform}", platform),
+        ("os", f"os={os}", os),
+        ("host", host, host),
+        ("release", release, _id("release", release, lookups.releases)),
+        ("stack", stack, _id("stack", stack, lookups.stacks)),
+    )
+    return tuple(
+        Condition(kind, str(text), value) for kind, text, value in words if value is not None
+    )
+
+
+def matching(conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions) -> ResultSet:
+    """Return what satisfies conditions, by package, newest version first."""
+    ids = configuration_ids(conn, lookups, conditions)
+    places = {each.kind for each in conditions if each.kind in PLACES}
+    if len(places) < 2 and not is_of_specs(conditions):
+        return ResultSet(conditions, ids)
+    # Each place may have some spec of a configuration, and none may be in all of them.
+    specs = specs_in_scope(conn, ids, conditions)
+    return ResultSet(conditions, [key for key in ids if key in specs], specs)
+
+
+def counted_part(
+    conn: sqlite3.Connection, lookups: Lookups, results: ResultSet, part: slice
+) -> tuple[list[Counted], dict[int, list[Spec]]]:
+    """Return some of the configurations, each with how many specs count; and these specs.
+
+    The specs are left out where all of a configuration's count.
+    """
+    ids = results.ids[part]
+    found = configurations_by_id(conn, lookups, ids)
+    if not any(each.kind in PLACES for each in results.conditions):
+        return found, {}
+    specs = results.specs
+    if specs is None:
+        specs = specs_in_scope(conn, ids, results.conditions)
+    return [each._replace(spec_count=len(specs[each.id])) for each in found], specs
+
+
+def found_part(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    results: ResultSet,
+    part: slice,
+    *,
+    with_hashes: bool,
+) -> list[Found]:
+    """Return some of the configurations that satisfy conditions, and where they are."""
+    found, specs = counted_part(conn, lookups, results, part)
+    ids, of_specs = [each.id for each in found], is_of_specs(results.conditions)
+    told: dict[int, tuple[FoundSpec, ...]] = {}
+    if with_hashes or of_specs:
+        specs = specs or specs_in_scope(conn, ids, results.conditions)
+        told = _told(conn, lookups, {key: specs[key] for key in ids})
+    if of_specs:
+        presence = {key: joined(lookups, each) for key, each in told.items()}
+    else:
+        presence = presence_of_configurations(conn, lookups, ids)
+    return [
+        Found(
+            where.releases,
+            where.stacks,
+            where.first_seen,
+            where.last_seen,
+            each.configuration,
+            each.spec_count,
+            told[each.id] if with_hashes else None,
+        )
+        for each in found
+        for where in (presence[each.id],)
+    ]
+
+
+def _told(
+    conn: sqlite3.Connection, lookups: Lookups, specs: dict[int, list[Spec]]
+) -> dict[int, tuple[FoundSpec, ...]]:
+    """Return what there is to tell of the specs of each configuration."""
+    told = found_specs(conn, lookups, [spec for some in specs.values() for spec in some])
+    return {key: tuple(islice(told, len(some))) for key, some in specs.items()}
+
+
+def notes_on(conn: sqlite3.Connection, lookups: Lookups, question: Question) -> tuple[str, ...]:
+    """Return what a user should know of an answer: how it was read, and what it leaves out."""
+    verdict = asked(question.conditions, "specs")
+    if verdict is None or not verdict.unknown:
+        return question.notes
+    unknown = Verdict(verdict.unknown)
+    conditions = (
+        replace(each, asked=unknown) if each.kind == "specs" else each
+        for each in question.conditions
+    )
+    found = matching(conn, lookups, tuple(conditions)).specs or {}
+    count = sum(map(len, found.values()))
+    if not count:
+        return question.notes
+    specs = "1 more spec" if count == 1 else f"{count:,} more specs"
+    return (*question.notes, f"{specs} may satisfy this, but nothing in this file shows it")
+
+
+def found_json(found: Iterable[Found], hashes: bool) -> str:
+    """Return a JSON array with one object for each configuration, or for each spec."""
+    records = [
+        each.configuration._asdict() | {name: value} | _where(place)
+        for each in found
+        for name, value, place in row_values(each, hashes)
+    ]
+    return json.dumps(records, indent=2, ensure_ascii=False)
+
+
+def found_csv(found: Sequence[Found], hashes: bool) -> str:
+    """Return CSV, one line per configuration, or per spec; lists are separated by blanks."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*Configuration._fields, "hash" if hashes else "spec_count", *_WHERE))
+    for each in found:
+        *words, variants = each.configuration
+        for _, value, place in row_values(each, hashes):
+            lists = (" ".join(place.releases), " ".join(place.stacks))
+            rest = (value, *lists, place.first_seen, place.last_seen)
+            writer.writerow((*words, " ".join(variants), *rest))
+    return text.getvalue()
+
+
+def row_values(each: Found, hashes: bool) -> Iterator[tuple[str, str | int, Presence]]:
+    """Yield what a row counts and where that is: the configuration, or each of its specs."""
+    if not hashes:
+        yield "spec_count", each.spec_count, each
+        return
+    for spec in each.specs or ():
+        yield "hash", spec.hash, spec
+
+
+def _where(place: Presence) -> dict[str, Any]:
+    return {name: getattr(place, name) for name in _WHERE}
+
+
+def _id(kind: str, name: str | None, known: dict[int, Release] | dict[int, Stack]) -> int | None:
+    """Return the id of a release or stack.
+
+    Raises:
+        UnknownNameError: there is none of that name.
+    """
+    if name is None:
+        return None
+    ids = {each.name: key for key, each in known.items()}
+    if name not in ids:
+        close = hint(name, ids, f"see {kind}s in the file")
+        raise UnknownNameError(f"no {kind} is called {name!r}; {close}")
+    return ids[name]
+
+
+def hint(name: str, known: Iterable[str], otherwise: str) -> str:
+    """Return which names are close to one that is not known, or what to do where none is."""
+    close = difflib.get_close_matches(name, [*known], cutoff=0.4)
+    return f"close: {', '.join(close)}" if close else otherwise

@@ -1,0 +1,298 @@
+"""Ids of configurations and specs → what they are, in words, and where they are.
+
+Releases may contradict each other: the same hash with one configuration here and another there.
+One rule decides which counts. In an answer about a release, a spec has the configuration that this
+release shows. In every other answer it has its own: that of the foremost release that lists it
+(`specs.configuration`). A spec that no release lists counts nowhere.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+from spack_cache_db.query.conditions import Conditions, asked
+from spack_cache_db.query.connection import IDS_AT_ONCE, json_pieces, select, select_in
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.records import Configuration
+from spack_cache_db.schema import CONFIGURATION
+
+_CONFIGURATION = ", ".join(("id", *CONFIGURATION, "spec_count"))
+OF_PACKAGE = f"SELECT {_CONFIGURATION} FROM configurations WHERE package = :package"
+BY_ID = f"""
+SELECT {_CONFIGURATION} FROM configurations WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+RELEASES = """
+SELECT configuration, release FROM configuration_releases
+WHERE configuration IN (SELECT value FROM json_each(:ids))
+"""
+STACKS = """
+SELECT configuration, stack FROM configuration_stacks
+WHERE configuration IN (SELECT value FROM json_each(:ids))
+"""
+LISTED_STACKS = """
+SELECT DISTINCT listings.configuration, member.stack
+FROM listings JOIN stack_set_members AS member ON member.stack_set = listings.stacks
+WHERE listings.configuration IN (SELECT value FROM json_each(:ids))
+"""
+SEEN = """
+SELECT id, first_seen, last_seen FROM configurations
+WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+SHOWN = """
+SELECT specs.configuration FROM json_each(:ids) AS wanted
+CROSS JOIN specs ON specs.id = wanted.value AND specs.release_count > 0
+UNION ALL
+SELECT configuration FROM listings
+WHERE configuration IS NOT NULL AND spec IN (SELECT value FROM json_each(:ids))
+"""
+
+HASH_BEGINS = "(:hash = '' OR (specs.hash >= :hash AND specs.hash < :hash || '{'))"
+IN_STACK = """
+(:stack IS NULL OR {}.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
+"""
+_SPEC = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen"
+# The ids of a configuration's own specs are in the order in which they count: what is current
+# first. Those of what a release shows otherwise lie elsewhere.
+PLACE_IN_RELEASE = """
+CASE WHEN EXISTS (
+    SELECT 1 FROM listings AS other
+    WHERE other.release = :release AND other.configuration = shown.configuration)
+  THEN (SELECT printf('%08d', releases.id) || specs.hash FROM releases
+    CROSS JOIN listings AS every ON every.release = releases.id AND every.spec = specs.id
+    ORDER BY releases.id LIMIT 1)
+  ELSE specs.id END"""
+# Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
+SPEC_RELEASES = """
+SELECT listings.spec, listings.release
+FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN listings
+  ON listings.release = releases.id
+  AND listings.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
+"""
+BY_PREFIX = """
+SELECT hash FROM specs WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
+"""
+
+# Where the two columns stand in these rows whose words are not all known beforehand.
+_VERSION, _VARIANTS = (1 + [*CONFIGURATION].index(column) for column in ("version", "variants"))
+
+
+class Counted(NamedTuple):
+    """A configuration of a file, and how many specs count for whom it is found.
+
+    `position` is that of its version in Spack's order within the package.
+    """
+
+    id: int
+    configuration: Configuration
+    position: int
+    spec_count: int
+
+
+class Spec(NamedTuple):
+    """A spec of a file; `stacks` is the id of the set of stacks that have it in any release."""
+
+    id: int
+    hash: str
+    stacks: int
+    first_seen: str | None
+    last_seen: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """Where something is: releases in the file's order, stacks sorted, first and last day."""
+
+    releases: tuple[str, ...]
+    stacks: tuple[str, ...]
+    first_seen: str | None
+    last_seen: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSpec(Presence):
+    """A spec that satisfies a query, and where it is in any release."""
+
+    hash: str
+
+
+def configurations_of_package(
+    conn: sqlite3.Connection, lookups: Lookups, package: int
+) -> list[Counted]:
+    """Return the configurations of a package, given its id; `spec_count` counts all specs."""
+    return _in_words(conn, lookups, [*select(conn, OF_PACKAGE, package=package)])
+
+
+def configurations_by_id(
+    conn: sqlite3.Connection, lookups: Lookups, ids: Sequence[int]
+) -> list[Counted]:
+    """Return configurations in the order of their ids here; `spec_count` counts all specs."""
+    found = {each.id: each for each in _in_words(conn, lookups, [*select_in(conn, BY_ID, ids)])}
+    return [found[key] for key in ids]
+
+
+def learn(conn: sqlite3.Connection, lookups: Lookups, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Read the words of some rows, each an id and the columns of a configuration, once."""
+    rows = [*rows]
+    lookups.learn(conn, {row[_VERSION] for row in rows}, {row[_VARIANTS] for row in rows})
+
+
+def configuration_of(lookups: Lookups, keys: Iterable[int]) -> Configuration:
+    """Return the columns of such a row in words, which `learn` has read."""
+    words = zip(CONFIGURATION, keys, strict=True)
+    return Configuration._make(lookups.words[column][key] for column, key in words)
+
+
+def _in_words(
+    conn: sqlite3.Connection, lookups: Lookups, rows: list[tuple[Any, ...]]
+) -> list[Counted]:
+    learn(conn, lookups, rows)
+    return [
+        Counted(
+            row[0], configuration_of(lookups, row[1:-1]), lookups.positions[row[_VERSION]], row[-1]
+        )
+        for row in rows
+    ]
+
+
+def presence_of_configurations(
+    conn: sqlite3.Connection, lookups: Lookups, ids: Sequence[int]
+) -> dict[int, Presence]:
+    """Return where configurations are, by their ids.
+
+    They are in the releases that show them, and in the stacks of the specs whose own they are; one
+    that is no spec's own is in the stacks of the listings that show it.
+    """
+    releases = _grouped(select_in(conn, RELEASES, ids))
+    stacks = _grouped(select_in(conn, STACKS, ids))
+    stacks |= _grouped(select_in(conn, LISTED_STACKS, [key for key in ids if key not in stacks]))
+    # Very many configurations are in the same few releases.
+    names = lru_cache(maxsize=None)(lookups.release_names)
+    return {
+        key: Presence(
+            names(tuple(releases.get(key, ()))),
+            lookups.stack_names(stacks.get(key, ())),
+            first_seen,
+            last_seen,
+        )
+        for key, first_seen, last_seen in select_in(conn, SEEN, ids)
+    }
+
+
+def configurations_showing(conn: sqlite3.Connection, specs: Iterable[int]) -> set[int]:
+    """Return the configurations of binaries, given their ids: their own, and what releases show."""
+    return {row[0] for row in select_in(conn, SHOWN, specs)}
+
+
+def specs_in_scope(
+    conn: sqlite3.Connection, ids: Iterable[int], conditions: Conditions, limit: int = -1
+) -> dict[int, list[Spec]]:
+    """Return the specs that count, by the id of the configuration that they count for.
+
+    Args:
+        ids: the configurations.
+        conditions: a release, a stack, a hash and what specs depend on narrow them: a stack in that
+            release, if both are asked for. Conditions on words are passed over.
+        limit: at most so many, where one configuration is given; -1 for all.
+
+    Returns:
+        Of each configuration those first whose foremost release is first in the file's order, then
+        by hash. Configurations without a spec in the scope are left out.
+    """
+    places = {kind: asked(conditions, kind) for kind in ("release", "stack", "hash")}
+    places["hash"] = places["hash"] or ""
+    release, specs = places["release"], asked(conditions, "specs")
+    if specs is None:
+        rows = select_in(conn, _specs_sql(release, "configuration"), ids, limit=limit, **places)
+    else:
+        known, holds = {*ids}, specs.holds
+        # More than one piece of specs would be out of order.
+        is_few = len(holds) <= min(len(known), IDS_AT_ONCE)
+        sql = _specs_sql(release, "spec" if is_few else "configuration")
+        every = select_in(conn, sql, holds if is_few else known, limit=-1, **places)
+        fitting = (row for row in every if row[0] in known and row[2] in holds)
+        rows = islice(fitting, limit if limit >= 0 else None)
+    found: dict[int, list[Spec]] = {}
+    for configuration, _, *spec in rows:
+        found.setdefault(configuration, []).append(Spec._make(spec))
+    return found
+
+
+def _specs_sql(release: int | None, by: str) -> str:
+    """Return the statement that finds specs by their own ids, or by those of configurations."""
+    if release is None:
+        table, configuration, place = "specs", "specs.configuration", "specs.id"
+        key = "specs.id" if by == "spec" else configuration
+        source = f"specs ON {key} = wanted.value AND specs.release_count > 0"
+    else:
+        table, configuration, place = "shown", "shown.configuration", PLACE_IN_RELEASE
+        source = f"""release_specs AS shown
+  ON shown.{by} = wanted.value AND shown.release = :release
+CROSS JOIN specs ON specs.id = shown.spec"""
+    return f"""
+SELECT {configuration}, {place}, {_SPEC}
+FROM json_each(:ids) AS wanted CROSS JOIN {source}
+WHERE {IN_STACK.format(table)} AND {HASH_BEGINS}
+ORDER BY 2 LIMIT :limit
+"""
+
+
+def found_specs(
+    conn: sqlite3.Connection, lookups: Lookups, specs: Iterable[Spec]
+) -> Iterator[FoundSpec]:
+    """Yield the specs with all that there is to tell of them, in their order."""
+    specs = [*specs]
+    releases: dict[int, list[int]] = {spec.id: [] for spec in specs}
+    # Very many specs are in the same few releases.
+    names = lru_cache(maxsize=None)(lookups.release_names)
+    for runs in json_pieces(_runs(sorted(releases)), IDS_AT_ONCE // 4):
+        for spec, release in select(conn, SPEC_RELEASES, runs=runs):
+            releases[spec].append(release)
+    stack_sets = lookups.stack_sets(conn)
+    for spec in specs:
+        yield FoundSpec(
+            names(tuple(releases[spec.id])),
+            stack_sets[spec.stacks],
+            spec.first_seen,
+            spec.last_seen,
+            spec.hash,
+        )
+
+
+def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:
+    """Return where any of several things is."""
+    parts = [*parts]
+    releases = {name for part in parts for name in part.releases}
+    return Presence(
+        tuple(each.name for each in lookups.releases.values() if each.name in releases),
+        tuple(sorted({name for part in parts for name in part.stacks})),
+        min((part.first_seen for part in parts if part.first_seen), default=None),
+        max((part.last_seen for part in parts if part.last_seen), default=None),
+    )
+
+
+def hashes_beginning(conn: sqlite3.Connection, prefix: str, limit: int) -> tuple[str, ...]:
+    """Return the first hashes that begin with `prefix`, in order."""
+    return tuple(row[0] for row in select(conn, BY_PREFIX, prefix=prefix, limit=limit))
+
+
+def _runs(ids: Iterable[int]) -> list[list[int]]:
+    """Return first and last of the ids that follow each other; the ids are sorted."""
+    runs: list[list[int]] = []
+    for each in ids:
+        if runs and each == runs[-1][1] + 1:
+            runs[-1][1] = each
+        else:
+            runs.append([each, each])
+    return runs
+
+
+def _grouped(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for key, number in pairs:
+        found.setdefault(key, []).append(number)
+    return found

@@ -1,1 +1,0 @@
-"""Which specs of an environment have a binary."""

@@ -1,0 +1,343 @@
+"""Which specs of an environment have a binary, and what is nearest to those that have none."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from spack_cache_db.arguments import (
+    AnyPath,
+    checked_database,
+    checked_environment,
+    checked_texts,
+)
+from spack_cache_db.environments.environment import (
+    Alternative,
+    Environment,
+    Lock,
+    LockedSpec,
+    UnreadableEnvironment,
+    UserSpec,
+    UserSpecs,
+)
+from spack_cache_db.environments.formats import MAX_BYTES, read_environment, user_specs
+from spack_cache_db.errors import Fault, reason
+from spack_cache_db.query.answers import scope_of
+from spack_cache_db.query.candidates import Candidate, Candidates, misses_of
+from spack_cache_db.query.catalogue import Spec, specs_in_scope
+from spack_cache_db.query.conditions import (
+    ANYWHERE,
+    Condition,
+    Conditions,
+    asked,
+    is_of_specs,
+    without,
+)
+from spack_cache_db.query.connection import connected, select
+from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.explanation import WhyNot, corrected, why_not
+from spack_cache_db.query.index_records import Verdict
+from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.questions import SpecRecords, question_of
+from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.records import Configuration
+from spack_cache_db.spack.constraints import SpecQuery
+
+PACKAGE_OF_HASH = """
+SELECT DISTINCT packages.name FROM specs
+LEFT JOIN listings AS listed
+  ON listed.release = :release AND listed.spec = specs.id
+JOIN configurations ON configurations.id = coalesce(listed.configuration, specs.configuration)
+JOIN packages ON packages.id = configurations.package
+WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
+"""
+BINARIES = """
+SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
+WHERE specs.release_count > 0
+  AND (:stack IS NULL OR specs.stacks IN (
+    SELECT stack_set FROM stack_set_members WHERE stack = :stack))
+"""
+LISTED_BINARIES = """
+SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
+CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
+WHERE :stack IS NULL OR listings.stacks IN (
+  SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+"""
+
+HASHES_AT_ONCE = 4_000
+"""So many hashes make a text of less than 200 kB, the longest value that the site allows."""
+
+MOST_OTHERS = 5
+REQUIRED = "what packages: requires excludes all that satisfies it"
+NOTHING = "nothing here satisfies it"
+MOST_EXPLAINED = 4
+"""For so many ways to satisfy a spec it is said why nothing does."""
+
+MOST_UNKNOWN = 20
+"""For so many unknown packages close names are looked for: each is compared with all that exist."""
+
+
+def cover(
+    db: AnyPath | sqlite3.Connection,
+    environment: AnyPath | Iterable[str],
+    *,
+    release: str | None = None,
+    stack: str | None = None,
+    host: str | None = None,
+    os: str | None = None,
+    platform: str | None = None,
+) -> Cover:
+    """Return which specs of an environment have a binary in a built file, and what is nearest.
+
+    Args:
+        db: a file made by `build`, as text or `Path`, or a connection to one.
+        environment: the path of a `spack.yaml`, a `spack.lock` or a list of specs; or specs.
+        release: only what this release lists.
+        stack: only what is in this stack; in that release, where one is given.
+        host: only what runs on a machine of this CPU target, such as `zen3`.
+        os: only what was built for this operating system, such as `ubuntu24.04`.
+        platform: only what was built for this platform, such as `linux`.
+
+    Raises:
+        ArgumentError: an argument has a wrong type or value.
+        UnreadableEnvironment: the environment cannot be read.
+        UnknownNameError: the file has no such release or stack, archspec no such host.
+        DatabaseError: the file is not one of this builder.
+    """
+    checked_texts(release=release, stack=stack, host=host, os=os, platform=platform)
+    given = checked_environment(environment)
+    read = read_file(given) if isinstance(given, Path) else user_specs(given)
+    with connected(checked_database(db)) as conn:
+        lookups = read_lookups(conn)
+        scope = scope_of(lookups, release, stack, host, os, platform)
+        return cover_environment(conn, lookups, read, scope)
+
+
+def cover_environment(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    environment: Environment,
+    scope: Conditions = ANYWHERE,
+    after_each: Callable[[], None] = lambda: None,
+) -> Cover:
+    """Return the answers for an environment that was read.
+
+    Args:
+        conn: a connection to the file.
+        lookups: its small tables.
+        environment: what was read.
+        scope: what narrows the answers.
+        after_each: called after each spec; what it raises ends the work.
+    """
+    candidates = Candidates(conn, lookups)
+    if isinstance(environment, Lock):
+        notes = environment.notes
+        if without(scope, "release", "stack"):
+            notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
+        nodes = _cover_lock(candidates, environment.specs, scope)
+        return Cover(nodes, is_lock=True, notes=notes)
+    specs = _Specs(candidates, scope).answers(environment, after_each)
+    return Cover(specs, is_lock=False, notes=environment.notes)
+
+
+def read_file(path: Path) -> Environment:
+    """Return what the environment in a file asks for.
+
+    Raises:
+        UnreadableEnvironment: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        said = f"cannot be read: {reason(error)}; expected a spack.yaml, a spack.lock or a list"
+        raise UnreadableEnvironment([Fault(str(path), 0, said)]) from None
+    return read_environment(data, str(path))
+
+
+class _Specs:
+    """The specs of one environment, answered with the same rows and records in mind."""
+
+    def __init__(self, candidates: Candidates, scope: Conditions) -> None:
+        self._conn = candidates.conn
+        self._candidates = candidates
+        self._scope = scope
+        self._records = SpecRecords(candidates.conn, candidates.lookups)
+        self._unknown = 0
+        self._known: dict[tuple[Alternative, ...], CoveredSpec] = {}
+
+    def answers(
+        self, environment: UserSpecs, after_each: Callable[[], None]
+    ) -> tuple[CoveredSpec, ...]:
+        queries = [each.query for spec in environment.specs for each in spec.alternatives]
+        self._candidates.prepare(query.name for query in queries if query.name is not None)
+        found = []
+        for spec in environment.specs:
+            found.append(self._answer(spec))
+            after_each()
+        return tuple(found)
+
+    def _answer(self, spec: UserSpec) -> CoveredSpec:
+        if spec.error is not None:
+            return CoveredSpec(spec.text, "unanswerable", spec.line, "", reasons=(spec.error,))
+        if spec.alternatives not in self._known:
+            self._known[spec.alternatives] = self._satisfied(spec.alternatives)
+        return replace(self._known[spec.alternatives], spec=spec.text, line=spec.line)
+
+    def _satisfied(self, alternatives: tuple[Alternative, ...]) -> CoveredSpec:
+        """Return the answer for what one of several alternatives satisfies."""
+        found: dict[Candidate, int] = {}
+        conditions: dict[Candidate, Conditions] = {}
+        refused: CoveredSpec | None = None
+        for each in alternatives:
+            try:
+                asks, rows = self._rows(each)
+                found |= rows
+                conditions |= dict.fromkeys(rows, asks)
+            except UnsupportedQuery as error:
+                better = corrected(self._conn, self._candidates.lookups, each.query)
+                refused = CoveredSpec(
+                    "", "unanswerable", 0, each.query.text, reasons=(str(error),), corrected=better
+                )
+        if found:
+            return self._binary(alternatives[0].query, found, conditions)
+        return refused or self._lacking(alternatives)
+
+    def _binary(
+        self,
+        query: SpecQuery,
+        found: dict[Candidate, int],
+        conditions: dict[Candidate, Conditions],
+    ) -> CoveredSpec:
+        newest = min(found, key=lambda row: (-row.key("version"), row.id))
+        current = self._specs([newest], conditions[newest], limit=1)
+        return CoveredSpec(
+            "",
+            "binary",
+            0,
+            query.text,
+            len(found),
+            sum(found.values()),
+            self._candidates.configuration(newest),
+            next((spec.hash for spec in current), None),
+        )
+
+    def _rows(self, alternative: Alternative) -> tuple[Conditions, dict[Candidate, int]]:
+        """Return what an alternative asks, and the configurations that satisfy it.
+
+        Raises:
+            UnsupportedQuery: the file cannot answer it.
+        """
+        query = self._named(alternative.query)
+        conditions = (*self._asked(query), *self._scope)
+        found = misses_of(self._candidates, conditions).fitting()
+        for each in alternative.without:
+            unwanted = self._asked(replace(each, name=query.name))
+            excluded = misses_of(self._candidates, unwanted).fitting()
+            if not is_of_specs(unwanted):
+                found = {row: count for row, count in found.items() if row not in excluded}
+                continue
+            gone = {spec.id for spec in self._specs(excluded, (*unwanted, *self._scope))}
+            left = {spec.id for spec in self._specs(found, conditions)} - gone
+            beyond = [one.text for one in conditions if one.kind == "specs"]
+            verdict = Condition("specs", "".join(beyond) or "packages: requires", Verdict(left))
+            conditions = (*without(conditions, "specs"), verdict)
+            found = misses_of(self._candidates, conditions).fitting()
+        return conditions, found
+
+    def _asked(self, query: SpecQuery) -> Conditions:
+        lookups = self._candidates.lookups
+        return question_of(self._conn, lookups, query, self._records).conditions
+
+    def _specs(
+        self, rows: Iterable[Candidate], conditions: Conditions, limit: int = -1
+    ) -> Iterator[Spec]:
+        """Yield the specs of configurations that satisfy conditions."""
+        ids = [row.id for row in rows]
+        return chain.from_iterable(specs_in_scope(self._conn, ids, conditions, limit).values())
+
+    def _named(self, query: SpecQuery) -> SpecQuery:
+        """Return a query with its package's name, which a hash may stand for."""
+        if query.name is None and query.hash is not None:
+            given = {"hash": query.hash, "release": asked(self._scope, "release")}
+            names = [row[0] for row in select(self._conn, PACKAGE_OF_HASH, **given)]
+            if len(names) != 1:
+                said = "several packages" if names else "nothing here"
+                raise UnsupportedQuery(f"/{query.hash} stands for {said}: name the package")
+            return replace(query, name=names[0])
+        if query.name is None:
+            raise UnsupportedQuery("names no package, and an environment asks for packages by name")
+        return query
+
+    def _lacking(self, alternatives: tuple[Alternative, ...]) -> CoveredSpec:
+        """Return the answer where nothing satisfies any alternative: what is nearest to one."""
+        whys = [(each.query, self._why_not(each.query)) for each in alternatives[:MOST_EXPLAINED]]
+        query, why = next((each for each in whys if each[1].without), whys[0])
+        is_required = any(each.without for each in alternatives)
+        reasons = why.sentences() or (REQUIRED if is_required else NOTHING,)
+        nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
+        status = "near" if why.without or reasons == (REQUIRED,) else "none"
+        return CoveredSpec(
+            "", status, 0, query.text, 0, 0, nearest, None, why, reasons, why.corrected
+        )
+
+    def _why_not(self, query: SpecQuery) -> WhyNot:
+        named = self._named(query)
+        if named.name not in self._candidates.packages:
+            self._unknown += 1
+            if self._unknown > MOST_UNKNOWN:
+                return WhyNot(unknown=named.name)
+        return why_not(self._candidates, named, (*self._asked(named), *self._scope))
+
+
+def _cover_lock(
+    candidates: Candidates, locked: tuple[LockedSpec, ...], scope: Conditions
+) -> tuple[CoveredNode, ...]:
+    """Return the answers for the nodes of a lockfile, in their order.
+
+    Args:
+        candidates: the configurations of the file.
+        locked: the nodes.
+        scope: a release and a stack that must have the binaries; a machine is not looked at.
+    """
+    binaries = _binaries(candidates.conn, [each.hash for each in locked], scope)
+    lacking = {each.configuration for each in locked if each.hash not in binaries}
+    rows = _rows(candidates, lacking)
+    others = specs_in_scope(candidates.conn, {row.id for row in rows.values()}, scope)
+    found = []
+    for each in locked:
+        words = each.configuration
+        spec = f"{words.package}@{words.version}"
+        if each.hash in binaries:
+            found.append(CoveredNode(spec, "binary", each.hash, each.is_root, words))
+            continue
+        row = rows.get(words)
+        hashes = [other.hash for other in others.get(row.id, ())] if row else []
+        status = "rebuilt" if hashes else "missing"
+        few = tuple(hashes[:MOST_OTHERS])
+        found.append(CoveredNode(spec, status, each.hash, each.is_root, words, few, len(hashes)))
+    return tuple(found)
+
+
+def _binaries(conn: sqlite3.Connection, hashes: list[str], scope: Conditions) -> set[str]:
+    release, stack = asked(scope, "release"), asked(scope, "stack")
+    sql = BINARIES if release is None else LISTED_BINARIES
+    found: set[str] = set()
+    for start in range(0, len(hashes), HASHES_AT_ONCE):
+        some = json.dumps(hashes[start : start + HASHES_AT_ONCE])
+        rows = select(conn, sql, hashes=some, release=release, stack=stack)
+        found.update(row[0] for row in rows)
+    return found
+
+
+def _rows(candidates: Candidates, wanted: set[Configuration]) -> dict[Configuration, Candidate]:
+    """Return the configurations of the file that are the same as those wanted."""
+    names = {each.package for each in wanted}
+    candidates.prepare(names)
+    rows = (row for name in names for row in candidates.rows(name))
+    words = ((candidates.configuration(row), row) for row in rows)
+    return {configuration: row for configuration, row in words if configuration in wanted}

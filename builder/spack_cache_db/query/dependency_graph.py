@@ -1,0 +1,215 @@
+"""The part of the graph that a spec needs: to run, and directly to be built.
+
+What a dependency was built with is not part of it: that stands on the dependency's own page. Only
+indexes tell of dependencies; specs that pages alone tell of have none here.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from spack_cache_db.query.connection import select_in
+from spack_cache_db.query.index_records import RUN_TIME, TYPES, VIRTUALS, read_sets
+
+EDGES = """
+SELECT spec, dependency, types, virtuals FROM dependencies
+WHERE spec IN (SELECT value FROM json_each(:ids))
+"""
+RUN_TIME_EDGES = """
+SELECT spec, dependency, types, virtuals FROM dependencies
+WHERE spec IN (SELECT value FROM json_each(:ids))
+  AND types IN (SELECT value FROM json_each(:types))
+"""
+NODES = """
+SELECT specs.id, specs.hash, packages.name, versions.name, specs.release_count > 0,
+  CASE WHEN specs.release_count = 0 THEN (
+    SELECT max(nodes.external) FROM records JOIN nodes ON nodes.id = records.node
+    WHERE records.spec = specs.id) END
+FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
+JOIN configurations ON configurations.id = specs.configuration
+LEFT JOIN packages ON packages.id = configurations.package
+LEFT JOIN versions ON versions.id = configurations.version
+"""
+TOLD = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
+
+
+class Edge(NamedTuple):
+    """How a spec uses another: in these types, for these virtual packages, both sorted."""
+
+    dependency: int
+    types: tuple[str, ...]
+    virtuals: tuple[str, ...]
+
+    @property
+    def is_run_time(self) -> bool:
+        """Whether it is linked or run, and not only used to build or to test."""
+        return not RUN_TIME.isdisjoint(self.types)
+
+
+class Node(NamedTuple):
+    """A spec in the graph; `external` is where the system has it, for what Spack did not build."""
+
+    hash: str
+    package: str
+    version: str
+    is_binary: bool
+    external: str | None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """What puts it in its place among others."""
+        return self.package, self.hash
+
+    @property
+    def kind(self) -> str:
+        """One of `binary`, `external` and `not pushed`."""
+        if self.is_binary:
+            return "binary"
+        return "not pushed" if self.external is None else "external"
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Some specs, what they need directly in any way, and what all of that needs to run.
+
+    Attributes:
+        edges: of each spec, by its id: of the first ones all, of others those of run time.
+        missing: those of the first ones whose dependencies would have been too many.
+    """
+
+    edges: dict[int, list[Edge]]
+    missing: frozenset[int]
+
+
+def told_of(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
+    """Return those of some specs of which an index tells, and of what they need, in order."""
+    specs = [*specs]
+    told = {spec for (spec,) in select_in(conn, TOLD, specs)}
+    return [spec for spec in specs if spec in told]
+
+
+def read_needs(conn: sqlite3.Connection, roots: Iterable[int], most: int) -> Needs:
+    """Return the graph of some specs, given their ids; the first of them have precedence.
+
+    Args:
+        most: when so many specs have been read, what more the next ones need is `missing`.
+    """
+    found = _Reading(conn, most)
+    missing = frozenset([root for root in roots if not found.add(root)])
+    read = found.edges.keys()
+    if missing:
+        for edges in found.edges.values():
+            edges[:] = [each for each in edges if each.dependency in read]
+    return Needs(found.edges, missing)
+
+
+def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
+    """Return what specs are, by their ids."""
+    return {
+        key: Node(dag_hash, package, version, bool(is_binary), _place(external))
+        for key, dag_hash, package, version, is_binary, external in select_in(conn, NODES, ids)
+    }
+
+
+def _place(external: str | None) -> str | None:
+    """Return where the system has an external: its path, or its modules."""
+    if external is None:
+        return None
+    told = json.loads(external)
+    module = told.get("module") or ()
+    return str(told.get("path") or " ".join([module] if isinstance(module, str) else module))
+
+
+class Reach:
+    """What specs of a graph need, as sets of bits: whole sets are compared in one step."""
+
+    def __init__(self, graph: Needs) -> None:
+        self._graph = graph
+        self._specs = [*graph.edges]
+        self._bits = {spec: 1 << number for number, spec in enumerate(self._specs)}
+        self._run_time: dict[int, int] = {}
+
+    def run_time(self, root: int) -> int:
+        """Return what a spec needs to run, itself included."""
+        ahead = [root]
+        while ahead:
+            spec = ahead[-1]
+            needed = [each.dependency for each in self._graph.edges[spec] if each.is_run_time]
+            if spec not in self._run_time:
+                # What is under way counts as itself, so that a cycle, which Spack has not, ends.
+                self._run_time[spec] = self._bits[spec]
+                ahead += [each for each in needed if each not in self._run_time]
+                continue
+            ahead.pop()
+            for each in needed:
+                self._run_time[spec] |= self._run_time[each]
+        return self._run_time[root]
+
+    def used(self, root: int) -> int:
+        """Return that, and what its direct dependencies of all types need to run."""
+        found = self.run_time(root)
+        for edge in self._graph.edges[root]:
+            found |= self.run_time(edge.dependency)
+        return found
+
+    def only(self, here: int, there: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the specs that are only in the first set, and those only in the second."""
+        return self._members(here & ~there), self._members(there & ~here)
+
+    def _members(self, bits: int) -> tuple[int, ...]:
+        found = []
+        while bits:
+            low = bits & -bits
+            found.append(self._specs[low.bit_length() - 1])
+            bits ^= low
+        return tuple(found)
+
+
+@dataclass
+class _Reading:
+    """Reads edges from the file, each once, level by level."""
+
+    conn: sqlite3.Connection
+    most: int
+    edges: dict[int, list[Edge]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._types, self._virtuals = (
+            {key: tuple(sorted(names)) for key, names in read_sets(self.conn, table).items()}
+            for table in (TYPES, VIRTUALS)
+        )
+        run_time = [key for key, names in self._types.items() if not RUN_TIME.isdisjoint(names)]
+        self._run_time = json.dumps(run_time)
+
+    def add(self, root: int) -> bool:
+        """Read what a spec needs; return whether there was room for all of it."""
+        ahead = self._read(EDGES, [root])
+        while ahead and len(self.edges) <= self.most:
+            ahead = self._read(RUN_TIME_EDGES, ahead, types=self._run_time)
+        return not ahead
+
+    def _read(self, sql: str, specs: Iterable[int], **more: str) -> set[int]:
+        """Read the edges of specs; return the specs that they lead to and that are new."""
+        found: dict[int, dict[int, Edge]] = {spec: {} for spec in specs}
+        for spec, dependency, types, virtuals in select_in(self.conn, sql, [*found], **more):
+            edge = Edge(dependency, self._types[types], self._virtuals[virtuals])
+            edges = found[spec]
+            edges[dependency] = _both(edges[dependency], edge) if dependency in edges else edge
+        ahead: set[int] = set()
+        for spec, edges in found.items():
+            self.edges[spec] = [*edges.values()]
+            ahead.update(edges)
+        return ahead - self.edges.keys()
+
+
+def _both(one: Edge, other: Edge) -> Edge:
+    """Return two edges to one dependency as one."""
+    return Edge(
+        one.dependency,
+        tuple(sorted({*one.types, *other.types})),
+        tuple(sorted({*one.virtuals, *other.virtuals})),
+    )

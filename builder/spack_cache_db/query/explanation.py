@@ -1,0 +1,353 @@
+"""Why nothing satisfies a query: which conditions exclude everything, and what there is instead."""
+
+from __future__ import annotations
+
+import difflib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from spack_cache_db.query.candidates import Candidate, Candidates, Misses, misses_of
+from spack_cache_db.query.catalogue import HASH_BEGINS, IN_STACK
+from spack_cache_db.query.conditions import (
+    COLUMNS,
+    PLACES,
+    Condition,
+    Conditions,
+    asked,
+    readable_variants,
+    without,
+)
+from spack_cache_db.query.connection import select_in
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.records import Configuration
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
+from spack_cache_db.spack.targets import runs_on
+
+MOST_LEFT_OUT = 2
+"""So many conditions are left out together, where fewer do not do."""
+
+MOST_CLOSE = 5
+_MOST_MASKS = 200
+_MOST_TOLD = 3
+
+SHOWN = f"""
+SELECT listed.spec, listed.release
+FROM json_each(:ids) AS wanted
+CROSS JOIN listings AS listed ON listed.configuration = wanted.value
+CROSS JOIN specs ON specs.id = listed.spec
+WHERE {HASH_BEGINS} AND {IN_STACK.format("listed")}
+"""
+OWN = f"""
+SELECT specs.id, specs.release_count
+FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
+WHERE {HASH_BEGINS}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """What is found once some conditions are left out.
+
+    Attributes:
+        left_out: the conditions.
+        spec: the query without those that it asks itself.
+        configurations: how many satisfy all the others.
+        instead: what these have in place of what was asked, in words.
+        nearest: the first of them, newest version first.
+    """
+
+    left_out: tuple[Condition, ...]
+    spec: str
+    configurations: int
+    instead: tuple[str, ...]
+    nearest: Configuration
+
+    @property
+    def is_of_query(self) -> bool:
+        """Whether `spec` alone is what finds them: nothing that narrows the answer is left out."""
+        return all(each.kind not in ("release", "stack", "host") for each in self.left_out)
+
+    @property
+    def sentence(self) -> str:
+        """What is found, in one sentence."""
+        names = " and ".join(label(each) for each in self.left_out)
+        counted = f"{self.configurations:,} configuration{'' if self.configurations == 1 else 's'}"
+        return "; ".join((f"without {names}: {counted}", *self.instead))
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Why a query has no answer.
+
+    Attributes:
+        unknown: the name that no package has, None where the package is known.
+        close: packages with names like it.
+        missing: conditions that no configuration of the package satisfies, with what there is.
+        without: what is found without a condition, or without two where no single one suffices;
+            most configurations first.
+        nearest: where nothing is found so, the configuration that misses the fewest conditions,
+            and their labels.
+        corrected: the query with what stands behind a compiler moved before it.
+        notes: what else there is to say.
+    """
+
+    unknown: str | None = None
+    close: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    without: tuple[Without, ...] = ()
+    nearest: tuple[Configuration, tuple[str, ...]] | None = None
+    corrected: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def sentences(self) -> tuple[str, ...]:
+        """Return all of it in sentences, without what should be typed instead."""
+        return tuple(self._sentences())
+
+    def _sentences(self) -> Iterator[str]:
+        if self.unknown is not None:
+            hint = f"; close: {', '.join(self.close)}" if self.close else ""
+            yield f"no package here is called {self.unknown!r}{hint}"
+        yield from self.missing
+        yield from (each.sentence for each in self.without)
+        yield from self.last_sentences
+
+    @property
+    def last_sentences(self) -> tuple[str, ...]:
+        """What is said where nothing is found without two conditions, and the notes."""
+        if self.nearest is None:
+            return self.notes
+        configuration, missed = self.nearest
+        said = f"nearest is {in_words(configuration)}, which misses {', '.join(missed)}"
+        return (said, *self.notes)
+
+
+def why_not(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:
+    """Return why nothing satisfies a query.
+
+    Args:
+        candidates: the configurations of the file.
+        query: a query without an answer.
+        conditions: what it asks, and what narrows it.
+
+    Raises:
+        QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
+    """
+    misses = misses_of(candidates, conditions)
+    package = misses.package
+    if package is not None and package not in candidates.packages:
+        return WhyNot(unknown=package, close=close_names(package, candidates.packages))
+    without = tuple(_without(misses, query))
+    release = [at for at, each in enumerate(misses.conditions) if each.kind == "release"]
+    is_uncounted = 0 in misses.missed and not misses.fitting(release)
+    return WhyNot(
+        missing=tuple(_missing(misses)),
+        without=without,
+        nearest=None if without else _nearest(misses),
+        corrected=corrected(candidates.conn, candidates.lookups, query),
+        notes=_not_counted(candidates, conditions) if is_uncounted else (),
+    )
+
+
+def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return names like one that is not known: those that have it as a part, then similar ones."""
+    names = [*known]
+    parts = [each for each in names if name in each] if len(name) > 2 else []
+    similar = difflib.get_close_matches(name, names, MOST_CLOSE, cutoff=0.7)
+    return tuple(dict.fromkeys((*similar, *sorted(parts, key=len))))[:MOST_CLOSE]
+
+
+def _without(misses: Misses, query: SpecQuery) -> list[Without]:
+    """Return what is found without one condition, or else without two."""
+    for size in range(1, MOST_LEFT_OUT + 1):
+        found = []
+        for places in _left_out(misses, size):
+            fitting = misses.fitting(places)
+            if fitting:
+                found.append(_found_without(misses, query, places, [*fitting]))
+        if found:
+            return sorted(found, key=lambda each: -each.configurations)
+    return []
+
+
+def _left_out(misses: Misses, size: int) -> list[tuple[int, ...]]:
+    """Return the sets of so many conditions that are all that some configuration misses."""
+    places = [at for at, each in enumerate(misses.conditions) if each.kind in PLACES]
+    found: dict[tuple[int, ...], None] = {}
+    few = {missed for missed in misses.missed if missed.bit_count() <= size}
+    for missed in sorted(few)[:_MOST_MASKS]:
+        words = [at for at in range(len(misses.conditions)) if missed >> at & 1]
+        for more in combinations(places, size - len(words)):
+            found[tuple(sorted((*words, *more)))] = None
+    return [*found]
+
+
+def _found_without(
+    misses: Misses, query: SpecQuery, places: Sequence[int], rows: list[Candidate]
+) -> Without:
+    left_out = tuple(misses.conditions[place] for place in places)
+    # Of a version that no configuration has, `missing` says what there is.
+    instead = (
+        _instead(misses.candidates, each, rows)
+        for place, each in zip(places, left_out, strict=True)
+        if each.kind != "version" or not (query.name is None or misses.all_miss(place))
+    )
+    return Without(
+        left_out,
+        spec_text(_reduced(query, left_out)),
+        sum(row.configurations for row in rows),
+        tuple(each for each in instead if each),
+        misses.candidates.configuration(rows[0]),
+    )
+
+
+def _reduced(query: SpecQuery, left_out: tuple[Condition, ...]) -> SpecQuery:
+    """Return a query without some of its own conditions."""
+    kinds = {each.kind for each in left_out}
+    texts = {each.text for each in left_out}
+    named = {each.asked.name for each in left_out if each.kind in ("variant", "compiler")}
+    if "specs" in kinds:
+        own = tuple(each for each in query.variants if not each.propagate)
+        query = replace(query, namespace=None, variants=own, flags=(), dependencies=())
+    return replace(
+        query,
+        versions=None if "version" in kinds else query.versions,
+        variants=tuple(each for each in query.variants if each.name not in named),
+        os=None if f"os={query.os}" in texts else query.os,
+        platform=None if f"platform={query.platform}" in texts else query.platform,
+        target=None if f"target={query.target}" in texts else query.target,
+        hash=None if "hash" in kinds else query.hash,
+        dependencies=tuple(
+            edge for edge in query.dependencies if edge.node.name not in named or not edge.direct
+        ),
+    )
+
+
+def _missing(misses: Misses) -> Iterator[str]:
+    """Yield what no configuration of a package is or has, where that is so of a version."""
+    if misses.package is None or not misses.rows:
+        return
+    for place, condition in enumerate(misses.conditions):
+        if condition.kind == "version" and misses.all_miss(place):
+            newest = misses.candidates.configuration(misses.rows[0]).version
+            yield f"no version {condition.asked.text} of {misses.package}: newest {newest}"
+
+
+def _nearest(misses: Misses) -> tuple[Configuration, tuple[str, ...]] | None:
+    """Return the configuration that misses the fewest conditions by its words, and their labels."""
+    if not misses.by_count or not misses.by_count[0][0]:
+        return None
+    missed, row = misses.by_count[0]
+    names = (label(each) for at, each in enumerate(misses.conditions) if missed >> at & 1)
+    return misses.candidates.configuration(row), tuple(names)
+
+
+def label(condition: Condition) -> str:
+    """Return a condition as one says it: as it is typed, or with the word for what it names."""
+    named = condition.kind in ("release", "stack", "host")
+    return f"{condition.kind} {condition.text}" if named else condition.text
+
+
+def in_words(configuration: Configuration) -> str:
+    """Return a configuration in one line, without its variants."""
+    it = configuration
+    return f"{it.package}@{it.version} {it.compiler} {it.os} {it.target}"
+
+
+def _instead(candidates: Candidates, condition: Condition, rows: Iterable[Candidate]) -> str:
+    """Return what configurations have in place of what a condition asks, in words."""
+    if condition.kind in PLACES:
+        return ""
+    column, asks = COLUMNS[condition.kind], condition.asked
+    keys = dict.fromkeys(row.key(column) for row in rows)
+    words = [candidates.lookups.words[column][key] for key in keys]
+    if condition.kind == "variant":
+        found = (each.text for texts in words for each in readable_variants(texts, asks.name))
+        return _there_are(found) or f"none has a variant {asks.name}"
+    if condition.kind == "version":
+        return f"newest {words[0]}"
+    if column == "target":
+        host = asks if condition.kind == "host" else asks.rpartition(":")[2]
+        running = [each for each in words if runs_on(each, host)]
+        if running and condition.kind == "target":
+            verb = "runs" if len(running) == 1 else "run"
+            return f"{_listed(running)} {verb} on {host}: ask for target=:{host}"
+    return _there_are(words)
+
+
+def _there_are(words: Iterable[str]) -> str:
+    found = [*dict.fromkeys(words)]
+    if not found:
+        return ""
+    return f"there {'is' if len(found) == 1 else 'are'} {_listed(found)}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    if len(words) > _MOST_TOLD + 1:
+        return f"{', '.join(words[:_MOST_TOLD])} and {len(words) - _MOST_TOLD} more"
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, ...]:
+    """Return what to say of specs that satisfy conditions by their words, and count in no answer.
+
+    A release may show a hash so, and a release before it the same hash otherwise; and what no
+    release lists is known as a dependency (see `catalogue`).
+
+    Args:
+        candidates: the configurations of the file.
+        conditions: nothing satisfies them, whatever the release.
+    """
+    conn, lookups = candidates.conn, candidates.lookups
+    ids = configuration_ids(conn, lookups, without(conditions, "release", "stack"), every=True)
+    verdict = asked(conditions, "specs")
+    places = {"hash": asked(conditions, "hash") or "", "stack": asked(conditions, "stack")}
+
+    def satisfying(sql: str) -> Iterator[int]:
+        rows = select_in(conn, sql, ids, **places)
+        return (value for spec, value in rows if verdict is None or spec in verdict.holds)
+
+    # The ids of releases are in the file's order.
+    first = min(satisfying(SHOWN), default=None)
+    if first is not None:
+        name = lookups.releases[first].name
+        return (
+            f"{name} shows such a spec, and a release before it shows the same hash otherwise: "
+            f"only an answer about {name} has it",
+        )
+    counts = satisfying(OWN)
+    if next(counts, 1) == 0 and not any(counts):
+        return ("no release lists such a spec: it is known here as a dependency only",)
+    return ()
+
+
+def corrected(conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery) -> str | None:
+    """Return a query with the conditions that follow a compiler asked of the package itself.
+
+    After `%gcc` Spack asks everything of gcc, which is seldom meant.
+
+    Returns:
+        The spec to type; None where nothing stands there, or pages could not answer it either.
+    """
+    moved = replace(query, dependencies=())
+    edges = []
+    try:
+        for edge in query.dependencies:
+            bare = SpecQuery(name=edge.node.name, versions=edge.node.versions)
+            own = replace(edge.node, name=None, versions=None, dependencies=(), text="")
+            if edge.direct and own != SpecQuery():
+                moved = constrained(moved, own)
+                edge = replace(edge, node=bare)
+            edges.append(edge)
+        found = replace(moved, dependencies=tuple(edges))
+        if found.dependencies == query.dependencies:
+            return None
+        question_of(conn, lookups, found)
+    except (UnsatisfiableSpec, UnsupportedQuery):
+        return None
+    return spec_text(found)

@@ -1,0 +1,173 @@
+"""The commands that install a spec from a release that lists it, ready to paste into a shell."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sqlite3
+from dataclasses import dataclass
+
+from spack_cache_db.query.answers import Found
+from spack_cache_db.query.connection import select
+from spack_cache_db.releases import public_mirror
+from spack_cache_db.schema import TARBALL_PATH
+
+TRUST_KEYS = "spack buildcache keys --install --trust"
+SHORTEST_HASH = 7
+EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
+"""What a new user is told to install: the first of these that a release has."""
+PLACEHOLDER = "URL-of-your-mirror"
+
+# Of several mirrors of a release first the one that has the spec, one whose address is known, that
+# of all stacks, the one with most specs.
+MIRROR = """
+SELECT mirrors.url, records.spec IS NOT NULL FROM mirrors
+JOIN releases ON releases.id = mirrors.release
+JOIN stacks ON stacks.id = mirrors.stack
+LEFT JOIN specs ON specs.hash = :hash
+LEFT JOIN records ON records.spec = specs.id AND records.mirror = mirrors.id
+  AND records.in_buildcache IS NOT 0
+WHERE releases.name = :release
+ORDER BY records.spec IS NULL, mirrors.url IS NULL, NOT stacks.is_root, mirrors.spec_count DESC,
+  mirrors.id
+LIMIT 1
+"""
+TARBALL = """
+SELECT tarball FROM build_listings WHERE release = :release AND hash = :hash
+"""
+PREFIX = """
+SELECT tarball_prefixes.url FROM releases
+CROSS JOIN listings ON listings.release = releases.id
+CROSS JOIN tarball_prefixes
+  ON tarball_prefixes.id = listings.tarball AND NOT tarball_prefixes.is_whole
+WHERE releases.name = :release LIMIT 1
+"""
+EXAMPLE = """
+SELECT packages.name FROM releases
+CROSS JOIN json_each(:names) AS wanted
+CROSS JOIN packages ON packages.name = wanted.value
+WHERE releases.name = :release AND EXISTS (
+  SELECT 1 FROM configurations CROSS JOIN configuration_releases
+  ON configuration_releases.configuration = configurations.id
+    AND configuration_releases.release = releases.id
+  WHERE configurations.package = packages.id)
+ORDER BY wanted.key LIMIT 1
+"""
+LARGEST = """
+SELECT packages.name FROM releases
+JOIN configuration_releases ON configuration_releases.release = releases.id
+JOIN configurations ON configurations.id = configuration_releases.configuration
+JOIN packages ON packages.id = configurations.package
+WHERE releases.name = :release
+GROUP BY packages.id ORDER BY count(*) DESC, packages.name LIMIT 1
+"""
+LISTED = """
+SELECT releases.name FROM releases
+JOIN specs ON specs.hash = :hash
+JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
+ORDER BY releases.position
+"""
+NEIGHBOURS = """
+SELECT max(hash) FROM specs WHERE hash < :hash
+UNION ALL
+SELECT min(hash) FROM specs WHERE hash > :hash
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """The three commands, and the release whose mirror they use.
+
+    Attributes:
+        is_known: whether the mirror's address is known; where not, `PLACEHOLDER` stands for it.
+    """
+
+    release: str
+    mirror: str
+    trust: str
+    install: str
+    is_known: bool
+
+    @property
+    def note(self) -> str | None:
+        """What has to be done to the commands; None where they are ready."""
+        if self.is_known:
+            return None
+        return f"Nothing here says where the mirror is: put its address for {PLACEHOLDER}."
+
+
+def install_found(conn: sqlite3.Connection, found: Found, release: str | None) -> Install | None:
+    """Return the commands for the first spec of a configuration that has its hashes.
+
+    Args:
+        conn: a connection to the file.
+        found: a configuration with its hashes.
+        release: the release to take it from; None for the first that lists it, which is a branch
+            where one does, because mirrors of old snapshots may be gone.
+
+    Returns:
+        None where nothing lists the spec.
+    """
+    for dag_hash in found.hashes or ():
+        listed = [row[0] for row in select(conn, LISTED, hash=dag_hash)]
+        if not listed or (release is not None and release not in listed):
+            continue
+        return install_spec(conn, found.configuration.package, dag_hash, release or listed[0])
+    return None
+
+
+def install_spec(conn: sqlite3.Connection, package: str, dag_hash: str, release: str) -> Install:
+    """Return the commands that install one spec from the mirror of a release that lists it."""
+    near = tuple(row[0] for row in select(conn, NEIGHBOURS, hash=dag_hash) if row[0] is not None)
+    spec = f"{package}/{shortest_prefix(dag_hash, near)}"
+    return _commands(release, mirror_url(conn, release, dag_hash), spec)
+
+
+def install_example(conn: sqlite3.Connection, release: str) -> Install:
+    """Return the commands for a new user of a release."""
+    names = json.dumps(EXAMPLES)
+    found = next(select(conn, EXAMPLE, release=release, names=names), None)
+    found = found or next(select(conn, LARGEST, release=release), None)
+    (name,) = found or EXAMPLES[:1]
+    return _commands(release, mirror_url(conn, release), name)
+
+
+def mirror_url(conn: sqlite3.Connection, release: str, dag_hash: str | None = None) -> str | None:
+    """Return the address of the mirror of a release: of the one that has a spec, where it is given.
+
+    A mirror that has the spec says where it is. Else the address is where the tarballs lie that
+    pages tell of; else that of the release's mirrors; and that of the public cache for a release
+    without any, which was read from pages.
+
+    Returns:
+        None for a release with mirrors whose address nothing says.
+    """
+    mirror = next(select(conn, MIRROR, release=release, hash=dag_hash), None)
+    url: str | None = public_mirror(release) if mirror is None else mirror[0]
+    if mirror is not None and (mirror[1] or dag_hash is None):
+        return url
+    return _tarball_prefix(conn, release, dag_hash) or url
+
+
+def _tarball_prefix(conn: sqlite3.Connection, release: str, dag_hash: str | None) -> str | None:
+    """Return where the tarball of a spec lies, or one of the release, before its path there."""
+    if dag_hash is None:
+        return next((row[0] for row in select(conn, PREFIX, release=release)), None)
+    tarballs = select(conn, TARBALL, release=release, hash=dag_hash)
+    prefix, path, _ = (next(tarballs, (None,))[0] or "").partition(TARBALL_PATH[0])
+    return prefix if path else None
+
+
+def _commands(release: str, url: str | None, spec: str) -> Install:
+    mirror = shlex.join(["spack", "mirror", "add", release, url or PLACEHOLDER])
+    # Whoever looks for a binary does not want Spack to build one.
+    install = shlex.join(["spack", "install", "--cache-only", spec])
+    return Install(release, mirror, TRUST_KEYS, install, url is not None)
+
+
+def shortest_prefix(dag_hash: str, neighbours: tuple[str, ...]) -> str:
+    """Return the shortest prefix, of 7 characters or more, that no neighbouring hash shares."""
+    length = SHORTEST_HASH
+    while length < len(dag_hash) and any(each.startswith(dag_hash[:length]) for each in neighbours):
+        length += 1
+    return dag_hash[:length]

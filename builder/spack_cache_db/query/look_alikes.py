@@ -1,0 +1,229 @@
+"""What tells specs of one configuration apart: what they need, their recipe, their flags."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from spack_cache_db.query.catalogue import configurations_by_id
+from spack_cache_db.query.connection import select_in
+from spack_cache_db.query.dependency_graph import Needs, Reach
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.records import Configuration
+from spack_cache_db.schema import CONFIGURATION
+
+FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
+COMPARED = tuple(each for each in CONFIGURATION if each not in ("package", "version", "variants"))
+"""The columns of a configuration in which specs of one version differ, by one word each."""
+
+SHOWN_OF_HASH = 7
+
+RECORDED = """
+SELECT specs.id, specs.configuration, records.node
+FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
+LEFT JOIN records ON records.spec = specs.id AND records.mirror = (
+  SELECT min(mirror) FROM records AS first WHERE first.spec = specs.id)
+"""
+NODES = """
+SELECT id, namespace, package_hash, parameters FROM nodes
+WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+
+
+class Change(NamedTuple):
+    """One thing in which another spec differs from this one.
+
+    Attributes:
+        what: a package, or the virtual packages that another package provides there.
+        part: what of it, such as `flags`; empty for its version, and for all of it.
+        here: what this spec has; None for nothing.
+        there: what the other one has; None for nothing.
+    """
+
+    what: str
+    part: str
+    here: str | None
+    there: str | None
+
+    def __str__(self) -> str:
+        """Return it in words, such as `openmpi 4.1.6 → 5.0.3`."""
+        if self.part:
+            return f"{self.what} {self.part} {self.here or 'none'} → {self.there or 'none'}"
+        if self.here is None:
+            return f"{self.what} {self.there} only there"
+        if self.there is None:
+            return f"{self.what} {self.here} only here"
+        return f"{self.what} {self.here} → {self.there}"
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """In what another spec differs from this one.
+
+    Attributes:
+        changes: in what is needed to run; else, if `is_build_only`, in what is needed to be built.
+            None at all where only what the dependencies were built with differs.
+    """
+
+    changes: tuple[Change, ...]
+    is_build_only: bool
+
+
+class Facts(NamedTuple):
+    """What a spec is, apart from its dependencies."""
+
+    configuration: Configuration
+    namespace: str
+    recipe: str
+    flags: str
+
+
+def differences(
+    conn: sqlite3.Connection, lookups: Lookups, graph: Needs, this: int, others: Sequence[int]
+) -> dict[int, Differences]:
+    """Return in what other specs differ from this one, by their ids.
+
+    Those that the graph misses are left out, and all if it misses this one.
+    """
+    others = [each for each in others if each not in graph.missing and this not in graph.missing]
+    reach = Reach(graph)
+    sides = {
+        each: (
+            reach.only(reach.run_time(this), reach.run_time(each)),
+            reach.only(reach.used(this), reach.used(each)),
+        )
+        for each in others
+    }
+    ids = {spec for both in sides.values() for here, there in both for spec in (*here, *there)}
+    facts = read_facts(conn, lookups, ids)
+    provides = _virtuals(graph)
+    found = {}
+    for each, (run_time, used) in sides.items():
+        changes = tuple(_changes(facts, provides, *run_time))
+        more = () if changes else tuple(_changes(facts, provides, *used))
+        found[each] = Differences(changes or more, not changes)
+    return found
+
+
+def read_facts(
+    conn: sqlite3.Connection, lookups: Lookups, specs: Iterable[int]
+) -> dict[int, Facts]:
+    """Return what specs are, as the first mirror that tells of them says."""
+    rows = [*select_in(conn, RECORDED, specs)]
+    wanted = sorted({configuration for _, configuration, _ in rows})
+    found = configurations_by_id(conn, lookups, wanted)
+    configurations = {each.id: each.configuration for each in found}
+    nodes = {
+        key: (namespace, (package_hash or "")[:SHOWN_OF_HASH], _flags(json.loads(parameters)))
+        for key, namespace, package_hash, parameters in select_in(
+            conn, NODES, {node for *_, node in rows if node is not None}
+        )
+    }
+    return {
+        spec: Facts(configurations[configuration], *nodes.get(node, ("", "", "")))
+        for spec, configuration, node in rows
+    }
+
+
+def _flags(parameters: Mapping[str, Any]) -> str:
+    """Return the compiler flags of a node's parameters as Spack writes them."""
+    flags = ((name, " ".join(map(str, parameters.get(name) or ()))) for name in FLAGS)
+    return " ".join(f'{name}="{value}"' for name, value in flags if value)
+
+
+def _changes(
+    facts: Mapping[int, Facts],
+    provides: Mapping[int, frozenset[str]],
+    here: Sequence[int],
+    there: Sequence[int],
+) -> Iterator[Change]:
+    """Yield in what two sets of specs differ, package by package."""
+    ours, theirs = _by_package(facts, here), _by_package(facts, there)
+    gone = {name: ours[name] for name in sorted(ours.keys() - theirs.keys())}
+    come = {name: theirs[name] for name in sorted(theirs.keys() - ours.keys())}
+    for name in sorted(ours.keys() & theirs.keys()):
+        yield from _of_package(
+            name, [facts[x] for x in ours[name]], [facts[y] for y in theirs[name]]
+        )
+    # Few packages provide something, and each would be compared with each.
+    ours_provide, theirs_provide = _provided(provides, gone), _provided(provides, come)
+    for name, virtuals in ours_provide.items():
+        other = next((each for each in theirs_provide if virtuals & theirs_provide[each]), None)
+        if other is not None:
+            common = ", ".join(sorted(virtuals & theirs_provide.pop(other)))
+            yield Change(
+                common, "provider", _named(facts, gone.pop(name)), _named(facts, come.pop(other))
+            )
+    for name, specs in gone.items():
+        yield Change(name, "", _versions(facts[each] for each in specs), None)
+    for name, specs in come.items():
+        yield Change(name, "", None, _versions(facts[each] for each in specs))
+
+
+def _of_package(name: str, here: Sequence[Facts], there: Sequence[Facts]) -> Iterator[Change]:
+    """Yield in what specs of one package differ: their versions, or else what they are made of."""
+    if _versions(here) != _versions(there):
+        yield Change(name, "", _versions(here), _versions(there))
+        return
+    ours, theirs = _parts(here), _parts(there)
+    for part in ours:
+        # Of variants, which are many, those that differ.
+        common = ours[part] & theirs[part] if part == "variants" else set()
+        if ours[part] != theirs[part]:
+            yield Change(name, part, _joined(ours[part] - common), _joined(theirs[part] - common))
+
+
+def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
+    """Return the values of each part of some specs; no value where there is none."""
+    found: dict[str, set[str]] = {
+        part: {getattr(each.configuration, part) for each in facts} for part in COMPARED
+    }
+    found["variants"] = {text for each in facts for text in each.configuration.variants}
+    for part in ("flags", "namespace", "recipe"):
+        found[part] = {getattr(each, part) for each in facts}
+    return {part: {*filter(None, values)} for part, values in found.items()}
+
+
+def _by_package(facts: Mapping[int, Facts], specs: Iterable[int]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for spec in specs:
+        found.setdefault(facts[spec].configuration.package, []).append(spec)
+    return found
+
+
+def _provided(
+    provides: Mapping[int, frozenset[str]], packages: Mapping[str, Iterable[int]]
+) -> dict[str, frozenset[str]]:
+    """Return for which virtual packages the specs of each package are used, where they are."""
+    found = {
+        name: frozenset().union(*(provides[each] for each in specs if each in provides))
+        for name, specs in packages.items()
+    }
+    return {name: virtuals for name, virtuals in found.items() if virtuals}
+
+
+def _named(facts: Mapping[int, Facts], specs: Iterable[int]) -> str:
+    named = (facts[each].configuration for each in specs)
+    return ", ".join(sorted({f"{each.package} {each.version}" for each in named}))
+
+
+def _versions(facts: Iterable[Facts]) -> str:
+    return ", ".join(sorted({each.configuration.version for each in facts}))
+
+
+def _joined(texts: Iterable[str]) -> str | None:
+    return " ".join(sorted(texts)) or None
+
+
+def _virtuals(graph: Needs) -> dict[int, frozenset[str]]:
+    """Return for which virtual packages each spec of the graph is used."""
+    found: dict[int, frozenset[str]] = {}
+    for edges in graph.edges.values():
+        for edge in edges:
+            if edge.virtuals:
+                known = found.get(edge.dependency, frozenset())
+                found[edge.dependency] = known.union(edge.virtuals)
+    return found

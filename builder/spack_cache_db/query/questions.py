@@ -1,0 +1,352 @@
+"""A spec query → the question that it asks of a file.
+
+What is asked of configurations is answered alike from every file. The rest is answered by records
+of indexes where the file has some, and in part from the one compiler that pages show. What is
+asked of dependencies, namespaces, compiler flags, whole patch sums and propagated variants is
+compared as Spack 1.1 compares it with a concrete spec (`Spec.satisfies`). A spec has its own
+configuration there, whatever a release shows of it (see `catalogue`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain
+
+from spack_cache_db.query.conditions import (
+    Condition,
+    Conditions,
+    Question,
+    asked,
+    compiler_condition,
+    configuration_conditions,
+    without,
+)
+from spack_cache_db.query.connection import select, select_in
+from spack_cache_db.query.index_records import (
+    RUN_TIME,
+    Dependencies,
+    IndexNode,
+    IndexRecords,
+    Verdict,
+    has_records,
+)
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.refusals import (
+    DEPTYPES,
+    VIRTUALS,
+    UnsupportedQuery,
+    check_answerable,
+    check_recorded,
+    compiler_of_pages,
+    provider_of,
+)
+from spack_cache_db.query.selection import configuration_ids, package_id, with_other_variant
+from spack_cache_db.spack.compilers import CompilerConstraint
+from spack_cache_db.spack.constraints import (
+    Dependency,
+    SpecQuery,
+    VariantConstraint,
+    flags_match,
+    spec_text,
+    variant_matches,
+)
+from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.variants import PATCH_PRINTED, Variant
+
+WITH_CONFIGURATION = """
+SELECT specs.id FROM json_each(:ids) AS wanted
+CROSS JOIN specs ON specs.configuration = wanted.value
+"""
+SHOWN_WITH = """
+SELECT listings.spec FROM json_each(:ids) AS wanted
+CROSS JOIN listings ON listings.configuration = wanted.value
+"""
+WITH_HASH = "SELECT id FROM specs WHERE hash >= :hash AND hash < :hash || '{'"
+
+Way = tuple[Set[int] | None, frozenset[str]]
+"""What an edge may lead to, None for anything; and the virtual packages of which it provides one,
+where any are given."""
+
+_BUILD = ("build",)
+_NONE: frozenset[int] = frozenset()
+
+
+def question_of(
+    conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery, records: SpecRecords | None = None
+) -> Question:
+    """Return what a query asks of a file.
+
+    A name that is virtual in Spack is a package like any other where the file has one. What is
+    asked beyond configurations is answered here where the file has records: as a condition of the
+    kind `specs`.
+
+    Args:
+        records: the records of the file, where they are asked more than once.
+
+    Raises:
+        QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
+        UnsupportedQuery: the file cannot answer the query.
+    """
+    conditions = configuration_conditions(query)
+    beyond = beyond_configurations(query)
+    if beyond == SpecQuery() or not has_records(conn):
+        is_package = query.name in VIRTUALS and package_id(conn, query.name) is not None
+        check_answerable(replace(query, name=None) if is_package else query)
+        compilers = (compiler_condition(compiler_of_pages(each)) for each in query.dependencies)
+        return Question((*conditions, *dict.fromkeys(compilers)), notes_on_pages(query))
+    records = records or SpecRecords(conn, lookups).about(query.name)
+    verdict = Condition("specs", spec_text(beyond), records.verdict(query))
+    return Question((*conditions, verdict), records.notes(query))
+
+
+def beyond_configurations(query: SpecQuery) -> SpecQuery:
+    """Return what a query asks that configurations do not show, or do not show in full."""
+    return SpecQuery(
+        namespace=query.namespace,
+        variants=tuple(
+            each for each in query.variants if each.propagate or needs_whole_patches(each)
+        ),
+        flags=query.flags,
+        dependencies=query.dependencies,
+    )
+
+
+def needs_whole_patches(constraint: VariantConstraint) -> bool:
+    """Return whether more is asked of patches than the characters of each that Spack prints."""
+    longest = max(map(len, constraint.values), default=0)
+    return constraint.name == "patches" and (constraint.exact or longest > PATCH_PRINTED)
+
+
+def notes_on_pages(query: SpecQuery) -> tuple[str, ...]:
+    """Return what a user should know of an answer from pages: how they read a compiler."""
+    notes = []
+    if query.dependencies:
+        notes.append(
+            "one compiler per binary is known, the one for C where C is used; "
+            "compilers of other languages, and gcc or llvm used as a library, are not seen"
+        )
+    if any(edge.virtuals for edge in query.dependencies):
+        notes.append(
+            "nothing here says which languages a package uses: "
+            "%c,cxx=… is answered as % with the compiler alone"
+        )
+    return tuple(notes)
+
+
+class SpecRecords:
+    """The records of a file, read when they are asked for, and kept.
+
+    `among`: about these specs only.
+    """
+
+    def __init__(
+        self, conn: sqlite3.Connection, lookups: Lookups, among: Set[int] | None = None
+    ) -> None:
+        self._conn = conn
+        self._lookups = lookups
+        self._among = among
+        self._edges = Dependencies(conn)
+        self._recorded = IndexRecords(conn, among)
+        self._known: dict[str, Verdict] = {}
+
+    def about(self, package: str | None) -> SpecRecords:
+        """Return the records for a query about one package: few specs to look at.
+
+        They are those that some release shows as one of the package, whatever they are themselves.
+        """
+        if package is None:
+            return self
+        ids = self._configurations(configuration_conditions(SpecQuery(name=package)))
+        shown = chain.from_iterable(select_in(self._conn, SHOWN_WITH, ids))
+        return SpecRecords(self._conn, self._lookups, self._with(ids).union(shown))
+
+    def verdict(self, query: SpecQuery) -> Verdict:
+        """Return which specs satisfy what is asked beyond configurations.
+
+        Raises:
+            QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
+            UnsupportedQuery: the file cannot answer the query.
+        """
+        provided = self._edges.virtuals if self._recorded.tells_virtuals else None
+        check_recorded(query, provided, self._is_package)
+        beyond = beyond_configurations(query)
+        text = spec_text(beyond)
+        # A thousand specs of an environment name the same few compilers.
+        if text not in self._known:
+            self._known[text] = self._beyond(beyond)
+        return self._known[text]
+
+    def notes(self, query: SpecQuery) -> tuple[str, ...]:
+        """Return what a user should know of the answer."""
+        notes: list[str] = []
+        direct = [edge for edge in query.dependencies if edge.direct]
+        if direct and self._recorded.unrecorded:
+            notes += notes_on_pages(replace(query, dependencies=tuple(direct)))
+        if direct and self._recorded.old:
+            notes.append("records of before Spack 1.0 name one compiler, and '%' asks for that")
+        if any(edge.deptypes for edge in query.dependencies if not edge.direct):
+            notes.append("Spack compares deptypes of direct dependencies only: write '%', not '^'")
+        return tuple(notes)
+
+    def _beyond(self, query: SpecQuery) -> Verdict:
+        found = Verdict(self._recorded.every)
+        for part in self._parts(query):
+            found &= part
+        return found
+
+    def _parts(self, query: SpecQuery) -> Iterator[Verdict]:
+        if query.namespace is not None:
+            yield self._by_node(lambda node: node.namespace == query.namespace)
+        if query.flags:
+            yield self._by_node(lambda node: flags_match(query.flags, node.parameters))
+        for variant in query.variants:
+            if variant.propagate:
+                yield self._propagated(variant)
+            elif needs_whole_patches(variant):
+                yield self._patched(variant)
+        compilers = {edge.node.name for edge in query.dependencies if edge.direct}
+        for edge in query.dependencies:
+            if edge.direct:
+                found = self._direct(edge, is_only=len(compilers) == 1)
+            else:
+                found = self._needed(edge)
+            yield found if edge.when is None else self._unless(edge.when) | found
+
+    def _direct(self, edge: Dependency, *, is_only: bool) -> Verdict:
+        """Return the specs that have such a dependency themselves.
+
+        Args:
+            is_only: no other compiler is asked for, since pages show one.
+        """
+        virtuals = frozenset(edge.virtuals)
+        types = self._edges.of_all_types(edge.deptypes)
+        needing = (
+            self._edges.needing(of, types, provided or virtuals, self._among)
+            for of, provided in self._ways(edge.node)
+        )
+        by_edges = Verdict(set(chain.from_iterable(needing)) - self._recorded.by_compiler)
+        shown = self._shown_compiler(edge) if is_only else Verdict(_NONE, self._recorded.unrecorded)
+        return by_edges | self._named_compiler(edge) | shown
+
+    def _named_compiler(self, edge: Dependency) -> Verdict:
+        """Return the specs whose record names one compiler, this one.
+
+        Spack then asks nothing of the edge, and of the compiler its name and version.
+        """
+        among, node = self._recorded.by_compiler, edge.node
+        if not among or self._is_virtual(node.name):
+            return Verdict(_NONE, among)
+        known = SpecQuery(name=node.name, versions=node.versions, namespace=node.namespace)
+        if node != replace(known, text=node.text):
+            return Verdict(_NONE)
+        return Verdict(among & self._compiled(CompilerConstraint(node.name, node.versions)))
+
+    def _shown_compiler(self, edge: Dependency) -> Verdict:
+        """Return the specs without a record whose page shows this compiler."""
+        among = self._recorded.unrecorded
+        try:
+            constraint = compiler_of_pages(replace(edge, when=None))
+        except UnsupportedQuery:
+            return Verdict(_NONE, among)
+        return Verdict(among & self._compiled(constraint) if among else _NONE)
+
+    def _needed(self, edge: Dependency) -> Verdict:
+        """Return the specs that need such a dependency at run time, or directly to be built."""
+        holds = self._reaching(self._ways(edge.node))
+        # Spack asks for the virtuals among all edges to the package, whichever spec of it.
+        package = self._like(SpecQuery(name=edge.node.name))
+        for virtual in edge.virtuals:
+            holds &= self._reaching([(package, frozenset({virtual}))])
+        unknown = self._recorded.unrecorded
+        if edge.virtuals or self._is_virtual(edge.node.name):
+            unknown |= self._recorded.without_virtuals
+        return Verdict(holds, unknown - holds)
+
+    def _reaching(self, ways: Iterable[Way]) -> set[int]:
+        """Return the specs that reach such an edge by link and run, or have it to be built."""
+        run, build = self._edges.of_any_type(RUN_TIME), self._edges.of_any_type(_BUILD)
+        needing: set[int] = set()
+        building: set[int] = set()
+        for of, virtuals in ways:
+            needing |= self._edges.needing(of, run, virtuals)
+            building |= self._edges.needing(of, build, virtuals)
+        return self._edges.with_ancestors(needing, run) | building
+
+    def _ways(self, node: SpecQuery) -> list[Way]:
+        """Return what an edge leads to: a package as asked, or whatever provides a virtual one."""
+        if node.name is None or not self._is_virtual(node.name):
+            return [(self._like(node), frozenset())]
+        ways: list[Way] = []
+        if self._is_package(node.name):
+            ways.append((self._like(node), frozenset()))
+        if node == provider_of(node, node.name):
+            ways.append((self._like(provider_of(node)), frozenset({node.name})))
+        return ways
+
+    def _unless(self, condition: str) -> Verdict:
+        """Return the specs that do not satisfy the condition of a dependency."""
+        query = parse_query(condition)
+        like = self._configured(query)
+        met = Verdict(self._recorded.every if like is None else like) & self.verdict(query)
+        return met.opposite(self._recorded.every)
+
+    def _propagated(self, variant: VariantConstraint) -> Verdict:
+        """Return the specs of which neither they nor anything they need has another value."""
+        others = self._with(with_other_variant(self._conn, variant))
+        needing = self._edges.with_ancestors(others, self._edges.of_any_type(DEPTYPES))
+        possible = self._recorded.every - needing
+        return Verdict(possible - self._recorded.unrecorded, possible & self._recorded.unrecorded)
+
+    def _patched(self, variant: VariantConstraint) -> Verdict:
+        """Return the specs with such whole patch sums; pages print the beginning of each."""
+
+        def is_patched(node: IndexNode) -> bool:
+            sums = node.parameters.get(variant.name, ())
+            return variant_matches(variant, Variant(variant.name, tuple(sums), "multi"))
+
+        return Verdict(self._recorded.with_node(is_patched) | self._recorded.unrecorded)
+
+    def _by_node(self, is_as_asked: Callable[[IndexNode], bool]) -> Verdict:
+        return Verdict(self._recorded.with_node(is_as_asked), self._recorded.unrecorded)
+
+    def _like(self, node: SpecQuery) -> Set[int] | None:
+        """Return the specs that are as asked; None where nothing is."""
+        found = self._configured(node)
+        if beyond_configurations(node) == SpecQuery():
+            return found
+        holds = self._whole._beyond(node).holds
+        return holds if found is None else found & holds
+
+    @cached_property
+    def _whole(self) -> SpecRecords:
+        """The records of the whole file: what is needed may be of any package."""
+        return self if self._among is None else SpecRecords(self._conn, self._lookups)
+
+    def _configured(self, node: SpecQuery) -> Set[int] | None:
+        """Return the specs whose configuration and hash are as asked; None where none is."""
+        conditions = configuration_conditions(node)
+        words, prefix = without(conditions, "hash"), asked(conditions, "hash")
+        found = self._with(self._configurations(words)) if words else None
+        if prefix is not None:
+            beginning = frozenset(chain.from_iterable(select(self._conn, WITH_HASH, hash=prefix)))
+            found = beginning if found is None else found & beginning
+        return found
+
+    def _compiled(self, constraint: CompilerConstraint) -> frozenset[int]:
+        return self._with(self._configurations((compiler_condition(constraint),)))
+
+    def _configurations(self, conditions: Conditions) -> list[int]:
+        return configuration_ids(self._conn, self._lookups, conditions, every=True)
+
+    def _with(self, configurations: Iterable[int]) -> frozenset[int]:
+        rows = select_in(self._conn, WITH_CONFIGURATION, configurations)
+        return frozenset(chain.from_iterable(rows))
+
+    def _is_package(self, name: str) -> bool:
+        return package_id(self._conn, name) is not None
+
+    def _is_virtual(self, name: str | None) -> bool:
+        return name in VIRTUALS or name in self._edges.virtuals

@@ -1,0 +1,175 @@
+"""What a file says of itself: its counts, whose build cache it holds, examples of queries."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from spack_cache_db import schema
+from spack_cache_db.errors import DatabaseError
+from spack_cache_db.query.catalogue import configurations_by_id
+from spack_cache_db.query.connection import open_database, select
+from spack_cache_db.query.installation import EXAMPLES
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.records import Configuration
+from spack_cache_db.releases import PUBLIC_SITE, is_public_mirror
+
+# Specs that no release lists are no binaries: neither they nor what only they have is counted.
+_COUNTED = {
+    "pages": "pages",
+    "indexes": "mirrors",
+    "records": "records",
+    "listings": "listings",
+    "specs": "specs WHERE release_count > 0",
+    "configurations": "configurations WHERE release_count > 0",
+    "dependencies": "dependencies",
+    "packages": "packages WHERE release_count > 0",
+    "releases": "releases",
+    "stacks": "stacks",
+    "problems": "problems",
+}
+"""What is counted, and the rows that it is."""
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Return what is in a file and where it came from, as plain values.
+
+    Raises:
+        DatabaseError: see `open_database`.
+    """
+    connection = open_database(path)
+    try:
+        counts = {
+            name: connection.execute(f"SELECT count(*) FROM {counted}").fetchone()[0]
+            for name, counted in _COUNTED.items()
+        }
+        formats = {
+            f"{name}_by_format": dict(
+                connection.execute(
+                    f"SELECT format, count(*) FROM {_COUNTED[name]} GROUP BY format ORDER BY format"
+                )
+            )
+            for name in ("pages", "indexes")
+        }
+        kinds = dict(connection.execute("SELECT kind, count(*) FROM releases GROUP BY kind"))
+        first, last = connection.execute("SELECT min(date), max(date) FROM releases").fetchone()
+    except sqlite3.DatabaseError as error:
+        raise DatabaseError(f"{path}: is damaged: {error}; build it anew") from None
+    finally:
+        connection.close()
+    return {
+        "file": str(path),
+        "size": path.stat().st_size,
+        "schema_version": schema.SCHEMA_VERSION,
+        **counts,
+        **formats,
+        "releases_by_kind": kinds,
+        "first_snapshot": first,
+        "last_snapshot": last,
+    }
+
+
+HAS_PAGES = "SELECT EXISTS (SELECT 1 FROM pages)"
+URLS = "SELECT DISTINCT url FROM mirrors ORDER BY url"
+
+PUBLIC = "Spack's public build cache"
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose build cache a file holds.
+
+    Attributes:
+        title: what to call a site that shows it.
+        owner: who lists its binaries, as the subject of a sentence.
+        url: the address of all of it on the web; None where there is none, or several.
+        is_public: whether all of it is Spack's public build cache.
+    """
+
+    title: str
+    owner: str
+    url: str | None
+    is_public: bool
+
+
+def read_origin(conn: sqlite3.Connection) -> Origin:
+    """Return whose build cache a file holds."""
+    has_pages = bool(next(select(conn, HAS_PAGES))[0])
+    urls = [url for (url,) in select(conn, URLS)]
+    has_public = has_pages or any(url and is_public_mirror(url) for url in urls)
+    own = [url for url in urls if not (url and is_public_mirror(url))]
+    if not own:
+        return Origin("Spack build cache", PUBLIC, PUBLIC_SITE, is_public=True)
+    names = sorted({_name(url) for url in own if url})
+    known = _listed(names) if names else None
+    title = (
+        f"Build {'cache' if len(names) == 1 else 'caches'} of {known}" if known else "Build cache"
+    )
+    owners = [PUBLIC] if has_public else []
+    owners += [f"{'the mirror' if len(names) == 1 else 'mirrors'} at {known}"] if known else []
+    owners += ["a mirror"] if None in own else []
+    web = own[0] if len(own) == 1 and not has_public else None
+    url = web if web and web.startswith(("http://", "https://")) else None
+    return Origin(title, " and ".join(owners), url, is_public=False)
+
+
+def _name(url: str) -> str:
+    """Return the host in an address, or all of an address that has none."""
+    return urlsplit(url).netloc or url
+
+
+def _listed(names: list[str]) -> str:
+    """Return names as one text; of many the first ones, and how many more there are."""
+    if len(names) > MOST_NAMED:
+        names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+VARIANTS = ("+mpi", "+cuda", "+shared")
+"""Variants that many know, the best known first."""
+
+OF_PACKAGE = """
+SELECT configurations.id FROM json_each(:names) AS wanted
+CROSS JOIN packages ON packages.name = wanted.value
+CROSS JOIN configurations
+  ON configurations.package = packages.id AND configurations.spec_count > 0
+ORDER BY wanted.key, configurations.spec_count DESC, configurations.id LIMIT 200
+"""
+LARGEST = """
+SELECT id FROM configurations WHERE spec_count > 0 ORDER BY spec_count DESC, id LIMIT 1
+"""
+
+
+class Examples(NamedTuple):
+    """Queries in Spack's syntax: a package, a compiler for a target, and both in one."""
+
+    package: str
+    platform: str
+    whole: str
+
+
+def read_examples(conn: sqlite3.Connection, lookups: Lookups) -> Examples | None:
+    """Return queries that find something; None where there is nothing to be found."""
+    ids = [key for (key,) in select(conn, OF_PACKAGE, names=json.dumps(EXAMPLES))]
+    ids = ids or [key for (key,) in select(conn, LARGEST)]
+    found = [each.configuration for each in configurations_by_id(conn, lookups, ids)]
+    if not found:
+        return None
+    one = min((each for each in found if each.package == found[0].package), key=_known)
+    compiler, _, version = one.compiler.partition("@")
+    major = version.partition(".")[0]
+    target = f"target={one.target}"
+    package = " ".join([one.package, *VARIANTS[_known(one) :][:1]])
+    built_by = [f"%{compiler}@{major}"] if major else []
+    return Examples(package, " ".join([target, *built_by]), f"{package} {target}")
+
+
+def _known(each: Configuration) -> int:
+    """Return how well-known the best of its variants is: 0 for the best known."""
+    places = (place for place, text in enumerate(VARIANTS) if text in each.variants)
+    return next(places, len(VARIANTS))

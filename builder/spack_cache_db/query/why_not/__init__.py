@@ -1,1 +1,0 @@
-"""Why nothing satisfies a query, and what there is instead."""

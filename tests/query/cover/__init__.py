@@ -1,1 +1,0 @@
-"""Tests of query.cover: environments and their binaries."""

@@ -1,1 +1,0 @@
-"""Tests of query.dependencies: the graph of a file."""

@@ -1,0 +1,199 @@
+"""query.open: a file is known to be one, and whole, before anything reads it."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db import schema
+from spack_cache_db.errors import DatabaseError
+from spack_cache_db.query import connection as connection_module
+from spack_cache_db.query.connection import IDS_AT_ONCE, connected, open_database, select, select_in
+from tests.commands import run
+from tests.pagetexts import SAMPLES
+
+
+@pytest.fixture
+def copy(samples_file: Path, tmp_path: Path) -> Path:
+    """A copy of the samples' database."""
+    path = tmp_path / "copy.db"
+    shutil.copy(samples_file, path)
+    return path
+
+
+def changed(copy: Path, *statements: str) -> None:
+    """Change a file as somebody else's program may."""
+    with closing(sqlite3.connect(copy)) as connection:
+        for each in statements:
+            connection.execute(each)
+        connection.commit()
+
+
+def test_a_whole_file_opens_read_only(copy: Path) -> None:
+    """What build made can be read and not written; tables of somebody's own do no harm."""
+    changed(copy, "CREATE TABLE notes (text)")
+    with closing(open_database(copy)) as connection:
+        assert connection.execute("SELECT count(*) FROM specs").fetchone() == (413,)
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            connection.execute("DELETE FROM specs")
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n"
+
+
+@pytest.mark.parametrize(
+    "name", ["packages", "builds", "configurations_fts", "packages_fts_data", "unique_specs_hash"]
+)
+@pytest.mark.parametrize("command", ["info", "find", "cover", "verify"])
+def test_a_file_that_claims_to_be_ours_is_refused(name: str, command: str, copy: Path) -> None:
+    """A view that never ends in the place of a table, a view or an index: nothing asks it."""
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE name = ?", [name])
+        sql = f"CREATE VIEW {name} AS {ENDLESS}"
+        connection.execute(
+            "INSERT INTO sqlite_master VALUES ('view', ?, ?, 0, ?)", [name, name, sql]
+        )
+        connection.commit()
+    specs = copy.with_name("specs.txt")
+    specs.write_text("zlib")
+    arguments = {"info": [copy], "find": ["zlib", copy], "cover": [specs, copy]}
+    result = run(command, *arguments.get(command, [copy, SAMPLES]))
+    assert result.exit_code in (1, 2), result.output
+    assert "is damaged: " in result.stderr
+    assert "build it anew" in result.stderr
+
+
+def test_a_statement_that_does_not_end_is_ended(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is counted by itself; the command says in one line what is wrong."""
+    monkeypatch.setattr(connection_module, "MOST_STEPS", 10 * connection_module.STEPS_AT_ONCE)
+    some = f"SELECT max(id) FROM ({ENDLESS} LIMIT 200000)"
+    with closing(open_database(copy)) as connection:
+        for _ in range(20):
+            assert connection.execute(some).fetchone() == (200_000,)
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            connection.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchone()
+        assert connection.execute(some).fetchone() == (200_000,)
+    told = "is damaged: a statement does not end; build it anew"
+    with pytest.raises(DatabaseError, match=told), connected(copy) as connection:
+        connection.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchone()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_flipped_bytes_end_in_one_line(seed: int, copy: Path) -> None:
+    """Wherever they are, in the schema or in the data: no traceback."""
+    chance = random.Random(seed)
+    data = bytearray(copy.read_bytes())
+    # The schema lies in the first pages: half of the bytes are of it.
+    for end in (len(data), 8 * schema.PAGE_SIZE):
+        for _ in range(chance.choice([1, 5, 40])):
+            data[chance.randrange(100, end)] = chance.choice([0, 255, chance.randrange(256)])
+    copy.write_bytes(data)
+    for arguments in (["info", copy], ["find", "zlib", copy], ["verify", copy, SAMPLES]):
+        result = run(*arguments)
+        assert result.exception is None or isinstance(result.exception, SystemExit), arguments
+
+
+@pytest.mark.parametrize("cut", [1, 3000, 4095, 4096, 50_000])
+def test_a_file_that_was_cut_off_is_refused(copy: Path, cut: int) -> None:
+    """However few bytes are missing at its end."""
+    copy.write_bytes(copy.read_bytes()[:-cut])
+    with pytest.raises(DatabaseError, match=r"is damaged: .*; build it anew"):
+        open_database(copy)
+
+
+def test_a_file_that_is_too_long_is_refused(copy: Path) -> None:
+    """Bytes that no build wrote stand at its end."""
+    copy.write_bytes(copy.read_bytes() + b"more")
+    with pytest.raises(DatabaseError, match=r"is damaged: it has .* bytes, not"):
+        open_database(copy)
+
+
+@pytest.mark.parametrize("name", [*schema.VIEWS, *schema.FULL_TEXT, "listings", "facet_counts"])
+def test_a_file_without_a_table_or_view_is_refused(copy: Path, name: str) -> None:
+    """The message says which one is missing."""
+    changed(copy, f"DROP {'VIEW' if name in schema.VIEWS else 'TABLE'} {name}")
+    with pytest.raises(DatabaseError, match=f"is damaged: it has no {name}; build it anew"):
+        open_database(copy)
+
+
+def test_every_command_says_it_in_one_line(copy: Path) -> None:
+    """`find` and `info` refuse such a file as `serve` does."""
+    copy.write_bytes(copy.read_bytes()[:-3000])
+    for arguments in (["find", "hdf5", copy], ["info", copy]):
+        result = run(*arguments)
+        assert result.exit_code in (1, 2)
+        (line,) = result.stderr.splitlines()
+        assert line.startswith(f"Error: {copy}: is damaged: ")
+
+
+@pytest.mark.parametrize("name", ["missing.db", "text.db"])
+def test_what_is_no_database(tmp_path: Path, name: str) -> None:
+    """A path without a built file is an error with the reason."""
+    (tmp_path / "text.db").write_text("no database")
+
+    with pytest.raises(DatabaseError, match=r"no such file|is no spack-cache-db database"):
+        open_database(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "loop/x.db", "a\0b", "loop"])
+def test_a_name_that_cannot_be(tmp_path: Path, name: str) -> None:
+    """A name that no file can have is refused as any other."""
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(DatabaseError, match=r": (cannot be read|no such file)"):
+        open_database(tmp_path / name)
+
+
+def test_another_schema_version(samples_file: Path, tmp_path: Path) -> None:
+    """A file of another builder's schema is refused, and the message names both versions."""
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(samples_file.read_bytes())
+    connection = sqlite3.connect(copy)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+    with pytest.raises(DatabaseError, match="has schema version 99, expected"):
+        open_database(copy)
+
+
+def test_a_connection_stays_open_and_a_path_is_closed(samples_file: Path) -> None:
+    """Who brings a connection keeps it; a file that was opened here is closed here."""
+    own = open_database(samples_file)
+    with connected(own) as conn:
+        assert conn is own
+    assert own.execute("SELECT 1").fetchone() == (1,)
+    with connected(samples_file) as conn:
+        pass
+    with pytest.raises(sqlite3.ProgrammingError):
+        conn.execute("SELECT 1")
+    own.close()
+
+
+def test_rows_are_tuples() -> None:
+    """A connection's own row factory stays, and does not matter."""
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = lambda cursor, row: {"row": row}
+
+    assert [*select(connection, "SELECT :a, :b", a=1, b=2)] == [(1, 2)]
+    assert connection.execute("SELECT 1").fetchone() == {"row": (1,)}
+
+
+def test_no_list_of_ids_is_too_long() -> None:
+    """Many ids go in by pieces, each of them once, below the bound that the site sets."""
+    connection = sqlite3.connect(":memory:")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 200_000)
+    ids = range(10_000_000, 10_000_000 + 5 * IDS_AT_ONCE + 1)
+    with pytest.raises(sqlite3.DataError):
+        connection.execute("SELECT ?", [json.dumps([*ids])])
+
+    found = [row[0] for row in select_in(connection, "SELECT value FROM json_each(:ids)", ids)]
+
+    assert found == [*ids]

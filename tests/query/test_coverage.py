@@ -1,0 +1,192 @@
+"""Which specs of an environment have a binary, as `find` says one by one."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.environments.environment import UnreadableEnvironment
+from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.query.answers import UnknownNameError, find, scope_of
+from spack_cache_db.query.coverage import cover, cover_environment
+from spack_cache_db.query.coverage_output import Cover, CoveredSpec
+from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.refusals import UnsupportedQuery
+from tests.conftest import Build
+from tests.pagetexts import page, spec, spec_hash
+from tests.query.test_candidates import cache, scopes, texts
+
+__all__ = ["cache"]
+
+
+def covered(conn: sqlite3.Connection, text: str) -> list[CoveredSpec]:
+    """Return the answers for an environment."""
+    found = cover_environment(conn, read_lookups(conn), read_environment(text.encode(), "-"))
+    return [each for each in found.specs if isinstance(each, CoveredSpec)]
+
+
+@pytest.mark.slow
+@given(st.lists(texts(), max_size=4), scopes())
+def test_answers_are_those_of_find(
+    cache: sqlite3.Connection, specs: list[str], names: dict[str, Any]
+) -> None:
+    """A spec has a binary if and only if `find` finds some, with the same counts."""
+    environment = read_environment("\n".join(specs).encode(), "-")
+    scope = scope_of(read_lookups(cache), **names)
+    answers = cover_environment(cache, read_lookups(cache), environment, scope)
+
+    assert answers.total == len(specs)
+    for each, text in zip(answers.specs, specs, strict=True):
+        assert isinstance(each, CoveredSpec)
+        try:
+            found = find(cache, text, with_hashes=True, **names)
+        except UnsupportedQuery:
+            assert each.status == "unanswerable"
+            continue
+        if text.startswith("*") and "/" not in text:
+            assert each.status == "unanswerable"
+            continue
+        if each.status == "unanswerable":
+            assert "stands for" in each.reasons[0]
+            continue
+        assert (each.status == "binary") == bool(found)
+        assert (each.configurations, each.spec_count) == (
+            len(found),
+            sum(one.spec_count for one in found),
+        )
+        if found:
+            assert each.configuration == found[0].configuration
+            assert each.hash == (found[0].hashes or ())[0]
+        assert (each.status == "near") == bool(each.why and each.why.without)
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "reason"),
+    [
+        ("py-mpi4py@4: %gcc@13", "binary", None),
+        ("/2feova4", "binary", None),
+        ("py-mpi4py@99", "near", "newest 4.0.1"),
+        ("py-mpi4py@99 +cuda ~rocm", "none", "no version 99"),
+        ("py-mpi4px", "none", "close: py-mpi4py"),
+        ("py-mpi4py ^openmpi", "unanswerable", "no dependencies are known here"),
+        ("py-mpi4py %gcc@13 target=zen3", "unanswerable", "what follows %gcc"),
+        ("+cuda", "unanswerable", "names no package"),
+        ("/zzzzzz", "unanswerable", "stands for nothing"),
+        ("py-mpi4py py-numpy", "unanswerable", "one spec"),
+    ],
+)
+def test_each_status(
+    samples: sqlite3.Connection, spec: str, status: str, reason: str | None
+) -> None:
+    """Each spec has one status, and where it has no binary the reason."""
+    (answer,) = covered(samples, spec)
+
+    assert (answer.spec, answer.line, answer.status) == (spec, 1, status)
+    assert reason in answer.reasons[0] if reason else answer.reasons == ()
+    assert (answer.hash is not None) == (status == "binary")
+
+
+def test_a_misplaced_condition_is_corrected(samples: sqlite3.Connection) -> None:
+    """What stands behind the compiler is offered before it."""
+    (answer,) = covered(samples, "py-mpi4py %gcc@13 target=:zen3")
+
+    assert answer.corrected == "py-mpi4py target=:zen3 %gcc@13"
+
+
+@pytest.mark.parametrize(
+    ("packages", "status", "configurations"),
+    [
+        ("{}", "binary", 7),
+        ("{py-mpi4py: {require: '%gcc@13'}}", "binary", 2),
+        ("{all: {require: target=x86_64_v3}}", "binary", 4),
+        ("{all: {require: +cuda}}", "binary", 7),
+        ("{py-mpi4py: {require: +cuda}}", "near", 0),
+        ("{py-mpi4py: {require: [{one_of: ['%gcc@13', '%gcc@11']}]}}", "binary", 5),
+        ("{py-mpi4py: {conflict: ['%gcc']}}", "binary", 2),
+        ("{py-mpi4py: {conflict: ['@:']}}", "near", 0),
+        ("{py-mpi4py: {require: '^openmpi'}}", "unanswerable", 0),
+        ("{py-mpi4py: {target: [zen3], compiler: [clang]}}", "binary", 7),
+    ],
+)
+def test_requirements_narrow_an_answer(
+    samples: sqlite3.Connection, packages: str, status: str, configurations: int
+) -> None:
+    """What `packages:` requires must hold as well; preferences take nothing away."""
+    text = f"spack: {{specs: [py-mpi4py], packages: {packages}}}"
+    (answer,) = covered(samples, text)
+
+    assert (answer.status, answer.configurations) == (status, configurations)
+    assert answer.reasons if status != "binary" else not answer.reasons
+
+
+def test_in_python(samples_file: Path, tmp_path: Path) -> None:
+    """A path or specs are taken, with the names that narrow an answer."""
+    listed = tmp_path / "specs.txt"
+    listed.write_text("py-mpi4py@4\npy-mpi4py os=rhel8\n")
+
+    by_path = cover(samples_file, listed, host="zen3")
+    by_specs = cover(samples_file, ["py-mpi4py@4", "py-mpi4py os=rhel8"], host="zen3")
+
+    assert [each.status for each in by_path.specs] == ["binary", "near"]
+    assert [each.status for each in by_specs.specs] == ["binary", "near"]
+    assert (by_path.binary, by_path.total) == (1, 2)
+    assert cover(samples_file, []) == Cover((), is_lock=False)
+    with pytest.raises(UnreadableEnvironment, match="none: cannot be read: No such file"):
+        cover(samples_file, tmp_path / "none")
+    with pytest.raises(UnknownNameError):
+        cover(samples_file, listed, release="none")
+
+
+def test_a_hash_is_of_the_package_that_a_release_shows(built: Build) -> None:
+    """In an answer about a release, a hash stands for what its page says that it is."""
+    conn = built(
+        a=page("bar", "develop", [spec(1)]),
+        b=page("baz", "v1.0", [spec(1)]),
+    )
+
+    def packages(release: str | None) -> list[str | None]:
+        answers = cover(conn, [f"/{spec_hash(1)}"], release=release).specs
+        return [each.configuration and each.configuration.package for each in answers]
+
+    assert [packages(release) for release in (None, "develop", "v1.0")] == [
+        ["bar"],
+        ["bar"],
+        ["baz"],
+    ]
+
+
+def test_a_stack_of_a_release_has_what_its_page_shows(built: Build) -> None:
+    """In that place a spec has the configuration that the release shows, and no other."""
+    conn = built(
+        a=page("bar", "develop", [spec(1, os="a")]),
+        b=page("bar", "v1.0", [spec(1, os="b", stacks=["ml"])]),
+    )
+
+    found = cover(conn, ["bar os=a", "bar os=b"], release="v1.0", stack="ml")
+
+    assert [each.status for each in found.specs] == ["near", "binary"]
+
+
+def test_nothing_is_said_of_requirements_that_are_none(built: Build) -> None:
+    """Where not even two conditions suffice that are left out, nothing else is made up."""
+    conn = built(
+        a=page("bar", "develop", [spec(1)]),
+        b=page("baz", "v1.0", [spec(2, stacks=["ml"])]),
+    )
+    (answer,) = cover(conn, [f"bar/{spec_hash(2)}"], release="v1.0", stack="ml").specs
+    assert isinstance(answer, CoveredSpec)
+
+    assert (answer.status, answer.reasons) == ("none", ("nothing here satisfies it",))
+
+
+def test_many_unknown_names_are_answered(samples: sqlite3.Connection) -> None:
+    """Close names are looked for for the first of them only: to compare all would take long."""
+    answers = covered(samples, "\n".join(f"py-mpi4p{number}" for number in range(30)))
+
+    assert all("no package here is called" in each.reasons[0] for each in answers)
+    assert sum("close: py-mpi4py" in each.reasons[0] for each in answers) == 20

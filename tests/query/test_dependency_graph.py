@@ -1,0 +1,185 @@
+"""query.dependencies.needs: what specs need, held against the index itself."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.build import build
+from spack_cache_db.query.dependency_graph import (
+    Edge,
+    Needs,
+    Reach,
+    read_needs,
+    read_nodes,
+    told_of,
+)
+from tests.graphs import edges, installs, kind, run_time, used
+from tests.indexes import edge, hash_of, index, node, record
+from tests.pagetexts import page, spec, spec_hash, write
+
+HASHES = sorted(installs())[::20]
+
+
+def ids(conn: sqlite3.Connection) -> dict[str, int]:
+    """Return the ids of all specs by their hashes."""
+    return dict(conn.execute("SELECT hash, id FROM specs"))
+
+
+@pytest.mark.parametrize("dag_hash", HASHES)
+def test_a_graph_is_what_is_needed(dag_hash: str, real_index: sqlite3.Connection) -> None:
+    """Of the spec all edges, of what it needs those of run time, with types and virtuals."""
+    numbers = ids(real_index)
+    names = {number: each for each, number in numbers.items()}
+    graph = read_needs(real_index, [numbers[dag_hash]], 10_000)
+
+    assert {names[each] for each in graph.edges} == used(dag_hash)
+    assert graph.missing == frozenset()
+    for key, found in graph.edges.items():
+        expected = {
+            (each["hash"], tuple(sorted(how["deptypes"])), tuple(sorted(how["virtuals"])))
+            for each in installs()[names[key]]["spec"].get("dependencies", [])
+            for how in [each["parameters"]]
+            if names[key] == dag_hash or {"link", "run"} & {*how["deptypes"]}
+        }
+        assert {(names[each.dependency], each.types, each.virtuals) for each in found} == expected
+
+
+def test_nodes_say_what_there_is_of_a_spec(real_index: sqlite3.Connection) -> None:
+    """Each spec has its words, and is a binary or an external at its place."""
+    nodes = read_nodes(real_index, ids(real_index).values())
+
+    assert len(nodes) == len(installs())
+    for each in nodes.values():
+        told = installs()[each.hash]["spec"]
+        place = (told.get("external") or {}).get("path")
+        assert (each.package, each.version) == (told["name"], told["version"])
+        assert (each.kind, each.external) == (kind(each.hash), place)
+
+
+def test_what_is_too_much_is_not_read(real_index: sqlite3.Connection) -> None:
+    """With little room the first has precedence, and no edge leads to what was not read."""
+    numbers = ids(real_index)
+    small, large = (
+        numbers[how(installs(), key=lambda each: (len(used(each)), each))] for how in (min, max)
+    )
+    graph = read_needs(real_index, [small, large], 5)
+
+    assert graph.missing == {large}
+    assert {each.dependency for found in graph.edges.values() for each in found} <= {*graph.edges}
+    assert read_needs(real_index, [large], 10_000).missing == frozenset()
+
+
+def test_modules_are_a_place_too(tmp_path: Path) -> None:
+    """An external without a path is where its modules are; what was not pushed is nowhere."""
+    records = (
+        record(node("a", external={"path": None, "module": ["cray/1", "x"]}), is_binary=False),
+        record(node("b"), is_binary=False),
+        record(node("main", edge("a", "link"), edge("b", "run"))),
+    )
+    (tmp_path / "index.json").write_bytes(index(*records))
+    build(tmp_path / "index.json", tmp_path / "x.db")
+    conn = sqlite3.connect(tmp_path / "x.db")
+    found = {each.package: each for each in read_nodes(conn, ids(conn).values()).values()}
+
+    assert (found["a"].kind, found["a"].external) == ("external", "cray/1 x")
+    assert (found["b"].kind, found["b"].external) == ("not pushed", None)
+    conn.close()
+
+
+def test_an_external_of_one_mirror_may_be_a_binary_of_another(tmp_path: Path) -> None:
+    """A spec that some release lists is a binary, whatever another mirror calls it."""
+    for name, is_binary in (("e4s", True), ("hep", False)):
+        (tmp_path / "develop" / name).mkdir(parents=True)
+        gcc = node("gcc") if is_binary else node("gcc", external={"path": "/usr"})
+        data = index(record(gcc, is_binary=is_binary), record(node(name)))
+        (tmp_path / "develop" / name / "index.json").write_bytes(data)
+    build(tmp_path, tmp_path / "x.db")
+    conn = sqlite3.connect(tmp_path / "x.db")
+    (gcc_node,) = read_nodes(conn, [ids(conn)[hash_of("gcc")]]).values()
+
+    assert (gcc_node.kind, gcc_node.external) == ("binary", None)
+    conn.close()
+
+
+def test_pages_tell_of_no_dependencies(tmp_path: Path) -> None:
+    """Specs that an index tells of are told apart from those that pages alone show, in order."""
+    write(tmp_path / "input", page=page("foo", specs=[spec(1)]))
+    (tmp_path / "input" / "index.json").write_bytes(index(record(node("a")), record(node("b"))))
+    build(tmp_path / "input", tmp_path / "x.db")
+    conn = sqlite3.connect(tmp_path / "x.db")
+    a, b, foo = (ids(conn)[each] for each in (hash_of("a"), hash_of("b"), spec_hash(1)))
+
+    assert told_of(conn, [b, foo, a]) == [b, a]
+    conn.close()
+
+
+def test_several_ways_to_need_one_thing_are_one_edge(tmp_path: Path) -> None:
+    """Where an index has two edges between two specs, their types and virtuals are joined."""
+    two = edge("lib", "build", virtuals=("x",)), edge("lib", "link", virtuals=("y",))
+    (tmp_path / "index.json").write_bytes(index(record(node("main", *two)), record(node("lib"))))
+    build(tmp_path / "index.json", tmp_path / "x.db")
+    conn = sqlite3.connect(tmp_path / "x.db")
+    main, lib = (ids(conn)[hash_of(each)] for each in ("main", "lib"))
+
+    (found,) = read_needs(conn, [main], 10).edges[main]
+    assert found == Edge(lib, ("build", "link"), ("x", "y"))
+    assert found.is_run_time
+    conn.close()
+
+
+GRAPHS = st.integers(1, 9).flatmap(
+    lambda size: st.lists(
+        st.lists(
+            st.tuples(st.integers(0, size - 1), st.sampled_from(["build", "link", "run"])),
+            max_size=4,
+        ),
+        min_size=size,
+        max_size=size,
+    )
+)
+
+
+@given(GRAPHS)
+def test_reach_is_what_one_comes_to(edges_of: list[list[tuple[int, str]]]) -> None:
+    """Sets of bits have what a search finds, where no edge leads back; and a cycle ends."""
+    for is_free in (True, False):
+        graph = Needs(
+            {
+                number: [Edge(to, (how,), ()) for to, how in found if to > number or not is_free]
+                for number, found in enumerate(edges_of)
+            },
+            frozenset(),
+        )
+        reach = Reach(graph)
+        for root in graph.edges:
+            got, _ = reach.only(reach.run_time(root), 0)
+            wider, _ = reach.only(reach.used(root), 0)
+            assert root in got
+            assert {*got} <= {*wider}
+            if is_free:
+                assert {*got} == _searched(graph, root)
+                assert {*wider} == {root}.union(
+                    *(_searched(graph, each.dependency) for each in graph.edges[root]),
+                    _searched(graph, root),
+                )
+
+
+def _searched(graph: Needs, root: int) -> set[int]:
+    found, ahead = {root}, [root]
+    while ahead:
+        new = {each.dependency for each in graph.edges[ahead.pop()] if each.is_run_time} - found
+        found |= new
+        ahead += new
+    return found
+
+
+def test_the_real_graph_has_edges() -> None:
+    """The index that is compared has all kinds of edges."""
+    counts = [len(needed) for needed in edges().values()]
+    assert sum(counts) > 5_000
+    assert max(len(run_time(each)) for each in HASHES) > 20

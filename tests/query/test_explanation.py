@@ -1,0 +1,246 @@
+"""Why nothing satisfies a query, held against `find` without each condition."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from spack_cache_db.build import build
+from spack_cache_db.query.answers import find
+from spack_cache_db.query.candidates import Candidates, misses_of
+from spack_cache_db.query.coverage import cover
+from spack_cache_db.query.coverage_output import CoveredSpec
+from spack_cache_db.query.explanation import WhyNot, close_names, corrected, why_not
+from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.site.pages.filters import Narrowing
+from spack_cache_db.spack.parser import parse_query
+from tests.conftest import Build
+from tests.indexes import hash_of, index, node, record
+from tests.pagetexts import page, spec, spec_hash
+from tests.query.test_candidates import cache, conditions_by, found, scopes, texts
+
+__all__ = ["cache"]
+
+
+def explained(conn: sqlite3.Connection, text: str, **names: str | None) -> WhyNot:
+    """Return why there is no answer."""
+    candidates = Candidates(conn, read_lookups(conn))
+    return why_not(candidates, parse_query(text), conditions_by(conn, text, names))
+
+
+@pytest.mark.slow
+@given(texts(), scopes())
+def test_what_is_found_without_conditions(
+    cache: sqlite3.Connection, text: str, names: dict[str, str | None]
+) -> None:
+    """Each condition, or else pair, without which something is found is named with its count."""
+    query = parse_query(text)
+    candidates = Candidates(cache, read_lookups(cache))
+    misses = misses_of(candidates, conditions_by(cache, text, names))
+    if found(cache, misses, query, names, set()):
+        return
+    places = range(len(misses.conditions))
+    expected: dict[tuple[str, ...], int] = {}
+    for size in (1, 2):
+        for pair in combinations(places, size):
+            left = len(found(cache, misses, query, names, {*pair}))
+            if left:
+                expected[tuple(misses.conditions[place].text for place in pair)] = left
+        if expected:
+            break
+
+    why = explained(cache, text, **names)
+
+    told = {tuple(cond.text for cond in each.left_out): each.configurations for each in why.without}
+    assert told == expected
+    for each in why.without:
+        if not any(names.values()):
+            assert find(cache, each.spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        (
+            "py-mpi4py target=zen4",
+            ["without target=zen4: 7 configurations; x86_64_v3 runs on zen4: ask for target=:zen4"],
+        ),
+        (
+            "py-mpi4py@99",
+            [
+                "no version 99 of py-mpi4py: newest 4.0.1",
+                "without @99: 7 configurations",
+            ],
+        ),
+        (
+            "py-mpi4py@4 +cuda",
+            ["without +cuda: 6 configurations; none has a variant cuda"],
+        ),
+        (
+            "py-mpi4py@3.1 os=sequoia",
+            [
+                "without @3.1: 1 configuration; newest 4.0.1",
+                "without os=sequoia: 1 configuration; there is ubuntu20.04",
+            ],
+        ),
+        (
+            "py-mpi4py@99 +cuda ~rocm os=sequoia",
+            [
+                "no version 99 of py-mpi4py: newest 4.0.1",
+                "nearest is py-mpi4py@4.0.1 apple-clang@16.0.0 sequoia aarch64, "
+                "which misses @99, +cuda, ~rocm",
+            ],
+        ),
+        ("mpi4py", ["no package here is called 'mpi4py'; close: py-mpi4py"]),
+        ("zzzz", ["no package here is called 'zzzz'"]),
+    ],
+)
+def test_sentences(samples: sqlite3.Connection, text: str, sentences: list[str]) -> None:
+    """The counts without a condition are told, and what there is in its place."""
+    assert [*explained(samples, text).sentences()] == sentences
+
+
+def test_the_spec_without_a_condition_can_be_typed(samples_file: Path) -> None:
+    """Each way out has the spec to type, which finds as many configurations as it says."""
+    with sqlite3.connect(samples_file) as conn:
+        (without,) = explained(conn, "py-mpi4py@4: target=zen4 os=ubuntu22.04").without
+
+        assert without.spec == "py-mpi4py@4: os=ubuntu22.04"
+        assert len(find(conn, without.spec)) == without.configurations
+        assert without.nearest == find(conn, without.spec)[0].configuration
+
+
+def test_close_names() -> None:
+    """Names that are alike come first, then those that have the name as a part."""
+    known = ["py-torch", "py-torchvision", "torque", "zlib", "zlib-ng"]
+
+    assert close_names("zlibb", known) == ("zlib",)
+    assert close_names("torch", known)[-2:] == ("py-torch", "py-torchvision")
+    assert close_names("zz", known) == ()
+
+
+def test_many_conditions_take_no_longer(samples: sqlite3.Connection) -> None:
+    """A spec of hundreds of conditions is told what is nearest, without trying all pairs."""
+    text = "py-mpi4py " + " ".join(f"+x{number}" for number in range(500))
+    why = explained(samples, text)
+
+    assert why.without == ()
+    assert why.nearest is not None and len(why.nearest[1]) == 500
+
+
+DEVELOP, RELEASE = "develop", "v1.0"
+
+
+@pytest.fixture
+def contradicted(built: Build) -> sqlite3.Connection:
+    """A release shows one hash for another system, and one as another package."""
+    return built(
+        a=page("foo", DEVELOP, [spec(1, os="ubuntu22.04"), spec(3, os="rhel9")]),
+        b=page("bar", DEVELOP, [spec(2)]),
+        c=page("foo", RELEASE, [spec(1, os="rhel8", stacks=["ml"]), spec(4, os="rhel9")]),
+        d=page("baz", RELEASE, [spec(2, stacks=["ml"])]),
+    )
+
+
+def said(conn: sqlite3.Connection, text: str, where: Narrowing) -> tuple[str, ...]:
+    """Return the notes on a query of which nothing is found."""
+    assert find(conn, text, release=where.release, stack=where.stack, host=where.host) == []
+    return explained(conn, text, release=where.release, stack=where.stack, host=where.host).notes
+
+
+@pytest.mark.parametrize("text", ["foo os=rhel8", "baz", "os=rhel8", f"baz /{spec_hash(2)}"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        Narrowing(),
+        Narrowing(stack="ml"),
+        Narrowing(host="zen3"),
+        Narrowing(release=DEVELOP),
+        Narrowing(DEVELOP, "ml", "zen3"),
+    ],
+)
+def test_what_only_one_release_shows(
+    contradicted: sqlite3.Connection, text: str, where: Narrowing
+) -> None:
+    """It is found in that release; elsewhere it is said which release has it."""
+    (note,) = said(contradicted, text, where)
+    (found,) = find(contradicted, text, release=RELEASE)
+
+    assert note.startswith(f"{RELEASE} shows such a spec")
+    assert (found.spec_count, found.releases[-1], found.stacks[-1]) == (1, RELEASE, "ml")
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("foo os=rhel7", Narrowing()),
+        ("foo os=rhel8", Narrowing(stack="e4s")),
+        ("foo os=rhel8", Narrowing(host="m1")),
+        # Found in develop, whatever v1.0 shows.
+        ("foo os=ubuntu22.04", Narrowing(release=RELEASE)),
+        # The configuration is that of another spec, which v1.0 shows rightly.
+        (f"foo os=rhel9 /{spec_hash(1)}", Narrowing()),
+    ],
+)
+def test_what_no_release_shows(
+    contradicted: sqlite3.Connection, text: str, where: Narrowing
+) -> None:
+    """Nothing is said of a release that would not have it either."""
+    assert said(contradicted, text, where) == ()
+
+
+def test_what_is_listed_elsewhere_is_no_dependency_only(tmp_path: Path) -> None:
+    """A spec that no release lists may look like one that is listed, in another stack."""
+    for release, stack, one in (
+        ("develop", "e4s", record({**node("known"), "name": "zlib"}, is_binary=False)),
+        ("v1.0", "e4s", record({**node("listed"), "name": "zlib"})),
+        ("v1.0", "ml", record(node("other"))),
+    ):
+        folder = tmp_path / "in" / release / stack
+        folder.mkdir(parents=True)
+        (folder / "index.json").write_bytes(index(one))
+    build(tmp_path / "in", tmp_path / "x.db")
+
+    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
+        assert said(conn, "zlib", Narrowing(stack="ml")) == ()
+        (note,) = said(conn, f"zlib/{hash_of('known')}", Narrowing())
+    assert note.startswith("no release lists such a spec")
+
+
+def test_what_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> None:
+    """What no release lists is no binary: that is said, in an environment as well."""
+    note = "no release lists such a spec: it is known here as a dependency only"
+    (dag_hash,) = real_index.execute(
+        "SELECT hash FROM specs WHERE release_count = 0 ORDER BY hash LIMIT 1"
+    ).fetchone()
+
+    assert said(real_index, "glibc", Narrowing()) == (note,)
+    assert said(real_index, "glibc", Narrowing(release=DEVELOP, stack="e4s")) == (note,)
+    assert said(real_index, f"/{dag_hash}", Narrowing()) == (note,)
+    assert said(real_index, "zlib os=nothing", Narrowing()) == ()
+    (answer,) = cover(real_index, ["glibc"]).specs
+    assert isinstance(answer, CoveredSpec)
+    assert (answer.status, answer.reasons) == ("none", (note,))
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("py-x %gcc@13 target=zen3", "py-x target=zen3 %gcc@13"),
+        ("py-x +a %gcc@13 target=zen3 os=rhel8 +b", "py-x +a +b os=rhel8 target=zen3 %gcc@13"),
+        ("py-x %gcc /abc", "py-x /abc %gcc"),
+        ("py-x target=zen3 %gcc@13", None),
+        ("py-x %gcc@13", None),
+        ("py-x ~b %gcc +b", None),
+        ("py-x ^zlib +b %gcc +c", None),
+        ("py-x", None),
+    ],
+)
+def test_what_was_meant(samples: sqlite3.Connection, typed: str, meant: str | None) -> None:
+    """What pages cannot answer either, or contradicts the rest, is not offered."""
+    assert corrected(samples, read_lookups(samples), parse_query(typed)) == meant

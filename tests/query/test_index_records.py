@@ -1,0 +1,250 @@
+"""What records of indexes say of specs, and what needs what; what is known of two conditions."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.query.index_records import Dependencies, IndexRecords, Verdict, has_records
+from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, index, node, old_node, record
+from tests.pagetexts import page, spec, spec_hash, write
+
+Make = Callable[..., sqlite3.Connection]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    """Build pages and indexes, given as place=bytes, and connect to the file."""
+    connections: list[sqlite3.Connection] = []
+
+    def made(pages: dict[str, bytes], **indexes: bytes) -> sqlite3.Connection:
+        where = tmp_path / str(len(connections))
+        write(where / "pages", **pages)
+        for stack, data in indexes.items():
+            (where / "develop" / stack).mkdir(parents=True)
+            (where / "develop" / stack / "index.json").write_bytes(data)
+        build([str(where)], where / "out.db")
+        connections.append(sqlite3.connect(where / "out.db"))
+        return connections[-1]
+
+    yield made
+    for each in connections:
+        each.close()
+
+
+def hashes(conn: sqlite3.Connection, ids: Any) -> set[str]:
+    """Return the hashes of some specs."""
+    return {row[1] for row in conn.execute("SELECT id, hash FROM specs") if row[0] in ids}
+
+
+PAGES = {"zlib": page("zlib", specs=[spec(1)])}
+
+
+def test_what_pages_alone_tell_of(make: Make) -> None:
+    """A spec without a record is one that no index has; a file of pages has no records at all."""
+    mixed = make(PAGES, a=index(record(node("aa"))))
+
+    assert has_records(mixed)
+    assert not has_records(make(PAGES))
+    assert hashes(mixed, IndexRecords(mixed).unrecorded) == {spec_hash(1)}
+    assert hashes(mixed, IndexRecords(mixed).every) == {spec_hash(1), hash_of("aa")}
+    for each in IndexRecords(mixed).every:
+        assert IndexRecords(mixed, {each}).unrecorded == IndexRecords(mixed).unrecorded & {each}
+        one = IndexRecords(mixed, {each}).with_node(lambda _: True)
+        assert one == IndexRecords(mixed).with_node(lambda _: True) & {each}
+
+
+def test_the_first_record_counts(make: Make) -> None:
+    """Of two indexes that contradict each other, the first by its path tells what a node is."""
+    one, other = node("aa", namespace="own"), node("aa", namespace="builtin")
+    conn = make({}, a=index(record(one)), b=index(record(other), record(node("bb"))))
+
+    found = IndexRecords(conn).with_node(lambda each: each.namespace == "own")
+
+    assert hashes(conn, found) == {hash_of("aa")}
+    assert IndexRecords(conn).with_node(lambda each: "x" in each.parameters) == frozenset()
+
+
+def test_who_names_a_compiler(make: Make) -> None:
+    """Specs of before Spack 1.0, whatever index tells of them, and externals without edges."""
+    external = {"path": "/usr", "module": None}
+    kept = {"original_specfile_version": 4, "compiler": "gcc@=12.2.0"}
+    new = index(
+        record(node("new")),
+        record(node("kept", annotations=kept)),
+        record(node("outside", external=external), is_binary=False),
+        record(node("needing", edge("new", "link"), external=external), is_binary=False),
+    )
+    conn = make({}, a=new, b=index(record(old_node("old", "7")), version="7"))
+
+    assert hashes(conn, IndexRecords(conn).old) == {hash_of("old"), hash_of("kept")}
+    assert hashes(conn, IndexRecords(conn).by_compiler - IndexRecords(conn).old) == {
+        hash_of("outside")
+    }
+
+
+@pytest.mark.parametrize(("version", "tells"), [("5", False), ("6", False), ("7", True)])
+def test_who_tells_of_virtual_packages(make: Make, version: str, tells: bool) -> None:
+    """Indexes since database 7 do; those of before say it of no spec."""
+    conn = make({}, a=index(record(old_node("old", version)), version=version))
+
+    assert IndexRecords(conn).tells_virtuals is tells
+    assert (IndexRecords(conn).without_virtuals == frozenset()) is tells
+
+
+@pytest.mark.slow
+def test_whole_mirrors(tmp_path: Path) -> None:
+    """Of mirrors without an index, those of Spack before 0.21 do not tell of virtual packages."""
+    build([str(MIRRORS), str(REAL_FILE)], tmp_path / "out.db")
+    conn = sqlite3.connect(tmp_path / "out.db")
+    mute = IndexRecords(conn).without_virtuals
+    releases = {
+        row[0]
+        for row in conn.execute(
+            "SELECT releases.name, spec FROM records JOIN mirrors ON mirrors.id = mirror "
+            "JOIN releases ON releases.id = release"
+        )
+        if row[1] in mute
+    }
+    conn.close()
+
+    assert releases == {"v2-0.16", "v2-0.17", "v2-0.20"}
+
+
+GRAPH = index(
+    record(node("top", edge("middle", "build"), edge("other", "link", "test"))),
+    record(node("other", edge("middle", "run"), edge("low"))),
+    record(node("middle", edge("low", "link", virtuals=("c", "mpi")), edge("tool", "build"))),
+    record(node("low")),
+    record(node("tool")),
+)
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to the small graph."""
+    (tmp_path / "index.json").write_bytes(GRAPH)
+    build([str(tmp_path / "index.json")], tmp_path / "graph.db")
+    connection = sqlite3.connect(tmp_path / "graph.db")
+    yield connection
+    connection.close()
+
+
+def names(conn: sqlite3.Connection, ids: set[int]) -> set[str]:
+    """Return the packages of some specs."""
+    known = {hash_of(name): name for name in ("top", "other", "middle", "low", "tool")}
+    return {known[row[1]] for row in conn.execute("SELECT id, hash FROM specs") if row[0] in ids}
+
+
+def spec_id(conn: sqlite3.Connection, name: str) -> int:
+    """Return the id of a spec."""
+    return int(conn.execute("SELECT id FROM specs WHERE hash = ?", [hash_of(name)]).fetchone()[0])
+
+
+@pytest.mark.parametrize(
+    ("of", "types", "virtuals", "expected"),
+    [
+        ("low", ("link",), (), {"middle", "other"}),
+        ("low", ("build",), (), {"other"}),
+        ("low", ("link",), ("mpi",), {"middle"}),
+        ("low", ("link",), ("mpi", "blas"), {"middle"}),
+        ("low", ("link",), ("blas",), set()),
+        (None, ("build",), (), {"top", "middle", "other"}),
+        (None, ("build", "link"), ("c",), {"middle"}),
+        ("top", ("link",), (), set()),
+    ],
+)
+def test_what_needs_a_spec(
+    graph: sqlite3.Connection,
+    of: str | None,
+    types: tuple[str, ...],
+    virtuals: tuple[str, ...],
+    expected: set[str],
+) -> None:
+    """An edge has one of the types, or none at all, and provides one of what is asked."""
+    edges = Dependencies(graph)
+    wanted = None if of is None else {spec_id(graph, of)}
+
+    found = edges.needing(wanted, edges.of_any_type(types), frozenset(virtuals))
+
+    assert names(graph, found) == expected
+    for name in ("top", "other", "middle", "low"):
+        one = {spec_id(graph, name)}
+        among = edges.needing(wanted, edges.of_any_type(types), frozenset(virtuals), among=one)
+        assert among == found & one
+
+
+def test_all_types_at_once(graph: sqlite3.Connection) -> None:
+    """An edge has all of the types; without any asked, every edge will do."""
+    edges, other = Dependencies(graph), {spec_id(graph, "other")}
+
+    assert names(graph, edges.needing(other, edges.of_all_types(("link", "test")))) == {"top"}
+    assert edges.needing(other, edges.of_all_types(("link", "run"))) == set()
+    assert names(graph, edges.needing(other, edges.of_all_types(()))) == {"top"}
+
+
+@pytest.mark.parametrize(
+    ("of", "types", "expected"),
+    [
+        ("tool", ("link", "run"), {"tool"}),
+        ("tool", ("build",), {"tool", "middle", "top"}),
+        ("low", ("link",), {"low", "middle", "other", "top"}),
+        ("middle", ("link", "run"), {"middle", "other", "top"}),
+        ("middle", ("test",), {"middle"}),
+    ],
+)
+def test_all_that_needs_a_spec(
+    graph: sqlite3.Connection, of: str, types: tuple[str, ...], expected: set[str]
+) -> None:
+    """Over any number of edges of these types; the spec itself is there."""
+    edges = Dependencies(graph)
+
+    found = edges.with_ancestors({spec_id(graph, of)}, edges.of_any_type(types))
+
+    assert names(graph, found) == expected
+
+
+def test_what_edges_provide(graph: sqlite3.Connection) -> None:
+    """The virtual packages of all edges."""
+    assert Dependencies(graph).virtuals == {"c", "mpi"}
+
+
+TRUTHS = (True, False, None)
+PAIRS = [*product(TRUTHS, TRUTHS)]
+
+
+def verdict(place: int) -> Verdict:
+    """Return a verdict on the pairs, by their places: what one of each pair says."""
+    said = {at: pair[place] for at, pair in enumerate(PAIRS)}
+    return Verdict(
+        {at for at, truth in said.items() if truth},
+        {at for at, truth in said.items() if truth is None},
+    )
+
+
+def truth(of: Verdict, at: int) -> bool | None:
+    """Return what a verdict says of one spec."""
+    return True if at in of.holds else None if at in of.unknown else False
+
+
+@pytest.mark.parametrize(("at", "pair"), [*enumerate(PAIRS)])
+def test_two_conditions(at: int, pair: tuple[bool | None, bool | None]) -> None:
+    """What is false decides `and`, what is true decides `or`; else one unknown is enough."""
+    first, second = verdict(0), verdict(1)
+
+    assert truth(first & second, at) is (False if False in pair else None if None in pair else True)
+    assert truth(first | second, at) is (True if True in pair else None if None in pair else False)
+
+
+@pytest.mark.parametrize(("at", "pair"), [*enumerate(PAIRS)])
+def test_the_opposite(at: int, pair: tuple[bool | None, bool | None]) -> None:
+    """What is not known stays so."""
+    opposite = verdict(0).opposite({*range(len(PAIRS))})
+
+    assert truth(opposite, at) is {True: False, False: True, None: None}[pair[0]]

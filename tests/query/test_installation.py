@@ -1,0 +1,178 @@
+"""query.install: the commands that install a spec."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.query.answers import find
+from spack_cache_db.query.installation import (
+    install_example,
+    install_found,
+    install_spec,
+    mirror_url,
+    shortest_prefix,
+)
+from tests.conftest import Build
+from tests.indexes import hash_of, index, node, record
+from tests.pagetexts import page, spec, spec_hash, write
+
+Mirrors = Callable[..., sqlite3.Connection]
+
+
+@pytest.fixture
+def mirrors(tmp_path: Path) -> Iterator[Mirrors]:
+    """Build indexes, given as `release/stack`: (names of its specs, address), and pages."""
+    connections: list[sqlite3.Connection] = []
+
+    def make(
+        indexes: dict[str, tuple[tuple[str, ...], str | None]], **pages: bytes
+    ) -> sqlite3.Connection:
+        for place, (names, url) in indexes.items():
+            folder = tmp_path / "input" / place
+            folder.mkdir(parents=True)
+            outside = record(node("outside"), is_binary=False)
+            held = [record(node(name)) for name in names]
+            (folder / "index.json").write_bytes(index(outside, *held))
+            if url:
+                (folder / "mirror.json").write_text(json.dumps({"url": url}))
+        write(tmp_path / "input", **pages)
+        build([tmp_path / "input"], tmp_path / "mirrors.db")
+        connections.append(sqlite3.connect(tmp_path / "mirrors.db"))
+        return connections[-1]
+
+    yield make
+    for connection in connections:
+        connection.close()
+
+
+def test_commands_are_safe_to_paste(mirrors: Mirrors) -> None:
+    """A name or an address from a source cannot smuggle a second command into the shell."""
+    conn = mirrors({"x; rm -rf ~/root": (("foo",), "https://here/$(id)")})
+
+    assert install_example(conn, "x; rm -rf ~").mirror == (
+        "spack mirror add 'x; rm -rf ~' 'https://here/$(id)'"
+    )
+
+
+def test_a_mirror_says_where_it_is(mirrors: Mirrors) -> None:
+    """The address is that of a mirror that has the spec, first of the one of all stacks."""
+    conn = mirrors(
+        {
+            "mine/e4s": (("foo", "bar", "baz"), "https://e4s"),
+            "mine/root": (("foo",), "https://root"),
+            "mine/a": (("outside",), "https://a"),
+            "other/root": (("foo",), "oci://other/x"),
+            "half/root": (("foo",), None),
+            "half/hep": (("foo",), "https://hep"),
+        }
+    )
+
+    assert mirror_url(conn, "mine", hash_of("foo")) == "https://root"
+    assert mirror_url(conn, "mine", hash_of("bar")) == "https://e4s"
+    assert mirror_url(conn, "mine", hash_of("outside")) == "https://a"
+    assert mirror_url(conn, "other", hash_of("foo")) == "oci://other/x"
+    assert mirror_url(conn, "half", hash_of("foo")) == "https://hep"
+    assert mirror_url(conn, "mine") == "https://root"
+
+
+def test_an_unknown_address_is_told(mirrors: Mirrors) -> None:
+    """Where nothing says where a mirror is, words say so: it is not the public cache."""
+    conn = mirrors({"mine/e4s": (("foo",), None), "mine/hep": (("bar",), "https://hep")})
+
+    unknown = install_spec(conn, "foo", hash_of("foo"), "mine")
+    known = install_spec(conn, "bar", hash_of("bar"), "mine")
+
+    assert unknown.mirror == "spack mirror add mine URL-of-your-mirror"
+    assert unknown.note == (
+        "Nothing here says where the mirror is: put its address for URL-of-your-mirror."
+    )
+    assert (known.mirror, known.note) == ("spack mirror add mine https://hep", None)
+
+
+def test_pages_beside_a_mirror(mirrors: Mirrors) -> None:
+    """What only a page lists is where its tarball lies; its release's mirrors come next."""
+    tarball = (
+        "https://there/x/build_cache/linux-ubuntu24.04-x86_64_v3/gcc-13.2.0/zlib-1.0/"
+        f"linux-ubuntu24.04-x86_64_v3-gcc-13.2.0-zlib-1.0-{spec_hash(1)}.spack"
+    )
+    conn = mirrors(
+        {"mine/root": (("foo",), "https://root"), "local/root": (("foo",), None)},
+        a=page("zlib", "mine", [spec(1, tarball=tarball), spec(2)]),
+        b=page("zlib", "local", [spec(2)]),
+        c=page("zlib", "develop", [spec(2)]),
+        d=page("zlib", "v0.18", [spec(1, tarball=tarball)]),
+    )
+
+    assert mirror_url(conn, "mine", spec_hash(1)) == "https://there/x"
+    assert mirror_url(conn, "mine", spec_hash(2)) == "https://root"
+    assert mirror_url(conn, "local", spec_hash(2)) is None
+    assert mirror_url(conn, "develop", spec_hash(2)) == "https://binaries.spack.io/develop"
+    assert mirror_url(conn, "develop") == "https://binaries.spack.io/develop"
+    assert mirror_url(conn, "v0.18") == "https://there/x"
+
+
+def test_an_example_is_something_that_the_release_has(mirrors: Mirrors) -> None:
+    """A new user installs a well-known package that is there, or else the largest."""
+    conn = mirrors(
+        {"a/root": (("foo", "zlib", "hdf5"), None), "b/root": (("foo", "zlib"), None)},
+        c=page("bar", "c", [spec(1), spec(2, os="rhel8")]),
+        d=page("foo", "c", [spec(3)]),
+    )
+
+    assert [install_example(conn, release).install for release in "abc"] == [
+        "spack install --cache-only hdf5",
+        "spack install --cache-only zlib",
+        "spack install --cache-only bar",
+    ]
+
+
+def test_mirror_follows_the_tarball(mirrors: Mirrors) -> None:
+    """Where a page gave a tarball in another layout, the mirror still is where it lies."""
+    tarball = "https://binaries.spack.io/releases/v0.18/build_cache/a/b.spack"
+    conn = mirrors({}, page=page("hdf5", "v0.18", [spec(1, tarball=tarball)]))
+    install = install_spec(conn, "hdf5", spec_hash(1), "v0.18")
+
+    assert install.mirror == "spack mirror add v0.18 https://binaries.spack.io/releases/v0.18"
+    assert install.install == "spack install --cache-only hdf5/aaaaaaa"
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "expected"),
+    [((), "abcdefg"), (("abcdefz",), "abcdefg"), (("abcdefgz", "abcdefgha"), "abcdefghi")],
+)
+def test_prefix_is_as_short_as_it_can_be(neighbours: tuple[str, ...], expected: str) -> None:
+    """The hash in a command has 7 characters, more only where 7 mean two specs."""
+    assert shortest_prefix("abcdefghij", neighbours) == expected
+
+
+def test_the_current_spec_is_installed(built: Build) -> None:
+    """A spec that a branch lists is taken before one that only an old snapshot lists."""
+    connection = built(
+        a=page("foo", "develop-2025-01-05", [spec(1), spec(2)]),
+        b=page("foo", "develop", [spec(2)]),
+    )
+    (found,) = find(connection, "foo", with_hashes=True)
+
+    current = install_found(connection, found, None)
+    old = install_found(connection, found, "develop-2025-01-05")
+
+    assert current is not None and old is not None
+    assert (current.release, current.install) == (
+        "develop",
+        f"spack install --cache-only foo/{spec_hash(2)}",
+    )
+    assert old.release == "develop-2025-01-05"
+
+
+def test_nothing_is_installed_without_a_hash(built: Build) -> None:
+    """Without hashes there is nothing to install."""
+    connection = built(a=page("foo"))
+    (found,) = find(connection, "foo")
+
+    assert install_found(connection, found, None) is None

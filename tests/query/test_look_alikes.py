@@ -1,0 +1,165 @@
+"""query.dependencies.look_alikes: in what specs of one configuration differ."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from spack_cache_db.build import build
+from spack_cache_db.query.dependency_graph import read_needs
+from spack_cache_db.query.look_alikes import (
+    FLAGS,
+    Change,
+    Differences,
+    differences,
+    read_facts,
+)
+from spack_cache_db.query.lookups import read_lookups
+from tests.graphs import installs
+from tests.indexes import edge, hash_of, index, node, record
+
+Dependency = dict[str, Any]
+
+
+def named(key: str, package: str, *edges: Dependency, **more: Any) -> Dependency:
+    """Return a node of a package, with the hash that stands for `key`."""
+    return {**node(package, *edges, **more), "hash": hash_of(key)}
+
+
+def to(key: str, package: str, *types: str, virtuals: tuple[str, ...] = ()) -> Dependency:
+    """Return an edge to the node that stands for `key`."""
+    return {**edge(package, *types, virtuals=virtuals), "hash": hash_of(key)}
+
+
+PARAMETERS = node("x")["parameters"]
+SYSTEM = (
+    named("libc", "glibc", version="2.36", external={"path": "/usr"}),
+    named("cc", "gcc", version="12.2.0", external={"path": "/usr"}),
+)
+BASE = (to("libc", "glibc", "link"), to("cc", "gcc", "build", virtuals=("c",)))
+NODES = (
+    named("ompi4", "openmpi", *BASE, version="4.1.6"),
+    named("ompi5", "openmpi", *BASE, version="5.0.3"),
+    named("mpich", "mpich", *BASE, version="4.2.1"),
+    named("hwloc", "hwloc", *BASE),
+    named("hdf4", "hdf5", to("ompi4", "openmpi", "link", virtuals=("mpi",)), *BASE),
+    named("hdf5", "hdf5", to("ompi5", "openmpi", "link", virtuals=("mpi",)), *BASE),
+    named("hdfm", "hdf5", to("mpich", "mpich", "link", virtuals=("mpi",)), *BASE),
+    named(
+        "hdff",
+        "hdf5",
+        to("ompi4", "openmpi", "link", virtuals=("mpi",)),
+        *BASE,
+        package_hash="new-recipe-of-it",
+        parameters=PARAMETERS | {"cflags": ["-O3"], "shared": False},
+    ),
+    named("cmake", "cmake", *BASE, version="3.27.9"),
+    named("cmake2", "cmake", *BASE, version="3.31.0"),
+    named("cmake3", "cmake", to("hwloc", "hwloc", "build"), *BASE, version="3.27.9"),
+)
+TOPS = {
+    "this": (to("hdf4", "hdf5", "link"), to("cmake", "cmake", "build")),
+    "version": (to("hdf5", "hdf5", "link"), to("cmake", "cmake", "build")),
+    "provider": (to("hdfm", "hdf5", "link"), to("cmake", "cmake", "build")),
+    "made of": (to("hdff", "hdf5", "link"), to("cmake", "cmake", "build")),
+    "more": (
+        to("hdf4", "hdf5", "link"),
+        to("cmake", "cmake", "build"),
+        to("hwloc", "hwloc", "run"),
+    ),
+    "less": (to("cmake", "cmake", "build"),),
+    "built": (to("hdf4", "hdf5", "link"), to("cmake2", "cmake", "build")),
+    "deeper": (to("hdf4", "hdf5", "link"), to("cmake3", "cmake", "build")),
+}
+
+
+def compared(
+    tmp_path: Path, tops: dict[str, Dependency], most: int = 1_000
+) -> dict[str, Differences]:
+    """Return in what specs differ from the one called `this`."""
+    nodes = [record(each, is_binary="external" not in each) for each in (*SYSTEM, *NODES)]
+    tmp_path.mkdir(exist_ok=True)
+    (tmp_path / "index.json").write_bytes(index(*nodes, *map(record, tops.values())))
+    build(tmp_path / "index.json", tmp_path / "x.db")
+    conn = sqlite3.connect(tmp_path / "x.db")
+    found = dict(conn.execute("SELECT hash, id FROM specs"))
+    ids = {name: found[each["hash"]] for name, each in tops.items()}
+    this = ids.pop("this")
+    graph = read_needs(conn, [this, *ids.values()], most)
+    told = differences(conn, read_lookups(conn), graph, this, [*ids.values()])
+    conn.close()
+    return {name: told[key] for name, key in ids.items() if key in told}
+
+
+def test_what_they_need_is_compared(tmp_path: Path) -> None:
+    """The package that differs is named, wherever it is, and not what differs because of it."""
+    tops = {name: named(name, "top", *edges, *BASE) for name, edges in TOPS.items()}
+    found = compared(tmp_path, tops)
+
+    assert {name: (*map(str, each.changes),) for name, each in found.items()} == {
+        "version": ("openmpi 4.1.6 → 5.0.3",),
+        "provider": ("mpi provider openmpi 4.1.6 → mpich 4.2.1",),
+        "made of": (
+            "hdf5 variants none → ~shared",
+            'hdf5 flags none → cflags="-O3"',
+            "hdf5 recipe recipe- → new-rec",
+        ),
+        "more": ("hwloc 1.0 only there",),
+        "less": ("hdf5 1.0 only here", "openmpi 4.1.6 only here"),
+        "built": ("cmake 3.27.9 → 3.31.0",),
+        "deeper": (),
+    }
+    assert {name for name, each in found.items() if each.is_build_only} == {"built", "deeper"}
+
+
+def test_its_own_recipe_and_flags_are_compared(tmp_path: Path) -> None:
+    """Two specs that need the same differ in themselves."""
+    this = named("this", "top", *BASE)
+    tops = {
+        "this": this,
+        "flags": named("flags", "top", *BASE, parameters=PARAMETERS | {"ldflags": ["-s", "-l"]}),
+        "recipe": named("recipe", "top", *BASE, package_hash="another-one"),
+        "space": named("space", "top", *BASE, namespace="mine"),
+    }
+    found = compared(tmp_path, tops)
+
+    assert {name: (*map(str, each.changes),) for name, each in found.items()} == {
+        "flags": ('top flags none → ldflags="-s -l"',),
+        "recipe": ("top recipe recipe- → another",),
+        "space": ("top namespace builtin → mine",),
+    }
+
+
+def test_several_specs_of_a_package_are_told_together(tmp_path: Path) -> None:
+    """Where one needs two versions of a package to be built, both stand there."""
+    both = to("cmake", "cmake", "build"), to("cmake2", "cmake", "test")
+    tops = {"this": named("this", "top", *both), "one": named("one", "top", both[0])}
+    found = compared(tmp_path, tops)
+
+    assert found["one"] == Differences((Change("cmake", "", "3.31.0", None),), is_build_only=True)
+
+
+def test_what_was_not_read_is_not_compared(tmp_path: Path) -> None:
+    """A spec whose dependencies were too many differs in nothing that is known."""
+    tops = {name: named(name, "top", *edges, *BASE) for name, edges in TOPS.items()}
+
+    assert compared(tmp_path, tops, most=3) == {}
+    some = compared(tmp_path / "more", tops, most=7).keys()
+    assert set() < some < tops.keys() - {"this"}
+
+
+def test_facts_are_those_of_the_index(real_index: sqlite3.Connection) -> None:
+    """Each spec of the real index comes with its namespace, its recipe, and its flags."""
+    numbers = dict(real_index.execute("SELECT id, hash FROM specs"))
+    facts = read_facts(real_index, read_lookups(real_index), numbers)
+
+    for number, each in facts.items():
+        told = installs()[numbers[number]]["spec"]
+        assert each.configuration.package == told["name"]
+        assert each.namespace == told["namespace"]
+        assert each.recipe == (told.get("package_hash") or "")[:7]
+        flags = {name: told["parameters"].get(name, []) for name in FLAGS}
+        assert each.flags == " ".join(
+            f'{name}="{" ".join(values)}"' for name, values in flags.items() if values
+        )

@@ -1,0 +1,342 @@
+"""What specs depend on, as Spack and a walk over the records answer."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.query.answers import find, notes_on
+from spack_cache_db.query.candidates import Candidates
+from spack_cache_db.query.conditions import Question
+from spack_cache_db.query.coverage import cover
+from spack_cache_db.query.explanation import why_not
+from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.questions import SpecRecords, question_of
+from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
+from tests.indexes import REAL_FILE, edge, hash_of, node, old_node, real, record
+from tests.pagetexts import spec_hash
+from tests.small_sources import LOOK_ALIKES, Sources, hashes, opened
+from tests.spackrecords import SPACK
+from tests.walks import left_out
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """A connection to the database of a real index, of whose specs Spack's answers are recorded."""
+    output = tmp_path_factory.mktemp("index") / "index.db"
+    build([str(REAL_FILE)], output)
+    connection = sqlite3.connect(output)
+    yield connection
+    connection.close()
+
+
+def notes(conn: sqlite3.Connection, text: str) -> tuple[str, ...]:
+    """Return what is said beside the answer to a query."""
+    lookups = read_lookups(conn)
+    return notes_on(conn, lookups, question_of(conn, lookups, parse_query(text)))
+
+
+def test_every_recorded_answer_is_spacks(sample: sqlite3.Connection) -> None:
+    """Each of 210 queries, dependencies and flags included, finds the binaries that Spack finds."""
+    installs = json.loads(real())["database"]["installs"]
+    binaries = {dag_hash for dag_hash, each in installs.items() if each["in_buildcache"]}
+    every = [row[0] for row in SPACK["specs"]]
+
+    wrong = [
+        text
+        for text, places in SPACK["answers"].items()
+        if hashes(sample, text) != {every[place] for place in places} & binaries
+    ]
+
+    assert wrong == []
+    assert len(SPACK["answers"]) == 210
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """A file of indexes in which two specs look alike, and of pages."""
+    with opened(LOOK_ALIKES) as conn:
+        yield conn
+
+
+def test_specs_of_one_configuration_differ(mixed: sqlite3.Connection) -> None:
+    """Counts, hashes, releases and stacks are those of the specs that satisfy the query."""
+    (both,) = find(mixed, "app@1.0 os=debian12", with_hashes=True)
+    (one,) = find(mixed, "app ^mpich")
+    (two,) = find(mixed, "app ^openmpi ^hwloc", with_hashes=True)
+
+    assert (both.spec_count, both.hashes) == (2, (hash_of("one"), hash_of("two")))
+    assert one.configuration == two.configuration == both.configuration
+    assert (one.spec_count, one.releases, one.stacks) == (1, ("develop",), ("e4s",))
+    assert (two.releases, two.stacks) == (("develop", "v1.9"), ("e4s", "ml"))
+    assert two.hashes == (hash_of("two"),)
+    assert find(mixed, "app ^mpich ^openmpi") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"release": "v1.9"}, {"two"}),
+        ({"stack": "e4s"}, {"one", "two"}),
+        ({"release": "develop", "stack": "ml"}, set()),
+        ({"os": "rhel8"}, set()),
+    ],
+)
+def test_a_place_narrows(
+    mixed: sqlite3.Connection, options: dict[str, Any], expected: set[str]
+) -> None:
+    """Release, stack and machine narrow what depends on something as they do everything else."""
+    assert hashes(mixed, "app ^mpi", **options) == {hash_of(name) for name in expected}
+
+
+def test_what_is_no_binary_is_needed_but_not_found(mixed: sqlite3.Connection) -> None:
+    """A dependency that was not pushed leads to what needs it, and is in no answer itself."""
+    assert hashes(mixed, "^hwloc") == {hash_of("two"), hash_of("openmpi")}
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "count"),
+    [
+        ("app ^mpi", {"one", "two"}, 1),
+        ("app os=debian12 ^mpi", {"one", "two"}, 0),
+        ("tool ^mpi", set(), 2),
+        ("tool %gcc", {8}, 0),
+        ("tool %gcc ^mpi", set(), 1),
+        ("tool %gcc %clang", set(), 2),
+        ("tool %[deptypes=build] gcc", set(), 2),
+        ("++x", {"one", "two", "mpich", "openmpi"}, 4),
+        ("own.app", set(), 1),
+        ("cflags=-g", set(), 4),
+        ("%[when='@1'] gcc", {8, 9}, 0),
+        ("tool %[when='^mpi'] nothing", set(), 2),
+    ],
+)
+def test_what_pages_alone_tell_of(
+    mixed: sqlite3.Connection, text: str, found: set[str | int], count: int
+) -> None:
+    """Such a spec is found by its compiler; else it is left out, and counted where it may fit."""
+    expected = {hash_of(each) if isinstance(each, str) else spec_hash(each) for each in found}
+
+    assert hashes(mixed, text) == expected
+    assert left_out(notes(mixed, text)) == count
+
+
+def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> None:
+    """What was not pushed satisfies nothing, and does not contradict a binary that looks alike."""
+    assert len(find(mixed, "hwloc")) == 1
+    assert find(mixed, "hwloc namespace=builtin") == []
+    lookups, query = read_lookups(mixed), parse_query("hwloc namespace=builtin")
+    conditions = question_of(mixed, lookups, query).conditions
+    (note,) = why_not(Candidates(mixed, lookups), query, conditions).notes
+    assert note.startswith("no release lists such a spec")
+
+
+def test_a_release_may_show_what_depends_as_another_package() -> None:
+    """Then it is found in that release, with what it depends on, whatever its name is elsewhere."""
+    own = [record({**node("one", edge("zlib", "link")), "name": name}) for name in ("own", "other")]
+    sources = Sources(
+        {
+            ("develop", "e4s"): ("8", [own[0], record(node("zlib"))]),
+            ("v1.9", "e4s"): ("8", [own[1], record(node("zlib"))]),
+        },
+        {},
+    )
+    with opened(sources) as conn:
+        for text in (" ^zlib", " namespace=builtin", " ++x"):
+            assert hashes(conn, f"other{text}", release="v1.9") == {hash_of("one")}
+            assert hashes(conn, f"own{text}", release="v1.9") == set()
+            assert hashes(conn, f"own{text}") == {hash_of("one")}
+            assert hashes(conn, f"other{text}") == set()
+
+
+def test_notes(mixed: sqlite3.Connection) -> None:
+    """An answer comes with how it was read."""
+    assert any("one compiler per binary" in each for each in notes(mixed, "%gcc"))
+    assert notes(mixed, "app os=debian12 ^mpi") == ()
+    (note,) = notes(mixed, "mpich ^[deptypes=run] openmpi")
+    assert "direct dependencies only" in note
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("^mpi@3", "such as|as in '\\^mpi=<package>'"),
+        ("%mpi+cuda", "as in '%mpi=<package>'"),
+        ("mpi", "virtual package"),
+        ("^[deptypes=built] zlib", "no dependency is of type 'built'"),
+        ("^app@git.main", "git repository"),
+        ("app ^zlib os=default_os", "depends on a machine"),
+    ],
+)
+def test_what_records_cannot_answer(mixed: sqlite3.Connection, text: str, reason: str) -> None:
+    """It is refused with the reason."""
+    with pytest.raises(UnsupportedQuery, match=reason):
+        find(mixed, text)
+
+
+def test_the_condition_of_a_dependency_is_a_spec(mixed: sqlite3.Connection) -> None:
+    """What is none is an error like any other of the syntax."""
+    with pytest.raises(QuerySyntaxError):
+        find(mixed, "app %[when='@@'] gcc")
+
+
+def test_indexes_that_do_not_tell_of_virtual_packages(sample: sqlite3.Connection) -> None:
+    """Where no index does, a virtual package is refused; a compiler is asked of what is named."""
+    old = [record(old_node("app", "6", "mpich")), record(old_node("mpich", "6"))]
+    sources = Sources({("develop", "e4s"): ("6", old)}, {})
+    with opened(sources) as conn:
+        for text in ("^mpi", "%c", "^mpi=mpich"):
+            with pytest.raises(UnsupportedQuery, match="no index in this file says what provides"):
+                find(conn, text)
+        assert hashes(conn, "^mpich") == {hash_of("app")}
+        assert hashes(conn, "app %c=gcc@12") == {hash_of("app")}
+        assert hashes(conn, "%[deptypes=build] gcc") == {hash_of("app"), hash_of("mpich")}
+        assert hashes(conn, "%mpich") == set()
+        assert any("before Spack 1.0" in each for each in notes(conn, "%gcc"))
+
+
+def test_old_compilers_have_two_names(mixed: sqlite3.Connection) -> None:
+    """What a record of before Spack 1.0 calls clang is llvm as well."""
+    kept = {"original_specfile_version": 4, "compiler": "clang@=15.0.7"}
+    records = [record(node("app", annotations=kept))]
+    with opened(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+        assert hashes(conn, "%clang@15") == hashes(conn, "%llvm") == {hash_of("app")}
+        assert hashes(conn, "%[virtuals=c] @15") == {hash_of("app")}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("patches=ab", True),
+        ("patches=" + "ab" * 5, True),
+        ("patches=abababab0", False),
+        ("patches:=" + "ab" * 32, False),
+        ("patches:=" + "ab" * 32 + "," + "cd" * 32, True),
+    ],
+)
+def test_records_have_whole_patch_sums(text: str, expected: bool) -> None:
+    """A patch is compared by all of its sum, where an index tells it."""
+    patched = {"patches": ["cd" * 32, "ab" * 32], "cflags": []}
+    records = [record(node("app", parameters=patched))]
+    with opened(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+        assert bool(hashes(conn, text)) is expected
+
+
+def test_a_cycle_comes_to_an_end() -> None:
+    """What needs itself, which Spack does not write, is found once."""
+    records = [record(node("a", edge("b", "link"))), record(node("b", edge("a", "link")))]
+    with opened(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+        assert hashes(conn, "a ^a") == {hash_of("a")}
+
+
+def test_why_nothing_has_such_a_dependency(mixed: sqlite3.Connection) -> None:
+    """What is asked beyond configurations is one condition, and can be left out like others."""
+    query = parse_query("app@1.0 os=debian12 namespace=builtin ^mpich@9")
+
+    lookups = read_lookups(mixed)
+    conditions = question_of(mixed, lookups, query).conditions
+    why = why_not(Candidates(mixed, lookups), query, conditions)
+
+    assert [(each.spec, each.configurations) for each in why.without] == [
+        ("app@1.0 os=debian12", 1),
+    ]
+    assert why.sentences()[0].startswith("without namespace=builtin ^mpich@9: 1 configuration")
+
+
+def test_environments_ask_for_dependencies(mixed: sqlite3.Connection) -> None:
+    """A spec has a binary if some spec has such a dependency; its hash is that of this one."""
+    answers = cover(mixed, ["app ^mpich", "app ^openmpi ^hwloc", "app ^mpich ^openmpi"]).specs
+
+    assert [(each.status, each.hash) for each in answers] == [
+        ("binary", hash_of("one")),
+        ("binary", hash_of("two")),
+        ("near", None),
+    ]
+
+
+def test_requirements_ask_for_dependencies(mixed: sqlite3.Connection, tmp_path: Path) -> None:
+    """What `packages:` excludes is excluded of specs, and not of all that look like them."""
+    path = tmp_path / "spack.yaml"
+    path.write_text(
+        "spack:\n  specs: [app os=debian12]\n  packages:\n    app:\n      conflict: [^mpich]\n"
+    )
+
+    (answer,) = cover(mixed, path).specs
+
+    assert (answer.status, answer.hash) == ("binary", hash_of("two"))
+
+
+def test_what_is_needed_to_build() -> None:
+    """`^` goes over link and run, and over build from the root alone."""
+    records = [
+        record(node("app", edge("lib", "link"), edge("cmake", "build"))),
+        record(node("lib", edge("other", "build"), edge("low", "run"))),
+        record(node("cmake", edge("tool", "build", "link"))),
+        *(record(node(name)) for name in ("other", "low", "tool")),
+    ]
+    with opened(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
+        found = {name: hashes(conn, f"^{name}") for name in ("cmake", "tool", "other", "low")}
+
+    assert found == {
+        "cmake": {hash_of("app")},
+        "tool": {hash_of("cmake")},
+        "other": {hash_of("lib")},
+        "low": {hash_of("app"), hash_of("lib")},
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cache", ["samples", "all_sources"])
+def test_many_queries_are_answered_as_each_by_itself(
+    cache: str, request: pytest.FixtureRequest
+) -> None:
+    """Records that are kept change no answer, in any order of queries and where one is repeated."""
+    conn: sqlite3.Connection = request.getfixturevalue(cache)
+    lookups = read_lookups(conn)
+    kept = SpecRecords(conn, lookups)
+    for text in (*QUERIES, *reversed(QUERIES)):
+        query = parse_query(text)
+        try:
+            alone = question_of(conn, lookups, query, SpecRecords(conn, lookups))
+        except UnsupportedQuery as error:
+            with pytest.raises(UnsupportedQuery) as raised:
+                question_of(conn, lookups, query, kept)
+            assert str(raised.value) == str(error)
+            continue
+        found = question_of(conn, lookups, query, kept)
+        assert found.notes == alone.notes
+        assert told(found) == told(alone), text
+
+
+def told(question: Question) -> list[tuple[object, ...]]:
+    """Return the conditions of a question, the specs that satisfy them as they are."""
+    return [
+        (each.kind, each.text, each.asked.holds, each.asked.unknown)
+        if each.kind == "specs"
+        else (each.kind, each.text, each.asked)
+        for each in question.conditions
+    ]
+
+
+QUERIES = (
+    "hdf5",
+    "hdf5@1.14: +mpi %gcc@12",
+    "zlib-ng target=:zen4 %gcc@12",
+    "hdf5 ^zlib-ng",
+    "hdf5 +mpi ^zlib-ng %gcc@12",
+    "builtin.hdf5 cflags=-g",
+    "hdf5 ++mpi ~cxx",
+    "hdf5 patches=0123456789abcdef ~cxx",
+    "mpi %gcc@12",
+    "hdf5 target=foo: %gcc@12",
+    "hdf5@git.main %gcc@12",
+    "hdf5 ^mpi@3",
+)

@@ -1,0 +1,169 @@
+"""What a file says of itself: counts, whose build cache it holds, examples of queries."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.query.answers import find
+from spack_cache_db.query.connection import connected
+from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.summary import Examples, Origin, describe, read_examples, read_origin
+from spack_cache_db.schema import SCHEMA_VERSION
+from tests.conftest import Build
+from tests.indexes import REAL_FILE, index, node, record
+from tests.pagetexts import page, spec, write
+
+
+def test_what_is_in_the_samples(samples_file: Path) -> None:
+    """Counts, eras, kinds of releases and days are those of the five sample pages."""
+    assert describe(samples_file) == {
+        "file": str(samples_file),
+        "size": samples_file.stat().st_size,
+        "schema_version": SCHEMA_VERSION,
+        "pages": 5,
+        "indexes": 0,
+        "records": 0,
+        "listings": 425,
+        "specs": 413,
+        "configurations": 24,
+        "dependencies": 0,
+        "packages": 4,
+        "releases": 2,
+        "stacks": 14,
+        "problems": 0,
+        "pages_by_format": {"A": 4, "B": 1},
+        "indexes_by_format": {},
+        "releases_by_kind": {"branch": 1, "snapshot": 1},
+        "first_snapshot": "2025-04-20",
+        "last_snapshot": "2025-04-20",
+    }
+
+
+def test_what_is_in_the_file_of_an_index(tmp_path: Path) -> None:
+    """Indexes, records and dependencies are counted too; externals are no binaries of ours."""
+    build(REAL_FILE, tmp_path / "x.db")
+    found = describe(tmp_path / "x.db")
+    names = ("pages", "indexes", "records", "listings", "specs", "dependencies", "packages")
+    assert [found[name] for name in names] == [0, 1, 905, 883, 883, 6115, 226]
+    assert (found["pages_by_format"], found["indexes_by_format"]) == ({}, {"8": 1})
+
+
+PUBLIC = "Spack's public build cache"
+BINARIES = "https://binaries.spack.io/develop"
+
+
+@pytest.mark.parametrize(
+    ("urls", "has_pages", "expected"),
+    [
+        ((), True, Origin("Spack build cache", PUBLIC, "https://cache.spack.io/", True)),
+        (
+            (BINARIES, f"{BINARIES}/e4s"),
+            False,
+            Origin("Spack build cache", PUBLIC, "https://cache.spack.io/", True),
+        ),
+        (
+            ("https://cache.example.org/v1",),
+            False,
+            Origin(
+                "Build cache of cache.example.org",
+                "the mirror at cache.example.org",
+                "https://cache.example.org/v1",
+                False,
+            ),
+        ),
+        (
+            ("https://a.org/e4s", "https://a.org/hep", None),
+            False,
+            Origin("Build cache of a.org", "the mirror at a.org and a mirror", None, False),
+        ),
+        (
+            ("oci://ghcr.io/me/cache", "file:///srv/mirror"),
+            False,
+            Origin(
+                "Build caches of file:///srv/mirror and ghcr.io",
+                "mirrors at file:///srv/mirror and ghcr.io",
+                None,
+                False,
+            ),
+        ),
+        (
+            tuple(f"s3://{name}" for name in "abcde"),
+            False,
+            Origin(
+                "Build caches of a, b, c and 2 more", "mirrors at a, b, c and 2 more", None, False
+            ),
+        ),
+        ((None,), False, Origin("Build cache", "a mirror", None, False)),
+        (
+            ("https://a.org",),
+            True,
+            Origin("Build cache of a.org", f"{PUBLIC} and the mirror at a.org", None, False),
+        ),
+    ],
+)
+def test_whose_it_is(
+    urls: tuple[str | None, ...], has_pages: bool, expected: Origin, tmp_path: Path
+) -> None:
+    """Pages, and mirrors in the public cache, are Spack's; others are called by their hosts."""
+    for number, url in enumerate(urls):
+        folder = tmp_path / "input" / "develop" / f"stack{number}"
+        folder.mkdir(parents=True)
+        (folder / "index.json").write_bytes(index(record(node(f"n{number}"))))
+        if url:
+            (folder / "mirror.json").write_text(json.dumps({"url": url}))
+    if has_pages:
+        write(tmp_path / "input", page=page())
+    build(tmp_path / "input", tmp_path / "x.db")
+
+    with connected(tmp_path / "x.db") as conn:
+        assert read_origin(conn) == expected
+
+
+@pytest.mark.parametrize("file", ["samples", "all_samples", "real_index", "all_sources"])
+def test_examples_find_something(file: str, request: pytest.FixtureRequest) -> None:
+    """Whatever a file holds, each of its examples has an answer in it."""
+    conn: sqlite3.Connection = request.getfixturevalue(file)
+    examples = read_examples(conn, read_lookups(conn))
+
+    assert examples is not None
+    for query in examples:
+        assert find(conn, query), query
+
+
+def test_what_is_well_known_comes_first(built: Build) -> None:
+    """Of a package that many know the configuration with the best known variant is shown."""
+    conn = built(
+        a=page("foo", specs=[spec(number) for number in range(9)]),
+        b=page(
+            "hdf5",
+            specs=[
+                spec(11, variants=["~mpi", "+shared"], compiler="gcc@12.1.0"),
+                spec(12, variants=["+mpi", "+shared"], compiler="gcc@13.2.0", target="zen3"),
+            ],
+        ),
+    )
+
+    assert read_examples(conn, read_lookups(conn)) == Examples(
+        "hdf5 +mpi", "target=zen3 %gcc@13", "hdf5 +mpi target=zen3"
+    )
+
+
+def test_without_compiler_and_variants(built: Build) -> None:
+    """What has no compiler, and no variant that many know, is asked for without."""
+    conn = built(a=page("foo", specs=[spec(1, compiler="none", variants=["~x"])]))
+
+    assert read_examples(conn, read_lookups(conn)) == Examples(
+        "foo", "target=x86_64_v3", "foo target=x86_64_v3"
+    )
+
+
+def test_nothing_has_no_examples(built: Build) -> None:
+    """A file without a binary is asked for nothing."""
+    conn = built(a=page("foo", specs=[]))
+
+    assert read_examples(conn, read_lookups(conn)) is None

@@ -1,1 +1,0 @@
-"""Tests of query.why_not: queries without an answer."""
