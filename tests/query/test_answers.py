@@ -1,4 +1,4 @@
-"""query.find: what is found, how it is narrowed, and in which order."""
+"""What is found, how it is narrowed, and in which order."""
 
 from __future__ import annotations
 

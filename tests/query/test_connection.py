@@ -1,4 +1,4 @@
-"""query.open: a file is known to be one, and whole, before anything reads it."""
+"""A file is known to be one, and whole, before anything reads it."""
 
 from __future__ import annotations
 

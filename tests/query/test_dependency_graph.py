@@ -1,4 +1,4 @@
-"""query.dependencies.needs: what specs need, held against the index itself."""
+"""What specs need, held against the index itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""query.install: the commands that install a spec."""
+"""The commands that install a spec."""
 
 from __future__ import annotations
 

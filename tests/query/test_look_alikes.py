@@ -1,4 +1,4 @@
-"""query.dependencies.look_alikes: in what specs of one configuration differ."""
+"""In what specs of one configuration differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""query.lookups: the small tables of a file."""
+"""The small tables of a file."""
 
 from __future__ import annotations
 

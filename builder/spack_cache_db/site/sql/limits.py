@@ -16,7 +16,7 @@ RESULT_CELLS = 25_000
 """A thousand rows of the widest table are half of it."""
 
 LIMITS = {
-    # Ids are asked for in texts that are not longer (`query.open.IDS_AT_ONCE`).
+    # Ids are asked for in texts that are not longer (`query.connection.IDS_AT_ONCE`).
     sqlite3.SQLITE_LIMIT_LENGTH: 200_000,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
     sqlite3.SQLITE_LIMIT_COLUMN: 200,
