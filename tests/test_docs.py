@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import tomllib
 from pathlib import Path
@@ -10,6 +11,7 @@ import click
 import pytest
 import yaml
 
+import spack_cache_db
 from spack_cache_db.cli import COMMANDS, cli
 from spack_cache_db.schema import VIEWS
 from spack_cache_db.site.routes import ROUTES
@@ -30,6 +32,19 @@ def test_every_command_is_in_the_readme() -> None:
 def test_every_view_is_described() -> None:
     """The table of views in docs/sql.md names each view."""
     assert set(re.findall(r"^\| `(\w+)` \|", SQL, re.MULTILINE)) >= set(VIEWS)
+
+
+def test_functions_and_errors_are_described() -> None:
+    """The tables of docs/python.md name each public function and each error."""
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    public = {name: getattr(spack_cache_db, name) for name in spack_cache_db.__all__}
+    named = {
+        name
+        for name, each in public.items()
+        if inspect.isfunction(each) or (inspect.isclass(each) and issubclass(each, Exception))
+    }
+    rows = set(re.findall(r"^\| `spack_cache_db\.(\w+)` \|", text, re.MULTILINE))
+    assert rows == named - {"BuilderError"}  # The base of them all stands above the table.
 
 
 def test_every_canned_query_is_described() -> None:

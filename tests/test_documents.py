@@ -25,13 +25,11 @@ from tests.sources.indexes.fetch.server import serve
 
 READ = (
     "README.md",
-    *(
-        "docs/spec-language.md",
-        "docs/environments.md",
-        "docs/changes.md",
-        "docs/site.md",
-        "docs/sql.md",
-    ),
+    "docs/spec-language.md",
+    "docs/environments.md",
+    "docs/changes.md",
+    "docs/site.md",
+    "docs/sql.md",
 )
 """The documents in the order in which they are read."""
 
