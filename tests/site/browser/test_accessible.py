@@ -36,7 +36,7 @@ def test_keyboard_alone_is_enough(visit: Visit) -> None:
     page.keyboard.type("zen")
     press_until(page, ".narrow button")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("1 configuration, 1 spec")).to_be_visible()
+    expect(page.get_by_text("1 configuration, 1 binary")).to_be_visible()
 
     press_until(page, "td.hashes a.hash")
     page.keyboard.press("Enter")

@@ -23,7 +23,7 @@ def test_an_environment_to_what_lacks_a_binary(visit: Visit) -> None:
     page.get_by_role("button", name="Find binaries").click()
 
     expect(page.get_by_role("status").first).to_contain_text("4 of 20 specs have a binary")
-    expect(page.get_by_role("heading", level=2).first).to_have_text("16 without")
+    expect(page.get_by_role("heading", level=2).first).to_have_text("16 without a binary")
     assert "/cover?q=hdf5%401.1%0A" in page.url
     page.reload()
     expect(page.get_by_label("One spec a line")).to_have_value(SPECS)

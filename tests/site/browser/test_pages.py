@@ -26,7 +26,7 @@ def test_from_search_to_a_hash(visit: Visit) -> None:
     page.get_by_label("Release", exact=True).select_option("v0.23.1")
     page.get_by_role("button", name="Apply").click()
     expect(page.locator("#configurations tbody tr")).to_have_count(1)
-    expect(page.get_by_text("1 configuration, 7 specs")).to_be_visible()
+    expect(page.get_by_text("1 configuration, 7 binaries")).to_be_visible()
 
     page.get_by_role("link", name="Install").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("hdf5@1.14.5")
@@ -40,10 +40,10 @@ def test_grid_and_chips(visit: Visit) -> None:
     page = visit.page
     page.goto("/package/hdf5")
     page.get_by_label("10 of 1.14.5 for x86_64_v3").click()
-    expect(page.get_by_text("2 configurations, 10 specs")).to_be_visible()
+    expect(page.get_by_text("2 configurations, 10 binaries")).to_be_visible()
 
     page.get_by_role("link", name="Version: 1.14.5").click()
-    expect(page.get_by_text("3 configurations, 11 specs")).to_be_visible()
+    expect(page.get_by_text("3 configurations, 11 binaries")).to_be_visible()
 
 
 @pytest.mark.once
@@ -69,7 +69,7 @@ def test_every_hash_of_a_row(visit: Visit) -> None:
     page.get_by_role("link", name="and 6 more").click()
     expect(page.locator("#opened a.hash")).to_have_count(7)
     expect(page.locator("#opened")).to_contain_text("All 7, what is current first")
-    expect(page.get_by_text("1 configuration, 7 specs")).to_be_visible()
+    expect(page.get_by_text("1 configuration, 7 binaries")).to_be_visible()
 
     page.get_by_role("link", name="Close").click()
     expect(page.locator("#configurations a.hash")).to_have_count(1)
@@ -113,15 +113,15 @@ def test_filters_can_be_switched(visit: Visit) -> None:
     """A chosen filter is changed for another value in one step, even where nothing is left."""
     page = visit.page
     page.goto("/package/hdf5?host=neoverse_v2&variant=~mpi")
-    expect(page.get_by_text("0 configurations, 0 specs")).to_be_visible()
+    expect(page.get_by_text("0 configurations, 0 binaries")).to_be_visible()
 
     page.get_by_label("Runs on", exact=True).select_option("zen3")
     page.get_by_role("button", name="Apply").click()
-    expect(page.get_by_text("1 configuration, 3 specs")).to_be_visible()
+    expect(page.get_by_text("1 configuration, 3 binaries")).to_be_visible()
 
     page.get_by_label("mpi", exact=True).select_option("+mpi")
     page.get_by_role("button", name="Apply").click()
-    expect(page.get_by_text("3 configurations, 9 specs")).to_be_visible()
+    expect(page.get_by_text("3 configurations, 9 binaries")).to_be_visible()
 
 
 @pytest.mark.once
