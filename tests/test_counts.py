@@ -19,6 +19,7 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
+from spack_cache_db.spack.versions import sort_versions
 from spack_cache_db.verify import verify
 from tests.brute_force import BruteForce, days_of
 from tests.contradictions import STACKS, Listing, listings, opened, write_sources
@@ -178,14 +179,20 @@ def lists_follow_the_rule(conn: sqlite3.Connection, lookups: Lookups, expected: 
             for host in (None, "zen3"):
                 asked = ListFilters(release=release or "", stack=stack or "", host=host or "")
                 counts: dict[str, list[int]] = {}
+                versions: dict[str, list[str]] = {}
                 for each, hashes in expected.answer("*", release, stack, host).items():
                     count = counts.setdefault(each.package, [0, 0])
                     count[0] += 1
                     count[1] += len(hashes)
+                    versions.setdefault(each.package, []).append(each.version)
+                rows = load_packages(conn, lookups, asked).in_order()
                 assert {
-                    row["name"]: [row["configurations"], row["specs"]]
-                    for row in load_packages(conn, lookups, asked).in_order()
+                    row["name"]: [row["configurations"], row["specs"]] for row in rows
                 } == counts
+                if asked != ListFilters():
+                    assert {row["name"]: row["version"] for row in rows} == {
+                        name: sort_versions(some)[-1] for name, some in versions.items()
+                    }
 
 
 def groups_follow_the_rule(

@@ -12,7 +12,6 @@ import pytest
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.site.pages.lists import (
-    Count,
     ListFilters,
     ListPage,
     counts,
@@ -209,20 +208,42 @@ def test_counts_are_what_is_found(
     conn: sqlite3.Connection, lookups: Lookups, release: str | None, stack: str | None
 ) -> None:
     """Every count is that of the answer to `*` in the same release and stack."""
-    expected: dict[str, dict[str, Count]] = {}
+    expected: dict[str, dict[str, tuple[int, int]]] = {}
     for found in find(conn, "*", release=release, stack=stack):
         of_package = expected.setdefault(found.package, {})
         configurations, specs = of_package.get(found.target, (0, 0))
         of_package[found.target] = (configurations + 1, specs + found.spec_count)
 
     place = lookups.release(release), lookups.stack(stack)
-    counted: dict[str, dict[str, Count]] = {}
+    counted: dict[str, dict[str, tuple[int, int]]] = {}
     for (name, target), count in counts(conn, lookups, *place, "package", "target").items():
-        counted.setdefault(name, {})[target] = count
+        counted.setdefault(name, {})[target] = count.configurations, count.specs
 
     assert counted == expected
     assert counted
-    assert counts(conn, lookups, *place, "package") == {
-        (name,): (sum(each[0] for each in parts.values()), sum(each[1] for each in parts.values()))
+    assert {
+        name: (count.configurations, count.specs)
+        for (name,), count in counts(conn, lookups, *place, "package").items()
+    } == {
+        name: (sum(each[0] for each in parts.values()), sum(each[1] for each in parts.values()))
         for name, parts in expected.items()
     }
+
+
+def test_every_column_of_a_narrowed_list_says_what_the_narrowing_has(
+    conn: sqlite3.Connection, lookups: Lookups
+) -> None:
+    """The newest version is that of the release; columns of all releases say that they are."""
+    release, machine, whole = (
+        packages(conn, lookups, q="hdf5", **asked)
+        for asked in ({"release": "develop-2025-04-13"}, {"host": "aarch64"}, {})
+    )
+
+    assert [row["version"] for row in release.rows] == ["1.14.5"]
+    assert [row["version"] for row in machine.rows] == ["1.14.5"]
+    assert [row["version"] for row in whole.rows] == ["1.14.10"]
+    assert [each.title for each in release.columns if "overall" in each.title] == [
+        "Releases overall",
+        "Last snapshot overall",
+    ]
+    assert not [each.title for each in whole.columns if "overall" in each.title]

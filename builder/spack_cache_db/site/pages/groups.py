@@ -89,7 +89,7 @@ def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Relea
     packages = counts(conn, lookups, release, None, "package")
     return ReleasePage(
         release=release,
-        packages=tuple(sorted((package, specs) for (package,), (_, specs) in packages.items())),
+        packages=tuple(sorted((package, count.specs) for (package,), count in packages.items())),
         hosts=hosts_of(value for kind, value, _ in rows if kind == "targets"),
         charts=tuple(each for each in charts if each.bars),
         before=before,
@@ -107,10 +107,10 @@ def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPa
     targets: Counter[str] = Counter()
     compilers: Counter[str] = Counter()
     found = counts(conn, lookups, None, stack, "package", "target", "compiler")
-    for (package, target, compiler), (_, specs) in found.items():
-        packages[package] += specs
-        targets[target] += specs
-        compilers[compiler] += specs
+    for (package, target, compiler), count in found.items():
+        packages[package] += count.specs
+        targets[target] += count.specs
+        compilers[compiler] += count.specs
     listed = dict(select(conn, STACK_RELEASES, name=name))
     return StackPage(
         stack=stack,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
@@ -17,24 +17,42 @@ from spack_cache_db.site.pages.filters import hosts_of
 from spack_cache_db.spack.targets import runs_on
 
 _LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
-ANYWHERE = "count(*), sum(spec_count) FROM configurations WHERE configurations.spec_count > 0"
+# The ids of a package's versions are in Spack's order.
+_NEWEST = "max(configurations.version)"
+ANYWHERE = f"""
+count(*), sum(spec_count), {_NEWEST} FROM configurations WHERE configurations.spec_count > 0
+"""
 IN_RELEASE = f"""
-count(*), sum(listed.spec_count) FROM configuration_releases {_LISTED}
+count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_releases {_LISTED}
 WHERE listed.release = :release
 """
 IN_STACK = f"""
-count(*), sum(listed.spec_count) FROM configuration_stacks {_LISTED} WHERE listed.stack = :stack
+count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_stacks {_LISTED}
+WHERE listed.stack = :stack
 """
 # Within a release a spec has the configuration that the release shows (see query/specs.py).
-IN_BOTH = """
-count(DISTINCT configurations.id), count(*)
+IN_BOTH = f"""
+count(DISTINCT configurations.id), count(*), {_NEWEST}
 FROM release_specs AS shown JOIN configurations ON configurations.id = shown.configuration
 WHERE shown.release = :release
   AND shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
-"""
+"""  # noqa: S608 - our own column
 
-Count = tuple[int, int]
-"""Configurations, and specs."""
+
+class Count(NamedTuple):
+    """How many there are of something; `newest` is the id of a package's newest version there."""
+
+    configurations: int
+    specs: int
+    newest: int
+
+    def __add__(self, other: Count) -> Count:  # type: ignore[override]
+        """Return the count of two sets of configurations that share none."""
+        return Count(
+            self.configurations + other.configurations,
+            self.specs + other.specs,
+            max(self.newest, other.newest),
+        )
 
 
 def counts(
@@ -53,12 +71,11 @@ def counts(
     sql = counted.get((release is not None, stack is not None), IN_BOTH)
     where = {"release": release and release.id, "stack": stack and stack.id}
     words = [lookups.words[column] for column in columns]
-    return {
-        tuple(names[key] for names, key in zip(words, keys, strict=True)): (configurations, specs)
-        for *keys, configurations, specs in select(
-            conn, f"SELECT {by}, {sql} GROUP BY {by}", **where
-        )
-    }
+    found = {}
+    for row in select(conn, f"SELECT {by}, {sql} GROUP BY {by}", **where):
+        keys = zip(words, row[: len(columns)], strict=True)
+        found[tuple(names[key] for names, key in keys)] = Count(*row[len(columns) :])
+    return found
 
 
 PACKAGES = """
@@ -204,15 +221,19 @@ class ListPage:
 
 def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of packages that have a binary."""
-    names = [column.name for column in COLUMNS["packages"]]
+    columns = COLUMNS["packages"]
+    names = [column.name for column in columns]
     every = {row[0]: dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES)}
     # A release may show a spec of a package, and a release before it show its hash as another's.
     rows = wanted = {name: row for name, row in every.items() if row["specs"]}
     if asked.release or asked.stack or asked.host or asked.has or asked.lacks:
         found = _counts(conn, lookups, asked)
+        lookups.learn(conn, {count.newest for count in found.values()}, set())
+        versions, columns = lookups.words["version"], tuple(map(_overall, columns))
         wanted = {
-            name: every[name] | {"configurations": configurations, "specs": specs}
-            for name, (configurations, specs) in sorted(found.items())
+            name: every[name]
+            | {"version": versions[newest], "configurations": configurations, "specs": specs}
+            for name, (configurations, specs, newest) in sorted(found.items())
         }
     families = sorted(set(lookups.families.values()))
     return ListPage(
@@ -220,7 +241,7 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters
         asked,
         tuple(row for row in wanted.values() if _fits(row, asked)),
         len(rows),
-        COLUMNS["packages"],
+        columns,
         tuple(each.name for each in lookups.releases.values()),
         tuple(each.name for each in lookups.stacks.values()),
         {
@@ -247,9 +268,15 @@ def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> d
         if asked.lacks and lacks(target):
             without.add(name)
         if (not asked.has or has(target)) and (not asked.host or runs_on(target, asked.host)):
-            configurations, specs = kept.get(name, (0, 0))
-            kept[name] = configurations + count[0], specs + count[1]
+            kept[name] = kept[name] + count if name in kept else count
     return {name: count for name, count in kept.items() if name not in without}
+
+
+def _overall(column: Column) -> Column:
+    """Return a column of the whole list as it is called where rows are narrowed."""
+    if column.name not in ("releases", "last_seen"):
+        return column
+    return replace(column, title=f"{column.title} overall")
 
 
 def _target_test(lookups: Lookups, wanted: str) -> Callable[[str], bool]:
