@@ -250,7 +250,7 @@ async def test_the_page_says_what_is_not_compared(mixed: Path) -> None:
 
     assert '<span class="differs">lib 1.0 only here</span>' in text
     assert '<span class="differs">not compared</span>' in text
-    assert "Not compared are those whose dependencies are not known" in text
+    assert "Binaries without dependency data are not compared" in text
     alone = (await get(site(mixed), f"/spec/{pagetexts.spec_hash(1)}")).text
     assert "in their dependencies, which are not known here" in alone
     assert 'class="differs"' not in alone
