@@ -219,6 +219,8 @@ def test_queries_are_values() -> None:
         ("os=rhel8 operating_system=rhel8", 9, "one os"),
         ("arch=zen3 target=zen3", 10, "one target"),
         ("os=rhel8 architecture=zen3", 9, "arch= alone, or before the parts"),
+        ("x ^libc=build_system=autotools", 8, "the name of a package after '^libc='"),
+        ("x ^y@1 ^y@2", 0, "each dependency once"),
         ("os=* arch=zen3", 5, "arch= alone, or before the parts"),
         ("platform=linux arch=zen3", 15, "arch= alone, or before the parts"),
         ("target=zen3 arch=linux-rhel8-", 12, "arch= alone, or before the parts"),

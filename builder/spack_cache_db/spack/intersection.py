@@ -47,7 +47,7 @@ def constrained(first: SpecQuery, second: SpecQuery) -> SpecQuery:
         platform=_equal("platform", first.platform, second.platform),
         target=_target(first.target, second.target),
         hash=_hash(first.hash, second.hash),
-        dependencies=_dependencies(first.dependencies, second.dependencies),
+        dependencies=merged_edges(first.dependencies + second.dependencies),
     )
     return replace(merged, text=spec_text(merged))
 
@@ -234,15 +234,16 @@ def _in_order(first: str, second: str) -> tuple[str, ...]:
     return (second, first) if runs_on(second, first) else ()
 
 
-def _dependencies(
-    first: tuple[Dependency, ...], second: tuple[Dependency, ...]
-) -> tuple[Dependency, ...]:
-    """Return the edges of both; those to one package, of the same types, become one.
+def merged_edges(edges: Iterable[Dependency]) -> tuple[Dependency, ...]:
+    """Return edges of which those to one package, of the same types, are one.
 
     Where one is direct (`%x`), both are; but `^x %y` stays, for no `%x` can have edges of its own.
+
+    Raises:
+        UnsatisfiableSpec: nothing can satisfy two edges to one package.
     """
     found: dict[object, Dependency] = {}
-    for place, edge in enumerate(first + second):
+    for place, edge in enumerate(edges):
         kind = (edge.node.name, edge.deptypes, edge.when, bool(edge.node.dependencies))
         key = place if edge.node.name is None else kind
         known = found.get(key)

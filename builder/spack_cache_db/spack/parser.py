@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from spack_cache_db.spack.compilers import LEGACY_COMPILERS
 from spack_cache_db.spack.constraints import Dependency, Flag, SpecQuery, VariantConstraint
+from spack_cache_db.spack.intersection import UnsatisfiableSpec, merged_edges
 from spack_cache_db.spack.lexer import A_CONSTRAINT, QuerySyntaxError, Token, tokens
 from spack_cache_db.spack.variants import FLAG_NAMES, UNSPLIT_NAMES, Kind
 from spack_cache_db.spack.versions import VersionRanges
@@ -205,6 +206,11 @@ class _Cursor:
         """Go on to the word after the next."""
         self._position += 1
 
+    def require_name(self, before: Token) -> None:
+        """Raise `QuerySyntaxError` unless the name of a package follows a word."""
+        if (word := self.word()) is None or word.kind != "name":
+            raise self.error(f"the name of a package after {before.text[:40]!r}")
+
     def error(self, expected: str, found: str = "") -> QuerySyntaxError:
         """Return an error at the next word, or at the end of the text."""
         word = self.word()
@@ -244,6 +250,7 @@ def _edge_attributes(cursor: _Cursor) -> dict[str, tuple[str, ...]]:
         raise cursor.error("deptypes=, virtuals=, when= or the closing ']'")
     assigned = _virtuals(end.text[1:])
     if assigned:
+        cursor.require_name(end)
         found["virtuals"] = (*found.get("virtuals", ()), *assigned)
     return found
 
@@ -257,6 +264,7 @@ def _dependency(cursor: _Cursor) -> Dependency | None:
     if sigil.kind == "edge_start":
         attributes = _edge_attributes(cursor)
     elif assigned := _virtuals(sigil.text.lstrip("%^")):
+        cursor.require_name(sigil)
         attributes["virtuals"] = assigned
     if (word := cursor.word()) is None or word.kind in (*_SIGILS, "edge_end"):
         raise cursor.error(f"the name of a package, or a constraint, after {sigil.text[:40]!r}")
@@ -284,10 +292,13 @@ def _dependencies(cursor: _Cursor) -> tuple[Dependency, ...]:
             groups[-1][1].append(edge)
         else:
             groups.append((edge, []))
-    return tuple(
-        replace(edge, node=replace(edge.node, dependencies=tuple(own))) if own else edge
-        for edge, own in groups
-    )
+    try:
+        return merged_edges(
+            replace(edge, node=replace(edge.node, dependencies=merged_edges(own))) if own else edge
+            for edge, own in groups
+        )
+    except UnsatisfiableSpec as error:
+        raise QuerySyntaxError(cursor.text, 0, "each dependency once", str(error)) from None
 
 
 def parse_query(text: str) -> SpecQuery:

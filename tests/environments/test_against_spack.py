@@ -1,0 +1,76 @@
+"""Environments as Spack 1.1.0's own SpecList reads them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from spack_cache_db.environments.environment import UnreadableEnvironment, UserSpecs
+from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.variants import PATCH_PRINTED
+
+RECORDED = Path(__file__).parents[1] / "data" / "environments.json.gz"
+"""Random environments, with the specs that Spack reads from each."""
+
+
+def meaning(query: SpecQuery) -> Any:
+    """Return what a query asks, in a form in which equal things are equal."""
+    versions = query.versions
+    is_any = versions is None or versions.text == ":"
+    variants = [
+        (
+            each.name,
+            tuple(value[:PATCH_PRINTED] for value in each.values)
+            if each.name == "patches"
+            else each.values,
+            each.kind,
+            each.exact,
+            each.propagate,
+        )
+        for each in query.variants
+    ]
+    edges = [
+        (
+            meaning(edge.node),
+            edge.direct,
+            sorted(edge.virtuals),
+            sorted(edge.deptypes),
+            edge.when,
+            edge.propagate,
+        )
+        for edge in query.dependencies
+    ]
+    return (
+        (query.name, query.namespace, query.os, query.platform, query.hash),
+        None if versions is None or is_any else versions.parts,
+        sorted(variants),
+        sorted((flag.name, flag.value, flag.propagate) for flag in query.flags),
+        sorted((query.target or "").split(",")),
+        sorted(edges, key=str),
+    )
+
+
+def read(environment: Any) -> list[Any] | None:
+    """Return what each spec of an environment asks, None if one of them cannot be read."""
+    try:
+        found = read_environment(json.dumps(environment).encode(), "spack.yaml")
+    except UnreadableEnvironment:
+        return None
+    assert isinstance(found, UserSpecs)
+    if any(each.error for each in found.specs):
+        return None
+    return [meaning(parse_query(each.text)) for each in found.specs]
+
+
+def test_specs_are_those_that_spack_reads() -> None:
+    """Definitions, references, signs, matrices and excludes give what Spack 1.1.0 gives."""
+    with gzip.open(RECORDED) as file:
+        recorded = json.load(file)
+    assert len(recorded) > 200
+    for number, each in enumerate(recorded):
+        expected = [meaning(parse_query(spec)) for spec in each["specs"]]
+        assert read(each["environment"]) == expected, (number, each)
