@@ -20,26 +20,11 @@ from datasette.plugins import pm
 from markupsafe import Markup, escape
 
 from spack_cache_db.records import ROOT
-from spack_cache_db.site import (
-    admission,
-    canned_queries,
-    cors,
-    csv_errors,
-    data_pages,
-    errors,
-    footer,
-    identity,
-    permissions,
-    reading,
-    routes,
-    spec_functions,
-    wrapper,
-)
-from spack_cache_db.site.hooks import hook
-from spack_cache_db.site.sql.authorizer import authorize
-from spack_cache_db.site.sql.database import use_runners
-from spack_cache_db.site.sql.limits import restrict
-from spack_cache_db.site.sql_threads import note_connection
+from spack_cache_db.site import datasettes, delivery, errors, identity, middleware, queues, routes
+from spack_cache_db.site.datasettes import hook
+from spack_cache_db.site.sandbox import database as sandbox
+from spack_cache_db.site.sandbox import spec_functions
+from spack_cache_db.site.sandbox.statements import authorize, restrict
 
 _SITE = Path(__file__).resolve().parent.parent
 # Read once, when Datasette loads this file: a server is started again after an update.
@@ -70,24 +55,22 @@ if hasattr(Datasette, "metadata"):
 
 @hook
 def startup(datasette: Any) -> Callable[[], Awaitable[None]]:
-    """Give visitors' SQL its own processes; learn what all pages show; add the canned queries."""
-    use_runners(datasette)
+    """Give visitors' SQL its sandbox; learn what all pages show; add the canned queries."""
+    sandbox.use_sandbox(datasette)
 
     async def started() -> None:
-        if any(each.path for each in datasette.databases.values()):
-            await identity.learn(datasette, reading.published(datasette))
-        await footer.learn(datasette)
+        await identity.learn(datasette)
         if hasattr(datasette, "add_query"):
-            await canned_queries.add_queries(datasette, _SITE / "metadata.yml")
+            await datasettes.add_queries(datasette, _SITE / "metadata.yml")
 
     return started
 
 
 @hook
-def register_routes() -> tuple[tuple[str, permissions.Handler], ...]:
+def register_routes() -> tuple[tuple[str, datasettes.Handler], ...]:
     """Add our pages; they come before Datasette's own, so `/` is ours."""
     return tuple(
-        (pattern, permissions.guard(handler, reading.published))
+        (pattern, datasettes.permitted(handler, sandbox.published))
         for pattern, handler in routes.ROUTES
     )
 
@@ -97,8 +80,8 @@ def extra_template_vars(datasette: Any) -> dict[str, object]:
     """Tell the templates the version of style sheets and scripts, and what all pages show."""
     return {
         "asset_version": _VERSION,
-        "in_order": data_pages.in_order,
-        "newest_snapshot": footer.newest(datasette),
+        "in_order": datasettes.in_order,
+        "newest_snapshot": identity.newest(datasette),
         "site_title": identity.title_of(datasette),
     }
 
@@ -125,7 +108,6 @@ def prepare_connection(conn: sqlite3.Connection, database: str) -> None:
     A connection and the functions that know it keep each other for ever (Python cannot see the
     cycle through SQLite), and Datasette opens one to memory whenever it is asked for its versions.
     """
-    note_connection(conn)
     if not database.startswith("_internal"):
         restrict(conn)
     if not database.startswith("_"):
@@ -134,16 +116,16 @@ def prepare_connection(conn: sqlite3.Connection, database: str) -> None:
 
 
 @hook
-def asgi_wrapper(datasette: Any) -> Callable[[wrapper.App], wrapper.App]:
-    """Put queues before every request; headers, caching and compression around every answer."""
+def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
+    """Put bounds around every request and every answer, the outermost last."""
 
-    def wrap(app: wrapper.App) -> wrapper.App:
-        ttl, base_url = datasette.setting("default_cache_ttl"), datasette.setting("base_url")
+    def wrap(app: middleware.App) -> middleware.App:
         own = [pattern for pattern, _ in routes.ROUTES]
-        app = csv_errors.tell(app, base_url, own)
-        app = admission.admit(app, datasette, own)
-        app = wrapper.wrap(app, ttl, base_url)
-        return admission.end_with_visitor(cors.open_to_others(app, cors=datasette.cors))
+        app = errors.guard_csv(app, datasette.setting("base_url"), own)
+        app = queues.admit(app, datasette, own)
+        app = delivery.collect(app)
+        app = middleware.guard(app, datasette)
+        return delivery.deliver(app)
 
     return wrap
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
-from spack_cache_db.site import spec_functions
+from spack_cache_db.site.sandbox import spec_functions
 from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash, write
 

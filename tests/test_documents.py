@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.server import free_port, wait_until_up
-from spack_cache_db.site import spec_functions
+from spack_cache_db.site.sandbox import spec_functions
 from tests.documents import Fence, Typed, fences, typed
 from tests.indexes import index, node, record
 from tests.paths import ROOT

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.site import query_functions
+from spack_cache_db.site.sandbox import query_functions
 from spack_cache_db.spack.versions import sort_versions
 from tests import contradictions
 from tests.brute_force import BruteForce

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from spack_cache_db.cli.listener import ListenError, address_of, listen
+from spack_cache_db.cli.serve import ListenError, address_of, listen
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "0.0.0.0"])

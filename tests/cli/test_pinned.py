@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.cli.pinned import PREFIX, pinned
+from spack_cache_db.cli.server import PREFIX, pinned
 from spack_cache_db.errors import DatabaseError
 
 
@@ -118,7 +118,7 @@ def test_the_folder_stays_while_a_worker_lives(file: Path) -> None:
     """A child of a killed server still holds the folder; when it has ended, the folder goes."""
     script = (
         "import os, sys, time\nfrom pathlib import Path\n"
-        "from spack_cache_db.cli.pinned import pinned\n"
+        "from spack_cache_db.cli.server import pinned\n"
         f"with pinned(Path({str(file)!r}), 'y.db') as path:\n"
         "    if os.fork() == 0:\n"
         "        sys.stdin.read()\n"

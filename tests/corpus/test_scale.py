@@ -10,7 +10,7 @@ from sqlite3 import Connection
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.site import spec_functions
+from spack_cache_db.site.sandbox import spec_functions
 from spack_cache_db.verify import verify
 from tests.builds import digest
 from tests.corpus import pages as corpus

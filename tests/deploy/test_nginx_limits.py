@@ -11,9 +11,8 @@ from contextlib import ExitStack, suppress
 import httpx
 import pytest
 
-from spack_cache_db.site.admission import MOST_DELAYED
-from spack_cache_db.site.protocol import MOST_CONNECTIONS
-from spack_cache_db.site.queues import BOUNDS
+from spack_cache_db.site.queues import BOUNDS, MOST_DELAYED
+from spack_cache_db.site.uvicorn_server import MOST_CONNECTIONS
 from tests.deploy.front import Front
 from tests.paths import ROOT
 from tests.programs import open_files

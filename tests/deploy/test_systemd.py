@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from benchmarks.server import free_port, wait_until_up
-from spack_cache_db.site.process import END_SECONDS
+from spack_cache_db.site.uvicorn_server import END_SECONDS
 from tests.deploy.sandbox import allowed_calls, call_number, read_unit
 from tests.paths import ROOT
 from tests.programs import needed

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.site import spec_functions
+from spack_cache_db.site.sandbox import spec_functions
 from tests.metadata import DATABASE
 
 EVERY_QUERY = DATABASE["queries"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.site import spec_functions
+from spack_cache_db.site.sandbox import spec_functions
 from tests.conftest import Build
 from tests.queries.asking import connected
 

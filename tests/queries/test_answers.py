@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from spack_cache_db.site import query_functions
+from spack_cache_db.site.sandbox import query_functions
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
 from tests.queries.asking import rows, run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -9,7 +10,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from spack_cache_db.site.csv_errors import UNKNOWN, tell
+from spack_cache_db.site.errors import NO_ROWS, guard_csv
 from tests.site.addresses import get
 from tests.site.conftest import SQL, serving_directory, site
 
@@ -27,7 +28,7 @@ async def sent_by(app: Any, path: str = "/d/t.csv", query: bytes = b"") -> list[
         sent.append(message)
 
     async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        await asyncio.Event().wait()
 
     scope = {"type": "http", "method": "GET", "headers": [], "query_string": query}
     await app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
@@ -61,22 +62,22 @@ def writing(*pieces: bytes, kind: bytes = b"text/plain; charset=utf-8", status: 
 )
 async def test_what_is_no_error_passes(app: Any) -> None:
     """Rows, a table without any, pages and errors with a status come through as they are."""
-    assert await sent_by(tell(app)) == await sent_by(app)
+    assert await sent_by(guard_csv(app)) == await sent_by(app)
 
 
 @pytest.mark.asyncio
 async def test_an_error_before_the_first_row_is_a_status() -> None:
     """Where nothing was sent yet, the status says that there are no rows; a cause stays inside."""
-    start, body = await sent_by(tell(writing(b"[Errno 2] /secret")))
+    start, body = await sent_by(guard_csv(writing(b"[Errno 2] /secret")))
 
     assert start["status"] == 400
-    assert body["body"].decode() == f"Error: {UNKNOWN}\n"
+    assert body["body"].decode() == f"Error: {NO_ROWS}\n"
 
 
 @pytest.mark.asyncio
 async def test_an_error_after_rows_leaves_the_answer_open() -> None:
     """Where rows were sent, the answer has no end: a server has to break the connection."""
-    sent = await sent_by(tell(writing(*ROWS, b"interrupted")))
+    sent = await sent_by(guard_csv(writing(*ROWS, b"interrupted")))
 
     assert [each["body"] for each in sent[1:]] == ROWS
     assert all(each["more_body"] for each in sent[1:])
@@ -87,7 +88,7 @@ async def test_an_answer_that_is_no_csv_is_left_alone() -> None:
     """Other pages end as they like."""
     app = writing(b"User-agent: *")
 
-    assert await sent_by(tell(app), "/robots.txt") == await sent_by(app, "/robots.txt")
+    assert await sent_by(guard_csv(app), "/robots.txt") == await sent_by(app, "/robots.txt")
 
 
 @pytest.mark.asyncio

@@ -1,4 +1,4 @@
-"""site.data_pages: what Datasette's own pages show first."""
+"""What Datasette's own pages show first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.site.data_pages import in_order
+from spack_cache_db.site.datasettes import in_order
 from tests.metadata import QUERIES
 from tests.site.addresses import get
 from tests.site.conftest import SQL

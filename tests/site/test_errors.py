@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.site import reading
 from spack_cache_db.site.errors import UNKNOWN, UNREADABLE, failure_of
-from spack_cache_db.site.queues import FULL, RETRY_AFTER_SECONDS
-from spack_cache_db.site.sql.limits import NO_MEMORY
-from spack_cache_db.site.sql.runners import COUNT, Runners
-from spack_cache_db.site.wrapper import NO_PAGE
+from spack_cache_db.site.middleware import NO_PAGE
+from spack_cache_db.site.queues import RETRY_AFTER_SECONDS
+from spack_cache_db.site.sandbox import database as sandbox
+from spack_cache_db.site.sandbox import pool
+from spack_cache_db.site.sandbox.process import NO_MEMORY
 from tests.site.addresses import get
 from tests.site.conftest import SQL
 
@@ -73,7 +73,7 @@ class WithStatus(Exception):
         (WithStatus("Database not found: packages.html", 404), 404, NO_PAGE),
         (WithStatus("Table not found: x", 404), 404, "Table not found: x"),
         (WithStatus("Cannot sort table by x", 500), 400, "Cannot sort table by x"),
-        (MemoryError(), 400, NO_MEMORY),
+        (MemoryError(), 400, NO_MEMORY.message),
         (OSError("/secret/path is not there"), 500, UNKNOWN),
         (OSError(errno.ENAMETOOLONG, "File name too long", "/secret/aaa"), 404, NO_PAGE),
         (NotADirectoryError(errno.ENOTDIR, "Not a directory", "/secret/site.css/x"), 404, NO_PAGE),
@@ -101,7 +101,7 @@ async def test_a_page_that_takes_too_long_says_so(
 ) -> None:
     """No page of ours is a bug because its time is over: it may be asked again."""
     await datasette.invoke_startup()
-    monkeypatch.setattr(reading, "TIME_LIMIT_MS", 0)
+    monkeypatch.setattr(sandbox, "PAGE_SECONDS", 0)
     answer = await get(datasette, f"/find{end}?q=hdf5+%2Bmpi")
 
     assert answer.status_code == 503
@@ -164,14 +164,14 @@ async def test_an_error_comes_in_the_form_asked_for(datasette: Any, end: str) ->
 async def test_who_meets_too_many_queries_is_told_when_to_come_back(
     datasette: Any, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No process for SQL takes any more: what every queue says that is full."""
+    """Where no process of the sandbox starts, the visitor reads that it is not their fault."""
     await datasette.invoke_startup()
-    visitors = datasette.get_database("spack-cache").execute.__self__
-    monkeypatch.setattr(visitors, "runners", Runners("file:unused", most_waiting=-COUNT))
+    unused = pool.Pool("file:/nowhere/unused.db?mode=ro")
+    monkeypatch.setattr(datasette.get_database("spack-cache").execute.__self__, "_pool", unused)
     answer = await get(datasette, f"/spack-cache/packages{end}?_where=id")
 
     assert answer.status_code == 503
-    assert FULL in answer.text
+    assert pool.NOT_STARTED in answer.text
     assert answer.headers["retry-after"] == str(RETRY_AFTER_SECONDS)
 
 

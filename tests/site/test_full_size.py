@@ -20,11 +20,11 @@ from spack_cache_db.query.coverage_output import CoveredSpec
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
-from spack_cache_db.site import reading, spec_functions
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.package import load_package
-from spack_cache_db.site.sql import limits
+from spack_cache_db.site.sandbox import database as sandbox
+from spack_cache_db.site.sandbox import spec_functions, statements
 from spack_cache_db.spack.parser import parse_query
 from tests.pagetexts import spec_hash
 from tests.site.conftest import SQL, site
@@ -110,7 +110,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(large: Path) -> Iterator[Any]:
     """The site over that file, with time enough on the slowest of machines."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "TIME_LIMIT_MS", 60_000)
+        patch.setattr(sandbox, "PAGE_SECONDS", 60.0)
         yield site(large, immutable=False, sql_time_limit_ms=60_000)
 
 
@@ -119,7 +119,7 @@ def conn(large: Path) -> Iterator[sqlite3.Connection]:
     """A connection as bounded as those of the site."""
     connection = sqlite3.connect(large)
     spec_functions.register(connection)
-    limits.restrict(connection)
+    statements.restrict(connection)
     yield connection
     connection.close()
 
@@ -175,7 +175,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
     file = tmp_path_factory.mktemp("recorded") / "x.db"
     connection = sqlite3.connect(written(file, tables() | records()))
     spec_functions.register(connection)
-    limits.restrict(connection)
+    statements.restrict(connection)
     yield connection
     connection.close()
 

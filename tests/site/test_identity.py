@@ -11,6 +11,7 @@ import pytest
 from datasette.app import Datasette
 
 from spack_cache_db.build import build
+from spack_cache_db.site.identity import learn, newest
 from tests.indexes import index, node, record
 from tests.paths import ROOT
 from tests.site.addresses import get
@@ -100,3 +101,22 @@ async def test_a_file_of_another_kind_has_a_plain_title(tmp_path: Path) -> None:
     answer = await get(other, "/other/t")
     assert answer.status_code == 200
     assert "Spack build cache" in answer.text
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", ["/", "/spack-cache/releases", "/nothing-here", "/stack/e4s"])
+async def test_every_page_tells_the_newest_snapshot(datasette: Any, path: str) -> None:
+    """Pages of ours, of Datasette and of errors end with the day of the newest snapshot."""
+    page = (await get(datasette, path)).text
+    footer = page[page.index("<footer") :]
+
+    assert '<time datetime="2025-04-20">' in footer
+    assert 'href="/about"' in footer
+
+
+@pytest.mark.asyncio
+async def test_a_site_without_a_file_has_no_snapshot() -> None:
+    """Where nothing is served, nothing is told, and the site starts."""
+    empty = Datasette([])
+    await learn(empty)
+    assert newest(empty) is None

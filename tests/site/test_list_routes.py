@@ -1,4 +1,4 @@
-"""site.list_routes: lists, suggestions, and what is found as data."""
+"""Lists, suggestions, and what is found as data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from spack_cache_db.site import list_routes
+from spack_cache_db.site import routes
 from tests.commands import run
 from tests.site.addresses import get
 
@@ -64,7 +64,7 @@ async def test_what_is_no_spec_is_refused(datasette: Any, end: str) -> None:
 async def test_many_rows_come_in_pages(datasette: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The `Link` header leads from page to page, and the pages together are everything."""
     everything = (await get(datasette, "/find.json?q=*")).json()
-    monkeypatch.setattr(list_routes, "MOST_FOUND", 5)
+    monkeypatch.setattr(routes, "MOST_FOUND", 5)
     address, found = "/find.json?q=*", []
     while address:
         answer = await get(datasette, address)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.site.query_fields import MOST_FIELDS, TooManyError, each_once
+from spack_cache_db.site.middleware import MOST_FIELDS, TooManyError, each_once
 from tests.site.addresses import get
 
 FIELDS = st.lists(st.tuples(st.sampled_from("abc"), st.text("x &=%+é", max_size=2)), max_size=60)

@@ -29,19 +29,19 @@ OWN = [re.compile(pattern) for pattern, _ in ROUTES]
         ("/nothing", "", "data"),
         ("/spack-cache/specs.csv", "_size=max&_stream=on", "streams"),
         ("/spack-cache/specs", "_format=csv&%5Fstream=1", "streams"),
-        ("/spack-cache.db", "", "downloads"),
+        ("/spack-cache.db", "", None),
         ("/static/site.css", "", None),
         ("/-/static/app.css", "", None),
     ],
 )
 def test_every_kind_of_request_has_its_queue(path: str, query: str, name: str | None) -> None:
-    """Own pages, searches, data, streams and downloads are told apart; static files never wait."""
+    """Own pages, searches, data and streams are told apart; files never wait."""
     assert queue_name(path, query.encode(), OWN) == name
 
 
 def test_all_together_stay_below_the_bound_on_connections() -> None:
     """Who is turned away is told so: a queue is full before connections are cut."""
-    from spack_cache_db.site.protocol import MOST_CONNECTIONS
+    from spack_cache_db.site.uvicorn_server import MOST_CONNECTIONS
 
     assert sum(each.running + each.waiting for each in BOUNDS.values()) < MOST_CONNECTIONS
 
@@ -49,7 +49,11 @@ def test_all_together_stay_below_the_bound_on_connections() -> None:
 @pytest.mark.asyncio
 async def test_turns_are_taken_in_order() -> None:
     """One at a time here; who waits is next, and who finds no place is told at once."""
-    queue, said, go_on = Queue(Bound(running=1, waiting=1, threads=None)), [], asyncio.Event()
+    queue, said, go_on = (
+        Queue(Bound(running=1, waiting=1, processes=1, rank=0)),
+        [],
+        asyncio.Event(),
+    )
 
     async def visit(name: str) -> None:
         async with queue.turn():
@@ -71,7 +75,7 @@ async def test_turns_are_taken_in_order() -> None:
 @pytest.mark.asyncio
 async def test_who_leaves_gives_the_place_to_another() -> None:
     """Cancelled while waiting or while answered: the place is free again."""
-    queue = Queue(Bound(running=1, waiting=1, threads=None))
+    queue = Queue(Bound(running=1, waiting=1, processes=1, rank=0))
 
     async def visit() -> None:
         async with queue.turn():
@@ -94,7 +98,7 @@ async def test_who_leaves_gives_the_place_to_another() -> None:
 async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waited too long is turned away."""
     monkeypatch.setattr(queues, "PATIENCE_SECONDS", 0.01)
-    queue = Queue(Bound(running=1, waiting=1, threads=None))
+    queue = Queue(Bound(running=1, waiting=1, processes=1, rank=0))
     async with queue.turn():
         with pytest.raises(QueueFull):
             async with queue.turn():

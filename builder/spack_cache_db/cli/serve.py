@@ -1,19 +1,23 @@
-"""The command `serve`."""
+"""The command `serve`, and the socket on which it listens."""
 
 from __future__ import annotations
 
+import errno
 import signal
+import socket
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
-from spack_cache_db.cli.listener import address_of, listen
 from spack_cache_db.cli.options import GivenPath
 from spack_cache_db.cli.signals import SIGNALS
 from spack_cache_db.cli.site import site_folder
 from spack_cache_db.cli.terminal import say
+from spack_cache_db.errors import BuilderError, reason
+
+_BACKLOG = 2048
 
 
 @click.command()
@@ -40,8 +44,8 @@ def serve(file: Path, host: str, port: int, no_sql: bool, cors: bool, workers: i
     """
     # Datasette takes longer to load than all that its options need.
     from spack_cache_db.cli.server import datasette, served
-    from spack_cache_db.site.process import run_here
-    from spack_cache_db.site.wrapper import App
+    from spack_cache_db.site.middleware import App
+    from spack_cache_db.site.uvicorn_server import run_here
 
     if workers is not None and find_spec("uvicorn_worker") is None:
         raise click.ClickException(
@@ -62,6 +66,45 @@ def serve(file: Path, host: str, port: int, no_sql: bool, cors: bool, workers: i
         if workers is None:
             run_here(make_app(), listener)
         else:
-            from spack_cache_db.site.workers import run_workers
+            from spack_cache_db.site.gunicorn_server import run_workers
 
             run_workers(make_app, listener, workers)
+
+
+class ListenError(BuilderError):
+    """Nothing can be served at this address."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on a host and port; port 0 takes a free one.
+
+    Raises:
+        ListenError: there is no such host, or the port is not to be had.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        # A name with both kinds of address is asked for by the older kind.
+        family, *_, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+        listener = socket.create_server(address, family=family, backlog=_BACKLOG)
+        # asyncio sets this only on sockets that say they are TCP, which these do not; without it
+        # answers of more than one piece wait for 40 ms.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
+    except (OSError, ValueError) as error:
+        raise ListenError(_message(error, host, port)) from None
+
+
+def address_of(listener: socket.socket) -> str:
+    """Return the address of a listening socket as one types it into a browser."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _message(error: Exception, host: str, port: int) -> str:
+    code = getattr(error, "errno", None)
+    if code == errno.EADDRINUSE:
+        return f"port {port} is taken; choose another with --port, or let --port 0 find a free one"
+    if code == errno.EACCES:
+        return f"port {port} is not open to you; choose one above 1023 with --port"
+    what = f"--host {host}: {reason(error)}"
+    return f"{what}; use an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them"

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from spack_cache_db.site.wrapper import Scope, Send
+from spack_cache_db.site.middleware import Scope, Send
 
 CHUNK = 64 * 1024
 """What a visitor who stops reading holds in memory, beside the server's buffer of the same size."""

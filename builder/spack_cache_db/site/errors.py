@@ -1,4 +1,4 @@
-"""What a visitor reads where a request failed: a status and a sentence, as a page, JSON or text.
+"""What a visitor reads where a request failed: status and sentence, as page, JSON or text.
 
 Datasette's own handler is taken out (`plugins/spack_cache.py`): it renders a page beside any other
 handler's, and where `rich` happens to be installed it prints all variables of every frame, which
@@ -12,19 +12,32 @@ import re
 import sqlite3
 import sys
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from datasette.utils.asgi import Response
 
 from spack_cache_db.query.connection import is_interrupted
+from spack_cache_db.site.middleware import (
+    NO_PAGE,
+    OWN_PAGE,
+    App,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    path_below,
+    path_of,
+    send_text,
+)
 from spack_cache_db.site.queues import RETRY_AFTER_SECONDS
-from spack_cache_db.site.reading import TIME_LIMIT_MS
 from spack_cache_db.site.routes import ROUTES
-from spack_cache_db.site.sql.limits import NO_MEMORY
-from spack_cache_db.site.wrapper import NO_PAGE, OWN_PAGE, path_below
+from spack_cache_db.site.sandbox.database import PAGE_SECONDS, refusal
+from spack_cache_db.site.sandbox.process import NO_MEMORY
 
 UNKNOWN = "Something went wrong here; the server's log says what."
+NO_ROWS = "The rows cannot be shown: the same address without .csv says why."
 UNREADABLE = (
     "This address cannot be answered: a field behind its ?, the key of a row or the form asked"
     " for is not what is expected there."
@@ -36,6 +49,8 @@ SLOW = (
 INTERRUPTED = "The query took longer than {limit:,} ms, which is all the time that one is given."
 
 
+_ROW_END = b"\r\n"
+_CSV = (b"text/plain", b"text/csv")
 # What values that a visitor makes up bring out of code that expects numbers, JSON or names.
 _OF_VALUES = (ValueError, TypeError, LookupError, RecursionError, AssertionError)
 _OF_STATEMENTS = (sqlite3.OperationalError, sqlite3.ProgrammingError)
@@ -66,7 +81,7 @@ def failure_of(exception: Exception, time_limit_ms: int, *, is_own: bool = False
     status = getattr(exception, "status", None)
     title = getattr(exception, "title", None)
     if isinstance(exception, MemoryError):
-        return Failure(400, "Query refused", NO_MEMORY)
+        return Failure(400, "Query refused", NO_MEMORY.message)
     if not isinstance(status, int):
         return _without_status(exception, is_own=is_own)
     if title == "SQL Interrupted":
@@ -83,7 +98,7 @@ def _without_status(exception: Exception, *, is_own: bool) -> Failure:
     if isinstance(exception, OSError) and exception.errno in _NO_FILE:
         return Failure(404, "Error 404", NO_PAGE)
     if is_own and is_interrupted(exception):
-        return Failure(503, "Error 503", SLOW.format(limit=TIME_LIMIT_MS))
+        return Failure(503, "Error 503", SLOW.format(limit=int(PAGE_SECONDS * 1000)))
     if not is_own and isinstance(exception, _OF_STATEMENTS):
         return Failure(400, "Query refused", str(exception))
     if not is_own and isinstance(exception, _OF_VALUES):
@@ -119,3 +134,72 @@ async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
     }
     html = await datasette.render_template("error.html", context, request=request)
     return Response.html(html, status=failure.status, headers=headers)
+
+
+def guard_csv(app: App, base_url: str = "/", own: Iterable[str] = ()) -> App:
+    """Return the application, none of whose CSV is an error with status 200.
+
+    Datasette writes why a stream broke off into the stream, as if it were a row, and where a query
+    is refused 0.65 answers 200 with an empty line; both would be kept by caches. Here an error is a
+    status where nothing was sent yet, and a broken connection where something was.
+
+    Args:
+        app: the application.
+        base_url: the path below which the site is.
+        own: regular expressions for the paths of the catalogue's own pages, which know better.
+    """
+    patterns = [re.compile(each) for each in own]
+
+    def is_csv(scope: Scope) -> bool:
+        if scope["type"] != "http" or not str(scope["path"]).endswith(".csv"):
+            return False
+        path = path_of(scope, base_url)
+        return not any(each.match(path) for each in patterns)
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        await app(scope, receive, _Csv(send).send if is_csv(scope) else send)
+
+    return guarded
+
+
+class _Csv:
+    """Passes an answer on as long as it is rows; its status waits for the first of them.
+
+    A row ends with CR LF, what Datasette writes of an error does not.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._start: Message | None = None
+        self._is_rows = self._is_broken = False
+
+    async def send(self, message: Message) -> None:
+        if self._is_broken:
+            return
+        if message["type"] == "http.response.start":
+            kind = {key.lower(): value for key, value in message["headers"]}.get(b"content-type")
+            self._is_rows = message["status"] == 200 and (kind or b"").startswith(_CSV)
+            if self._is_rows:
+                self._start = message
+                return
+        elif self._is_rows and not await self._is_row(message):
+            return
+        await self._send(message)
+
+    async def _is_row(self, message: Message) -> bool:
+        """Send the status that was waiting; return whether the message is to follow it."""
+        body = message.get("body", b"")
+        is_text = bool(body) and not body.endswith(_ROW_END)
+        if self._start is None:
+            self._is_broken = is_text
+            return not is_text
+        start, self._start = self._start, None
+        if is_text or (refusal() and body in (b"", _ROW_END)):
+            await self._refuse()
+            return False
+        await self._send(start)
+        return True
+
+    async def _refuse(self) -> None:
+        self._is_broken = True
+        await send_text(self._send, 400, refusal() or NO_ROWS)

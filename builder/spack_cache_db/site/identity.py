@@ -1,33 +1,59 @@
-"""What the site says of itself, from the file that it shows: its title, and whose data it is.
+"""What the site says of itself, from the file that it shows: title, owner, license, age.
 
-What a metadata file says of the site comes first, so that who serves it may say something else.
+What a metadata file says of the site comes first, so that whoever serves it can say something else.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from datasette.utils.asgi import NotFound
+
+from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.summary import Origin, read_origin
+from spack_cache_db.site.pages.home import newest_snapshot
+from spack_cache_db.site.sandbox.database import published, read
 
 TITLE = "Spack build cache"
-"""What a site is called that shows no file."""
+"""The title of a site that shows no file."""
 LICENSE = {"license": "Apache-2.0", "license_url": "https://www.apache.org/licenses/LICENSE-2.0"}
-"""That of Spack's public build cache."""
-
-_origins: WeakKeyDictionary[Any, Origin] = WeakKeyDictionary()
+"""The license of Spack's public build cache."""
 
 
-async def learn(datasette: Any, database: Any) -> None:
-    """Read whose build cache a database holds; Datasette 1.0 is told, 0.65 asks (`metadata_of`)."""
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What every page shows of the file.
+
+    Attributes:
+        origin: whose build cache it is.
+        newest: the day of the newest snapshot, YYYY-MM-DD.
+    """
+
+    origin: Origin
+    newest: str | None
+
+
+_identities: WeakKeyDictionary[Any, Identity] = WeakKeyDictionary()
+
+
+def load_identity(conn: sqlite3.Connection, lookups: Lookups) -> Identity:
+    """Return what every page shows of a file."""
+    return Identity(read_origin(conn), newest_snapshot(lookups))
+
+
+async def learn(datasette: Any) -> None:
+    """Read what every page shows; Datasette 1.0 is told, 0.65 asks (`metadata_of`)."""
     try:
-        _origins[datasette] = await database.execute_fn(read_origin)
-    except sqlite3.Error:
-        # No file of ours: Datasette shows its tables, and our pages say what is wrong.
+        _identities[datasette] = await read(datasette, load_identity)
+    except (NotFound, sqlite3.Error):
+        # It shows no file, or none of ours: then Datasette shows its tables, and our pages say what
+        # is wrong.
         return
     if hasattr(datasette, "set_instance_metadata"):
-        await _tell(datasette, database.name, described(_origins[datasette]))
+        await _tell(datasette, published(datasette).name, metadata_of(datasette))
 
 
 async def _tell(datasette: Any, database: str, told: dict[str, str]) -> None:
@@ -43,15 +69,21 @@ async def _tell(datasette: Any, database: str, told: dict[str, str]) -> None:
 
 
 def title_of(datasette: Any) -> str:
-    """Return what the site is called."""
-    origin = _origins.get(datasette)
-    return origin.title if origin else TITLE
+    """Return the title of the site."""
+    found = _identities.get(datasette)
+    return found.origin.title if found else TITLE
+
+
+def newest(datasette: Any) -> str | None:
+    """Return the day of the newest snapshot, YYYY-MM-DD, which stands below every page."""
+    found = _identities.get(datasette)
+    return found.newest if found else None
 
 
 def metadata_of(datasette: Any) -> dict[str, str]:
     """Return what Datasette shows of the whole site, by its keys."""
-    origin = _origins.get(datasette)
-    return described(origin) if origin else {}
+    found = _identities.get(datasette)
+    return described(found.origin) if found else {}
 
 
 def described(origin: Origin) -> dict[str, str]:

@@ -1,27 +1,47 @@
 """Queues for requests: what visitors may ask at once, so that one kind keeps no other waiting.
 
-The catalogue's own pages, searches, Datasette's tables and SQL, CSV streams and downloads have a
-queue each. A queue answers a few requests at once, lets a few more wait, and refuses the rest with
-503 at once: a visitor who is told to come back costs nothing, one who waits for minutes does.
+The catalogue's own pages, searches, Datasette's tables and SQL, and CSV streams have a queue each.
+A queue answers a few requests at once, lets a few more wait, and refuses the rest with 503 at once:
+a visitor who is told to come back costs nothing, one who waits for minutes does.
+
+A turn lasts until the answer is finished, not until it is sent (`delivery`). A stream has its turn
+for each piece anew.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qs
+from weakref import WeakKeyDictionary
+
+from spack_cache_db.site.middleware import (
+    App,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    path_of,
+    send_text,
+    send_whole,
+)
+from spack_cache_db.site.sandbox.pool import COUNT, Share, share
 
 PATIENCE_SECONDS = 10.0
 """So long a request waits for its turn before it is refused."""
-
 FULL = "The server has as many requests of this kind as it can answer. Please try again soon."
 """What a refused visitor reads, with status 503."""
-
 RETRY_AFTER_SECONDS = 5
 """When to try again, as programs are told."""
+REFUSAL_SECONDS = 1.0
+"""So long a visitor waits for a refusal: those who ask again at once would keep the server busy."""
+MOST_DELAYED = 100
+"""So many wait so at once: with all queues they hold fewer connections than there may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +49,31 @@ class Bound:
     """How much of one kind of request is taken on.
 
     Args:
-        running: requests answered at once, until their last byte is sent.
+        running: requests answered at once, until their answer is finished.
         waiting: requests that may wait for their turn; any more are refused.
-        threads: threads for their SQL; 0 for as many as Datasette's `num_sql_threads`, and None
-            for none.
+        processes: of the sandbox, that work for them at once.
+        rank: whose tasks come first in the sandbox: those of a lower rank.
     """
 
     running: int
     waiting: int
-    threads: int | None
+    processes: int
+    rank: int
 
 
-PAGES, SEARCH, DATA, STREAMS, DOWNLOADS = "pages", "search", "data", "streams", "downloads"
+PAGES, SEARCH, DATA, STREAMS = "pages", "search", "data", "streams"
 
 BOUNDS: Mapping[str, Bound] = {
-    PAGES: Bound(running=32, waiting=128, threads=2),
-    SEARCH: Bound(running=4, waiting=32, threads=1),
-    DATA: Bound(running=6, waiting=18, threads=0),
-    # A stream reads the table for as long as its visitor listens: few, and never in line.
-    STREAMS: Bound(running=4, waiting=0, threads=1),
-    # A visitor who reads slowly holds a few hundred kilobytes.
-    DOWNLOADS: Bound(running=100, waiting=0, threads=None),
+    # Searches, SQL and streams at their bounds leave a process for pages.
+    PAGES: Bound(running=8, waiting=152, processes=COUNT, rank=0),
+    SEARCH: Bound(running=4, waiting=32, processes=2, rank=1),
+    DATA: Bound(running=6, waiting=18, processes=2, rank=1),
+    # Between two pieces of a stream others of its kind have their turn.
+    STREAMS: Bound(running=2, waiting=30, processes=1, rank=2),
 }
+
+_queues: WeakKeyDictionary[Any, dict[str, Queue]] = WeakKeyDictionary()
+_delayed: WeakKeyDictionary[Any, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 class QueueFull(Exception):
@@ -63,29 +86,90 @@ class Queue:
     def __init__(self, bound: Bound) -> None:
         self._bound = bound
         self._turns = asyncio.Semaphore(bound.running)
-        self._waiting = 0
+        self._requests = 0
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    async def turn(self) -> AsyncIterator[Turn]:
         """Wait for a turn, and have it until the context ends.
 
         Raises:
             QueueFull: too many wait already, or it took too long.
         """
-        if self._turns.locked() and self._waiting >= self._bound.waiting:
+        if self._requests >= self._bound.running + self._bound.waiting:
             raise QueueFull
-        self._waiting += 1
+        self._requests += 1
+        turn = Turn(self._turns)
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise QueueFull from None
+            try:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    await turn.take()
+            except TimeoutError:
+                raise QueueFull from None
+            yield turn
         finally:
-            self._waiting -= 1
-        try:
-            yield
-        finally:
+            turn.give_back()
+            self._requests -= 1
+
+
+class Turn:
+    """The turn of one request, which can be given to others for a while."""
+
+    def __init__(self, turns: asyncio.Semaphore) -> None:
+        self._turns, self._is_taken = turns, False
+
+    async def take(self) -> None:
+        """Wait for the turn."""
+        await self._turns.acquire()
+        self._is_taken = True
+
+    def give_back(self) -> None:
+        """Let the next request have the turn, if this one has it."""
+        if self._is_taken:
+            self._is_taken = False
             self._turns.release()
+
+    def lent_by(self, send: Send) -> Send:
+        """Return a `send` that gives the turn to others until the visitor is ready for more."""
+
+        async def send_and_wait(message: Message) -> None:
+            self.give_back()
+            await send(message)
+            await self.take()
+
+        return send_and_wait
+
+
+def admit(app: App, datasette: Any, own: Iterable[str]) -> App:
+    """Return the application with a queue for each kind of request before it.
+
+    Args:
+        app: the application.
+        datasette: its Datasette; the queues are one set for each.
+        own: regular expressions for the paths of the catalogue's own pages.
+    """
+    queues = _queues.setdefault(datasette, {name: Queue(bound) for name, bound in BOUNDS.items()})
+    delayed = _delayed.setdefault(datasette, asyncio.Semaphore(MOST_DELAYED))
+    patterns, base_url = [re.compile(each) for each in own], datasette.setting("base_url")
+
+    async def admitted(scope: Scope, receive: Receive, send: Send) -> None:
+        name = None
+        if scope["type"] == "http":
+            path = path_of(scope, base_url)
+            name = queue_name(path, scope.get("query_string", b""), patterns)
+        if name is None:
+            await app(scope, receive, send)
+            return
+        try:
+            async with queues[name].turn() as turn:
+                share.set(Share(name, BOUNDS[name].processes, BOUNDS[name].rank))
+                await app(scope, receive, turn.lent_by(send) if name == STREAMS else send)
+        except QueueFull:
+            if not delayed.locked():
+                async with delayed:
+                    await asyncio.sleep(REFUSAL_SECONDS)
+            await _refuse(scope, send)
+
+    return admitted
 
 
 def queue_name(path: str, query: bytes, own: Iterable[re.Pattern[str]]) -> str | None:
@@ -96,14 +180,23 @@ def queue_name(path: str, query: bytes, own: Iterable[re.Pattern[str]]) -> str |
         query: the query string.
         own: what the paths of the catalogue's own pages look like; all others are Datasette's.
     """
-    if path.startswith(("/static/", "/-/")):
+    # A download reads the file piece by piece, as its visitor takes it: it is no work to speak of.
+    if path.startswith(("/static/", "/-/")) or re.fullmatch(r"/[^/]+\.db", path):
         return None
-    if re.fullmatch(r"/[^/]+\.db", path):
-        return DOWNLOADS
     if re.fullmatch(r"/find(?:\.\w+)?|/cover(?:\.\w+)?", path):
         return SEARCH
     if any(pattern.match(path) for pattern in own):
         return PAGES
-    if "_stream" in parse_qs(query.decode("latin-1")):
+    if "_stream" in parse_qs(query.decode("latin-1"), keep_blank_values=True):
         return STREAMS
     return DATA
+
+
+async def _refuse(scope: Scope, send: Send) -> None:
+    again = (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
+    if not str(scope["path"]).endswith(".json"):
+        await send_text(send, 503, FULL, [again])
+        return
+    kind = (b"content-type", b"application/json; charset=utf-8")
+    said = json.dumps({"ok": False, "error": FULL, "status": 503})
+    await send_whole(send, 503, f"{said}\n", [kind, again])

@@ -1,6 +1,7 @@
-"""Our own pages as Datasette routes: which address leads to which page.
+"""The catalogue's own pages as Datasette routes: which address leads to which page.
 
-What a page shows is computed in `pages`.
+What a page shows is computed in the sandbox, by the functions of `pages` and `loaders`; here it is
+rendered.
 """
 
 from __future__ import annotations
@@ -9,16 +10,28 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
-from spack_cache_db.query.catalogue import hashes_beginning
-from spack_cache_db.site import list_routes
-from spack_cache_db.site.cover_answer import answer_cover
+from spack_cache_db.site.datasettes import Handler, ensure
 from spack_cache_db.site.download import send_file
+from spack_cache_db.site.loaders import (
+    Data,
+    Prefixed,
+    cover_data,
+    find_data,
+    releases_page,
+    spec_page,
+    stacks_page,
+)
+from spack_cache_db.site.middleware import OWN_PAGE
+from spack_cache_db.site.pages import charts
+from spack_cache_db.site.pages.cover import load_cover, pasted_of
 from spack_cache_db.site.pages.dependency_tree import tree_rows
 from spack_cache_db.site.pages.filters import (
+    HIDEABLE,
+    LABELS,
     Filters,
     Narrowing,
     data_links,
@@ -26,25 +39,28 @@ from spack_cache_db.site.pages.filters import (
     package_links,
     page_number,
 )
-from spack_cache_db.site.pages.find import having, load_find, named
+from spack_cache_db.site.pages.find import having, load_find, load_names, named, suggested
 from spack_cache_db.site.pages.groups import load_release, load_stack
-from spack_cache_db.site.pages.home import load_home
+from spack_cache_db.site.pages.home import load_about, load_home
+from spack_cache_db.site.pages.lists import ListFilters, classes, list_rows, load_packages
 from spack_cache_db.site.pages.package import load_package
-from spack_cache_db.site.pages.spec import (
-    MOST_CANDIDATES,
-    is_hash_prefix,
-    load_candidates,
-    load_spec,
-)
-from spack_cache_db.site.permissions import Handler, ensure
-from spack_cache_db.site.reading import published, read, read_once
-from spack_cache_db.site.rendering import missing, pairs_of, redirect, render
+from spack_cache_db.site.pages.spec import is_hash_prefix
+from spack_cache_db.site.sandbox.database import published, read, read_once
+
+LONGEST_LINK = 6_000
+"""Characters of an address to which a pasted text leads; most servers take eight thousand."""
+MOST_FOUND = 1_000
+"""Configurations in one answer of JSON or CSV; its `Link` header leads to the next."""
+MOST_FORM_FIELDS = 20
+MOST_FIELDS = 200
+
+_KINDS = {"json": "application/json; charset=utf-8", "csv": "text/csv; charset=utf-8"}
 
 
 async def home(datasette: Any, request: Any) -> Any:
     """`/`."""
     database = published(datasette)
-    page = await read_once(datasette, "home", load_home)
+    page = await read_once(datasette, load_home)
     context = {"page": page, "size": database.size, "sha256": database.hash}
     return await render(datasette, request, "home.html", context)
 
@@ -52,7 +68,7 @@ async def home(datasette: Any, request: Any) -> Any:
 async def package(datasette: Any, request: Any) -> Any:
     """`/package/<name>`."""
     name, filters = unquote(request.url_vars["name"]), Filters.parse(pairs_of(request))
-    page = await read(datasette, lambda conn, lookups: load_package(conn, lookups, name, filters))
+    page = await read(datasette, load_package, name, filters)
     if page is None:
         return await missing(datasette, request, "package", name)
     links = package_links(published(datasette).name, name, filters)
@@ -60,70 +76,85 @@ async def package(datasette: Any, request: Any) -> Any:
 
 
 async def spec(datasette: Any, request: Any) -> Any:
-    """`/spec/<hash>`, or a prefix of it."""
+    """`/spec/<hash>`, or a prefix of it: the only spec that has it, or a list of them."""
     text, number = unquote(request.url_vars["hash"]).lower(), page_number(pairs_of(request))
-    if not is_hash_prefix(text):
+    page = None
+    if is_hash_prefix(text):
+        page = await read(datasette, spec_page, text, number, request.args.get("release"))
+    if page is None:
         return await missing(datasette, request, "spec", text)
-    release = request.args.get("release")
-    page = await read(
-        datasette, lambda conn, lookups: load_spec(conn, lookups, text, number, release)
-    )
-    if page is not None:
-        table = "build_listings" if page.listings else "specs"
-        links = data_links(published(datasette).name, table, [("hash", text)])
-        context = {"page": page, "links": links, "tree_rows": tree_rows}
-        return await render(datasette, request, "spec.html", context)
-    return await candidates(datasette, request, text)
-
-
-async def candidates(datasette: Any, request: Any, prefix: str) -> Any:
-    """Lead to the only spec whose hash begins so, or list them."""
-    hashes = await read(
-        datasette, lambda conn, _: hashes_beginning(conn, prefix, MOST_CANDIDATES + 1)
-    )
-    if not hashes:
-        return await missing(datasette, request, "spec", prefix)
-    if len(hashes) == 1:
-        return redirect(datasette, f"/spec/{hashes[0]}")
-    shown = hashes[:MOST_CANDIDATES]
-    found = await read(datasette, lambda conn, lookups: load_candidates(conn, lookups, shown))
-    context = {"prefix": prefix, "candidates": found, "is_more": len(hashes) > MOST_CANDIDATES}
-    return await render(datasette, request, "candidates.html", context)
+    if isinstance(page, Prefixed):
+        if page.only is not None:
+            return redirect(datasette, f"/spec/{page.only}")
+        context = {"prefix": text, "candidates": page.candidates, "is_more": page.is_more}
+        return await render(datasette, request, "candidates.html", context)
+    table = "build_listings" if page.listings else "specs"
+    links = data_links(published(datasette).name, table, [("hash", text)])
+    context = {"page": page, "links": links, "tree_rows": tree_rows}
+    return await render(datasette, request, "spec.html", context)
 
 
 async def release(datasette: Any, request: Any) -> Any:
     """`/release/<name>`."""
-    return await listing_page(datasette, request, "release", load_release, "build_listings")
+    return await _group(datasette, request, "release", load_release, "build_listings")
 
 
 async def stack(datasette: Any, request: Any) -> Any:
     """`/stack/<name>`."""
-    return await listing_page(datasette, request, "stack", load_stack, "spec_stacks")
+    return await _group(datasette, request, "stack", load_stack, "spec_stacks")
 
 
-async def listing_page(
-    datasette: Any, request: Any, kind: str, load: Callable[..., object], view: str
+async def _group(
+    datasette: Any, request: Any, kind: str, load: Callable[..., Any], view: str
 ) -> Any:
-    """Show a release or a stack, whose rows are those of a view.
-
-    Args:
-        load: reads the page, given connection, lookups and name; None if there is none.
-    """
+    """Show a release or a stack, whose rows are those of a view."""
     name = unquote(request.url_vars["name"])
-    page = await read_once(
-        datasette, f"{kind} {name}", lambda conn, lookups: load(conn, lookups, name)
-    )
+    page = await read_once(datasette, load, name)
     if page is None:
         return await missing(datasette, request, kind, name)
     links = data_links(published(datasette).name, view, [(kind, name)], many=True)
     return await render(datasette, request, f"{kind}.html", {"page": page, "links": links})
 
 
-async def find_page(datasette: Any, request: Any) -> Any:
+async def packages(datasette: Any, request: Any) -> Any:
+    """`/packages`."""
+    return await _list(datasette, request, load_packages)
+
+
+async def releases(datasette: Any, request: Any) -> Any:
+    """`/releases`."""
+    return await _list(datasette, request, releases_page)
+
+
+async def stacks(datasette: Any, request: Any) -> Any:
+    """`/stacks`."""
+    return await _list(datasette, request, stacks_page)
+
+
+async def _list(datasette: Any, request: Any, load: Callable[..., Any]) -> Any:
+    page = await read(datasette, load, ListFilters.parse(pairs_of(request)))
+    rows = list_rows(page, datasette.urls.path(f"/{page.kind.removesuffix('s')}/"))
+    context = {"page": page, "asked": page.asked, "rows": rows, "classes": classes}
+    return await render(datasette, request, "list.html", context)
+
+
+async def about(datasette: Any, request: Any) -> Any:
+    """`/about`."""
+    page = await read_once(datasette, load_about)
+    return await render(datasette, request, "about.html", {"page": page})
+
+
+async def suggest(datasette: Any, request: Any) -> Any:
+    """`/suggest.json?q=`: the names that have the text in them."""
+    names = await read_once(datasette, load_names)
+    return Response.json(suggested(names, request.args.get("q") or ""))
+
+
+async def find(datasette: Any, request: Any) -> Any:
     """`/find?q=`."""
     pairs = pairs_of(request)
     text, narrowing = (request.args.get("q") or "").strip(), Narrowing.parse(pairs)
-    names = await list_routes.names(datasette)
+    names = await read_once(datasette, load_names)
     name, parts = named(names, text), having(names, text)
     if name is not None:
         kept = dict(narrowing.pairs) if name.kind == "package" else {}
@@ -134,10 +165,7 @@ async def find_page(datasette: Any, request: Any) -> Any:
     if parts and text != word:
         return await render(datasette, request, "names.html", listed)
     number, opened = page_number(pairs), request.args.get("open")
-    page = await read(
-        datasette,
-        lambda conn, lookups: load_find(conn, lookups, text, number, narrowing, opened),
-    )
+    page = await read(datasette, load_find, text, number, narrowing, opened)
     if page.package is not None:
         return redirect(datasette, f"/package/{quote(page.package)}", dict(narrowing.pairs))
     if page.hashes:
@@ -148,6 +176,42 @@ async def find_page(datasette: Any, request: Any) -> Any:
     links = found_links(text, narrowing) if page.answer and page.answer.rows else None
     context = {"page": page, "search_text": text, "links": links, "narrowing": narrowing}
     return await render(datasette, request, "find.html", context)
+
+
+async def find_rows(datasette: Any, request: Any) -> Any:
+    """`/find.json?q=` and `/find.csv?q=`: the rows of the command `find`."""
+    text, number = request.args.get("q") or "", page_number(pairs_of(request))
+    narrowing, form = Narrowing.parse(pairs_of(request)), request.url_vars["form"]
+    start = (number - 1) * MOST_FOUND
+    found = await read(datasette, find_data, text, narrowing, start, MOST_FOUND, form)
+    headers = {}
+    if found.is_more:
+        following = urlencode([("q", text), *narrowing.pairs, ("page", number + 1)])
+        address = datasette.urls.path(f"/find.{form}") + f"?{following}"
+        headers["link"] = f'<{datasette.absolute_url(request, address)}>; rel="next"'
+    return data(found, form, headers)
+
+
+async def cover(datasette: Any, request: Any) -> Any:
+    """`/cover`: an environment in the address or in a form; as a page, `.json` or `.csv`.
+
+    A form that is short leads to the address that asks the same.
+    """
+    is_form = request.method == "POST"
+    query = (await request.post_body()).decode("latin-1") if is_form else request.query_string
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FORM_FIELDS)
+    except ValueError as error:
+        return Response.text(f"Error: {error}\n", status=413)
+    pasted = pasted_of(pairs)
+    if (form := request.url_vars["form"]) is not None:
+        return data(await read(datasette, cover_data, pasted, form), form)
+    is_short = len(pasted.query) <= LONGEST_LINK
+    if is_form and is_short:
+        return Response.redirect(f"{datasette.urls.path('/cover')}?{pasted.query}", status=303)
+    page = await read(datasette, load_cover, pasted)
+    context = {"page": page, "pasted": pasted, "is_short": is_short}
+    return await render(datasette, request, "cover.html", context)
 
 
 async def robots(datasette: Any, request: Any) -> Any:
@@ -169,26 +233,68 @@ async def download(datasette: Any, request: Any, send: Any) -> None:
     await send_file(request.scope, send, Path(database.path), f'"{database.hash}"')
 
 
+NAME = "(?P<name>.*[^/])"
+"""A name may have a `/` in it, written so or as `%2F`."""
+
+ROUTES: tuple[tuple[str, Handler], ...] = (
+    (r"^/$", home),
+    (r"^/find$", find),
+    (r"^/find\.(?P<form>json|csv)$", find_rows),
+    (r"^/cover(?:\.(?P<form>json|csv))?$", cover),
+    (rf"^/package/{NAME}$", package),
+    (r"^/spec/(?P<hash>[^/]+)$", spec),
+    (rf"^/release/{NAME}$", release),
+    (rf"^/stack/{NAME}$", stack),
+    (r"^/packages$", packages),
+    (r"^/releases$", releases),
+    (r"^/stacks$", stacks),
+    (r"^/about$", about),
+    (r"^/suggest\.json$", suggest),
+    (r"^/robots\.txt$", robots),
+    (r"^/(?P<database>[^/]+)\.db$", download),
+)
+
+
+async def render(
+    datasette: Any, request: Any, template: str, context: dict[str, Any], status: int = 200
+) -> Any:
+    """Render one of our templates, with the headers of our own pages."""
+    words = {"labels": LABELS, "hideable": HIDEABLE}
+    context = {"charts": charts, "links": None, **words, **context}
+    html = await datasette.render_template(template, context, request=request)
+    return Response.html(html, status=status, headers=dict(OWN_PAGE))
+
+
+def data(found: Data, form: str, headers: dict[str, str] | None = None) -> Any:
+    """Return rows as JSON or CSV, or why there are none."""
+    if found.error is None:
+        named = {**OWN_PAGE, **(headers or {})}
+        return Response(found.body, headers=named, content_type=_KINDS[form])
+    if form == "json":
+        said = {"ok": False, "error": found.error, "status": 400}
+        return Response.json(said, status=400, headers=dict(OWN_PAGE))
+    return Response.text(f"Error: {found.error}\n", 400, dict(OWN_PAGE))
+
+
+async def missing(datasette: Any, request: Any, what: str, text: str) -> Any:
+    """Say that there is no such thing, and offer the search."""
+    return await render(datasette, request, "missing.html", {"what": what, "text": text}, 404)
+
+
+def redirect(datasette: Any, path: str, query: dict[str, str] | None = None) -> Any:
+    """Lead to another of our pages."""
+    address = datasette.urls.path(path) + (f"?{urlencode(query)}" if query else "")
+    return Response.redirect(address)
+
+
+def pairs_of(request: Any) -> list[tuple[str, str]]:
+    """Return the pairs of a request's query string, in order."""
+    return parse_qsl(request.query_string, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+
+
 def asset_version(folder: Path) -> str:
     """Return a text that changes when a style sheet or script changes."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:10]
-
-
-NAME = "(?P<name>.*[^/])"
-"""A name may have a `/` in it, written so or as `%2F`."""
-
-ROUTES: tuple[tuple[str, Handler], ...] = (
-    (r"^/$", home),
-    (r"^/find$", find_page),
-    (r"^/cover(?:\.(?P<form>json|csv))?$", answer_cover),
-    (rf"^/package/{NAME}$", package),
-    (r"^/spec/(?P<hash>[^/]+)$", spec),
-    (rf"^/release/{NAME}$", release),
-    (rf"^/stack/{NAME}$", stack),
-    *list_routes.ROUTES,
-    (r"^/robots\.txt$", robots),
-    (r"^/(?P<database>[^/]+)\.db$", download),
-)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.site.datasette065.shared_metadata import share_databases
+from spack_cache_db.site.datasette065 import share_databases
 from tests.site.conftest import metadata, site
 
 

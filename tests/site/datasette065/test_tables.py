@@ -11,7 +11,7 @@ import pytest
 from datasette import app
 from markupsafe import Markup
 
-from spack_cache_db.site.datasette065.tables import table_body
+from spack_cache_db.site.datasette065 import table_body
 from tests.paths import ROOT
 from tests.site.cache import HOSTILE
 from tests.site.conftest import site

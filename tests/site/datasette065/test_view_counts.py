@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from datasette.database import Database
 
-from spack_cache_db.site.datasette065.view_counts import ROWS_OF
+from spack_cache_db.site.datasette065 import ROWS_OF
 from tests.site.conftest import site
 
 

@@ -15,8 +15,9 @@ from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.site.cover_answer import LONGEST_LINK, MOST_BYTES
+from spack_cache_db.site.delivery import MOST_BODY
 from spack_cache_db.site.pages.cover import LIMITS, PastedText, load_cover, pasted_of
+from spack_cache_db.site.routes import LONGEST_LINK
 from tests.indexes import node
 
 SPECS = "hdf5@1.14 +mpi\nhdf5@99\nhdf5 %gcc@13 target=zen3\nhdf6\nhdf5 ^mpich\nzlib  # small\n"
@@ -167,7 +168,7 @@ async def test_names_that_are_not_known(datasette: Any) -> None:
 @pytest.mark.asyncio
 async def test_too_much_is_refused(datasette: Any) -> None:
     """A form is read up to its bound, whatever it says of its length."""
-    answer = await datasette.client.post("/cover", data={"q": "x" * (MOST_BYTES + 1)})
+    answer = await datasette.client.post("/cover", data={"q": "x" * (MOST_BODY + 1)})
     assert answer.status_code == 413
 
     many = "&".join(f"a{number}=1" for number in range(50))

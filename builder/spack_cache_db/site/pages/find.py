@@ -28,7 +28,7 @@ from spack_cache_db.site.pages.configurations import ConfigurationRow, table_row
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing, hosts_of
 from spack_cache_db.site.pages.package import PAGE_ROWS, folded
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
-from spack_cache_db.site.spec_functions import parse
+from spack_cache_db.site.sandbox.spec_functions import parse
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
 

@@ -1,0 +1,210 @@
+"""Between a visitor's pace and the application: requests arrive whole, and answers wait outside.
+
+The application never waits for a visitor: it begins when a request's body is there, and what it
+sends is kept here until the visitor has taken it. So a turn (`queues`) lasts as long as there is
+work to do, however slow the visitor is. Only an answer in pieces, a stream or a download, is held
+back when its visitor is behind. When a visitor leaves, the work ends.
+
+What is kept for slow visitors is bounded: each has to take and send on at a least rate, and where
+all of them together hold more than `MOST_HELD` bytes, whoever has not moved for longest is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send, send_text
+
+PIECE = 64 * 1024
+"""Handed to the HTTP server at once: it waits for slow visitors only between two pieces."""
+MOST_AHEAD = 2 * PIECE
+"""Bytes by which an answer in pieces may be ahead of its visitor."""
+MOST_HELD = 64_000_000
+"""Bytes, of all visitors together: those sent of bodies, and those not yet taken of answers."""
+STALL_SECONDS = 30.0
+"""So long a visitor may take for a piece."""
+LEAST_RATE = 4_096
+"""Bytes a second that a visitor takes on average, after the first `STALL_SECONDS`."""
+
+MOST_BODY = 4_000_000
+"""Bytes of a form; a lockfile of a thousand specs has two million."""
+BODY_SECONDS = 20.0
+"""So long the body of a request may take to arrive."""
+
+
+_visits: set[_Visit] = set()
+
+
+class SlowVisitor(Exception):
+    """A visitor takes less than the least rate."""
+
+
+class _Visit:
+    """One request: how much is held for its visitor, and since when nothing of it has moved."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._loop = asyncio.get_running_loop()
+        self._messages: asyncio.Queue[Message] = asyncio.Queue(1)
+        self._unsent: deque[Message | None] = deque()
+        self._put, self._taken = asyncio.Event(), asyncio.Event()
+        self._received = self._ahead = 0
+        self._moved = self._loop.time()
+        self.cut: asyncio.Future[None] = self._loop.create_future()
+        self.is_whole = False
+
+    @property
+    def held(self) -> int:
+        """Bytes that are held for the visitor."""
+        return self._received + self._ahead
+
+    async def receive(self) -> Message:
+        """Return the next message of the visitor."""
+        return await self._messages.get()
+
+    async def listen(self, *, has_body: bool) -> None:
+        """Pass on what the visitor sends, and return when the visitor has gone."""
+        while (message := await self._receive())["type"] != "http.disconnect":
+            self._received += len(message.get("body", b""))
+            self._note_progress()
+            if has_body:
+                # What nobody asks for is not taken in: the HTTP server stops reading as well.
+                await self._messages.put(message)
+            elif self._received > MOST_BODY:
+                return
+
+    async def put(self, message: Message) -> None:
+        """Keep a message until it is sent; return at once, or when a stream may go on."""
+        self._unsent.append(message)
+        self._ahead += len(message.get("body", b""))
+        self._put.set()
+        self._note_progress()
+        while message.get("more_body") and self._ahead > MOST_AHEAD:
+            self._taken.clear()
+            await self._taken.wait()
+
+    def finish(self) -> None:
+        """Say that there will be no more messages."""
+        self._unsent.append(None)
+        self._put.set()
+
+    async def send_all(self) -> None:
+        """Send the answer.
+
+        Raises:
+            SlowVisitor: its visitor is too slow for it.
+        """
+        sent, seconds = 0, 0.0
+        while (message := await self._next()) is not None:
+            for piece in _pieces(message):
+                began = self._loop.time()
+                try:
+                    async with asyncio.timeout(STALL_SECONDS):
+                        await self._send(piece)
+                except TimeoutError:
+                    raise SlowVisitor from None
+                size = len(piece.get("body", b""))
+                sent, seconds = sent + size, seconds + self._loop.time() - began
+                if seconds > STALL_SECONDS + sent / LEAST_RATE:
+                    raise SlowVisitor
+                self._ahead -= size
+                self._taken.set()
+                self._note_progress()
+            self.is_whole = message["type"] == "http.response.body" and not message.get("more_body")
+
+    async def _next(self) -> Message | None:
+        while not self._unsent:
+            self._put.clear()
+            await self._put.wait()
+        return self._unsent.popleft()
+
+    def _note_progress(self) -> None:
+        """Note that something has moved; where too much is held, cut off who is stuck longest."""
+        self._moved = self._loop.time()
+        if sum(each.held for each in _visits) > MOST_HELD:
+            stuck = min((each for each in _visits if each.held), key=lambda each: each._moved)
+            if not stuck.cut.done():
+                stuck.cut.set_result(None)
+
+
+def deliver(app: App) -> App:
+    """Return the application, which never waits for a visitor and ends when its visitor leaves."""
+
+    async def delivered(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        visit = _Visit(receive, send)
+        _visits.add(visit)
+
+        async def answer() -> None:
+            await app(scope, visit.receive, visit.put)
+            visit.finish()
+
+        leaving = asyncio.ensure_future(visit.listen(has_body=scope["method"] == "POST"))
+        work = [asyncio.ensure_future(answer()), asyncio.ensure_future(visit.send_all())]
+        answering = asyncio.gather(*work)
+        ends: list[asyncio.Future[Any]] = [answering, leaving, visit.cut]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            # To the server, an answer that is whole has been left as well.
+            if answering.done() or visit.is_whole:
+                with suppress(SlowVisitor):
+                    await answering
+        finally:
+            _visits.discard(visit)
+            for each in (*work, *ends):
+                each.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await each
+
+    return delivered
+
+
+def collect(app: App) -> App:
+    """Return the application, which begins when the body of a request is there as a whole."""
+
+    async def collected(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await app(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await _body(receive)
+        except TimeoutError:
+            await send_text(send, 408, f"the form took longer than {BODY_SECONDS:.0f} s to arrive")
+            return
+        if body is None:
+            await send_text(send, 413, f"the form has more than {MOST_BODY:,} bytes")
+            return
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def receive_whole() -> Message:
+            return next(messages, None) or await receive()
+
+        await app(scope, receive_whole, send)
+
+    return collected
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """Return the body of a request; None where it is too large."""
+    found, is_more = bytearray(), True
+    while is_more and len(found) <= MOST_BODY:
+        message = await receive()
+        found += message.get("body", b"")
+        is_more = message.get("more_body", False)
+    return bytes(found) if len(found) <= MOST_BODY else None
+
+
+def _pieces(message: Message) -> Iterator[Message]:
+    """Yield a message as several of at most `PIECE` bytes."""
+    body = message.get("body", b"")
+    last = max(len(body) - 1, 0) // PIECE * PIECE
+    for start in range(0, last, PIECE):
+        yield {"type": message["type"], "body": body[start : start + PIECE], "more_body": True}
+    yield {**message, "body": body[last:]} if body else message

@@ -1,0 +1,120 @@
+"""What routes compute in the sandbox beside the pages of `pages`: data of `find` and `cover`.
+
+Like the pages, these are functions of a connection, the small tables, and what an address asks.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spack_cache_db.environments.environment import UnreadableEnvironment
+from spack_cache_db.query.answers import (
+    Found,
+    UnknownNameError,
+    found_csv,
+    found_json,
+    found_part,
+    matching,
+)
+from spack_cache_db.query.catalogue import hashes_beginning
+from spack_cache_db.query.coverage_output import cover_csv, cover_json
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.site.pages.cover import PastedText, covered
+from spack_cache_db.site.pages.filters import Narrowing
+from spack_cache_db.site.pages.lists import ListFilters, ListPage, load_releases, load_stacks
+from spack_cache_db.site.pages.spec import (
+    MOST_CANDIDATES,
+    Candidate,
+    SpecPage,
+    load_candidates,
+    load_spec,
+)
+from spack_cache_db.site.sandbox.spec_functions import parse
+from spack_cache_db.spack.lexer import QuerySyntaxError
+
+_FOUND: dict[str, Callable[[list[Found], bool], str]] = {"json": found_json, "csv": found_csv}
+_COVERED = {"json": cover_json, "csv": cover_csv}
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """JSON or CSV, or why there is none.
+
+    Attributes:
+        is_more: whether there is another page of it.
+    """
+
+    body: str = ""
+    is_more: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixed:
+    """The specs whose hash begins so; those after the first `MOST_CANDIDATES` are left out.
+
+    Attributes:
+        only: the hash of the only one.
+    """
+
+    only: str | None = None
+    candidates: tuple[Candidate, ...] = ()
+    is_more: bool = False
+
+
+def find_data(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    text: str,
+    narrowing: Narrowing,
+    start: int,
+    most: int,
+    form: str,
+) -> Data:
+    """Return what the command `find` prints with `--json` or `--csv`, `most` rows from `start`."""
+    try:
+        question = question_of(conn, lookups, parse(text)).within(narrowing.scope(lookups))
+        results = matching(conn, lookups, question.conditions)
+        part = slice(start, start + most + 1)
+        found = found_part(conn, lookups, results, part, with_hashes=False)
+    except (QuerySyntaxError, UnsupportedQuery, UnknownNameError) as error:
+        return Data(error=str(error))
+    return Data(_FOUND[form](found[:most], False), len(found) > most)
+
+
+def cover_data(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText, form: str) -> Data:
+    """Return what the command `cover` prints with `--json` or `--csv`."""
+    try:
+        return Data(_COVERED[form](covered(conn, lookups, pasted)))
+    except (UnreadableEnvironment, UnknownNameError) as error:
+        return Data(error=str(error))
+
+
+def spec_page(
+    conn: sqlite3.Connection, lookups: Lookups, text: str, page: int, release: str | None
+) -> SpecPage | Prefixed | None:
+    """Return the page of a spec, or the specs whose hash begins so; None where there is none."""
+    found = load_spec(conn, lookups, text, page, release)
+    if found is not None:
+        return found
+    hashes = hashes_beginning(conn, text, MOST_CANDIDATES + 1)
+    if not hashes:
+        return None
+    if len(hashes) == 1:
+        return Prefixed(only=hashes[0])
+    shown = load_candidates(conn, lookups, hashes[:MOST_CANDIDATES])
+    return Prefixed(candidates=tuple(shown), is_more=len(hashes) > MOST_CANDIDATES)
+
+
+def releases_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
+    """Return the list of releases."""
+    return load_releases(lookups, asked)
+
+
+def stacks_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
+    """Return the list of stacks."""
+    return load_stacks(lookups, asked)

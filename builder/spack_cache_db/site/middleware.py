@@ -1,0 +1,241 @@
+"""Around every answer: what is let in, security headers, caching, compression and CORS.
+
+Datasette sends none of these on most of its pages, and the site must be safe without a proxy.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import unquote_plus
+
+from spack_cache_db.site.sandbox.database import budget_of, refusal
+
+Scope = dict[str, Any]
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+LONGEST_ADDRESS = 32_000
+MOST_FIELDS = 100
+"""Fields of an address: each may cost a statement or a link."""
+MOST_OF = {"_facet": 10, "_sort": 2}
+"""How many fields may begin so."""
+NO_PAGE = "There is no such page here."
+OPEN_TOOLS = re.compile(
+    r"/-/(?:(?:static|static-plugins)/.+|(?:versions|metadata|settings|plugins|jump)(?:\.json)?)"
+    r"|/[^/]+/-/(?:query(?:\.\w+)?|query/parameters|queries(?:\.json)?|schema(?:\.\w+)?)"
+    r"|/[^/]+/[^/]+/-/(?:schema(?:\.\w+)?|definition|count)"
+)
+"""What is answered below a `/-/`, of the instance, a database, or a table or query.
+
+The rest are debugging tools and forms that write, or tell about the machine. Those of databases and
+tables are Datasette 1.0's.
+"""
+READING_POSTS = re.compile(r"/[^/]+/[^/]+/-/count|/cover(?:\.(?:json|csv))?")
+"""What asks with POST and only reads: Datasette 1.0's button "count all", environments."""
+
+_STRICT = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+)
+# Datasette's own pages carry scripts and styles in the page.
+_DATASETTE = _STRICT.replace("script-src 'self'", "script-src 'self' 'unsafe-inline'").replace(
+    "style-src 'self'", "style-src 'self' 'unsafe-inline'"
+)
+OWN_PAGE = {"content-security-policy": _STRICT}
+"""Headers of this site's own pages, which need neither scripts nor styles in the page."""
+
+_SECURITY = {
+    b"content-security-policy": _DATASETTE.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"strict-origin-when-cross-origin",
+    b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
+    b"cross-origin-opener-policy": b"same-origin",
+}
+_COMPRESSIBLE = (b"text/", b"application/json", b"application/javascript", b"image/svg")
+_NO_GZIP = re.compile(rb"(?:gzip|\*)\s*;\s*q=0(?:\.0*)?\s*(?:,|$)")
+
+METHODS = b"GET, HEAD, OPTIONS"
+_CORS_PREFIX = b"access-control-"
+_CORS = [
+    (b"access-control-allow-origin", b"*"),
+    (
+        b"access-control-expose-headers",
+        b"Accept-Ranges, Content-Disposition, Content-Length, Content-Range, ETag, Link, "
+        b"Retry-After",
+    ),
+]
+_PREFLIGHT = [
+    (b"access-control-allow-methods", METHODS),
+    (
+        b"access-control-allow-headers",
+        b"Authorization, Content-Type, If-None-Match, If-Range, Range",
+    ),
+    (b"access-control-max-age", b"3600"),
+]
+
+
+class TooManyError(Exception):
+    """An address with more fields than one may have."""
+
+
+def guard(app: App, datasette: Any) -> App:
+    """Return the application with the rules of this module around it."""
+    ttl, base_url = datasette.setting("default_cache_ttl"), datasette.setting("base_url")
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        if scope["method"] == "OPTIONS":
+            cors = [*_CORS, *_PREFLIGHT] if datasette.cors else []
+            await send_whole(send, 204, "", [(b"allow", METHODS), *cors])
+            return
+        answer = Answer(scope, send, ttl, cors=datasette.cors)
+        refused = barred(scope, base_url)
+        if refused is not None:
+            allow = [(b"allow", b"GET, HEAD")] if refused[0] == 405 else []
+            await send_text(answer.send, *refused, allow)
+            return
+        try:
+            query = each_once(scope.get("query_string", b""))
+        except TooManyError as error:
+            await send_text(answer.send, 400, str(error))
+            return
+        with budget_of(query, datasette.sql_time_limit_ms / 1000):
+            await app({**scope, "query_string": query}, receive, answer.send)
+
+    return guarded
+
+
+def barred(scope: Scope, base_url: str) -> tuple[int, str] | None:
+    """Return status and reason if a request is not let in."""
+    whole = str(scope["path"])
+    if "\0" in whole or whole.startswith(("//", "/\\")):
+        # No name has a NUL; and a redirect to where a path begins so leads to another host.
+        return 404, NO_PAGE
+    path = path_below(whole, base_url)
+    if scope["method"] not in ("GET", "HEAD"):
+        is_reading = scope["method"] == "POST" and READING_POSTS.fullmatch(path)
+        if not is_reading:
+            return 405, "This site is read-only: only GET and HEAD are answered."
+    if len(scope.get("query_string", b"")) + len(scope["path"]) > LONGEST_ADDRESS:
+        return 414, f"The address is longer than {LONGEST_ADDRESS:,} characters."
+    if "/-/" in path and not OPEN_TOOLS.fullmatch(path):
+        return 404, NO_PAGE
+    return None
+
+
+def each_once(query: bytes) -> bytes:
+    """Return a query string without fields that stand there twice, in the same order.
+
+    Raises:
+        TooManyError: there are too many different ones.
+    """
+    fields: dict[tuple[str, str], bytes] = {}
+    for field in query.split(b"&"):
+        name, _, value = field.decode("latin1").partition("=")
+        if field:
+            fields.setdefault((unquote_plus(name), unquote_plus(value)), field)
+    if len(fields) > MOST_FIELDS:
+        raise TooManyError(f"The address has more than {MOST_FIELDS} fields.")
+    for start, most in MOST_OF.items():
+        if sum(name.startswith(start) for name, _ in fields) > most:
+            raise TooManyError(f"The address has more than {most} fields that begin with {start}.")
+    return b"&".join(fields.values())
+
+
+async def send_text(send: Send, status: int, sentence: str, headers: Headers | None = None) -> None:
+    """Send an error as plain text."""
+    kind = (b"content-type", b"text/plain; charset=utf-8")
+    await send_whole(send, status, f"Error: {sentence}\n", [kind, *(headers or [])])
+
+
+async def send_whole(send: Send, status: int, body: str, headers: Headers) -> None:
+    """Send an answer in one piece."""
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body.encode()})
+
+
+class Answer:
+    """One answer on its way out: completes the headers and compresses the body."""
+
+    def __init__(self, scope: Scope, send: Send, ttl: int, *, cors: bool) -> None:
+        self._send = send
+        self._ttl, self._cors = ttl, cors
+        self._asked: dict[bytes, bytes] = dict(scope.get("headers") or ())
+        self._is_head = scope["method"] == "HEAD"
+        self._compressor: Any = None
+
+    async def send(self, message: Message) -> None:
+        """Pass one ASGI message on."""
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": self._headers(message)}
+        elif message["type"] == "http.response.body":
+            message = {**message, "body": self._body(message)}
+        await self._send(message)
+
+    def _headers(self, message: Message) -> Headers:
+        status = message["status"]
+        headers = [(key.lower(), value) for key, value in message.get("headers", ())]
+        if self._cors:
+            # Datasette sets some of these on some answers.
+            headers = [each for each in headers if not each[0].startswith(_CORS_PREFIX)] + _CORS
+        named = dict(headers)
+        headers += [each for each in _SECURITY.items() if each[0] not in named]
+        if refusal():
+            # Where Datasette 1.0 shows what was wrong beside a form, the status is 200.
+            headers = [each for each in headers if each[0] != b"cache-control"]
+            headers.append((b"cache-control", b"no-store"))
+        elif b"cache-control" not in named:
+            headers.append((b"cache-control", self._cache_control(status)))
+        kind = named.get(b"content-type", b"")
+        if not kind.startswith(_COMPRESSIBLE) or b"content-encoding" in named:
+            return headers
+        headers = _with_vary(headers, b"Accept-Encoding")
+        if self._takes_gzip() and not self._is_head and status not in (204, 206, 304):
+            self._compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
+            headers.append((b"content-encoding", b"gzip"))
+            headers = [(key, value) for key, value in headers if key != b"content-length"]
+        return headers
+
+    def _takes_gzip(self) -> bool:
+        accepted = self._asked.get(b"accept-encoding", b"").lower()
+        return b"gzip" in accepted and not _NO_GZIP.search(accepted)
+
+    def _cache_control(self, status: int) -> bytes:
+        return f"public, max-age={self._ttl}".encode() if status < 400 else b"no-store"
+
+    def _body(self, message: Message) -> bytes:
+        body: bytes = message.get("body", b"")
+        if self._compressor is None:
+            return body
+        packed: bytes = self._compressor.compress(body)
+        if message.get("more_body"):
+            return packed + bytes(self._compressor.flush(zlib.Z_SYNC_FLUSH))
+        return packed + bytes(self._compressor.flush())
+
+
+def _with_vary(headers: Headers, name: bytes) -> Headers:
+    parts = [value for key, value in headers if key == b"vary"]
+    rest = [(key, value) for key, value in headers if key != b"vary"]
+    return [*rest, (b"vary", b", ".join([*parts, name]))]
+
+
+def path_of(scope: Scope, base_url: str) -> str:
+    """Return the path of a request below `base_url`, as Datasette compares it with its routes."""
+    # Datasette finds its way by the path as it was sent, not as it was decoded.
+    raw: bytes | None = scope.get("raw_path")
+    path = raw.partition(b"?")[0].decode("latin-1") if raw else str(scope["path"])
+    return path_below(path, base_url)
+
+
+def path_below(path: str, base_url: str) -> str:
+    """Return a whole path without the site's base, beginning with one `/`."""
+    return "/" + path.removeprefix(base_url).lstrip("/")

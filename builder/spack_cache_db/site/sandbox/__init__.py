@@ -1,0 +1,12 @@
+"""The sandbox: the processes in which everything that visitors ask for is computed.
+
+SQL, `find`, `cover`, searches and pages run on read-only connections in a few processes of their
+own, each task within a deadline and each process within a bound of memory. The server kills a
+process whose task takes too long or whose visitor has gone, and starts another.
+
+- `statements`: what SQL may use, how large it may be, and one statement run within these limits
+- `spec_functions`: Spack's spec syntax in SQL
+- `process`: the program of a process
+- `pool`: the processes, as the server sees them
+- `database`: how Datasette's statements and the catalogue's pages come here
+"""

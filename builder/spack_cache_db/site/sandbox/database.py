@@ -1,0 +1,208 @@
+"""How Datasette's statements and the catalogue's pages come to the sandbox.
+
+Statements of a request without a query string are all Datasette's own: they stay in its threads,
+where each has `sql_time_limit_ms`. All statements of a request with one run in the sandbox, within
+a budget for the whole request: a page may count, search and facet, and all of it together takes at
+most half as long again as one statement may.
+
+Everything that a page of the catalogue reads, it reads in the sandbox. Pages that do not depend on
+the address but for a name are kept; the file does not change while it is served.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import parse_qs
+from weakref import WeakKeyDictionary
+
+from datasette.database import QueryInterrupted, Results
+from datasette.utils.asgi import NotFound
+
+from spack_cache_db.query.connection import is_interrupted
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site.sandbox.pool import Budget, Pool
+from spack_cache_db.site.sandbox.process import NO_MEMORY, with_lookups
+from spack_cache_db.site.sandbox.statements import Rows, Value, run_statement
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Load = Callable[Concatenate[sqlite3.Connection, Lookups, P], T]
+
+DATABASE = "spack-cache"
+PAGE_SECONDS = 2.0
+"""What a page of the catalogue may take."""
+PAGE_STATEMENTS = 1.5
+"""What a page of Datasette may take, in times of what one statement may."""
+STREAM_STATEMENTS = 60.0
+MOST_KEPT = 200
+"""Pages of one kind that are kept: of all names those that were asked for last."""
+
+# Parameters that Datasette fills in where a canned query names them, such as :_now_epoch.
+_MAGIC = re.compile(r"(?<!:):(_\w+)")
+
+_pools: WeakKeyDictionary[Any, Pool] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[Any, dict[Any, OrderedDict[Any, Any]]] = WeakKeyDictionary()
+_statements: ContextVar[float | None] = ContextVar("statements", default=None)
+_budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
+_NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
+
+
+def published(datasette: Any) -> Any:
+    """Return the database that the pages read: the published file.
+
+    Raises:
+        NotFound: there is none.
+    """
+    if DATABASE in datasette.databases:
+        return datasette.databases[DATABASE]
+    files = (each for each in datasette.databases.values() if each.path)
+    found = next(files, None)
+    if found is None:
+        raise NotFound("No database is served here.")
+    return found
+
+
+def pool_of(database: Any) -> Pool:
+    """Return the processes for one of Datasette's databases."""
+    if database not in _pools:
+        mode = "mode=ro" if database.is_mutable else "immutable=1"
+        _pools[database] = Pool(f"{Path(database.path).resolve().as_uri()}?{mode}")
+    return _pools[database]
+
+
+async def read(datasette: Any, load: Load[P, T], *args: P.args, **_: P.kwargs) -> T:
+    """Return `load(connection, lookups, *args)`, called in the sandbox.
+
+    Raises:
+        Exception: see `Pool.run`.
+    """
+    pool = pool_of(published(datasette))
+    found: T = await pool.run(Budget(PAGE_SECONDS), PAGE_SECONDS, with_lookups, load, *args)
+    return found
+
+
+async def read_once(datasette: Any, load: Load[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Read like `read`, and keep what is found; None, for what does not exist, is not kept."""
+    database = published(datasette)
+    kept = _kept.setdefault(database, {}).setdefault(load, OrderedDict())
+    if args in kept:
+        kept.move_to_end(args)
+        known: T = kept[args]
+        return known
+    found = await read(datasette, load, *args, **named)
+    if found is not None and not database.is_mutable:
+        kept[args] = found
+        if len(kept) > MOST_KEPT:
+            kept.popitem(last=False)
+    return found
+
+
+@contextmanager
+def budget_of(query_string: bytes, statement_seconds: float) -> Iterator[None]:
+    """Let the statements of a request with a query string run in the sandbox.
+
+    Args:
+        query_string: what stands behind the `?`.
+        statement_seconds: what one statement may take.
+    """
+    fields = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
+    statements = STREAM_STATEMENTS if "_stream" in fields else PAGE_STATEMENTS
+    token = _budget.set(Budget(statements * statement_seconds) if query_string else None)
+    try:
+        yield
+    finally:
+        _budget.reset(token)
+
+
+def refusal() -> str:
+    """Return why a statement of the current request was refused; empty where none was."""
+    budget = _budget.get()
+    return budget.refusal if budget else ""
+
+
+def use_sandbox(datasette: Any) -> None:
+    """Have the statements of visitors' requests run in the sandbox, for each file served."""
+    for database in datasette.databases.values():
+        if database.path:
+            database.execute = _Sandboxed(datasette, database).execute
+
+
+class _Sandboxed:
+    """What replaces the `execute` of one of Datasette's databases."""
+
+    def __init__(self, datasette: Any, database: Any) -> None:
+        self._datasette, self._pool = datasette, pool_of(database)
+        self._inner: Callable[..., Awaitable[Any]] = database.execute
+
+    async def execute(
+        self,
+        sql: str,
+        params: Any = None,
+        truncate: bool = False,
+        custom_time_limit: int | None = None,
+        page_size: int | None = None,
+        log_sql_errors: bool = True,
+        **more: Any,
+    ) -> Any:
+        """Run a statement as `Database.execute` does, in the sandbox where a request has a budget.
+
+        Raises:
+            QueryInterrupted, sqlite3.Error: as Datasette raises them.
+            MemoryError, SandboxError: see `Pool.run`.
+        """
+        budget = _budget.get()
+        if budget is None or sql.startswith("PRAGMA "):
+            given = (params, truncate, custom_time_limit, page_size, log_sql_errors)
+            return await self._inner(sql, *given, **more)
+        longest = self._datasette.sql_time_limit_ms
+        seconds = min(custom_time_limit or longest, longest) / 1000
+        most_rows = self._most_rows(page_size) if truncate else None
+        task = (run_statement, sql, plain_params(sql, params), most_rows)
+        try:
+            found: Rows = await self._pool.run(budget, seconds, *task)
+        except sqlite3.Error as error:
+            if is_interrupted(error):
+                raise QueryInterrupted(error, sql, params) from None
+            budget.refusal = str(error)
+            raise
+        except MemoryError:
+            budget.refusal = NO_MEMORY.message
+            raise
+        cursor = _cursor(found.columns)
+        rows = [sqlite3.Row(cursor, row) for row in found.rows]
+        return Results(rows, found.is_cut, cursor.description)
+
+    def _most_rows(self, page_size: int | None) -> int:
+        # A page of as many rows as there may be asks for one more, to know whether there is a next.
+        most = int(self._datasette.max_returned_rows)
+        return most + 1 if most == (page_size or self._datasette.page_size) else most
+
+
+def plain_params(sql: str, params: Any) -> dict[str, Value] | list[Value]:
+    """Return parameters as they can be sent; canned queries have some that are asked one by one."""
+    if params is None:
+        return {}
+    if not isinstance(params, Mapping):
+        return list(params)
+    given = dict(params)
+    for name in _MAGIC.findall(sql):
+        # What a visitor's own statement names so has no value, and SQLite says that.
+        with suppress(KeyError):
+            given[name] = params[name]
+    return given
+
+
+def _cursor(columns: list[str]) -> sqlite3.Cursor:
+    """Return a cursor with these columns: rows of `sqlite3` take their names from one."""
+    names = (column.replace('"', '""') for column in columns)
+    # The names are quoted; the connection has no data.
+    cursor = _NO_DATA.execute("SELECT " + ", ".join(f'NULL AS "{name}"' for name in names))
+    cursor.fetchall()
+    return cursor

@@ -1,0 +1,327 @@
+"""The processes of the sandbox as the server sees them: a few, for which tasks wait in line.
+
+A process runs one task at a time. It is killed when the task's time is over or nobody waits for its
+answer any more, and never used again; another is started when it is needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import itertools
+import pickle
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import weakref
+from collections import Counter
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, is_dataclass
+from typing import Any
+
+from spack_cache_db.site.sandbox.process import (
+    GRACE_SECONDS,
+    INTERRUPTED,
+    LENGTH,
+    NO_MEMORY,
+    Call,
+    Failure,
+    framed,
+)
+
+COUNT = 5
+"""Processes for one file; each has some 20 MB of its own until it has much to do."""
+START_SECONDS = 20.0
+"""So long a process may take until it is ready."""
+LATE_SECONDS = 2.0
+"""So long after a task should have ended its process is killed; its own alarm rings before that."""
+MOST_TASKS = 1_000
+"""After so many a process makes room for another: what it has kept in memory goes with it."""
+MOST_BYTES = 64_000_000
+"""Of one answer; none of what is asked for is half as long."""
+SHORTEST = 0.001
+"""Seconds; a task that has less is not begun."""
+
+NOT_STARTED = "The server could not start a process for this. Please try again soon."
+KILLED = (
+    "The system ended the process that worked on this, most often because the machine ran out of"
+    " memory: ask for less, or try again."
+)
+BROKEN = Failure("OperationalError", "the query made SQLite fail")
+
+_PROGRAM = f"import sys; from {framed.__module__} import main; main(sys.argv[1])"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one kind of request may have of the processes.
+
+    Attributes:
+        name: the kind of request.
+        most: how many processes may work for it at once.
+        rank: its place in the line: tasks of a lower rank come first.
+    """
+
+    name: str
+    most: int
+    rank: int
+
+
+EVERYTHING = Share("", COUNT, 0)
+share: ContextVar[Share] = ContextVar("share", default=EVERYTHING)
+"""What the current request may have."""
+
+
+class SandboxError(Exception):
+    """The machine, not the task, is why there is no answer."""
+
+    status = 503
+    title = "Busy"
+
+
+class KilledError(SandboxError):
+    """The system killed the process, most often because memory ran out."""
+
+
+class TaskError(Exception):
+    """A task ended in an exception that is a bug; the message is its traceback."""
+
+
+@dataclass
+class Budget:
+    """The seconds that a request may still take of the sandbox.
+
+    Attributes:
+        refusal: why a statement of the request was refused, in SQLite's words.
+    """
+
+    seconds: float
+    refusal: str = ""
+
+
+class Answers(pickle.Unpickler):
+    """Reads what a process answered: plain values and this package's records, nothing that acts.
+
+    A statement may have got the better of SQLite, and of the process with it
+    (docs.python.org/3/library/pickle.html, "Restricting Globals").
+    """
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a record's class.
+
+        Raises:
+            pickle.UnpicklingError: it is anything else.
+        """
+        if module.partition(".")[0] == __name__.partition(".")[0]:
+            found = super().find_class(module, name)
+            if isinstance(found, type) and (is_dataclass(found) or issubclass(found, tuple)):
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name} is no record")
+
+
+class Process:
+    """One process, and the socket to it; see `started`."""
+
+    def __init__(self, uri: str) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._socket.setblocking(False)
+        with theirs:
+            command = [sys.executable, "-c", _PROGRAM, uri]
+            self._process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno())
+        self._end = weakref.finalize(self, _end, self._process, self._socket)
+        self._tasks_left = MOST_TASKS
+
+    @classmethod
+    async def started(cls, uri: str) -> Process:
+        """Return a process that is ready.
+
+        Raises:
+            SandboxError: it did not start; what it wrote is in the log.
+        """
+        process = cls(uri)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                is_ready = await process._received() is not None
+        except TimeoutError:
+            is_ready = False
+        if not is_ready:
+            process.kill()
+            raise SandboxError(NOT_STARTED)
+        return process
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the process has run no task yet."""
+        return self._tasks_left == MOST_TASKS
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process can take a task."""
+        return self._tasks_left > 0 and self._process.poll() is None
+
+    def kill(self) -> None:
+        """End the process at once, whatever it does."""
+        self._tasks_left = 0
+        self._process.kill()
+        # Its memory may take the kernel a moment.
+        asyncio.get_running_loop().run_in_executor(None, self._end)
+
+    async def run(self, seconds: float, call: Call, arguments: tuple[Any, ...]) -> Any:
+        """Return the answer to a task, or a `Failure`; the death of the process is one too.
+
+        Raises:
+            KilledError: the system killed the process.
+        """
+        self._tasks_left -= 1
+        is_well = False
+        try:
+            async with asyncio.timeout(seconds + GRACE_SECONDS + LATE_SECONDS):
+                await self._send(framed((call, arguments, seconds)))
+                pickled = await self._received()
+            answer = await self._death() if pickled is None else Answers(io.BytesIO(pickled)).load()
+            # What it holds after an error of memory would be missing to the next visitor.
+            is_well = pickled is not None and answer != NO_MEMORY
+        except TimeoutError:
+            answer = INTERRUPTED
+        finally:
+            if not is_well:
+                self.kill()
+        return answer
+
+    async def _send(self, message: bytes) -> None:
+        with suppress(ConnectionError):
+            await asyncio.get_running_loop().sock_sendall(self._socket, message)
+
+    async def _received(self) -> bytes | None:
+        """Return a message's bytes; None where the process ends before they are whole."""
+        head = await self._read(LENGTH)
+        length = int.from_bytes(head or b"", "big")
+        return await self._read(length) if 0 < length <= MOST_BYTES else None
+
+    async def _read(self, length: int) -> bytes | None:
+        loop, found = asyncio.get_running_loop(), bytearray()
+        while len(found) < length:
+            try:
+                some = await loop.sock_recv(self._socket, min(length - len(found), 1 << 20))
+            except ConnectionError:
+                return None
+            if not some:
+                return None
+            found += some
+        return bytes(found)
+
+    async def _death(self) -> Failure:
+        """Return why the process ended in the middle of a task."""
+        with suppress(subprocess.TimeoutExpired):
+            await asyncio.to_thread(self._process.wait, LATE_SECONDS)
+        if self._process.returncode == -signal.SIGKILL:
+            raise KilledError(KILLED)
+        if self._process.returncode == -signal.SIGALRM:
+            return INTERRUPTED
+        # Python ends with 1 where it has no memory left for the exception that says so.
+        return NO_MEMORY if self._process.returncode == 1 else BROKEN
+
+
+def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
+    ours.close()
+    process.kill()
+    process.wait()
+
+
+class Pool:
+    """The processes for one file.
+
+    Args:
+        uri: the file, as SQLite takes it.
+        count: how many there are at most; each is started when it is first needed.
+    """
+
+    def __init__(self, uri: str, count: int = COUNT) -> None:
+        self._uri, self._count = uri, count
+        self._idle: list[Process] = []
+        self._running: Counter[Share] = Counter()
+        self._waiting: list[tuple[int, int, Share, asyncio.Future[None]]] = []
+        self._numbers = itertools.count()
+
+    async def run(self, budget: Budget, most_seconds: float, call: Call, *arguments: Any) -> Any:
+        """Return what `call(connection, *arguments)` returns in the process that is free next.
+
+        Args:
+            budget: what is left to the request; the time that the task takes is taken from it.
+            most_seconds: what this task may take of it.
+            call: a function that a process can import.
+            arguments: its arguments after the connection.
+
+        Raises:
+            sqlite3.Error: SQLite refused a statement; "interrupted" where the time was over.
+            MemoryError: the task needed more memory than a process has.
+            SandboxError: the machine could not run the task.
+            TaskError: the function ended in any other exception.
+        """
+        seconds = min(most_seconds, budget.seconds)
+        if seconds < SHORTEST:
+            raise _exception(INTERRUPTED)
+        own = share.get()
+        await self._turn(own)
+        try:
+            answer = await self._answer(budget, (seconds, call, arguments))
+        finally:
+            self._running[own] -= 1
+            self._give_turns()
+        if isinstance(answer, Failure):
+            raise _exception(answer)
+        return answer
+
+    async def _answer(self, budget: Budget, task: tuple[float, Call, tuple[Any, ...]]) -> Any:
+        while True:
+            process = self._idle.pop() if self._idle else await Process.started(self._uri)
+            if not process.is_alive:
+                continue
+            is_first, began = process.is_new, time.monotonic()
+            try:
+                answer = await process.run(*task)
+            except KilledError:
+                # One that others have used before may have been killed before this task began.
+                if is_first:
+                    raise
+                continue
+            finally:
+                budget.seconds -= time.monotonic() - began
+            self._idle.append(process)
+            return answer
+
+    async def _turn(self, own: Share) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((own.rank, next(self._numbers), own, turn))
+        self._give_turns()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self._running[own] -= 1
+                self._give_turns()
+            raise
+
+    def _give_turns(self) -> None:
+        """Give the processes that are free to those who wait, and forget those who have gone."""
+        for entry in sorted(self._waiting):
+            _, _, own, turn = entry
+            is_free = self._running.total() < self._count and self._running[own] < own.most
+            if is_free and not turn.done():
+                self._running[own] += 1
+                turn.set_result(None)
+            if turn.done():
+                self._waiting.remove(entry)
+
+
+def _exception(failure: Failure) -> Exception:
+    if failure.kind == "MemoryError":
+        return MemoryError(failure.message)
+    if failure.kind:
+        found: Exception = getattr(sqlite3, failure.kind)(failure.message)
+        return found
+    return TaskError(failure.message)

@@ -1,0 +1,155 @@
+"""The program of a sandbox process: it runs one task after the other on a connection of its own.
+
+A task is a function, by its name, with its arguments and the seconds that it may take. `main` reads
+tasks from standard input and writes their answers to standard output, pickled, until the input
+ends. An alarm ends the process when the time of a task is over: the kernel rings it also while
+SQLite is in the middle of a step, or Python in the middle of a regular expression.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import pickle
+import resource
+import signal
+import sqlite3
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.site.sandbox import spec_functions
+from spack_cache_db.site.sandbox.statements import authorize, escape_fts, restrict
+
+STEPS = 1_000
+"""Virtual machine instructions of SQLite between two looks at the time, as Datasette has it."""
+GRACE_SECONDS = 0.3
+"""For a task to end by itself, when SQLite next looks at the time."""
+MEMORY_BYTES = 400 << 20
+FILE_BYTES = 256 << 20
+"""Of a temporary file, into which SQLite sorts."""
+BOUNDS = {
+    resource.RLIMIT_AS: MEMORY_BYTES,
+    resource.RLIMIT_FSIZE: FILE_BYTES,
+    resource.RLIMIT_CORE: 0,
+}
+FIRST_TO_GO = "500"
+"""Where a machine or a systemd unit has no memory left, the kernel ends this before a server."""
+NICENESS = 5
+"""The server comes first."""
+LENGTH = 8
+"""Bytes of a message's length, which stand before it."""
+
+Call = Callable[..., object]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a task has no answer.
+
+    Attributes:
+        kind: the name of an exception of `sqlite3`, `MemoryError`, or empty for any other.
+        message: its message; of any other exception its traceback.
+    """
+
+    kind: str
+    message: str
+
+
+INTERRUPTED = Failure("OperationalError", "interrupted")
+NO_MEMORY = Failure("MemoryError", "the query needs more memory than this server gives to one")
+
+
+def run_task(conn: sqlite3.Connection, call: Call, arguments: tuple[Any, ...], end: float) -> Any:
+    """Return what a function returns, or the `Failure` that it ended in.
+
+    Args:
+        conn: its first argument.
+        call: the function.
+        arguments: its other arguments.
+        end: when SQLite interrupts the function's statements, by `time.monotonic`.
+    """
+    conn.set_progress_handler(lambda: time.monotonic() > end, STEPS)
+    try:
+        return call(conn, *arguments)
+    except sqlite3.Error as error:
+        # Subclasses that are not SQLite's own are told by the first of its names.
+        names = (each.__name__ for each in type(error).__mro__)
+        return Failure(next(name for name in names if hasattr(sqlite3, name)), str(error))
+    except MemoryError:
+        return NO_MEMORY
+    except Exception:
+        return Failure("", traceback.format_exc())
+    finally:
+        conn.set_progress_handler(None, 0)
+
+
+def with_lookups(conn: sqlite3.Connection, load: Call, *arguments: Any) -> object:
+    """Call a page's function, which takes the file's small tables beside the connection."""
+    return load(conn, _lookups(conn), *arguments)
+
+
+@functools.cache
+def _lookups(conn: sqlite3.Connection) -> Lookups:
+    return read_lookups(conn)
+
+
+def connect(uri: str) -> sqlite3.Connection:
+    """Open a file as Datasette does, with the functions that SQL of its pages may call."""
+    conn = sqlite3.connect(uri, uri=True)
+    conn.text_factory = lambda encoded: str(encoded, "utf-8", "replace")
+    conn.create_function("escape_fts", 1, escape_fts)
+    spec_functions.register(conn)
+    restrict(conn)
+    authorize(conn)
+    return conn
+
+
+def bound_itself() -> None:
+    """Have the kernel hold this process to its bounds, where whoever started it allows that."""
+    for kind, most in BOUNDS.items():
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(kind, (most, most))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(FIRST_TO_GO, encoding="ascii")
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
+
+
+def framed(message: object) -> bytes:
+    """Return a message as it is sent: pickled, after its length."""
+    pickled = pickle.dumps(message)
+    return len(pickled).to_bytes(LENGTH, "big") + pickled
+
+
+def received(stream: BinaryIO) -> Any:
+    """Read a message of the server; None where the server has gone."""
+    length = int.from_bytes(stream.read(LENGTH), "big")
+    pickled = stream.read(length)
+    # The server is to be trusted; only what a process answers may be a visitor's work.
+    return pickle.loads(pickled) if length and len(pickled) == length else None
+
+
+def main(uri: str) -> None:
+    """Run tasks over a file until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    bound_itself()
+    conn, answers = connect(uri), sys.stdout.buffer
+    answers.write(framed("ready"))
+    answers.flush()
+    # From here on a visitor decides what would be written there.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    while (task := received(sys.stdin.buffer)) is not None:
+        call, arguments, seconds = task
+        signal.setitimer(signal.ITIMER_REAL, seconds + GRACE_SECONDS)
+        answer = framed(run_task(conn, call, arguments, time.monotonic() + seconds))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        answers.write(answer)
+        answers.flush()

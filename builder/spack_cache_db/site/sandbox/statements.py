@@ -1,0 +1,196 @@
+"""What a visitor's SQL may use, how large it may be, and one statement run within these limits.
+
+sqlite.org/security.html, "Untrusted SQL Inputs", advises to list what is allowed, not what is known
+to be bad: `fts3_tokenizer` lets a statement call any address, `sqlite_stmt` shows the statements of
+others, and `pragma_database_list` the paths of files. SQLite asks the authorizer while it compiles
+a statement, so a refused statement does nothing at all.
+
+The limits bound what one step costs in memory, and what is left for the page that shows a result:
+its cost grows with cells and characters. The bound of time is in `process`.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from typing import Any, NamedTuple
+
+Value = Any
+"""What SQLite stores: text, bytes, a number or None."""
+
+ACTIONS = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE))
+"""Allowed whatever they name: a SELECT, and a recursive one."""
+
+# Core and the operators that are functions (sqlite.org/lang_corefunc.html), aggregates and windows,
+# dates, JSON, mathematics; full text, Datasette's own, and ours.
+_FUNCTIONS = """
+abs char coalesce concat concat_ws format glob hex ifnull iif instr length like likelihood likely
+lower ltrim match max min nullif octet_length printf quote random randomblob replace round rtrim
+sign soundex sqlite_source_id sqlite_version substr substring trim typeof unhex unicode unistr
+unlikely upper zeroblob
+avg count group_concat median percentile string_agg sum total cume_dist dense_rank first_value lag
+last_value lead nth_value ntile percent_rank rank row_number
+current_date current_time current_timestamp date datetime julianday strftime time timediff unixepoch
+-> ->> json json_array json_array_length json_error_position json_extract json_group_array
+json_group_object json_insert json_object json_patch json_pretty json_quote json_remove json_replace
+json_set json_type json_valid
+acos acosh asin asinh atan atan2 atanh ceil ceiling cos cosh degrees exp floor ln log log10 log2 mod
+pi pow power radians sin sinh sqrt tan tanh trunc
+bm25 highlight snippet escape_fts spec_error spec_match
+dependencies_error first_row hash_error last_row near_names package_error page_error
+"""
+_PRAGMAS = """
+foreign_key_list function_list index_info index_list index_xinfo page_count page_size schema_version
+table_info table_list table_xinfo
+"""
+
+FUNCTIONS = frozenset(_FUNCTIONS.split())
+TABLE_FUNCTIONS = frozenset(("json_each", "json_tree"))
+PRAGMAS = frozenset(_PRAGMAS.split())
+"""Also allowed as tables, as `pragma_table_info('specs')`."""
+
+# Datasette asks for the first two; full text and sqlite-utils, in Datasette 1.0, for the others.
+_ALL_PRAGMAS = PRAGMAS.union(
+    ("database_list", "compile_options", "data_version", "recursive_triggers")
+)
+# What SQLite does to itself when it declares the columns of a virtual table.
+_DECLARING = (sqlite3.SQLITE_UPDATE, "sqlite_master")
+
+MEGABYTE = 1_000_000
+HEAP_BYTES = 96 * MEGABYTE
+RESULT_BYTES = 4 * MEGABYTE
+"""A control character takes six times its size as JSON, and all of it is in memory three times."""
+RESULT_CELLS = 25_000
+"""Twice as many as a thousand rows of the widest table have."""
+
+LIMITS = {
+    # Ids are asked for in texts that are not longer (`query.connection.IDS_AT_ONCE`).
+    sqlite3.SQLITE_LIMIT_LENGTH: 200_000,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 200,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 50,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 25_000,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 500,
+    # Datasette asks for the labels of a page of foreign keys with one parameter for each.
+    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 5_000,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 10,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+SETTINGS = (
+    "query_only = 1",
+    # Views may use functions that are known to be harmless, and no others.
+    "trusted_schema = 0",
+    "cell_size_check = 1",
+    # The heap is shared by all connections of a process; setting it again changes nothing.
+    f"hard_heap_limit = {HEAP_BYTES}",
+)
+# Python has these from 3.12 on.
+DEFENSIVE = {"SQLITE_DBCONFIG_DEFENSIVE": True, "SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER": False}
+
+TOO_MUCH = (
+    "the result is larger than 4 MB or 25,000 cells: ask for fewer or shorter columns, or page with"
+    " LIMIT"
+)
+
+_QUOTED = re.compile(r'\s+|(".*?")')
+
+
+class Rows(NamedTuple):
+    """The result of a statement; `is_cut` says that there are more rows than were asked for."""
+
+    columns: list[str]
+    rows: list[tuple[Value, ...]]
+    is_cut: bool
+
+
+class TooLarge(sqlite3.OperationalError):
+    """A result is larger than a page may be."""
+
+
+def restrict(conn: sqlite3.Connection) -> None:
+    """Bound what any statement on this connection can take, and let it only read.
+
+    The measures are those of sqlite.org/security.html, as far as this Python has them.
+    """
+    for limit, value in LIMITS.items():
+        conn.setlimit(limit, value)
+    for setting in SETTINGS:
+        conn.execute(f"PRAGMA {setting}")
+    for name, value in DEFENSIVE.items():
+        if hasattr(sqlite3, name):
+            conn.setconfig(getattr(sqlite3, name), value)  # type: ignore[attr-defined,unused-ignore]
+
+
+def authorize(conn: sqlite3.Connection) -> None:
+    """Let a connection use the functions, pragmas and tables of the lists, and nothing else."""
+    schema = "SELECT lower(name) FROM sqlite_master WHERE type IN ('table', 'view')"
+    tables = {row[0] for row in conn.execute(schema)}
+    modules = {row[0].lower() for row in conn.execute("SELECT name FROM pragma_module_list")}
+    known = tables | TABLE_FUNCTIONS | {f"pragma_{name}" for name in PRAGMAS} | {"sqlite_master"}
+
+    def may_read(table: str, column: str) -> bool:
+        name = table.lower()
+        if name in known:
+            return True
+        # Without a column it may be the name of a common table expression, which is not asked for.
+        return not column and name not in modules and not name.startswith(("pragma_", "sqlite_"))
+
+    def may(action: int, first: str | None, second: str | None, *_: str | None) -> bool:
+        if action == sqlite3.SQLITE_READ:
+            return may_read(first or "", second or "")
+        if action == sqlite3.SQLITE_FUNCTION:
+            return (second or "").lower() in FUNCTIONS
+        if action == sqlite3.SQLITE_PRAGMA:
+            return (first or "").lower() in _ALL_PRAGMAS
+        return action in ACTIONS or (action, first) == _DECLARING
+
+    conn.set_authorizer(lambda *asked: sqlite3.SQLITE_OK if may(*asked) else sqlite3.SQLITE_DENY)
+
+
+def escape_fts(query: str) -> str:
+    """Quote each word of a search, as Datasette's SQL function of this name does.
+
+    Datasette's own would load all of Datasette into every process of the sandbox.
+    """
+    balanced = query + '"' if query.count('"') % 2 else query
+    words = [word for word in _QUOTED.split(balanced) if word and word != '""']
+    return " ".join(word if word.startswith('"') else f'"{word}"' for word in words)
+
+
+def run_statement(
+    conn: sqlite3.Connection,
+    sql: str,
+    params: dict[str, Value] | list[Value],
+    most_rows: int | None,
+) -> Rows:
+    """Run a statement, for so many rows (None: all).
+
+    Raises:
+        TooLarge: the result passes `RESULT_BYTES` or `RESULT_CELLS`.
+        sqlite3.Error: SQLite refused the statement.
+    """
+    cursor = conn.execute(sql, params)
+    rows: list[tuple[Value, ...]] = []
+    size = cells = 0
+    columns = [described[0] for described in cursor.description or ()]
+    # JSON and HTML repeat the names in each row.
+    names = sum(map(_size, columns))
+    for row in cursor:
+        if most_rows is not None and len(rows) == most_rows:
+            return Rows(columns, rows, is_cut=True)
+        size += names + sum(map(_size, row))
+        cells += len(row)
+        if size > RESULT_BYTES or cells > RESULT_CELLS:
+            raise TooLarge(TOO_MUCH)
+        rows.append(row)
+    return Rows(columns, rows, is_cut=False)
+
+
+def _size(value: Value) -> int:
+    if isinstance(value, str):
+        # JSON escapes what is not ASCII.
+        return len(value) if value.isascii() else 3 * len(value)
+    return len(value) if isinstance(value, bytes) else 0

@@ -1,0 +1,160 @@
+"""The server in one process: uvicorn, with bounds on connections, and ending on time.
+
+uvicorn waits for ever for a request that was begun and for a visitor who does not read, and its
+`limit_concurrency` answers 503 to everybody as soon as idle connections are many. Here a connection
+without a request under way is closed in the end, the longest idle one first when there are too
+many, and one whose visitor reads nothing is cut off.
+
+What several processes (`gunicorn_server`) have in common with one stands here as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from spack_cache_db.site.middleware import App
+
+GRACE_SECONDS = 3
+"""So long a server that was told to end waits for the answers under way."""
+
+END_SECONDS = 4.5
+"""So long after it was told to, a process ends by force: one call into SQLite may take longer."""
+
+MOST_CONNECTIONS = 500
+"""More than all queues hold together, fewer than the usual limit of 1,024 open files."""
+
+REQUEST_SECONDS = 20.0
+"""So long a connection may take to send its next request whole."""
+
+STALL_SECONDS = 30.0
+"""So long a visitor may leave what was sent unread."""
+
+
+class BoundedProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1 protocol with bounds on idle, half-open and stalled connections."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.idle_since: float | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stall: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Make room for the connection, and wait for its first request."""
+        others = [each for each in self.connections if isinstance(each, BoundedProtocol)]
+        super().connection_made(transport)
+        self._wait_for_request()
+        if len(others) >= MOST_CONNECTIONS:
+            idle = [each for each in others if each.idle_since is not None]
+            longest = min(idle, key=lambda each: each.idle_since or 0, default=self)
+            longest.cut_off()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; once a request is whole, it may take its time to be answered."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, and for the answer to be read."""
+        self._wait_for_request()
+        super().on_response_complete()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+
+    def pause_writing(self) -> None:
+        """Wait for the visitor to read on, but not for ever."""
+        super().pause_writing()
+        self._stall = self.loop.call_later(STALL_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: the visitor reads."""
+        super().resume_writing()
+        if self._stall is not None:
+            self._stall.cancel()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def cut_off(self) -> None:
+        """Close the connection without waiting for a visitor who does not read."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            # What was sent last may still be on its way, and an abort would call it back.
+            self.transport.close()
+
+    def _wait_for_request(self) -> None:
+        self._stop_waiting()
+        self.idle_since = self.loop.time()
+        self._deadline = self.loop.call_later(REQUEST_SECONDS, self.cut_off)
+
+    def _stop_waiting(self) -> None:
+        self.idle_since = None
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+HTTP: dict[str, Any] = {
+    "http": BoundedProtocol,
+    "ws": "none",
+    "lifespan": "on",
+    "timeout_graceful_shutdown": GRACE_SECONDS,
+}
+
+
+class _Server(Server):
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        last = threading.Timer(END_SECONDS, os._exit, [0])
+        last.daemon = True
+        last.start()
+
+
+def run_here(app: App, listener: socket.socket) -> None:
+    """Serve in this process until SIGINT, SIGTERM or SIGHUP."""
+    server = _Server(Config(app, log_level="info", **HTTP))
+    quieten_logs()
+    # uvicorn raises a signal again when it has ended; what has to be tidied up comes after that.
+    with hangup_ignored_as_before():
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, server.handle_exit)
+    server.run(sockets=[listener])
+
+
+@contextmanager
+def hangup_ignored_as_before() -> Iterator[None]:
+    """Let handlers be set; SIGHUP stays ignored if it was (`nohup`)."""
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    yield
+    if is_ignored:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def quieten_logs() -> None:
+    """Keep tracebacks out of the log that nobody can do anything about.
+
+    Those of requests that were cancelled at the end, and of the log itself: whoever read standard
+    output may have left.
+    """
+    logging.raiseExceptions = False
+    logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))

@@ -1,0 +1,238 @@
+"""No request can hurt the server: hostile SQL and hostile addresses against a real one."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from spack_cache_db.site.sandbox.statements import LIMITS, restrict
+from tests.site.conftest import SQL, Server, serving
+
+SECONDS = 2.0
+MEGABYTES = 512
+
+NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n{}) "
+A_LOT = "replace(hex(zeroblob(49500)), '00', 'a')"
+MOST = f"({A_LOT} || {A_LOT} || {A_LOT} || {A_LOT})"
+WORDS = f"WITH x(v, p) AS MATERIALIZED (SELECT {MOST}, replace(hex(zeroblob(490)), '00', 'a')) "
+MEMBERS = (
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 13000), "
+    "k(j) AS MATERIALIZED (SELECT json_group_object('k' || x, 1) FROM n) "
+)
+
+
+def straight(with_clause: str, call: str, count: int, table: str) -> str:
+    """A statement of many calls one after the other, between which SQLite asks for no time."""
+    return f"{with_clause} SELECT {' + '.join([call] * count)} FROM {table}"
+
+
+HOSTILE = {
+    "zeroblob": "SELECT zeroblob(900000000)",
+    "randomblob": "SELECT randomblob(900000000)",
+    "printf": "SELECT printf('%.*c', 900000000, 'x')",
+    "hex": "SELECT hex(zeroblob(199999))",
+    "wide row": "SELECT " + ", ".join(["randomblob(199000)"] * 190),
+    "wide rows": NUMBERS.format("") + "SELECT " + ", ".join(["zeroblob(19999)"] * 9) + " FROM n",
+    "many rows": NUMBERS.format("") + "SELECT randomblob(199000) FROM n",
+    "many cells": NUMBERS.format("") + "SELECT " + ", ".join(["x"] * 200) + " FROM n",
+    "no end": NUMBERS.format("") + "SELECT count(*) FROM n",
+    "growing text": "WITH RECURSIVE n(x) AS (SELECT 'xxxxxxxx' UNION ALL SELECT x || x FROM n) "
+    "SELECT max(length(x)) FROM n",
+    "group_concat": NUMBERS.format("") + "SELECT group_concat(x) FROM n",
+    "group_concat, ended": NUMBERS.format(" LIMIT 900000") + "SELECT group_concat(x) FROM n",
+    "json_group_array": NUMBERS.format("") + "SELECT json_group_array(x) FROM n",
+    "sorted blobs": NUMBERS.format("") + "SELECT randomblob(9000) AS b FROM n ORDER BY b",
+    "distinct blobs": "SELECT count(*) FROM ("
+    + NUMBERS.format("")
+    + "SELECT DISTINCT randomblob(9000) FROM n)",
+    "replace": "SELECT replace(replace(hex(zeroblob(40000)), '0', '00'), '0', '0000')",
+    "trim": straight(WORDS, f"length(trim(v, {A_LOT} || 'b'))", 20, "x"),
+    "like": straight(WORDS, "(v LIKE '%' || p || 'b')", 150, "x"),
+    "glob": straight(WORDS, "(v GLOB '*' || p || 'b')", 150, "x"),
+    "like in a loop": NUMBERS.format("") + f"SELECT sum({MOST} LIKE '%aab' || x) FROM n",
+    "instr": straight(WORDS, f"instr(v || x.p, {A_LOT} || {A_LOT} || 'b')", 100, "x"),
+    "json_patch": straight(MEMBERS, "length(json_patch(j, j))", 40, "k"),
+    "100-way join": "SELECT * FROM " + ", ".join(f"specs AS s{each}" for each in range(100)),
+    "60-way join": "SELECT count(*) FROM " + ", ".join(f"specs AS s{each}" for each in range(60)),
+    "deep": "SELECT " + "(" * 900 + "1" + ")" * 900,
+    "long sum": "SELECT " + "+".join(["1"] * 5000),
+    "compound": " UNION ALL ".join(["SELECT 1"] * 400),
+    "long pattern": "SELECT '" + "a" * 9000 + "' LIKE '" + "%a" * 4000 + "b'",
+    "a crash": "SELECT fts3_tokenizer('simple', x'4141414141414141')",
+    "the crash": "SELECT token FROM fts3tokenize WHERE input = 'a'",
+    "paths": "SELECT * FROM pragma_database_list",
+    "other statements": "SELECT * FROM sqlite_stmt",
+}
+ANSWERED = {
+    "printf width": "SELECT format('%900000000d', 1)",
+    "match": "SELECT count(*) FROM configurations_fts WHERE configurations_fts MATCH '"
+    + " OR ".join(["h*", "g*", "b*", "l*"] * 900)
+    + "' AND (SELECT count(*) FROM specs AS a, specs AS b, specs AS c, specs AS d, specs AS e)",
+}
+"""These come to an end within their time."""
+LARGE = {
+    "cells": NUMBERS.format("") + "SELECT " + ", ".join(["x"] * 24) + " FROM n LIMIT 1000",
+    "addresses": NUMBERS.format("")
+    + "SELECT "
+    + ", ".join(["'https://a.b/' || x"] * 24)
+    + " FROM n LIMIT 1000",
+    "hashes": NUMBERS.format("")
+    + "SELECT "
+    + ", ".join([f"'{'a' * 32}' AS hash"] * 24)
+    + " FROM n LIMIT 1000",
+    "control characters": "SELECT "
+    + ", ".join(["replace(hex(zeroblob(49500)), '00', printf('%c%c', 1, 2) || '\t\v')"] * 20),
+    "a million letters": f"SELECT {', '.join([MOST] * 19)}",
+}
+"""Results just within the limits: their pages have to be."""
+ADDRESSES = {
+    "one facet often": "/stacks?" + "&".join(["_facet=name"] * 600),
+    "facets": "/listings?" + "&".join(f"_facet{kind}=release" for kind in ("", "_date", "_array")),
+    "dates often": "/listings?" + "&".join(["_facet_date=release"] * 500),
+    "fields": "/listings?" + "&".join(f"c{number}=1" for number in range(600)),
+    "patterns": "/builds?" + "&".join(f"hash__glob=*{'?' * 90}{n}" for n in range(90)),
+    "a long search": f"/configurations?_size=max&_search={'a' * 31_000}",
+    "many words": f"/configurations?_searchmode=raw&_search={'+OR+'.join(['h*', 'g*'] * 1500)}",
+    "a condition": "/specs?_where=" + "1+IN+(" + (WORDS + "SELECT v LIKE p||'b' FROM x") + ")",
+}
+
+
+def test_a_connection_is_bounded() -> None:
+    """Each limit holds, and the connection only reads."""
+    conn = sqlite3.connect(":memory:")
+    restrict(conn)
+
+    assert {limit: conn.getlimit(limit) for limit in LIMITS} == LIMITS
+    assert conn.execute("PRAGMA trusted_schema").fetchone() == (0,)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        conn.execute("CREATE TABLE x (y)")
+
+
+@pytest.fixture(scope="module")
+def own_server(database: Path) -> Iterator[Server]:
+    """A server whose memory no other test has used, with its runners started."""
+    with serving(database) as running:
+        for _ in range(4):
+            httpx.get(f"{running.address}{SQL}.json?sql=SELECT+1", timeout=30)
+        yield running
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
+    """A hostile statement ends with a clear error, within 2 s of processor time and 512 MB."""
+    before = own_server.cpu_seconds()
+    answer = httpx.get(f"{own_server.address}{SQL}.json", params={"sql": HOSTILE[name]}, timeout=60)
+    taken = own_server.cpu_seconds() - before
+
+    assert answer.status_code == 400, answer.text[:300]
+    assert answer.json()["error"]
+    assert own_server.peak_megabytes() < MEGABYTES
+    assert taken < SECONDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ANSWERED)
+def test_costly_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
+    """A statement that looks worse than it is has an answer within the same bounds."""
+    before = own_server.cpu_seconds()
+    sql = ANSWERED[name]
+    answer = httpx.get(f"{own_server.address}{SQL}.json", params={"sql": sql}, timeout=60)
+
+    assert answer.status_code in (200, 400), answer.text[:300]
+    assert own_server.peak_megabytes() < MEGABYTES
+    assert own_server.cpu_seconds() - before < SECONDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["", ".json", ".csv"])
+@pytest.mark.parametrize("name", LARGE)
+def test_the_page_of_a_large_result_is_made_soon_and_small(
+    own_server: Server, name: str, end: str
+) -> None:
+    """What is just within the limits is shown, within the same bounds, in every form."""
+    before = own_server.cpu_seconds()
+    answer = httpx.get(f"{own_server.address}{SQL}{end}", params={"sql": LARGE[name]}, timeout=60)
+    taken = own_server.cpu_seconds() - before
+
+    assert answer.status_code == 200, answer.text[:300]
+    assert len(answer.content) > 10_000
+    assert own_server.peak_megabytes() < MEGABYTES
+    assert taken < SECONDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["", ".json"])
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_hostile_addresses_end_soon_and_small(own_server: Server, name: str, end: str) -> None:
+    """Facets, fields, filters and searches by the hundred are answered within the same bounds."""
+    table, _, query = ADDRESSES[name].partition("?")
+    before = own_server.cpu_seconds()
+    answer = httpx.get(f"{own_server.address}/spack-cache{table}{end}?{query}", timeout=60)
+    taken = own_server.cpu_seconds() - before
+
+    assert answer.status_code in (200, 400)
+    assert own_server.peak_megabytes() < MEGABYTES
+    assert taken < SECONDS
+
+
+@pytest.mark.slow
+def test_hostile_sql_is_told_on_a_page(own_server: Server) -> None:
+    """Who types such SQL into the page reads why it was refused."""
+    for name, reason in (
+        ("zeroblob", "too big"),
+        ("many cells", "larger than"),
+        ("like", "took longer"),
+        ("paths", "prohibited"),
+    ):
+        answer = httpx.get(f"{own_server.address}{SQL}", params={"sql": HOSTILE[name]}, timeout=60)
+        assert reason in answer.text
+
+
+@pytest.mark.slow
+def test_a_megabyte_of_sql_is_refused(own_server: Server) -> None:
+    """A statement of one megabyte is refused before anything reads it."""
+    host = own_server.address.removeprefix("http://")
+    request = f"GET /spack-cache.json?sql=SELECT+{'1' * 1_000_000} HTTP/1.1\r\nHost: {host}\r\n\r\n"
+    name, port = host.split(":")
+    with socket.create_connection((name, int(port)), timeout=10) as connection:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(request.encode())
+        answer = connection.recv(1000)
+
+    assert b" 400 " in answer or b" 414 " in answer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM specs",
+        "INSERT INTO specs(hash) VALUES ('x')",
+        "DROP TABLE specs",
+        "ATTACH DATABASE '/tmp/x.db' AS x",
+        "PRAGMA hard_heap_limit = 0",
+        "VACUUM INTO '/tmp/x.db'",
+        "WITH x AS (SELECT 1) DELETE FROM specs",
+        "SELECT load_extension('x')",
+    ],
+)
+def test_writes_in_sql_are_refused(own_server: Server, sql: str) -> None:
+    """No statement can write, attach, load code or lift a limit."""
+    answer = httpx.get(f"{own_server.address}{SQL}.json", params={"sql": sql}, timeout=30)
+
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]
+
+
+@pytest.mark.slow
+def test_the_server_still_answers(own_server: Server) -> None:
+    """After all of that the pages come as before."""
+    for path in ("/", "/package/hdf5", f"{SQL}.json?sql=select+1"):
+        assert httpx.get(own_server.address + path, timeout=30).status_code == 200

@@ -1,0 +1,320 @@
+"""Real processes of the sandbox, and what ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.site.sandbox import pool as pool_module
+from spack_cache_db.site.sandbox import process as process_module
+from spack_cache_db.site.sandbox.pool import Budget, Pool, SandboxError, Share, TaskError, share
+from spack_cache_db.site.sandbox.statements import Rows, run_statement
+from tests.site.sandbox.tasks import fail, grow, ignore_the_alarm, process_id, sleep
+
+pytestmark = [pytest.mark.slow, pytest.mark.once]
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+LONG = "replace(hex(zeroblob(49500)), '00', 'a')"
+# One step after the other, each a comparison of 500 characters at 198,000 places.
+STRAIGHT = (
+    f"WITH x(v, p) AS MATERIALIZED (SELECT {LONG} || {LONG} || {LONG} || {LONG},"
+    " '%' || replace(hex(zeroblob(490)), '00', 'a') || 'b') SELECT "
+    + " + ".join(["(v LIKE p)"] * 150)
+    + " FROM x"
+)
+
+
+@pytest.fixture
+def uri(database: Path) -> str:
+    """The address of the invented cache."""
+    return f"{database.as_uri()}?immutable=1"
+
+
+async def ask(pool: Pool, sql: str, seconds: float = 1.0) -> Any:
+    """Run a statement; return its rows, or the exception that it ended in."""
+    try:
+        found: Rows = await pool.run(Budget(60), seconds, run_statement, sql, {}, 1000)
+    except (sqlite3.Error, MemoryError, SandboxError, TaskError) as error:
+        return error
+    return found.rows
+
+
+def with_pool(uri: str, use: Callable[[Pool], Awaitable[Any]], count: int = 1) -> Any:
+    """Return what somebody gets of a pool of their own."""
+
+    async def used() -> Any:
+        return await use(Pool(uri, count))
+
+    return asyncio.run(used())
+
+
+def _is_ready(pid: int) -> bool:
+    """Whether a process has begun to bound itself, the last thing before it is ready."""
+    score = Path(f"/proc/{pid}/oom_score_adj").read_text(encoding="ascii")
+    return int(score) == int(process_module.FIRST_TO_GO)
+
+
+def is_interruption(found: object) -> bool:
+    """Whether a statement ended because its time was over."""
+    return isinstance(found, sqlite3.OperationalError) and str(found) == "interrupted"
+
+
+def children() -> set[int]:
+    """The processes that this one started and that still run."""
+    tasks = Path("/proc/self/task").iterdir()
+    texts = ((task / "children").read_text(encoding="ascii") for task in tasks)
+    return {int(each) for text in texts for each in text.split()}
+
+
+def test_statements_are_answered(uri: str) -> None:
+    """One after the other, with the functions of the site; errors are SQLite's."""
+
+    async def use(pool: Pool) -> list[Any]:
+        sqls = (
+            "SELECT count(*) FROM specs",
+            "SELECT no_such",
+            "SELECT spec_error('hdf5 ^mpi') LIKE '%no dependencies%'",
+            "SELECT escape_fts('a b')",
+        )
+        return [await ask(pool, sql) for sql in sqls]
+
+    first, second, third, fourth = with_pool(uri, use)
+
+    assert [first, third, fourth] == [[(23,)], [(1,)], [('"a" "b"',)]]
+    assert isinstance(second, sqlite3.OperationalError)
+
+
+def test_what_sqlite_can_interrupt_leaves_the_process(uri: str) -> None:
+    """A statement without an end is interrupted, and its process answers the next one."""
+
+    async def use(pool: Pool) -> list[Any]:
+        before = await pool.run(Budget(1), 1, process_id)
+        found = await ask(pool, ENDLESS, 0.05)
+        return [before == await pool.run(Budget(1), 1, process_id), found]
+
+    is_same, found = with_pool(uri, use)
+
+    assert is_same
+    assert is_interruption(found)
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments"), [(run_statement, (STRAIGHT, {}, 1)), (sleep, (600,))]
+)
+def test_nothing_outlives_its_deadline(uri: str, call: Any, arguments: tuple[Any, ...]) -> None:
+    """What nothing interrupts ends with its process, and another one answers the next visitor."""
+
+    async def use(pool: Pool) -> list[Any]:
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            await pool.run(Budget(60), 0.1, call, *arguments)
+        return [await ask(pool, "SELECT 2")]
+
+    assert with_pool(uri, use) == [[(2,)]]
+
+
+def test_a_process_that_hangs_is_killed(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not end by its alarm is ended by the server."""
+    monkeypatch.setattr(pool_module, "LATE_SECONDS", 0.2)
+
+    async def use(pool: Pool) -> Any:
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            await pool.run(Budget(60), 0.1, ignore_the_alarm)
+        return await ask(pool, "SELECT 2")
+
+    assert with_pool(uri, use) == [(2,)]
+
+
+def test_memory_is_bounded(uri: str) -> None:
+    """Who takes too much is told; the next visitor has another process with all of its memory."""
+
+    async def use(pool: Pool) -> list[Any]:
+        before = await pool.run(Budget(1), 1, process_id)
+        with pytest.raises(MemoryError, match="more memory"):
+            await pool.run(Budget(60), 60, grow, process_module.MEMORY_BYTES)
+        return [before != await pool.run(Budget(1), 1, process_id)]
+
+    assert with_pool(uri, use) == [True]
+
+
+def test_a_bug_is_told_and_hurts_nobody(uri: str) -> None:
+    """The exception of a function arrives with its traceback; the process goes on."""
+
+    async def use(pool: Pool) -> Any:
+        before = await pool.run(Budget(1), 1, process_id)
+        with pytest.raises(TaskError, match=r"(?s)Traceback.*ZeroDivisionError"):
+            await pool.run(Budget(1), 1, fail)
+        return before == await pool.run(Budget(1), 1, process_id)
+
+    assert with_pool(uri, use)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "message"),
+    [
+        (signal.SIGSEGV, sqlite3.OperationalError, "made SQLite fail"),
+        (signal.SIGKILL, SandboxError, "ended the process"),
+        (signal.SIGALRM, sqlite3.OperationalError, "interrupted"),
+    ],
+)
+def test_the_death_of_a_process_is_told_as_it_was(
+    uri: str, number: signal.Signals, kind: type[Exception], message: str
+) -> None:
+    """A crash, a kill by the system and the alarm are told apart, to that visitor alone."""
+
+    async def use(pool: Pool) -> list[Any]:
+        before = children()
+        asked = asyncio.create_task(ask(pool, ENDLESS, 20))
+        while not (started := children() - before) or not _is_ready(*started):
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(0.5)
+        os.kill(*started, number)
+        return [await asked, await ask(pool, "SELECT 2")]
+
+    found, after = with_pool(uri, use)
+
+    assert isinstance(found, kind)
+    assert message in str(found)
+    assert after == [(2,)]
+
+
+def test_a_process_killed_between_two_visitors_is_replaced(uri: str) -> None:
+    """Whoever comes next does not hear of it."""
+
+    async def use(pool: Pool) -> list[Any]:
+        found = []
+        for _ in range(5):
+            os.kill(await pool.run(Budget(1), 1, process_id), signal.SIGKILL)
+            found.append(await ask(pool, "SELECT 2"))
+        return found
+
+    assert with_pool(uri, use) == [[(2,)]] * 5
+
+
+def test_work_ends_with_its_visitor(uri: str) -> None:
+    """A visitor who leaves ends the process, and the next visitor is answered by another."""
+
+    async def use(pool: Pool) -> list[Any]:
+        found = []
+        for _ in range(3):
+            pid = await pool.run(Budget(1), 1, process_id)
+            asked = asyncio.create_task(pool.run(Budget(600), 600, sleep, 600))
+            await asyncio.sleep(0.1)
+            asked.cancel()
+            found.append(await asyncio.wait_for(ask(pool, "SELECT 2"), 60))
+            assert not Path(f"/proc/{pid}/exe").exists()
+        return found
+
+    assert with_pool(uri, use) == [[(2,)]] * 3
+
+
+def test_tasks_wait_for_a_few_processes(uri: str) -> None:
+    """Those of a lower rank come first, none has more than its share, who leaves is forgotten."""
+
+    async def use(pool: Pool) -> tuple[list[str], int]:
+        before, ended = children(), []
+        pages, sql, streams = Share("pages", 3, 0), Share("sql", 2, 1), Share("streams", 1, 2)
+
+        async def wait(name: str, own: Share) -> None:
+            share.set(own)
+            await pool.run(Budget(60), 60, sleep, 0.3)
+            ended.append(name)
+
+        names = [("sql", sql)] * 3 + [("stream", streams)] * 2 + [("gone", pages), ("page", pages)]
+        tasks = [asyncio.create_task(wait(*each)) for each in names]
+        await asyncio.sleep(0.1)
+        tasks[5].cancel()
+        await asyncio.wait(tasks)
+        return ended, len(children() - before)
+
+    ended, count = with_pool(uri, use, 3)
+
+    assert sorted(ended[:3]) == ["sql", "sql", "stream"]
+    assert sorted(ended[3:]) == ["page", "sql", "stream"]
+    assert ended[5] != "page"
+    assert count == 3
+
+
+def test_a_request_has_one_budget(uri: str) -> None:
+    """What its tasks have taken is gone, without time left none begins, and waiting is free."""
+
+    async def use(pool: Pool) -> list[Any]:
+        budget = Budget(0.3)
+        crowd = [asyncio.create_task(ask(pool, ENDLESS, 0.2)) for _ in range(2)]
+        await asyncio.sleep(0)
+        await pool.run(Budget(60), 60, process_id)
+        await pool.run(budget, 1, sleep, 0.05)
+        left = budget.seconds
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            await pool.run(budget, 1, run_statement, ENDLESS, {}, 1)
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            await pool.run(budget, 1, run_statement, "SELECT 1", {}, 1)
+        await asyncio.wait(crowd)
+        return [left]
+
+    assert 0.1 < with_pool(uri, use)[0] <= 0.25
+
+
+def test_a_process_has_bounds_of_its_own(uri: str) -> None:
+    """The kernel holds it to its memory and files, and ends it before the server."""
+
+    async def use(pool: Pool) -> tuple[Any, ...]:
+        pid = await pool.run(Budget(1), 1, process_id)
+        limits = Path(f"/proc/{pid}/limits").read_text(encoding="ascii")
+        score = Path(f"/proc/{pid}/oom_score_adj").read_text(encoding="ascii")
+        return limits, int(score), os.getpriority(os.PRIO_PROCESS, pid)
+
+    limits, score, priority = with_pool(uri, use)
+    bounds = dict(re.findall(r"^Max (address space|file size|core file size) +(\w+)", limits, re.M))
+
+    assert bounds == {
+        "address space": str(process_module.MEMORY_BYTES),
+        "file size": str(process_module.FILE_BYTES),
+        "core file size": "0",
+    }
+    assert score == int(process_module.FIRST_TO_GO)
+    assert priority > os.getpriority(os.PRIO_PROCESS, 0)
+
+
+def test_no_process_outlives_its_server(uri: str) -> None:
+    """Where the other side of its socket is gone a process ends, without a signal."""
+    program = (
+        "import asyncio, os, sys\n"
+        "from spack_cache_db.site.sandbox.pool import Process\n"
+        "process = asyncio.run(Process.started(sys.argv[1]))\n"
+        "print(process._process.pid, flush=True)\n"
+        "os._exit(0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, uri], capture_output=True, text=True, check=True
+    )
+    for _ in range(100):
+        if not Path(f"/proc/{int(done.stdout)}").exists():
+            return
+        time.sleep(0.1)
+    pytest.fail("the process outlived its server")
+
+
+def test_what_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that ends, or does not become ready in time, is an error of the server's."""
+    missing = f"{(tmp_path / 'missing.db').as_uri()}?mode=ro"
+    found = with_pool(missing, lambda pool: ask(pool, "SELECT 1"))
+
+    assert isinstance(found, SandboxError)
+    monkeypatch.setattr(pool_module, "START_SECONDS", 0.2)
+    monkeypatch.setattr(pool_module, "_PROGRAM", "import time; time.sleep(600)")
+    before = children()
+    found = with_pool(missing, lambda pool: ask(pool, "SELECT 1"))
+
+    assert isinstance(found, SandboxError)
+    assert children() <= before

@@ -1,0 +1,148 @@
+"""One statement within its limits: its rows, what is too large, and who may read an answer."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import sqlite3
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from datasette.utils import escape_fts as datasettes_escape_fts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.site.sandbox.pool import Answers
+from spack_cache_db.site.sandbox.process import (
+    INTERRUPTED,
+    LENGTH,
+    Failure,
+    framed,
+    received,
+    run_task,
+)
+from spack_cache_db.site.sandbox.statements import (
+    RESULT_BYTES,
+    RESULT_CELLS,
+    TOO_MUCH,
+    Rows,
+    escape_fts,
+    run_statement,
+)
+
+NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n{}) "
+VALUES = st.one_of(
+    st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text(), st.binary()
+)
+
+
+@pytest.fixture
+def conn() -> Iterator[sqlite3.Connection]:
+    """A connection without data."""
+    connection = sqlite3.connect(":memory:")
+    yield connection
+    connection.close()
+
+
+def run(
+    conn: sqlite3.Connection,
+    sql: str,
+    params: Any = None,
+    *,
+    most: int | None = None,
+    ms: int = 1000,
+) -> Any:
+    """Run a statement as a process does."""
+    end = time.monotonic() + ms / 1000
+    return run_task(conn, run_statement, (sql, params or {}, most), end)
+
+
+def test_rows_are_cut_where_asked(conn: sqlite3.Connection) -> None:
+    """No more rows come than were asked for, and it is said whether there were more."""
+    sql = NUMBERS.format(" LIMIT 5") + "SELECT x AS number FROM n"
+
+    assert run(conn, sql, most=5) == Rows(["number"], [(1,), (2,), (3,), (4,), (5,)], is_cut=False)
+    assert run(conn, sql, most=4) == Rows(["number"], [(1,), (2,), (3,), (4,)], is_cut=True)
+
+
+@pytest.mark.parametrize("params", [{"a": 1, "b": b"\x00"}, [1, b"\x00"]])
+def test_parameters_are_bound(conn: sqlite3.Connection, params: Any) -> None:
+    """Named and numbered parameters mean what they mean in SQLite."""
+    sql = "SELECT :a, :b" if isinstance(params, dict) else "SELECT ?, ?"
+
+    answer = run(conn, sql, params)
+
+    assert isinstance(answer, Rows)
+    assert answer.rows == [(1, b"\x00")]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT zeroblob({RESULT_BYTES // 2 + 1}), zeroblob({RESULT_BYTES // 2})",
+        NUMBERS.format(f" LIMIT {RESULT_CELLS // 100 + 1}") + f"SELECT x{', x' * 99} FROM n",
+        f"{NUMBERS.format('')} SELECT x AS [{'y' * 100_000}] FROM n LIMIT 50",
+        f"SELECT replace(hex(zeroblob({RESULT_BYTES // 3 + 1})), '00', 'é')",
+    ],
+)
+def test_a_large_result_is_refused(conn: sqlite3.Connection, sql: str) -> None:
+    """Bytes, cells, names that each row repeats, and text that JSON makes longer are counted."""
+    answer = run(conn, sql)
+
+    assert answer == Failure("OperationalError", TOO_MUCH)
+
+
+def test_the_time_ends_a_statement(conn: sqlite3.Connection) -> None:
+    """A statement without end is interrupted; the next one has its own time."""
+    endless = NUMBERS.format("") + "SELECT count(*) FROM n"
+
+    assert run(conn, endless, ms=20) == INTERRUPTED
+    assert isinstance(run(conn, "SELECT 1"), Rows)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [("SELECT no_such", "OperationalError"), ("SELECT ?", "ProgrammingError")],
+)
+def test_errors_keep_their_kind(conn: sqlite3.Connection, sql: str, kind: str) -> None:
+    """A statement that SQLite or Python refuses says which exception it was."""
+    answer = run(conn, sql)
+
+    assert isinstance(answer, Failure)
+    assert answer.kind == kind
+
+
+@given(st.lists(st.tuples(VALUES, VALUES)), st.booleans())
+def test_answers_arrive_as_they_were_sent(rows: list[tuple[Any, Any]], is_cut: bool) -> None:
+    """Whatever SQLite can store comes out of a message as it went in."""
+    answer = Rows(["a", "b"], rows, is_cut)
+
+    assert Answers(io.BytesIO(framed(answer)[LENGTH:])).load() == answer
+
+
+class Trap:
+    """What a process might answer that a statement has taken over."""
+
+    def __reduce__(self) -> Any:
+        return (exec, ("raise SystemExit",))
+
+
+@pytest.mark.parametrize("answer", [Trap(), [Trap()], io.BytesIO, time.sleep, run_task])
+def test_an_answer_is_data_and_nothing_else(answer: object) -> None:
+    """What would call, import or open anything is refused unread."""
+    with pytest.raises(pickle.UnpicklingError):
+        Answers(io.BytesIO(framed(answer)[LENGTH:])).load()
+
+
+@pytest.mark.parametrize("left", range(12))
+def test_half_a_message_is_none(left: int) -> None:
+    """A task of which a part is missing is not begun."""
+    assert received(io.BytesIO(framed(["x"])[:left])) is None
+
+
+@given(st.text(alphabet='ab" \t\n', max_size=12))
+def test_searches_are_quoted_as_datasette_does(text: str) -> None:
+    """The SQL function `escape_fts` is Datasette's."""
+    assert escape_fts(text) == datasettes_escape_fts(text)
