@@ -261,6 +261,7 @@ def test_pages_do_not_wait_for_sql(shared: Served) -> None:
     assert first.headers["cache-control"] == "no-store"
 
 
+@pytest.mark.once
 def test_a_build_under_its_feet_changes_nothing(server: Served, file: Path, tmp_path: Path) -> None:
     """`build` onto the served file: every thread and download shows the one that was opened."""
     old = hashlib.sha256(file.read_bytes()).hexdigest()
