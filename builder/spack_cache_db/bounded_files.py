@@ -84,7 +84,7 @@ def read_file(path: str | Path, limit: int) -> bytes:
         return read_open(stream, path, limit)
 
 
-def unreadable(error: OSError) -> str:
+def unreadable(error: OSError | ValueError) -> str:
     """Return in words why a file was not read."""
     return reason(error) if isinstance(error, FileFault) else f"cannot be read: {reason(error)}"
 

@@ -1,8 +1,4 @@
-"""Environments in files: what a `spack.yaml` includes is found beside it, and on this machine.
-
-Only regular files are opened, without waiting for anybody who writes to them, and only so much of
-them is read.
-"""
+"""Environments in files: what a `spack.yaml` includes is found beside it, and on this machine."""
 
 from __future__ import annotations
 
@@ -15,6 +11,7 @@ from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
+from spack_cache_db.bounded_files import FileFault, read_file, unreadable
 from spack_cache_db.environments.environment import (
     Environment,
     Limits,
@@ -22,7 +19,7 @@ from spack_cache_db.environments.environment import (
     UnreadableEnvironment,
 )
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
-from spack_cache_db.errors import Fault, LineFault, reason
+from spack_cache_db.errors import Fault, LineFault
 from spack_cache_db.machine import Machine, this_machine
 from spack_cache_db.spack.targets import family
 
@@ -31,10 +28,6 @@ MAX_INCLUDED = 2**24
 
 SCOPE_FILES = ("packages.yaml", "definitions.yaml", "include.yaml")
 """What matters of a folder with configuration."""
-
-
-class NotRegularError(OSError):
-    """A pipe, a device or a folder stands where a file is expected."""
 
 
 def read_environment_file(
@@ -51,9 +44,9 @@ def read_environment_file(
         UnreadableEnvironment: it cannot be read.
     """
     try:
-        data = read_regular(path, MAX_BYTES + 1)
+        data = read_file(path, MAX_BYTES)
     except (OSError, ValueError) as error:
-        said = f"cannot be read: {reason(error)}; expected a spack.yaml, a spack.lock or a list"
+        said = f"{unreadable(error)}; expected a spack.yaml, a spack.lock or a list"
         raise UnreadableEnvironment([Fault(str(path), 0, said)]) from None
     around = surroundings(path.parent, machine or this_machine(), is_strict=is_strict)
     return read_environment(data, str(path), Limits(), around)
@@ -96,32 +89,11 @@ def open_include(path: str) -> bytes | Mapping[str, bytes] | None:
 
 def _included(path: str) -> bytes | None:
     try:
-        data = read_regular(Path(path), MAX_INCLUDED + 1)
-    except NotRegularError as error:
-        raise LineFault(0, f"{error}, expected a regular file", path) from None
+        return read_file(path, MAX_INCLUDED)
+    except FileFault as fault:
+        raise LineFault(0, unreadable(fault), path) from None
     except (OSError, ValueError):
         return None
-    if len(data) > MAX_INCLUDED:
-        raise LineFault(0, f"has more than {MAX_INCLUDED:,} bytes", path)
-    return data
-
-
-def read_regular(path: Path, most: int) -> bytes:
-    """Return at most so many bytes of a regular file.
-
-    Raises:
-        NotRegularError: it is a pipe, a device or a folder.
-        OSError: it cannot be read.
-    """
-    # A pipe would block whoever opens it, but for O_NONBLOCK.
-    with open(path, "rb", opener=_open) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise NotRegularError("is a pipe, a device or a folder")
-        return file.read(most)
-
-
-def _open(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def _variables(folder: Path, machine: Machine) -> dict[str, str]:

@@ -134,7 +134,9 @@ def _require_file(path: Path) -> None:
         raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
     if stat.S_ISDIR(mode):
         raise DatabaseError(f"{path}: is a folder, expected a file made by build")
-    if not stat.S_ISREG(mode):
+    if mode and not stat.S_ISREG(mode):
+        raise DatabaseError(f"{path}: is a pipe or a device, expected a file made by build")
+    if not mode:
         raise DatabaseError(
             f"{path}: no such file; build one with: spack-cache-db build PATH -o {path}"
         )

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+from spack_cache_db import bounded_files
 from spack_cache_db.arguments import (
     AnyPath,
     checked_database,
@@ -25,7 +26,7 @@ from spack_cache_db.environments.environment import (
     UserSpecs,
 )
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment, user_specs
-from spack_cache_db.errors import Fault, reason
+from spack_cache_db.errors import Fault
 from spack_cache_db.query.answers import scope_of
 from spack_cache_db.query.candidates import Candidate, Candidates, misses_of
 from spack_cache_db.query.catalogue import Spec, specs_in_scope
@@ -151,10 +152,9 @@ def read_file(path: Path) -> Environment:
         UnreadableEnvironment: it cannot be read.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = bounded_files.read_file(path, MAX_BYTES)
     except (OSError, ValueError) as error:
-        said = f"cannot be read: {reason(error)}; expected a spack.yaml, a spack.lock or a list"
+        said = f"{bounded_files.unreadable(error)}; expected a spack.yaml, a spack.lock or a list"
         raise UnreadableEnvironment([Fault(str(path), 0, said)]) from None
     return read_environment(data, str(path))
 
