@@ -8,6 +8,7 @@ read from its spec files.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -162,10 +163,16 @@ def _index_paths(folder: Path) -> list[Path]:
     """Return the manifests of a mirror's indexes, or its plain ones; none if it has only specs."""
     manifests = folder / MANIFESTS
     if manifests.is_dir():
-        found = [*manifests.glob(_INDEX_MANIFEST), *manifests.glob(f"*/{_INDEX_MANIFEST}")]
-        return sorted(found)
-    plain = (folder / name for name in (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json"))
-    return [path for path in plain if path.exists()]
+        views = (each for each in manifests.iterdir() if each.name != _INDEX_MANIFEST)
+        places = [manifests, *views]
+        return sorted(each / _INDEX_MANIFEST for each in places if _has(each, _INDEX_MANIFEST))
+    plain = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
+    return [folder / name for name in plain if _has(folder, name)]
+
+
+def _has(folder: Path, name: str) -> bool:
+    """Return whether a name is there, also that of a link to nowhere: whoever opens it says so."""
+    return os.path.lexists(folder / name)
 
 
 def _index_of_mirror(
@@ -272,7 +279,7 @@ def _blob_of(folder: Path, path: Path, media_type: str) -> bytes:
 def _require_sum(path: Path, data: bytes) -> None:
     """Hold an index against the sum that Spack writes beside it in layout 2."""
     beside = path.with_name(f"{path.name}.hash")
-    if beside.exists():
+    if _has(beside.parent, beside.name):
         wanted = read_file(beside, _MAX_SUM).decode("ascii", "replace").strip()
         found = hashlib.sha256(data).hexdigest()
         if found != wanted:
@@ -281,8 +288,9 @@ def _require_sum(path: Path, data: bytes) -> None:
 
 def _address_of(folder: Path) -> str | None:
     """Return the URL of a mirror, if a file beside it says so; `IndexFault` if that is broken."""
-    path = folder / ADDRESS_FILE
-    return read_address(read_file(path, MAX_ADDRESS)) if path.exists() else None
+    if not _has(folder, ADDRESS_FILE):
+        return None
+    return read_address(read_file(folder / ADDRESS_FILE, MAX_ADDRESS))
 
 
 def _place_of(mirror: MirrorFolder) -> str:

@@ -1,0 +1,217 @@
+"""Whatever stands where a file is expected: it is named, nobody waits, and all else is read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.build import build, check
+from spack_cache_db.sources import archives
+from tests.indexes import edge, hash_of, index, node, record, write_blob, write_layout3
+from tests.pagetexts import page, spec
+
+INDEX = index(record(node("a", edge("b", "link"))), record(node("b")))
+SPEC = {"spec": {"_meta": {"version": 5}, "nodes": [node("c")]}}
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as stream:
+        stream.write(b'{"spec":')
+        stream.truncate(2**33)
+
+
+def _loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+KINDS: dict[str, Callable[[Path], None]] = {
+    "pipe": _pipe,
+    "device": _device,
+    "folder": _folder,
+    "sparse": _sparse,
+    "loop": _loop,
+}
+
+
+def whole_input(folder: Path) -> dict[str, Path]:
+    """Write one of each kind of source; return the files that are opened, by what they are."""
+    (folder / "pages").mkdir(parents=True)
+    (folder / "pages" / "a.md").write_bytes(page())
+    (folder / "pages" / "b.md").write_bytes(page("other", specs=[spec(2)]))
+    for name in ("x.tar", "x.tar.gz", "x.tar.zst", "x.zip"):
+        (folder / "pages" / name).write_bytes(b"")
+    new = write_layout3(folder / "v3" / "new", {None: INDEX})
+    blob = write_blob(new, b"a binary", "application/vnd.spack.install.v2.tar+gzip")
+    binary = new / "v3" / "manifests" / "spec" / "a" / f"a-1.0-{hash_of('a')}.spec.manifest.json"
+    binary.parent.mkdir(parents=True)
+    binary.write_text(json.dumps({"version": 3, "data": [blob]}))
+    (new / "mirror.json").write_text('{"url": "https://host/new"}')
+    old = folder / "v2" / "old" / "build_cache"
+    old.mkdir(parents=True)
+    (old / "index.json").write_bytes(INDEX)
+    (old / "index.json.hash").write_text(hashlib.sha256(INDEX).hexdigest())
+    bare = folder / "bare" / "bare" / "build_cache"
+    bare.mkdir(parents=True)
+    (bare / "c.spec.json").write_text(json.dumps(SPEC))
+    tree = folder / "tree" / "opt" / ".spack-db"
+    tree.mkdir(parents=True)
+    (tree / "index.json").write_bytes(INDEX)
+    (blob_path,) = (
+        path for path in (new / "blobs").rglob("*") if path.is_file() and path.stat().st_size > 99
+    )
+    return {
+        "page": folder / "pages" / "b.md",
+        **{name: folder / "pages" / name for name in ("x.tar", "x.tar.gz", "x.tar.zst", "x.zip")},
+        "index manifest": new / "v3" / "manifests" / "index" / "index.manifest.json",
+        "blob": blob_path,
+        "binary's manifest": binary,
+        "address": new / "mirror.json",
+        "plain index": old / "index.json",
+        "sum": old / "index.json.hash",
+        "spec file": bare / "c.spec.json",
+        "installed": tree / "index.json",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_kind_in_every_place(kind: str, tmp_path: Path) -> None:
+    """The place is named in one line, and what lies elsewhere is built without it."""
+    names = whole_input(tmp_path / "model")
+    for name in names:
+        shutil.rmtree(tmp_path / "in", ignore_errors=True)
+        path = whole_input(tmp_path / "in")[name]
+        for each in names:
+            if each.startswith("x."):
+                (tmp_path / "in" / "pages" / each).unlink()
+        path.unlink(missing_ok=True)
+        KINDS[kind](path)
+        if kind == "folder" and name in ("page", "x.tar", "x.tar.gz", "x.tar.zst", "x.zip"):
+            continue  # A folder may have any name.
+
+        faults, _ = check(tmp_path / "in")
+        told = [str(each) for each in faults]
+
+        assert told, (name, kind)
+        assert all(each.isprintable() and len(each) < 700 for each in told)
+        assert any(path.name in each or path.parent.name in each for each in told), told
+        report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True)
+        assert report.pages >= 1
+        assert report.indexes >= (3 if name != "page" and not name.startswith("x.") else 4) - 1
+
+
+def _header(name: str, size: int, kind: bytes, data: bytes = b"") -> bytes:
+    """Return a header of tar, whatever it claims, and its data."""
+    header = bytearray(512)
+    header[0:100] = name.encode().ljust(100, b"\0")
+    header[100:136] = b"%07o\0%07o\0%07o\0%011o\0" % (0o644, 0, 0, size)
+    header[136:148] = b"%011o\0" % 0
+    header[156:157] = kind
+    header[257:265] = b"ustar  \0"
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + data + bytes(-len(data) % 512)
+
+
+def _sparse_member(name: str, real_size: int) -> bytes:
+    """Return an old GNU sparse member without any data, which claims a size (GNU tar, `tar.h`)."""
+    header = bytearray(_header(name, 0, b"S"))
+    header[386:410] = b"%011o\0" % real_size + b"%011o\0" % 0
+    header[483:495] = b"%011o\0" % real_size
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header)
+
+
+def test_sparse_members_are_refused_by_name(tmp_path: Path) -> None:
+    """Their size is only claimed: a thousand of them would unpack for hours."""
+    good = page()
+    data = _header("a.md", len(good), b"0", good)
+    data += b"".join(_sparse_member(f"s{number}.md", 2**25) for number in range(1000))
+    (tmp_path / "x.tar").write_bytes(data + bytes(1024))
+
+    faults, _ = check(tmp_path / "x.tar")
+
+    assert len(faults) == 1000
+    assert {each.message for each in faults} == {"is a sparse file, expected a regular file"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GNU.sparse.map=1,x", "GNU.sparse.size=-1", "GNU.sparse.size=x", "size=x", "size=-5",
+        "GNU.sparse.major=1", "GNU.sparse.numblocks=9", "mtime=1e999", "path=\x00",
+        "uid=1" + "0" * 5000,
+    ],
+)  # fmt: skip
+def test_extended_headers_that_mean_nothing(text: str, tmp_path: Path) -> None:
+    """Whatever PAX headers claim: the archive is at fault, and other files are read."""
+    said = text + ("\nGNU.sparse.minor=0\nGNU.sparse.realsize=99" if "major" in text else "")
+    lines = b""
+    for line in said.split("\n"):
+        body = f" {line}\n".encode()
+        length = len(body) + len(str(len(body) + 3))
+        lines += str(length).encode() + body
+    good = page()
+    data = _header("pax", len(lines), b"x", lines) + _header("a.md", len(good), b"0", good)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x.tar").write_bytes(data + bytes(1024))
+    (tmp_path / "in" / "b.md").write_bytes(page("b"))
+
+    report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True)
+
+    assert report.pages >= 1
+    assert all("x.tar" in each.path and "unexpected" not in each.message for each in report.faults)
+
+
+def test_the_directory_of_a_zip_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`zipfile` would make an object of each entry before anything could be refused."""
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for number in range(200):
+            archive.writestr(f"{number}.md", b"")
+    monkeypatch.setattr(archives, "MAX_DIRECTORY", 1000)
+
+    ((fault,), _) = check(tmp_path / "x.zip")
+
+    assert fault.message.endswith("its directory has more than 1,000 bytes")
+
+
+@pytest.mark.slow
+def test_little_memory_ends_in_a_line(tmp_path: Path) -> None:
+    """What needs more memory than there is is the fault of its file."""
+    (tmp_path / "index.json").write_bytes(b'{"database":' + b" " * 900_000_000)
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (900 * 2**20,) * 2); "
+        "from spack_cache_db.cli import main; sys.argv[0] = 'x'; main()"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, "check", "--jobs", "1", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert "index.json: needs more memory than there is" in done.stdout + done.stderr
