@@ -1,4 +1,4 @@
-"""sources.indexes.index_records: the records of an index, and what makes it unreadable."""
+"""sources.indexes.installs: the records of an index, and what makes it unreadable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import check
-from spack_cache_db.sources.indexes.index_records import Installs
+from spack_cache_db.sources.indexes.installs import Installs
 from spack_cache_db.sources.indexes.spack_json import IndexFault
 from spack_cache_db.sources.indexes.spellings import use_of
 from tests.indexes import edge, hash_of, index, node, old_node, real, record

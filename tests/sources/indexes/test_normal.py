@@ -7,7 +7,7 @@ import json
 import pytest
 
 from spack_cache_db.sources.columns import Interned
-from spack_cache_db.sources.indexes.index_records import Installs
+from spack_cache_db.sources.indexes.installs import Installs
 from spack_cache_db.sources.indexes.spack_json import SpecNode
 from spack_cache_db.sources.indexes.spellings import (
     Uses,

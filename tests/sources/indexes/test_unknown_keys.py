@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import Input, build, check
 from spack_cache_db.build.pipeline import read
-from spack_cache_db.sources.indexes.index_records import take_out_unknown_keys
+from spack_cache_db.sources.indexes.installs import take_out_unknown_keys
 from spack_cache_db.sources.indexes.spack_json import read_strictly
 from spack_cache_db.verify import verify
 from tests.indexes import edge, hash_of, index, node, old_node, record

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Problem
 from spack_cache_db.sources.columns import TABLES, Document, Writer
-from spack_cache_db.sources.indexes.index_records import BROKEN, Entry
+from spack_cache_db.sources.indexes.installs import BROKEN, Entry
 from spack_cache_db.sources.indexes.spack_json import (
     BuildSpec,
     IndexFault,

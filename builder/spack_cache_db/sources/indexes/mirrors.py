@@ -22,7 +22,7 @@ from spack_cache_db.safety_net import faults_of
 from spack_cache_db.sources.bounds import MAX_INDEX, MAX_NAME, require_short, require_text
 from spack_cache_db.sources.columns import Document, IndexFacts, Writer
 from spack_cache_db.sources.indexes.index_reader import IndexReader, IndexRecords, Listed, Share
-from spack_cache_db.sources.indexes.index_records import Entry, Installs
+from spack_cache_db.sources.indexes.installs import Entry, Installs
 from spack_cache_db.sources.indexes.layouts import (
     INDEX,
     LAYOUT_2_INDEX,

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, Struct
 from spack_cache_db.bounded_yaml import YamlBounds, load
 from spack_cache_db.errors import LineFault
 from spack_cache_db.sources.bounds import require_text
-from spack_cache_db.sources.indexes.index_records import (
+from spack_cache_db.sources.indexes.installs import (
     BROKEN,
     Entry,
     UnknownKey,
