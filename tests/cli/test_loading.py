@@ -12,7 +12,7 @@ from spack_cache_db.cli import COMMANDS
 from tests.pagetexts import SAMPLES
 
 HEAVY = {
-    *("asyncio", "datasette", "httpx", "msgspec", "multiprocessing", "numpy"),
+    *("asyncio", "datasette", "httpx", "msgspec", "multiprocessing", "numpy", "sqlite_utils"),
     *("tarfile", "uvicorn", "yaml", "zstandard"),
 }
 PROGRAM = f"""
@@ -91,12 +91,12 @@ def test_each_other_command_loads_what_it_needs(samples_file: Path, tmp_path: Pa
     served = loaded("serve", tmp_path / "none.db")
 
     assert covered == {"yaml"}
-    assert {"numpy", "msgspec"} <= built
+    assert {"numpy", "msgspec", "sqlite_utils"} <= built
     assert built.isdisjoint({"httpx", "datasette", "uvicorn"})
     assert "msgspec" in checked
     assert checked.isdisjoint({"httpx", "datasette", "uvicorn"})
     assert "msgspec" in verified
     assert verified.isdisjoint({"httpx", "datasette", "uvicorn"})
     assert "httpx" in fetched
-    assert fetched.isdisjoint({"numpy", "datasette", "uvicorn"})
+    assert fetched.isdisjoint({"numpy", "sqlite_utils", "datasette", "uvicorn"})
     assert {"datasette", "uvicorn"} <= served

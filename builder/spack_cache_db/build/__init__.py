@@ -1,7 +1,7 @@
 """Columns → the published file: merged, numbered, counted, written whole or not at all.
 
-The functions that callers use stand here. `pipeline`, and all that it needs (NumPy and
-msgspec), is loaded when something is built.
+The functions that callers use stand here. `pipeline`, and all that it needs (NumPy, msgspec,
+sqlite-utils), is loaded when something is built.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows → one SQLite file: created, filled in one transaction, indexed and checked.
 
-What is created, and by which statements, stands in the schema.
+What is created stands in the schema; sqlite-utils writes the statements.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from importlib import metadata
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
+
+import sqlite_utils
 
 from spack_cache_db import schema
 from spack_cache_db.errors import OutputError
@@ -38,8 +41,8 @@ def create(path: Path) -> sqlite3.Connection:
     ):
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("BEGIN")
-    for statement in schema.CREATE_TABLES.values():
-        connection.execute(statement)
+    for table in schema.TABLES:
+        _create_table(sqlite_utils.Database(connection), table)
     return connection
 
 
@@ -61,19 +64,31 @@ def _insert_statement(table: str, rows: int) -> str:
 
 def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[str]]) -> None:
     """Make and fill every full-text table; ids count from 1 in the order of the words."""
-    for table, statement in schema.CREATE_FULL_TEXT.items():
-        db.execute(statement)
-        rows = enumerate(words[schema.FULL_TEXT[table]], start=1)
+    for table, content in schema.FULL_TEXT.items():
+        db.execute(_full_text_statement(table, content))
+        rows = enumerate(words[content], start=1)
         db.executemany(f"INSERT INTO [{table}](rowid, tokens) VALUES (?, ?)", rows)
         db.execute(f"INSERT INTO [{table}]([{table}]) VALUES ('optimize')")
 
 
 def finish(db: sqlite3.Connection) -> None:
-    """Create indexes and views, and end the transaction."""
-    for statement in (*schema.CREATE_INDEXES.values(), *schema.CREATE_VIEWS.values()):
-        db.execute(statement)
+    """Create indexes and views, and end the transaction.
+
+    Raises:
+        OutputError: this version of sqlite-utils writes other statements than those by which
+            readers know the file.
+    """
+    for table in schema.TABLES:
+        for index in table.every_index():
+            _create_index(db, table.name, index)
+    for name, sql in schema.VIEWS.items():
+        sqlite_utils.Database(db).create_view(name, sql)
     db.execute("ANALYZE")
     db.execute("COMMIT")
+    statements = db.execute("SELECT name, sql FROM sqlite_schema").fetchall()
+    if schema.statements_sha256(statements) != schema.STATEMENTS_SHA256:
+        version = metadata.version("sqlite-utils")
+        raise OutputError(f"sqlite-utils {version} writes another schema; install an older version")
 
 
 def require_intact(path: Path) -> None:
@@ -97,3 +112,48 @@ def require_intact(path: Path) -> None:
         broken, found = pool.map(ask, ("foreign_key_check", "integrity_check(3)"))
     if broken or found != [("ok",)]:
         raise OutputError(f"the built database is damaged, nothing was replaced: {broken} {found}")
+
+
+def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:
+    key = table.primary_key
+    sql = db.create_table_sql(
+        table.name,
+        {column.name: column.type for column in table.columns},
+        pk=key if table.without_rowid else key[0],
+        foreign_keys=[
+            (column.name, column.references, schema.table(column.references).primary_key[0])
+            for column in table.columns
+            if column.references
+        ],
+        not_null={column.name for column in table.columns if not column.nullable} - {"id"},
+    )
+    without_rowid = " WITHOUT ROWID" if table.without_rowid else ""
+    db.execute(sql.rstrip().rstrip(";") + without_rowid)
+
+
+def _create_index(db: sqlite3.Connection, table: str, index: schema.Index) -> None:
+    if index.is_sparse:
+        (column,) = index.columns
+        where = f"WHERE [{column}] IS NOT NULL"
+        db.execute(f"CREATE INDEX [{index.name}] ON [{table}] ([{column}]) {where}")
+        return
+    sqlite_utils.Database(db).table(table).create_index(
+        index.columns, index_name=index.name, unique=index.is_unique
+    )
+
+
+def _full_text_statement(table: str, content: str) -> str:
+    """Return the statement that makes a full-text table.
+
+    The table holds no text of its own (SQLite FTS5 docs, 4.4.1 "Contentless Tables"), so that the
+    words cost no second copy, and `count(*)` reads nothing but the index. sqlite-utils and
+    Datasette look for `content="<table>"` in the text of the statement to know what a full-text
+    table is the index of: the comment is for them.
+    """
+    return f"""\
+CREATE VIRTUAL TABLE [{table}] USING fts5(
+  tokens,
+  content='' /* content="{content}" */,
+  detail=full,
+  tokenize="{schema.TOKENIZER}"
+)"""

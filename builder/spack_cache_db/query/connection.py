@@ -173,11 +173,11 @@ def _check_statements(connection: sqlite3.Connection) -> None:
     """
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
     found = dict(rows.fetchall())
-    for name, sql in schema.STATEMENTS.items():
+    for name in schema.NAMES:
         if name not in found:
             raise sqlite3.DatabaseError(f"it has no {name}")
-        if found[name] != sql:
-            raise sqlite3.DatabaseError(f"its {name} is not what a build creates")
+    if schema.statements_sha256(found.items()) != schema.STATEMENTS_SHA256:
+        raise sqlite3.DatabaseError("its tables, indexes and views are not what a build creates")
     for name in _SHADOWS:
         if not found.get(name, "").startswith("CREATE TABLE "):
             raise sqlite3.DatabaseError(f"its {name} is not what FTS5 creates")

@@ -1,42 +1,35 @@
 """The schema of the published file, once, as data.
 
-Every table, column, index and view stands here and nowhere else: `build/database.py` runs the
-statements, `query/connection.py` compares a file with them, and tests compare `metadata.yml`.
-This module opens no file and does not know where rows come from.
+Every table, column, index and view stands here and nowhere else: `build/database.py` creates them,
+`query/connection.py` compares a file with them, and tests compare `metadata.yml`. This module opens
+no file and does not know where rows come from.
 """
 
 from __future__ import annotations
 
-from spack_cache_db.schema.statements import (
-    CREATE_FULL_TEXT,
-    CREATE_INDEXES,
-    CREATE_TABLES,
-    CREATE_VIEWS,
-    FULL_TEXT,
-    STATEMENTS,
-    TOKENIZER,
-)
-from spack_cache_db.schema.tables import CONFIGURATION, TABLES, Column, Table
+import hashlib
+from collections.abc import Iterable
+
+from spack_cache_db.schema.tables import CONFIGURATION, TABLES, Column, Index, Table
 from spack_cache_db.schema.views import CONFIGURATION_JOINS, TARBALL_PATH, VIEWS, word_of
 
 __all__ = [
     "APPLICATION_ID",
     "CONFIGURATION",
     "CONFIGURATION_JOINS",
-    "CREATE_FULL_TEXT",
-    "CREATE_INDEXES",
-    "CREATE_TABLES",
-    "CREATE_VIEWS",
     "FULL_TEXT",
+    "NAMES",
     "PAGE_SIZE",
     "SCHEMA_VERSION",
-    "STATEMENTS",
+    "STATEMENTS_SHA256",
     "TABLES",
     "TARBALL_PATH",
     "TOKENIZER",
     "VIEWS",
     "Column",
+    "Index",
     "Table",
+    "statements_sha256",
     "table",
     "word_of",
 ]
@@ -47,13 +40,49 @@ APPLICATION_ID = 0x53504442
 SCHEMA_VERSION = 3
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
+STATEMENTS_SHA256 = "8e6348d9e9ec5fd668b982cfd19c729d42e53c25e6e6fa3a77b4fa7368e73bfc"
+"""What `statements_sha256` gives for a built file of this schema version. A test says the new value
+where the schema has changed."""
+
 PAGE_SIZE = 4096
 """Bytes in a page of the file: fixed, because the same pages must give the same bytes."""
+
+TOKENIZER = "unicode61 tokenchars '!#$%&()*+,-./:;<=>?@[\\]^_`{|}~'"
+"""A word is what stands between blanks, as in Spack: `+cuda`, `%gcc@13`, `libs=shared,static`.
+
+All punctuation of ASCII but the quotes is part of words (SQLite FTS5 docs, 4.3.1): a character that
+is none divides what a person types as well, and `%gcc` would find what `gcc` finds.
+"""
+
+FULL_TEXT: dict[str, str] = {
+    "configurations_fts": "configurations",
+    "packages_fts": "packages",
+}
+"""Contentless FTS5 tables, each with one column `tokens`; a rowid there is an `id` here."""
+
+NAMES = (
+    *(table.name for table in TABLES),
+    *FULL_TEXT,
+    *VIEWS,
+    *(index.name for table in TABLES for index in table.every_index()),
+)
+"""The names of all tables, full-text tables, views and indexes."""
 
 
 def table(name: str) -> Table:
     """Return the table called `name`; `KeyError` if the schema has none."""
     return _BY_NAME[name]
+
+
+def statements_sha256(statements: Iterable[tuple[str, str]]) -> str:
+    """Return a checksum of what a file consists of.
+
+    Args:
+        statements: the columns `name` and `sql` of its `sqlite_schema`; names that are not in
+            `NAMES` are passed over.
+    """
+    known = sorted(each for each in statements if each[0] in NAMES)
+    return hashlib.sha256(repr(known).encode()).hexdigest()
 
 
 _BY_NAME = {each.name: each for each in TABLES}

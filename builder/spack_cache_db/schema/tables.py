@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -13,6 +14,16 @@ class Column:
     type: type = int
     references: str | None = None
     nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """One index; a sparse one leaves out the rows in which its column is NULL."""
+
+    name: str
+    columns: tuple[str, ...]
+    is_unique: bool = False
+    is_sparse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +41,15 @@ class Table:
     unique: tuple[tuple[str, ...], ...] = ()
     indexes: tuple[tuple[str, ...], ...] = ()
     sparse: tuple[str, ...] = ()
+
+    def every_index(self) -> Iterator[Index]:
+        """Yield the indexes of the table, apart from its primary key."""
+        for prefix, keys in (("unique", self.unique), ("idx", self.indexes)):
+            for columns in keys:
+                name = f"{prefix}_{self.name}_{'_'.join(columns)}"
+                yield Index(name, columns, is_unique=prefix == "unique")
+        for column in self.sparse:
+            yield Index(f"idx_{self.name}_{column}", (column,), is_sparse=True)
 
     @property
     def without_rowid(self) -> bool:
