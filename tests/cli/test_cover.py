@@ -36,12 +36,60 @@ def test_a_table(samples_file: Path) -> None:
 
     assert result.exit_code == 1, result.output
     lines = result.stdout.splitlines()
-    assert lines[:2] == ["1 of 4 specs have a binary", ""]
-    assert [line.split()[0] for line in lines[2:]] == ["near", "none", "unanswerable", "binary"]
-    assert "newest 4.0.1" in lines[2]
+    counts = "unanswerable 1, none 1, near 1, binary 1"
+    assert lines[:3] == ["1 of 4 specs have a binary", counts, ""]
+    assert [line.split()[0] for line in lines[3:]] == ["unanswerable", "none", "near", "binary"]
+    assert "newest 4.0.1" in lines[5]
     assert lines[-1].split()[1:-1] == [
         *("py-mpi4py@4:", "%gcc@13", "py-mpi4py@4.0.1", "gcc@13.2.0", "ubuntu24.04", "aarch64"),
     ]
+
+
+def test_only_one_status(samples_file: Path) -> None:
+    """What is not wanted is not shown, in any form; the totals stay those of all specs."""
+    lines = run(SPECS, samples_file, "--only", "near", "--only", "none").stdout.splitlines()
+    assert [line.split()[0] for line in lines[3:]] == ["none", "near"]
+    assert lines[0] == "1 of 4 specs have a binary"
+
+    said = json.loads(run(SPECS, samples_file, "--only", "binary", "--json").stdout)
+    assert [each["status"] for each in said["specs"]] == ["binary"]
+    assert said["total"] == 4
+
+
+MANIFEST = """
+spack:
+  specs:
+  - py-mpi4py
+  - {group: more, specs: [py-mpi4py@9, py-mpi4py@9, cray-mpich, cuda]}
+  packages:
+    cray-mpich: {buildable: false, externals: [{spec: cray-mpich@8.1.25, prefix: /opt}]}
+    cuda: {externals: [{spec: cuda@12, prefix: /opt}]}
+"""
+
+
+def test_groups_and_externals(samples_file: Path, tmp_path: Path) -> None:
+    """An external that Spack may not build needs no binary; groups have their own totals."""
+    path = tmp_path / "spack.yaml"
+    path.write_text(MANIFEST)
+    result = CliRunner().invoke(cli, ["cover", str(path), str(samples_file)])
+
+    assert result.stdout.splitlines()[:4] == [
+        "1 of 4 specs have a binary; 1 more is external",
+        "none 1, near 2, external 1, binary 1",
+        "no group: 1 of 1",
+        "more: 0 of 3",
+    ]
+    none, near, again, external, _ = result.stdout.splitlines()[5:]
+    assert none.endswith("; or the external cuda@12")
+    assert near.startswith("near") and again.endswith("(the same)")
+    assert external.split() == ["external", "cray-mpich", "cray-mpich@8.1.25"]
+
+    said = json.loads(
+        CliRunner().invoke(cli, ["cover", str(path), str(samples_file), "--json"]).stdout
+    )
+    assert (said["external"], said["total"]) == (1, 4)
+    assert [each["group"] for each in said["specs"]] == [None, *["more"] * 4]
+    assert [each["external"] for each in said["specs"]][3:] == ["cray-mpich@8.1.25", "cuda@12"]
 
 
 def test_json(samples_file: Path) -> None:

@@ -28,6 +28,7 @@ from spack_cache_db.query.answers import scope_of
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import (
+    STATUSES,
     Cover,
     cover_csv,
     cover_json,
@@ -44,6 +45,12 @@ from spack_cache_db.query.lookups import read_lookups
 @json_option
 @csv_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Write a Markdown table.")
+@click.option(
+    "--only",
+    type=click.Choice([*STATUSES, "missing", "rebuilt"]),
+    multiple=True,
+    help="Show only specs with this status. Can be given several times.",
+)
 @click.option("--strict", is_flag=True, help="Fail if an included file is not here.")
 def cover(environment: str, file: Path, **options: Any) -> None:
     """Show which specs of an environment have a binary.
@@ -67,7 +74,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     except BuilderError as error:
         fail(str(error))
     say_notes(found.notes)
-    _print(found, options)
+    _print(replace(found, only=options["only"]), options)
     sys.exit(0 if found.binary == found.total else 1)
 
 

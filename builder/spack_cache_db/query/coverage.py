@@ -9,24 +9,22 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from spack_cache_db import bounded_files
 from spack_cache_db.arguments import (
     AnyPath,
     checked_database,
     checked_environment,
     checked_texts,
 )
+from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments.environment import (
     Alternative,
     Environment,
     Lock,
     LockedSpec,
-    UnreadableEnvironment,
     UserSpec,
     UserSpecs,
 )
-from spack_cache_db.environments.formats import MAX_BYTES, read_environment, user_specs
-from spack_cache_db.errors import Fault
+from spack_cache_db.environments.formats import user_specs
 from spack_cache_db.query.answers import scope_of
 from spack_cache_db.query.candidates import Candidate, Candidates, misses_of
 from spack_cache_db.query.catalogue import Spec, specs_in_scope
@@ -111,7 +109,7 @@ def cover(
     """
     checked_texts(release=release, stack=stack, host=host, os=os, platform=platform)
     given = checked_environment(environment)
-    read = read_file(given) if isinstance(given, Path) else user_specs(given)
+    read = read_environment_file(given) if isinstance(given, Path) else user_specs(given)
     with connected(checked_database(db)) as conn:
         lookups = read_lookups(conn)
         scope = scope_of(lookups, release, stack, host, os, platform)
@@ -145,20 +143,6 @@ def cover_environment(
     return Cover(specs, is_lock=False, notes=environment.notes)
 
 
-def read_file(path: Path) -> Environment:
-    """Return what the environment in a file asks for.
-
-    Raises:
-        UnreadableEnvironment: it cannot be read.
-    """
-    try:
-        data = bounded_files.read_file(path, MAX_BYTES)
-    except (OSError, ValueError) as error:
-        said = f"{bounded_files.unreadable(error)}; expected a spack.yaml, a spack.lock or a list"
-        raise UnreadableEnvironment([Fault(str(path), 0, said)]) from None
-    return read_environment(data, str(path))
-
-
 class _Specs:
     """The specs of one environment, answered with the same rows and records in mind."""
 
@@ -182,11 +166,19 @@ class _Specs:
         return tuple(found)
 
     def _answer(self, spec: UserSpec) -> CoveredSpec:
+        found = self._found(spec)
+        return replace(
+            found, spec=spec.text, line=spec.line, group=spec.group, external=spec.external
+        )
+
+    def _found(self, spec: UserSpec) -> CoveredSpec:
+        if spec.external and not spec.is_buildable:
+            return CoveredSpec("", "external", 0, "")
         if spec.error is not None:
-            return CoveredSpec(spec.text, "unanswerable", spec.line, "", reasons=(spec.error,))
+            return CoveredSpec("", "unanswerable", 0, "", reasons=(spec.error,))
         if spec.alternatives not in self._known:
             self._known[spec.alternatives] = self._satisfied(spec.alternatives)
-        return replace(self._known[spec.alternatives], spec=spec.text, line=spec.line)
+        return self._known[spec.alternatives]
 
     def _satisfied(self, alternatives: tuple[Alternative, ...]) -> CoveredSpec:
         """Return the answer for what one of several alternatives satisfies."""

@@ -5,14 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 from spack_cache_db.query.explanation import WhyNot, in_words
 from spack_cache_db.records import Configuration
 
+STATUSES = ("unanswerable", "none", "near", "external", "binary")
+"""The statuses of specs, in the order in which they are shown."""
+
+_OF_NODES = ("missing", "rebuilt")
 _GAP = "  "
+_SHORTEST = 30
+"""Columns of an answer that is worth a column of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +28,8 @@ class CoveredSpec:
 
     Attributes:
         spec: the spec as it stands in the environment.
-        status: `binary`; `near`, where leaving out one or two conditions finds some; `none`; or
-            `unanswerable`.
+        status: `binary`; `near`, where leaving out one or two conditions finds some; `none`;
+            `external`, where Spack takes an external and nothing else; or `unanswerable`.
         line: where it stands, counted from 1; 0 where it stands in no text.
         query: the spec with what is required of it, as one would ask `find`.
         configurations: how many satisfy it.
@@ -32,6 +39,8 @@ class CoveredSpec:
         why: why there is none; None where there is one, or nothing can be said.
         reasons: the same in sentences, or why it cannot be answered.
         corrected: the spec to type instead.
+        group: the group of specs in which it stands.
+        external: the environment's external that satisfies it.
     """
 
     spec: str
@@ -45,6 +54,8 @@ class CoveredSpec:
     why: WhyNot | None = None
     reasons: tuple[str, ...] = ()
     corrected: str | None = None
+    group: str = ""
+    external: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +85,19 @@ class CoveredNode:
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """The answers for all specs of an environment, in its order; `notes` what was left aside."""
+    """The answers for all specs of an environment, in its order.
+
+    Attributes:
+        specs: the answers.
+        is_lock: whether the environment is a lockfile.
+        notes: what of it was left aside, and why.
+        only: the statuses to show, all if there are none; totals are those of all answers.
+    """
 
     specs: tuple[CoveredSpec, ...] | tuple[CoveredNode, ...]
     is_lock: bool
     notes: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
 
     @property
     def binary(self) -> int:
@@ -87,12 +106,17 @@ class Cover:
 
     @property
     def total(self) -> int:
-        """How many there are."""
-        return len(self.specs)
+        """How many need one: all but externals."""
+        return len(self.specs) - self.counted("external")
 
     def counted(self, status: str) -> int:
         """Return how many have a status."""
         return sum(each.status == status for each in self.specs)
+
+    @property
+    def rows(self) -> list[CoveredSpec | CoveredNode]:
+        """The answers to show."""
+        return [each for each in self.specs if not self.only or each.status in self.only]
 
 
 def cover_record(found: Cover) -> dict[str, Any]:
@@ -101,8 +125,8 @@ def cover_record(found: Cover) -> dict[str, Any]:
     if found.is_lock:
         counts |= {status: found.counted(status) for status in ("rebuilt", "missing")}
     else:
-        counts |= {status: found.counted(status) for status in ("near", "none", "unanswerable")}
-    return {"specs": [*map(_record, found.specs)], **counts, "notes": [*found.notes]}
+        counts |= {status: found.counted(status) for status in STATUSES if status != "binary"}
+    return {"specs": [*map(_record, found.rows)], **counts, "notes": [*found.notes]}
 
 
 def _record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
@@ -128,6 +152,8 @@ def _record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
         "hash": each.hash,
         "reasons": [*each.reasons],
         "corrected": each.corrected,
+        "group": each.group or None,
+        "external": each.external or None,
     }
 
 
@@ -140,7 +166,7 @@ def cover_csv(found: Cover) -> str:
     """Return CSV, one line a spec; the columns are those of the JSON, a configuration in words."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    records = [*map(_record, found.specs)]
+    records = [*map(_record, found.rows)]
     names = [*records[0]] if records else ["spec", "status"]
     writer.writerow(names)
     for record in records:
@@ -162,7 +188,7 @@ def cover_markdown(found: Cover) -> str:
     header = ["| status | spec | answer |", "| --- | --- | --- |"]
     rows = [
         f"| {each.status} | `` {_escaped(each.spec)} `` | {_escaped(answer(each))} |"
-        for each in in_order(found.specs)
+        for each in in_order(found.rows)
     ]
     return "\n".join([f"{total(found)}.", "", *header, *rows])
 
@@ -172,29 +198,68 @@ def _escaped(text: str) -> str:
 
 
 def cover_table(found: Cover, width: int | None = None) -> str:
-    """Return the total and an aligned table; what lacks a binary stands first.
+    """Return the totals and an aligned table; what lacks a binary stands first.
+
+    An answer that several lines share stands at the first of them.
 
     Args:
         found: the cover.
-        width: the longest line that is wanted; None for any.
+        width: the longest line that is wanted; None for any. What is longer is wrapped.
     """
-    rows = [(each.status, each.spec, answer(each)) for each in in_order(found.specs)]
-    if not rows:
-        return total(found)
-    first, second = (max(len(row[place]) for row in rows) for place in (0, 1))
-    lines = (
-        _GAP.join((status.ljust(first), spec.ljust(second), said)).rstrip()
-        for status, spec, said in rows
-    )
-    fitted = (
-        line if width is None or len(line) <= width else f"{line[: width - 1]}…" for line in lines
-    )
-    return "\n".join([total(found), "", *fitted])
+    specs = in_order(found.rows)
+    lines = [total(found), *_counts(found)]
+    if not specs:
+        return "\n".join(lines)
+    first, second = (max(map(len, column)) for column in _columns(specs))
+    lines.append("")
+    before = None
+    for each in specs:
+        said = (each.status, answer(each))
+        shown = "(the same)" if said == before and len(said[1]) > len("(the same)") else said[1]
+        head = _GAP.join((each.status.ljust(first), each.spec.ljust(second)))
+        lines += _wrapped(head, shown, width)
+        before = said
+    return "\n".join(lines)
+
+
+def _columns(specs: list[CoveredSpec | CoveredNode]) -> tuple[list[str], list[str]]:
+    return [each.status for each in specs], [each.spec for each in specs]
+
+
+def _counts(found: Cover) -> Iterator[str]:
+    """Yield how many specs have each status, if it is more than one; and each group's total."""
+    counts = [(status, found.counted(status)) for status in (*_OF_NODES, *STATUSES)]
+    told = [f"{status} {count:,}" for status, count in counts if count]
+    if len(told) > 1 and not found.is_lock:
+        yield ", ".join(told)
+    groups = dict.fromkeys(each.group for each in found.specs if isinstance(each, CoveredSpec))
+    for group in groups if len(groups) > 1 else ():
+        own = [each for each in found.specs if isinstance(each, CoveredSpec)]
+        part = Cover(tuple(each for each in own if each.group == group), is_lock=False)
+        yield f"{group or 'no group'}: {part.binary:,} of {part.total:,}"
+
+
+def _wrapped(head: str, text: str, width: int | None) -> list[str]:
+    """Return a line, or several of at most `width` characters with what follows indented."""
+    line = f"{head}{_GAP}{text}".rstrip()
+    if width is None or len(line) <= width:
+        return [line]
+    column = len(head) + len(_GAP)
+    if width - column >= _SHORTEST:
+        first, *more = wrap(text, width - column)
+        return [f"{head}{_GAP}{first}", *(" " * column + each for each in more)]
+    indent = " " * 4
+    return [
+        *wrap(head.rstrip(), width, subsequent_indent=indent),
+        *wrap(text, width, initial_indent=indent, subsequent_indent=indent),
+    ]
 
 
 def total(found: Cover) -> str:
     """Return how many have a binary, in words; of a lockfile the share as well."""
     text = f"{found.binary:,} of {found.total:,} specs have a binary"
+    if externals := found.counted("external"):
+        text += f"; {externals:,} more {'is' if externals == 1 else 'are'} external"
     if not found.is_lock or not found.total:
         return text
     rebuilt = found.counted("rebuilt")
@@ -204,11 +269,10 @@ def total(found: Cover) -> str:
     )
 
 
-def in_order(
-    specs: Iterable[CoveredSpec] | Iterable[CoveredNode],
-) -> list[CoveredSpec | CoveredNode]:
+def in_order(specs: Iterable[CoveredSpec | CoveredNode]) -> list[CoveredSpec | CoveredNode]:
     """Return what lacks a binary, then what has one, each in its order."""
-    return sorted(specs, key=lambda each: each.status == "binary")
+    order = {status: place for place, status in enumerate((*_OF_NODES, *STATUSES))}
+    return sorted(specs, key=lambda each: order[each.status])
 
 
 def answer(each: CoveredSpec | CoveredNode) -> str:
@@ -218,7 +282,10 @@ def answer(each: CoveredSpec | CoveredNode) -> str:
             return f"/{each.hash}" + (" (root)" if each.is_root else "")
         more = f" and {each.other_count - 1:,} more" if each.other_count > 1 else ""
         return f"/{each.hash} would be replaced by /{each.others[0]}{more}"
+    if each.status == "external":
+        return each.external
+    also = f"; or the external {each.external}" if each.external else ""
     if each.status == "binary" and each.configuration is not None:
-        return f"{in_words(each.configuration)} /{each.hash}"
+        return f"{in_words(each.configuration)} /{each.hash}{also}"
     instead = (f"perhaps you mean: {each.corrected}",) if each.corrected else ()
-    return " ".join("; ".join((*each.reasons, *instead)).split())
+    return " ".join("; ".join((*each.reasons, *instead)).split()) + also

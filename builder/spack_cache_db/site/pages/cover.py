@@ -24,6 +24,9 @@ from spack_cache_db.site.sandbox.spec_functions import LONGEST, LOOK_AT_THE_TIME
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST, work=2_000_000)
 NAME = "what you pasted"
+HAVING = ("binary", "external")
+"""The statuses of specs that need no binary any more."""
+
 TOO_LONG = "takes too long for a web page: check fewer specs at once, or use the command line"
 
 
@@ -104,7 +107,7 @@ def load_cover(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -
         releases,
         hosts,
         found,
-        lacking=tuple(each for each in found.specs if each.status != "binary"),
-        having=tuple(each for each in found.specs if each.status == "binary"),
+        lacking=tuple(each for each in found.specs if each.status not in HAVING),
+        having=tuple(each for each in found.specs if each.status in HAVING),
         total=total(found),
     )
