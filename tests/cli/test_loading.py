@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from spack_cache_db.cli import COMMANDS
+from spack_cache_db.cli import COMMANDS, cli
+from tests.commands import run
 from tests.pagetexts import SAMPLES
 
 HEAVY = {
@@ -100,3 +102,22 @@ def test_each_other_command_loads_what_it_needs(samples_file: Path, tmp_path: Pa
     assert "httpx" in fetched
     assert fetched.isdisjoint({"numpy", "sqlite_utils", "datasette", "uvicorn"})
     assert {"datasette", "uvicorn"} <= served
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.extra])
+def test_a_missing_extra_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what its extra installs, a command says in one line what to install."""
+
+    def callback(**_: object) -> None:
+        raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
+
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    monkeypatch.setattr(command, "callback", callback)
+    monkeypatch.setattr(command, "params", [])
+    result = run(name)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"Error: {name} needs numpy, which is not installed; "
+        f"install it with: pip install 'spack-cache-db[{COMMANDS[name].extra}]'\n"
+    )

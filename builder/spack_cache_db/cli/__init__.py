@@ -82,15 +82,19 @@ class _Group(click.Group):
         except Exception as error:
             if TRACEBACK in os.environ:
                 raise
-            raise click.ClickException(printable(unexpected(error))) from None
-        except ModuleNotFoundError as error:
-            called = COMMANDS.get(ctx.invoked_subcommand or "")
-            if called is None or called.extra is None:
-                raise
-            raise click.ClickException(
-                f"{ctx.invoked_subcommand} needs {error.name}, which is not installed; "
-                f"install it with: pip install 'spack-cache-db[{called.extra}]'"
-            ) from None
+            said = _missing_extra(ctx.invoked_subcommand, error) or unexpected(error)
+            raise click.ClickException(printable(said)) from None
+
+
+def _missing_extra(command: str | None, error: Exception) -> str | None:
+    """Return what to install if a command lacks what its extra would install, otherwise None."""
+    called = COMMANDS.get(command or "")
+    if not isinstance(error, ModuleNotFoundError) or called is None or called.extra is None:
+        return None
+    return (
+        f"{command} needs {error.name}, which is not installed; "
+        f"install it with: pip install 'spack-cache-db[{called.extra}]'"
+    )
 
 
 def _show_tracebacks(ctx: click.Context, param: click.Parameter, value: bool) -> None:
