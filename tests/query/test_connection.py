@@ -63,8 +63,13 @@ def test_a_file_that_claims_to_be_ours_is_refused(name: str, command: str, copy:
         connection.commit()
     specs = copy.with_name("specs.txt")
     specs.write_text("zlib")
-    arguments = {"info": [copy], "find": ["zlib", copy], "cover": [specs, copy]}
-    result = run(command, *arguments.get(command, [copy, SAMPLES]))
+    arguments: dict[str, list[object]] = {
+        "info": [copy],
+        "find": ["zlib", copy],
+        "cover": [specs, copy],
+        "verify": [copy, SAMPLES],
+    }
+    result = run(command, *arguments[command])
     assert result.exit_code in (1, 2), result.output
     assert "is damaged: " in result.stderr
     assert "build it anew" in result.stderr

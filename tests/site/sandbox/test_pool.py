@@ -178,7 +178,8 @@ def test_the_death_of_a_process_is_told_as_it_was(
         while not (started := children() - before) or not _is_ready(*started):
             await asyncio.sleep(0.1)
         await asyncio.sleep(0.5)
-        os.kill(*started, number)
+        (process,) = started
+        os.kill(process, number)
         return [await asked, await ask(pool, "SELECT 2")]
 
     found, after = with_pool(uri, use)

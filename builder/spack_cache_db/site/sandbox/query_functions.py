@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from heapq import nsmallest
+from typing import Any
 
 PAGE_ROWS = 999
 """Rows of one page; with the row that says what follows, as many as Datasette gives at once."""
@@ -23,8 +24,10 @@ def register(conn: sqlite3.Connection) -> None:
     for function in (first_row, last_row, page_error, hash_error, dependencies_error):
         count = function.__code__.co_argcount
         conn.create_function(function.__name__, count, function, deterministic=True)
-    conn.create_aggregate("near_names", 2, NearNames)
-    conn.create_aggregate("package_error", 2, PackageError)
+    # The type hints of sqlite3 know only aggregates of one argument.
+    aggregates: dict[str, Any] = {"near_names": NearNames, "package_error": PackageError}
+    for name, aggregate in aggregates.items():
+        conn.create_aggregate(name, 2, aggregate)
 
 
 def first_row(page: str | None) -> int:
