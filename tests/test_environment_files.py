@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import os
 from pathlib import Path
 
@@ -84,3 +87,38 @@ def test_the_command_reads_includes(tmp_path: Path, samples_file: Path) -> None:
     assert (found.exit_code, said in found.stderr) == (1, True)
     strict = run("cover", "--strict", path, samples_file)
     assert (strict.exit_code, strict.stderr) == (2, f"Error: {path}: {said}\n")
+
+
+def test_lockfiles_of_other_environments(tmp_path: Path, samples_file: Path) -> None:
+    """`include_concrete` names environments whose locked specs are looked up as those of a lock."""
+    dag_hash = "a" * 32
+    arch = {"platform": "linux", "platform_os": "rhel8", "target": "zen3"}
+    node = {"name": "zlib", "version": "1.3", "arch": arch, "parameters": {}}
+    lock = {
+        "_meta": {"lockfile-version": 6},
+        "roots": [{"hash": dag_hash, "spec": "zlib"}],
+        "concrete_specs": {dag_hash: node},
+    }
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "spack.lock").write_text(json.dumps(lock))
+    path = tmp_path / "spack.yaml"
+    path.write_text("spack: {specs: [py-mpi4py], include_concrete: [a, ./b, none]}")
+
+    found = read_environment_file(path, ZEN3)
+    assert isinstance(found, UserSpecs)
+    assert [(each.hash, each.is_root) for each in found.locked] == [(dag_hash, True)]
+    assert found.notes == ("one include is not here; what they require is not known: none",)
+
+    result = run("cover", path, samples_file, "--json")
+    said = json.loads(result.stdout)
+    assert [each["status"] for each in said["specs"]] == ["binary", "missing"]
+    assert (said["binary"], said["total"], said["missing"]) == (1, 2, 1)
+    rows = [*csv.DictReader(io.StringIO(run("cover", path, samples_file, "--csv").stdout))]
+    assert [row["root"] for row in rows] == ["", "1"]
+    table = run("cover", path, samples_file).stdout
+    assert "zlib@1.3" in table and f"/{dag_hash} (root)" in table
+
+    (tmp_path / "b" / "spack.lock").write_text("{")
+    with pytest.raises(UnreadableEnvironment, match=r"b/spack.lock: broken JSON"):
+        read_environment_file(path, ZEN3)

@@ -142,10 +142,17 @@ class LockedSpec:
 
 @dataclass(frozen=True, slots=True)
 class UserSpecs:
-    """A `spack.yaml` or a list of specs; `notes` say what of it was left aside, and why."""
+    """A `spack.yaml` or a list of specs.
+
+    Attributes:
+        specs: what it asks for.
+        notes: what of it was left aside, and why.
+        locked: the nodes of the lockfiles that it includes.
+    """
 
     specs: tuple[UserSpec, ...]
     notes: tuple[str, ...] = ()
+    locked: tuple[LockedSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ class _Includes:
         chain: tuple[str, ...],
     ) -> Iterator[yaml.Node]:
         """Yield the scopes of one include."""
-        place = self._place(written, including)
+        place = place_of(written, including, self._surroundings)
         if place in chain:
             raise fault_at(node, f"{written} includes itself")
         if place in self._read:
@@ -171,16 +171,23 @@ class _Includes:
         inside = place if isinstance(found, bytes) else posixpath.join(place, "include.yaml")
         yield from self.scopes(_mapping_of(nodes, place), inside, (*chain, place))
 
-    def _place(self, written: str, including: str) -> str:
-        """Return the path that an include names, as far as its variables are known."""
-        known = self._surroundings.variables
-        text = _VARIABLE.sub(lambda name: known.get(name[1] or name[2], name[0]), written)
-        if text.startswith("~/"):
-            text = known.get("HOME", "~") + text[1:]
-        text = text.removeprefix("file://")
-        if _ADDRESS.match(text):
-            return text
-        return posixpath.normpath(posixpath.join(posixpath.dirname(including), text))
+
+def place_of(written: str, including: str, surroundings: Surroundings) -> str:
+    """Return the path that a file names, as far as its variables are known.
+
+    Args:
+        written: the path as it is written, or an address.
+        including: the path of the file in which it stands.
+        surroundings: the variables.
+    """
+    known = surroundings.variables
+    text = _VARIABLE.sub(lambda name: known.get(name[1] or name[2], name[0]), written)
+    if text.startswith("~/"):
+        text = known.get("HOME", "~") + text[1:]
+    text = text.removeprefix("file://")
+    if _ADDRESS.match(text):
+        return text
+    return posixpath.normpath(posixpath.join(posixpath.dirname(including), text))
 
 
 def merged(low: yaml.Node, high: yaml.Node, work: Work) -> yaml.Node:

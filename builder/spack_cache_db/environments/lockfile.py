@@ -7,11 +7,12 @@ which binaries are known, and by that one in the others.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from spack_cache_db.environments.environment import Lock, LockedSpec
+from spack_cache_db.environments.environment import Lock, LockedSpec, decoded
 from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.compilers import LANGUAGES, NO_COMPILER, normal_compiler
@@ -30,6 +31,25 @@ class _Node(NamedTuple):
     name: str
     hash: str
     said: Mapping[str, Any]
+
+
+def read_lock_file(data: bytes, path: str, most: int) -> Lock:
+    """Return what a lockfile asks for that an environment includes.
+
+    Args:
+        data: the file.
+        path: its path, which messages name.
+        most: the most nodes that it may have.
+
+    Raises:
+        LineFault: it is no lockfile of a version that is known.
+    """
+    try:
+        return read_lock(_mapping(json.loads(decoded(data, path)), "it"), most)
+    except LineFault as fault:
+        raise LineFault(fault.line, fault.message, path) from None
+    except (ValueError, RecursionError):
+        raise LineFault(0, "broken JSON, expected a whole spack.lock", path) from None
 
 
 def read_lock(data: Mapping[str, Any], most: int) -> Lock:

@@ -17,6 +17,7 @@ from spack_cache_db.environments.environment import (
     TOP_KEYS,
     Faults,
     Limits,
+    LockedSpec,
     SpecLine,
     Surroundings,
     UserSpec,
@@ -28,8 +29,10 @@ from spack_cache_db.environments.includes import (
     condition_holds,
     merged,
     merged_configuration,
+    place_of,
     sections_of,
 )
+from spack_cache_db.environments.lockfile import read_lock_file
 from spack_cache_db.environments.requirements import (
     NO_REQUIREMENTS,
     Requirements,
@@ -102,6 +105,7 @@ class _Manifest:
         faults: Faults,
     ) -> None:
         self._section = entries_of(node, "an environment")
+        self._path = path
         self._limits = limits
         self._surroundings = surroundings
         self._faults = faults
@@ -128,7 +132,30 @@ class _Manifest:
                     if len(specs) > self._limits.specs:
                         said = f"stands for more than {self._limits.specs:,} specs"
                         raise fault_at(group.node, said)
-        return UserSpecs(tuple(specs), tuple(self._notes(requirements, specs)))
+        locked: list[LockedSpec] = []
+        with self._faults.collected():
+            locked += self._locked()
+        notes = tuple(self._notes(requirements, specs))
+        return UserSpecs(tuple(specs), notes, tuple(locked))
+
+    def _locked(self) -> Iterator[LockedSpec]:
+        """Yield the nodes of the lockfiles of environments in `include_concrete`."""
+        node = self._section.get("include_concrete")
+        hashes: set[str] = set()
+        for each in items_of(node, "paths") if node is not None else ():
+            written = text_of(each, "a path")
+            folder = place_of(written, self._path, self._surroundings)
+            place = f"{folder}/spack.lock"
+            found = self._surroundings.open(place)
+            if not isinstance(found, bytes):
+                self._configuration.missing.append(written)
+                continue
+            for spec in read_lock_file(found, place, self._limits.nodes).specs:
+                if spec.hash not in hashes:
+                    hashes.add(spec.hash)
+                    yield spec
+                if len(hashes) > self._limits.nodes:
+                    raise fault_at(each, f"includes more than {self._limits.nodes:,} locked specs")
 
     def _groups(self) -> Iterator[_Group]:
         """Yield the groups of specs, in order; what stands in none is one of its own each time."""
@@ -217,8 +244,6 @@ class _Manifest:
             yield f"packages: requirements of dependencies are left aside (of {', '.join(others)})"
         if "develop" in self._section and not _is_empty(self._section["develop"]):
             yield "develop: packages built from your own sources are looked for as any other"
-        if "include_concrete" in self._section and not _is_empty(self._section["include_concrete"]):
-            yield "include_concrete: other environments are not read; give cover their spack.lock"
 
 
 def _include_notes(

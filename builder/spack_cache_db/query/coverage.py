@@ -140,7 +140,8 @@ def cover_environment(
         nodes = _cover_lock(candidates, environment.specs, scope)
         return Cover(nodes, is_lock=True, notes=notes)
     specs = _Specs(candidates, scope).answers(environment, after_each)
-    return Cover(specs, is_lock=False, notes=environment.notes)
+    nodes = _cover_lock(candidates, environment.locked, scope) if environment.locked else ()
+    return Cover((*specs, *nodes), is_lock=False, notes=environment.notes)
 
 
 class _Specs:

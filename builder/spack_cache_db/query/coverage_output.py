@@ -88,13 +88,13 @@ class Cover:
     """The answers for all specs of an environment, in its order.
 
     Attributes:
-        specs: the answers.
+        specs: the answers; of a `spack.yaml`, those of lockfiles that it includes come last.
         is_lock: whether the environment is a lockfile.
         notes: what of it was left aside, and why.
         only: the statuses to show, all if there are none; totals are those of all answers.
     """
 
-    specs: tuple[CoveredSpec, ...] | tuple[CoveredNode, ...]
+    specs: tuple[CoveredSpec | CoveredNode, ...]
     is_lock: bool
     notes: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
@@ -126,6 +126,8 @@ def cover_record(found: Cover) -> dict[str, Any]:
         counts |= {status: found.counted(status) for status in ("rebuilt", "missing")}
     else:
         counts |= {status: found.counted(status) for status in STATUSES if status != "binary"}
+        nodes = {status: found.counted(status) for status in _OF_NODES}
+        counts |= {status: count for status, count in nodes.items() if count}
     return {"specs": [*map(_record, found.rows)], **counts, "notes": [*found.notes]}
 
 
@@ -167,13 +169,13 @@ def cover_csv(found: Cover) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     records = [*map(_record, found.rows)]
-    names = [*records[0]] if records else ["spec", "status"]
+    names = [*dict.fromkeys(name for record in records for name in record)] or ["spec", "status"]
     writer.writerow(names)
     for record in records:
         words = record["configuration"]
         shown = in_words(Configuration(**words)) if words else None
         cells = record | {"configuration": shown}
-        writer.writerow(_cell(cells[name]) for name in names)
+        writer.writerow(_cell(cells.get(name)) for name in names)
     return text.getvalue()
 
 
