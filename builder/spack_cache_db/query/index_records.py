@@ -18,6 +18,13 @@ from spack_cache_db.query.connection import select, select_in
 
 ANY_RECORD = "SELECT 1 FROM records LIMIT 1"
 SPECS = "SELECT id FROM specs"
+UNRECORDED = """
+SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = specs.id)
+"""
+UNRECORDED_OF = """
+SELECT value FROM json_each(:ids)
+WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = value)
+"""
 # SQLite takes the other columns from the row that has the minimum ("SELECT", 2.5).
 FIRST_RECORDS = "SELECT spec, node, min(mirror) FROM records GROUP BY spec"
 FIRST_RECORDS_OF = """
@@ -119,36 +126,38 @@ class IndexRecords:
         return frozenset(chain.from_iterable(select(self.conn, SPECS)))
 
     @cached_property
-    def unrecorded(self) -> Set[int]:
+    def unrecorded(self) -> frozenset[int]:
         """The specs that have no record: pages alone tell of them."""
-        return self.every - {spec for spec, _, _ in self._first}
+        if self.among is not None:
+            return frozenset(chain.from_iterable(select_in(self.conn, UNRECORDED_OF, self.among)))
+        return frozenset(chain.from_iterable(select(self.conn, UNRECORDED)))
 
     @cached_property
-    def old(self) -> Set[int]:
+    def old(self) -> frozenset[int]:
         """The recorded specs of before Spack 1.0, which name one compiler."""
         return self._with_node({key for key, _, is_old in self._origins if is_old})
 
     @cached_property
-    def by_compiler(self) -> Set[int]:
+    def by_compiler(self) -> frozenset[int]:
         """The recorded specs of which `%` asks for the one compiler that they name.
 
         Beside the old ones, these are externals without dependencies (Spack 1.1 `Spec.satisfies`).
         """
         external = {key for key, is_external, is_old in self._origins if is_external and not is_old}
         alone = select_in(self.conn, WITHOUT_EDGES, self._with_node(external))
-        return self.old | {spec for (spec,) in alone}
+        return self.old.union(chain.from_iterable(alone))
 
     @cached_property
-    def without_virtuals(self) -> Set[int]:
+    def without_virtuals(self) -> frozenset[int]:
         """The recorded specs of whose edges nothing says which virtual packages they provide."""
-        return {spec for spec, _, mirror in self._first if mirror in self._mute}
+        return frozenset(spec for spec, _, mirror in self._first if mirror in self._mute)
 
     @cached_property
     def tells_virtuals(self) -> bool:
         """Whether some index of the file says which virtual packages its edges provide."""
         return any(row[0] not in self._mute for row in select(self.conn, MIRRORS))
 
-    def with_node(self, is_as_asked: Callable[[IndexNode], bool]) -> Set[int]:
+    def with_node(self, is_as_asked: Callable[[IndexNode], bool]) -> frozenset[int]:
         """Return the specs whose node is as asked."""
         nodes = select(self.conn, NODES)
         return self._with_node(
@@ -169,11 +178,13 @@ class IndexRecords:
         ]
 
     @cached_property
-    def _mute(self) -> Set[int]:
+    def _mute(self) -> frozenset[int]:
         return frozenset(chain.from_iterable(select(self.conn, WITHOUT_VIRTUALS)))
 
-    def _with_node(self, nodes: Set[int]) -> Set[int]:
-        return {spec for spec, node, _ in self._first if node in nodes} if nodes else frozenset()
+    def _with_node(self, nodes: Set[int]) -> frozenset[int]:
+        if not nodes:
+            return frozenset()
+        return frozenset(spec for spec, node, _ in self._first if node in nodes)
 
     @cached_property
     def _first(self) -> list[tuple[Any, ...]]:
