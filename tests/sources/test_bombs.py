@@ -1,4 +1,4 @@
-"""sources.files: an archive takes no more memory and time than its own size justifies."""
+"""An archive takes no more memory and time than its own size justifies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sources.indexes.mirrors: what lies where in a mirror, in every layout that Spack has written."""
+"""Mirrors in every layout that Spack has written."""
 
 from __future__ import annotations
 

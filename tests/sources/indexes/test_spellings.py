@@ -1,16 +1,33 @@
-"""sources.indexes.spellings: nodes that say different things are never taken for one."""
+"""The words of nodes and edges are those of pages, and different ones are never taken for one."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
-from spack_cache_db.sources.columns import Texts
+from spack_cache_db.sources.columns import Interned, Texts, Use
+from spack_cache_db.sources.indexes.installs import Installs
 from spack_cache_db.sources.indexes.spack_json import SpecNode
-from spack_cache_db.sources.indexes.spellings import Spellings
-from tests.indexes import edge, hash_of, node
+from spack_cache_db.sources.indexes.spellings import (
+    NO_LANGUAGE,
+    Spellings,
+    Uses,
+    compiler_name,
+    compiler_of,
+    parse_arch,
+    provider_of,
+    target_name,
+    use_of,
+    variants_of,
+)
+from spack_cache_db.spack.compilers import normal_compiler
+from spack_cache_db.spack.variants import normal_variant
+from tests.indexes import edge, hash_of, index, node, real, record
+from tests.paths import DATA
 
 OF_A_SPEC = {"hash", "dependencies", "full_hash", "build_hash", "build_spec"}
 """What a node says of one spec, and not of all that look alike: it has columns of its own."""
@@ -54,3 +71,133 @@ def test_what_is_of_one_spec_makes_no_other_node(field: str) -> None:
     spellings = Spellings(Texts())
     other = decoded(node("a") | {field: OTHER.get(field, hash_of("other"))})
     assert numbers(spellings, decoded(node("a"))) == numbers(spellings, other)
+
+
+def printed_compiler(installs: Installs, node: SpecNode) -> str:
+    """Return the compiler of a node in its index."""
+    uses = Uses(Interned())
+    provider = provider_of(node, [uses.language[use] for use in uses.of(node.edges)])
+    if provider is None:
+        return compiler_of(node)
+    return compiler_name(provider, installs.version(provider.hash))
+
+
+def test_words_are_those_that_spack_prints() -> None:
+    """For each of 905 real records, configuration for configuration, as Spack 1.1 prints it."""
+    printed = json.loads((DATA / "satisfies.json").read_text())
+    installs = Installs(real())
+    wrong = []
+    for dag_hash, _, version, compiler, os, platform, target, variants in printed["specs"]:
+        node = installs.entry(dag_hash).node
+        arch = parse_arch(bytes(node.arch))
+        found = (
+            node.version,
+            printed_compiler(installs, node),
+            (arch.platform_os, arch.platform, target_name(arch)),
+            variants_of(bytes(node.parameters)),
+        )
+        texts = tuple(sorted(map(normal_variant, printed["variants"][variants])))
+        if found != (version, normal_compiler(compiler), (os, platform, target), texts):
+            wrong.append((dag_hash, found, texts))
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "+x"),
+        (False, "~x"),
+        ("17", "x=17"),
+        ("", "x=''"),
+        ("a b", "x='a b'"),
+        (["b", "a"], "x=a,b"),
+        (["one"], "x=one"),
+        ([], "x='*'"),
+        (["c", "c++"], "x='c,c++'"),
+    ],
+)
+def test_a_value_is_printed_as_pages_print_it(value: object, text: str) -> None:
+    """Bools, single values, lists and what needs quotes."""
+    assert variants_of(json.dumps({"x": value}).encode()) == (text,)
+
+
+def test_flags_are_no_variants() -> None:
+    """Pages print no compiler flags."""
+    assert variants_of(b'{"cflags": ["-O2"], "ldlibs": [], "pic": true}') == ("+pic",)
+
+
+def test_patches_are_shortened() -> None:
+    """Pages print seven characters of each patch, an index all sixty-four."""
+    sums = ["b" * 64, "a" * 64]
+
+    assert variants_of(json.dumps({"patches": sums}).encode()) == ("patches=aaaaaaa,bbbbbbb",)
+
+
+def test_the_compiler_is_what_provides_c() -> None:
+    """C comes before C++ and Fortran, whatever the order of the edges; without any it is none."""
+    edges = (
+        edge("fort", "build", virtuals=("fortran",)),
+        edge("clang", "build", virtuals=("cxx",)),
+        edge("gcc", "build", virtuals=("c",)),
+    )
+    records = [record(node(name)) for name in ("fort", "clang", "gcc")]
+    for count, expected in ((3, "gcc@1.0"), (2, "clang@1.0"), (1, "fort@1.0"), (0, "none")):
+        installs = Installs(index(record(node("a", *edges[:count])), *records))
+        found = installs.entry(hash_of("a")).node
+        assert printed_compiler(installs, found) == expected
+
+
+def test_the_compiler_of_an_older_node_is_in_its_annotations() -> None:
+    """Spack 1.0 keeps what a node of before said of its compiler."""
+    said = {"original_specfile_version": 4, "compiler": "gcc@=12.2.0"}
+    installs = Installs(index(record(node("a", annotations=said))))
+
+    assert printed_compiler(installs, installs.entry(hash_of("a")).node) == "gcc@12.2.0"
+
+
+def said(**parameters: Any) -> bytes:
+    """Return the text of an edge's `parameters`."""
+    return json.dumps(parameters).encode()
+
+
+def test_every_version_says_the_same() -> None:
+    """Types are sorted; old edges have no virtuals, and need not have types."""
+    assert use_of(said(deptypes=["run", "build"], virtuals=["mpi"], direct=True)) == Use(
+        ("build", "run"), ("mpi",), True
+    )
+    assert use_of(("run", "build")) == Use(("build", "run"), (), None)
+    assert use_of(UNSET) == Use((), (), None)
+
+
+def test_what_says_the_same_has_one_number() -> None:
+    """However it is spelled; the language is the first that Spack asks for."""
+    interned = Interned[Use]()
+    uses = Uses(interned)
+
+    one = uses[said(deptypes=["build"], virtuals=["fortran", "cxx"])]
+    two = uses[b'{"virtuals":["cxx", "fortran"],"deptypes":["build"]}']
+    other = uses["build",]
+
+    assert (one, two, other) == (1, 1, 2)
+    assert (uses.language[one], uses.language[other]) == (1, NO_LANGUAGE)
+    assert interned.things == [Use(("build",), ("cxx", "fortran"), None), Use(("build",), (), None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"1", b"{}", said(deptypes="build"), said(deptypes=[1]), said(deptypes=[], when="@2")],
+)
+def test_what_is_no_use_is_refused(text: bytes) -> None:
+    """Other types, and keys that are not known."""
+    with pytest.raises(msgspec.ValidationError):
+        use_of(text)
+
+
+@pytest.mark.parametrize("word", ["", "a,b", "x" * 201])
+def test_words_must_fit_into_a_list(word: str) -> None:
+    """The file writes types and virtuals with commas between them."""
+    with pytest.raises(ValueError, match="type or virtual"):
+        use_of((word,))
+    with pytest.raises(ValueError, match="type or virtual"):
+        use_of(said(deptypes=["link"], virtuals=[word]))

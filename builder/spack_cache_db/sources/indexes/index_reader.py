@@ -6,14 +6,14 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import UNSET
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Problem
 from spack_cache_db.sources.columns import TABLES, Document, Writer
-from spack_cache_db.sources.indexes.installs import BROKEN, Entry
+from spack_cache_db.sources.indexes.installs import BROKEN, Entry, Installs
 from spack_cache_db.sources.indexes.spack_json import (
     BuildSpec,
     IndexFault,
@@ -25,6 +25,7 @@ from spack_cache_db.sources.indexes.spack_json import (
     said,
     short,
 )
+from spack_cache_db.sources.indexes.spec_files import SpecFileRecords
 from spack_cache_db.sources.indexes.spellings import (
     Spellings,
     Uses,
@@ -61,26 +62,8 @@ class Listed(NamedTuple):
     tarball: Tarball | None = None
 
 
-class IndexRecords(Protocol):
-    """The records of an index, by hash."""
-
-    def __contains__(self, dag_hash: object) -> bool: ...
-
-    def __iter__(self) -> Iterator[str]: ...
-
-    def __len__(self) -> int: ...
-
-    def entry(self, dag_hash: str) -> Entry:
-        """Return a record; `IndexFault`, with its hash, if it cannot be read."""
-
-    def tolerant_entry(self, dag_hash: str) -> Entry:
-        """Return a record that has keys which are not known; `BROKEN` if it has none."""
-
-    def version(self, dag_hash: str) -> str:
-        """Return the version of a spec; `KeyError` if it has no record."""
-
-    def said(self, dag_hash: str) -> dict[str, Any]:
-        """Return a record as its source says it, as plain values."""
+IndexRecords = Installs | SpecFileRecords
+"""The records of an index, by hash."""
 
 
 class _Rows:

@@ -1,4 +1,4 @@
-"""sources.indexes.reader: whatever an index says instead of what Spack writes is told in words."""
+"""Records of an index become columns, whole or not at all."""
 
 from __future__ import annotations
 

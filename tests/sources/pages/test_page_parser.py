@@ -26,7 +26,7 @@ def parse(data: bytes) -> Page:
     return parse_page(RawFile("in/a.md", "a.md", data))
 
 
-def faults(data: bytes) -> list[str]:
+def page_faults(data: bytes) -> list[str]:
     """Return what is wrong with a page."""
     with pytest.raises(InputError) as caught:
         parse(data)
@@ -57,7 +57,9 @@ def test_records_say_what_the_page_says(path: Any) -> None:
 def test_a_big_key_is_spelled_in_one_way(key: str, line: int, spelling: str) -> None:
     """YAML would read the same key, but its value is JSON to a decoder in the one spelling only."""
     data = page().replace(f"\n{key}:".encode(), f"\n{spelling.format(key)}:".encode())
-    assert faults(data) == [f"{line}: {key} is not plain JSON, expected a line `{key}: ` and JSON"]
+    assert page_faults(data) == [
+        f"{line}: {key} is not plain JSON, expected a line `{key}: ` and JSON"
+    ]
 
 
 def test_big_keys_in_one_entry_with_small_ones_are_refused() -> None:
@@ -68,7 +70,7 @@ def test_big_keys_in_one_entry_with_small_ones_are_refused() -> None:
         f" {names.split(', cat')[0].replace(', ', chr(10) + ' ')}\n categories: [package, v1]\n"
         f" meta: {META}\n spec_details: {DETAILS}",
     ):
-        told = faults(f"---\n{text}\n---".encode())
+        told = page_faults(f"---\n{text}\n---".encode())
         assert [each.split(": ")[1].split()[0] for each in told] == ["meta", "spec_details"]
 
 
@@ -125,7 +127,7 @@ def test_names_are_printable_text(title: str, accepted: bool) -> None:
         if accepted:
             assert title in (parse(data).package, parse(data).release)
         else:
-            (fault,) = faults(data)
+            (fault,) = page_faults(data)
             assert fault.startswith(f"{line}: ")
             assert fault.endswith(
                 "name: at most 100 printable characters with no blank at either end"
@@ -149,13 +151,13 @@ def test_names_are_printable_text(title: str, accepted: bool) -> None:
 def test_small_keys_have_their_form(old: str, new: str, expected: list[str] | None) -> None:
     """A page is of one package in one release."""
     no_release = ["4: no release in categories, expected [package, RELEASE]"]
-    assert faults(page().replace(old.encode(), new.encode())) == (expected or no_release)
+    assert page_faults(page().replace(old.encode(), new.encode())) == (expected or no_release)
 
 
 def test_every_fault_of_the_small_keys_is_told() -> None:
     """All at once."""
     data = b"---\ntitle: [a]\nlayout: post\ncategories: x\nmeta: {}\nspec_details: []\n---"
-    assert [fault.split(":")[0] for fault in faults(data)] == ["2", "3", "4"]
+    assert [fault.split(":")[0] for fault in page_faults(data)] == ["2", "3", "4"]
 
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -192,3 +194,132 @@ def test_any_value_in_any_place_is_read_or_told(
         assert json.loads(json.dumps(getattr(parsed.meta, meta_key))) == meta_value
         found = getattr(parsed.details[0], key, UNSET)
         assert (found is UNSET) if remove else (json.loads(json.dumps(found)) == value)
+
+
+META = json.dumps(meta_of([spec()]))
+DETAILS = json.dumps([spec()])
+
+
+def faults(data: bytes) -> list[str]:
+    """Return what is wrong with a page."""
+    with pytest.raises(InputError) as caught:
+        parse_page(RawFile("in/a.md", "a.md", data))
+    return [str(fault).removeprefix("in/a.md:") for fault in caught.value.faults]
+
+
+def test_every_missing_and_unknown_key_is_told() -> None:
+    """All at once, each unknown one with its line."""
+    keys = "categories, layout, meta, spec_details, title"
+    assert faults(b"---\ntitle: a\nother: 1\nlayout: cache\nmore: 1\n---") == [
+        f"1: the key categories is missing, expected {keys}",
+        f"1: the key meta is missing, expected {keys}",
+        f"1: the key spec_details is missing, expected {keys}",
+        f"3: unknown key other, expected only {keys}",
+        f"5: unknown key more, expected only {keys}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"num_specs": True}, "meta.num_specs has a wrong type, expected a whole number"),
+        ({"num_specs": 1.0}, "meta.num_specs has a wrong type, expected a whole number"),
+        ({"num_specs": None}, "meta.num_specs has a wrong type, expected a whole number"),
+        ({"versions": "1.0"}, "meta.versions has a wrong type, expected a list of texts"),
+        ({"versions": [1]}, "meta.versions has a wrong type, expected a list of texts"),
+        ({"versions": {}}, "meta.versions has a wrong type, expected a list of texts"),
+        (
+            {"num_specs_by_stack": {"a": "1"}},
+            "meta.num_specs_by_stack has a wrong type, expected an object of whole numbers",
+        ),
+        ({"stacks": ["a\0"]}, "meta.stacks holds a NUL character, expected text"),
+        (
+            {"num_specs_by_stack": {"a\0": 1}},
+            "meta.num_specs_by_stack holds a NUL character, expected text",
+        ),
+        (
+            {"other": 1},
+            "unknown key meta.other, expected only versions, compilers, oss, platforms, targets, "
+            "stacks, num_specs, num_specs_by_stack",
+        ),
+    ],
+)
+def test_a_member_of_meta_has_its_type(changed: dict[str, Any], expected: str) -> None:
+    """The line is that of `meta`."""
+    assert faults(page(meta=changed)) == [f"5: {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"os": None}, ["spec_details[0].os has a wrong type, expected text"]),
+        ({"size": 7}, ["spec_details[0].size has a wrong type, expected text"]),
+        ({"tarball": None}, ["spec_details[0].tarball has a wrong type, expected text"]),
+        ({"stacks": [1]}, ["spec_details[0].stacks has a wrong type, expected a list of texts"]),
+        ({"target": "a\0"}, ["spec_details[0].target holds a NUL character, expected text"]),
+        (
+            {"hash": "A" * 32},
+            [
+                "spec_details[0].hash is 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', "
+                "expected 32 characters of a-z and 2-7"
+            ],
+        ),
+        (
+            {"os": 1, "size": 1},
+            [
+                "spec_details[0].os has a wrong type, expected text",
+                "spec_details[0].size has a wrong type, expected text",
+            ],
+        ),
+    ],
+)
+def test_a_member_of_a_spec_has_its_type(changed: dict[str, Any], expected: list[str]) -> None:
+    """Each fault is told; the line is that of `spec_details`."""
+    data = page_of("zlib", "develop", META, json.dumps([spec(**changed)]))
+    assert faults(data) == [f"6: {each}" for each in expected]
+
+
+@pytest.mark.parametrize(
+    ("meta", "details", "expected"),
+    [
+        ("[]", DETAILS, "5: meta has a wrong type, expected an object"),
+        ("null", DETAILS, "5: meta has a wrong type, expected an object"),
+        (META, "{}", "6: spec_details has a wrong type, expected a list of objects"),
+        (META, "[[]]", "6: spec_details[0] has a wrong type, expected an object"),
+        (META, "", "6: broken JSON in spec_details at column 15: Expecting value, expected JSON"),
+        (META, DETAILS + "x", "6: broken JSON in spec_details at column "),
+        (META, DETAILS[:-1], "6: broken JSON in spec_details at column "),
+        (META, '[{"hash": NaN}]', "6: broken JSON in spec_details: NaN is no JSON number"),
+        ("\n {\n x", DETAILS, "7: broken JSON in meta at column 2: Expecting property name"),
+    ],
+)
+def test_what_is_no_such_json_is_told(meta: str, details: str, expected: str) -> None:
+    """With line and column where the JSON breaks."""
+    (fault,) = faults(page_of("zlib", "develop", meta, details))
+    assert fault.startswith(expected)
+
+
+@pytest.mark.parametrize("apart", [" ", "  ", "\t", "\n ", "\r\n ", ""])
+def test_a_key_that_stands_twice_is_found_however_it_is_spaced(apart: str) -> None:
+    """A decoder would keep the last one in silence."""
+    details = DETAILS.replace('"os": ', f'"os"{apart}: "a", "os"{apart}: ')
+    assert faults(page_of("zlib", "develop", META, details)) == [
+        "6: spec_details[0].os stands 2 times, expected once"
+    ]
+
+
+@pytest.mark.parametrize("twice", ["key", "hash"])
+def test_what_stands_twice_is_named_in_short(twice: str) -> None:
+    """A message repeats little of the page."""
+    long = "k" * 100_000
+    details = json.dumps([spec(hash=long), spec(hash=long)])
+    if twice == "key":
+        details = DETAILS.replace('"os": ', f'"{long}": 1, "{long}": 2, "os": ')
+    told = faults(page_of("zlib", "develop", META, details))
+    assert all(len(each) < 300 for each in told)
+    assert any("2 times, expected once" in each for each in told)
+
+
+def test_half_a_character_is_refused() -> None:
+    """JSON can escape half of a pair, which is no text."""
+    assert len(faults(page(specs=[spec(os="\ud800")]))) == 1

@@ -1,10 +1,11 @@
-"""sources.pages.shapes: the keys of JSON are those of its record, however many they are."""
+"""The records of pages refuse other types, and their shapes are those of JSON."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,30 @@ from spack_cache_db.sources.pages.page_format import (
     Shape,
     SpecDetail,
 )
+from tests.pagetexts import meta_of, spec
+
+
+@pytest.mark.parametrize(("record", "value"), [(Meta, meta_of([spec()])), (SpecDetail, spec())])
+def test_an_unknown_key_is_refused(record: type[msgspec.Struct], value: dict[str, object]) -> None:
+    """Nothing that a page says is dropped in silence."""
+    assert msgspec.convert(value, record)
+    with pytest.raises(msgspec.ValidationError, match="unknown field `new`"):
+        msgspec.convert(value | {"new": 1}, record)
+
+
+def test_a_detail_without_a_tarball_has_none() -> None:
+    """Which is not the same as an empty one."""
+    assert msgspec.convert(spec(), SpecDetail).tarball is msgspec.UNSET
+    assert msgspec.convert(spec(tarball=""), SpecDetail).tarball == ""
+
+
+def test_details_are_equal_by_value_and_meta_by_identity() -> None:
+    """A `meta` that many pages share is compared fast."""
+    assert msgspec.convert(spec(), SpecDetail) == msgspec.convert(spec(), SpecDetail)
+    one, two = (msgspec.convert(meta_of([spec()]), Meta) for _ in range(2))
+    assert one == one
+    assert one != two
+
 
 TYPES: dict[Any, st.SearchStrategy[Any]] = {
     str: st.text(),

@@ -1,4 +1,4 @@
-"""The folder of a stack on disk: what is known of it, and what may be thrown away."""
+"""The folder of a stack on disk: what is recorded of it, and what may be removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sources.archives: bytes under any compression, and an end that is really there."""
+"""The bytes of an archive under any compression, and an end that is really there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sources.indexes.nodes: nodes of every specfile version, and the texts around them."""
+"""Nodes of every specfile version as one record, and texts without their signatures."""
 
 from __future__ import annotations
 
