@@ -20,10 +20,20 @@ def run(*arguments: object) -> Result:
     [
         ("py-mpi4pi", (), 1, "no package here is called 'py-mpi4pi'; close: py-mpi4py"),
         ("zzzz", (), 1, "no package here is called 'zzzz'\n"),
-        ("py-mpi4py target=zen3", (), 1, "x86_64_v3 runs on zen3: ask for target=:zen3"),
+        (
+            "py-mpi4py target=zen3",
+            (),
+            1,
+            "with target=:zen3: 4 configurations; x86_64_v3 runs on zen3",
+        ),
         ("py-mpi4py@99:", (), 1, "nothing here satisfies this spec"),
         ("py-mpi4py@99:", (), 1, "no version 99: of py-mpi4py: newest 4.0.1"),
-        ("py-mpi4py %gcc target=:zen3", (), 2, "before the '%': py-mpi4py target=:zen3 %gcc"),
+        (
+            "py-mpi4py %gcc target=:zen3",
+            (),
+            2,
+            "before the '%'; perhaps you mean: py-mpi4py target=:zen3 %gcc",
+        ),
         ("py-mpi4py", ("--here", "--host", "zen3"), 2, "exclude each other"),
         ("py-mpi4py@@4", (), 2, "  py-mpi4py@@4\n           ^\n"),
         ("", (), 2, "expected a package name"),

@@ -6,23 +6,34 @@ import sqlite3
 from contextlib import closing
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from spack_cache_db.build import build
-from spack_cache_db.query.answers import find
+from spack_cache_db.query.answers import find, matching, scope_of
 from spack_cache_db.query.candidates import Candidates, misses_of
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.coverage_output import CoveredSpec
-from spack_cache_db.query.explanation import WhyNot, close_names, corrected, why_not
+from spack_cache_db.query.explanation import (
+    WhyNot,
+    close_names,
+    corrected_query,
+    why_corrected,
+    why_not,
+)
 from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.site.pages.filters import Narrowing
+from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
 from tests.indexes import hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash
-from tests.query.test_candidates import cache, conditions_by, found, scopes, texts
+from tests.query.test_candidates import MORE, OWN, cache, conditions_by, found, scopes, texts
 
 __all__ = ["cache"]
 
@@ -30,7 +41,8 @@ __all__ = ["cache"]
 def explained(conn: sqlite3.Connection, text: str, **names: str | None) -> WhyNot:
     """Return why there is no answer."""
     candidates = Candidates(conn, read_lookups(conn))
-    return why_not(candidates, parse_query(text), conditions_by(conn, text, names))
+    own, lookups = conditions_by(conn, text, {}), candidates.lookups
+    return why_not(candidates, parse_query(text), own, scope_of(lookups, **names))
 
 
 @pytest.mark.slow
@@ -56,11 +68,67 @@ def test_what_is_found_without_conditions(
 
     why = explained(cache, text, **names)
 
-    told = {tuple(cond.text for cond in each.left_out): each.configurations for each in why.without}
-    assert told == expected
+    told = {tuple(cond.text for cond in each.left_out): each for each in why.without}
+    assert told.keys() == expected.keys()
+    for texts_left_out, each in told.items():
+        assert each.target or each.configurations == expected[texts_left_out]
+
+
+NATURAL = ["foo", "bar", "fooo", "*"], ["%gcc", "%gcc@13", "%clang"], [*OWN[5:], *MORE]
+
+
+@st.composite
+def natural_texts(draw: st.DrawFn) -> str:
+    """Draw a spec as people write it: what is asked of the package stands behind the compiler."""
+    names, compilers, conditions = NATURAL
+    rest = draw(st.lists(st.sampled_from(conditions), max_size=3))
+    unique = {each.lstrip("+~").partition("=")[0].rstrip(":"): each for each in rest}
+    return " ".join(
+        (draw(st.sampled_from(names)), draw(st.sampled_from(compilers)), *unique.values())
+    )
+
+
+@pytest.mark.slow
+@given(st.one_of(texts(), natural_texts()), scopes())
+def test_every_proposed_spec_finds_something_and_keeps_the_rest(
+    cache: sqlite3.Connection, text: str, names: dict[str, str | None]
+) -> None:
+    """A proposed spec has as many rows as it says, and drops no condition that it does not name."""
+    lookups, query = read_lookups(cache), parse_query(text)
+    candidates, scope = Candidates(cache, lookups), scope_of(lookups, **names)
+    why: WhyNot | None
+    try:
+        own = question_of(cache, lookups, query).conditions
+    except UnsupportedQuery:
+        why = why_corrected(candidates, query, scope)
+    else:
+        if matching(cache, lookups, (*own, *scope)).ids:
+            return
+        why = why_not(candidates, query, own, scope)
+    if why is None:
+        return
+    meant = corrected_query(cache, lookups, query) or query
+    asked = {each.text for each in question_of(cache, lookups, meant).conditions}
+    if why.corrected is not None:
+        assert found_texts(cache, why.corrected, names) == asked
+    for spec_named, count in why.named:
+        assert len(find(cache, spec_named, **names)) == count
+        assert found_texts(cache, spec_named, names) - asked == {parse_query(spec_named).name}
+        assert asked - found_texts(cache, spec_named, names) == {query.name}
     for each in why.without:
-        if not any(names.values()):
-            assert find(cache, each.spec)
+        left_out = {condition.text for condition in each.left_out}
+        kept = {name: value for name, value in names.items() if name not in each.places}
+        kept = {name: value for name, value in kept.items() if f"{name}={value}" not in left_out}
+        assert len(find(cache, each.spec, **kept)) == each.configurations
+        replaced = {f"target={each.target}"} if each.target else set()
+        read = asked if why.read_as else {one.text for one in own}
+        assert found_texts(cache, each.spec, kept) == read - left_out | replaced
+
+
+def found_texts(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> set[str]:
+    """Return the conditions of a spec that finds something."""
+    assert find(cache, text, **names)
+    return {each.text for each in conditions_by(cache, text, {})}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +136,7 @@ def test_what_is_found_without_conditions(
     [
         (
             "py-mpi4py target=zen4",
-            ["without target=zen4: 7 configurations; x86_64_v3 runs on zen4: ask for target=:zen4"],
+            ["with target=:zen4: 4 configurations; x86_64_v3 runs on zen4"],
         ),
         (
             "py-mpi4py@99",
@@ -110,7 +178,7 @@ def test_the_spec_without_a_condition_can_be_typed(samples_file: Path) -> None:
     with sqlite3.connect(samples_file) as conn:
         (without,) = explained(conn, "py-mpi4py@4: target=zen4 os=ubuntu22.04").without
 
-        assert without.spec == "py-mpi4py@4: os=ubuntu22.04"
+        assert without.spec == "py-mpi4py@4: os=ubuntu22.04 target=:zen4"
         assert len(find(conn, without.spec)) == without.configurations
         assert without.nearest == find(conn, without.spec)[0].configuration
 
@@ -243,4 +311,5 @@ def test_what_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> N
 )
 def test_what_was_meant(samples: sqlite3.Connection, typed: str, meant: str | None) -> None:
     """What pages cannot answer either, or contradicts the rest, is not offered."""
-    assert corrected(samples, read_lookups(samples), parse_query(typed)) == meant
+    query = corrected_query(samples, read_lookups(samples), parse_query(typed))
+    assert (query and spec_text(query)) == meant

@@ -98,7 +98,7 @@ async def test_the_page_says_which_lack_a_binary(datasette: Any) -> None:
     assert re.findall(r'<td data-label="Status">(\w+)', having) == ["binary", "binary"]
     assert "No version 99 of hdf5: newest 1.14.10" in lacking
     assert 'href="/find?q=hdf5%20target%3Dzen3%20%25gcc%4013"' in lacking
-    assert re.search(r"close: <a href=\"/package/hdf5\">", lacking)
+    assert re.search(r"Similar names: <a href=\"/package/hdf5\">", lacking)
     assert "textarea" in text and "hdf5@1.14 +mpi\nhdf5@99" in text
 
 

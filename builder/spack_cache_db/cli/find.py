@@ -41,9 +41,9 @@ from spack_cache_db.query.answers import (
     scope_of,
 )
 from spack_cache_db.query.candidates import Candidates
-from spack_cache_db.query.conditions import Question
+from spack_cache_db.query.conditions import Conditions, Question
 from spack_cache_db.query.connection import connected
-from spack_cache_db.query.explanation import corrected, why_not
+from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.installation import install_found
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.questions import question_of
@@ -89,13 +89,16 @@ def find(spec: str, file: Path, **options: Any) -> None:
         with connected(file) as conn:
             query = parse_query(spec)
             lookups = read_lookups(conn)
-            question = _question(conn, lookups, query).within(scope_of(lookups, **names))
-            results = matching(conn, lookups, question.conditions)
+            scope = scope_of(lookups, **names)
+            question = _question(conn, lookups, query, scope)
+            results = matching(conn, lookups, question.within(scope).conditions)
             part, with_hashes = slice(options["limit"]), options["hashes"] or options["install"]
             found = found_part(conn, lookups, results, part, with_hashes=with_hashes)
-            say_notes(notes_on(conn, lookups, question))
+            say_notes(notes_on(conn, lookups, question.within(scope)))
             if not found:
-                say_notes(_advice(Candidates(conn, lookups), query, question))
+                why = why_not(Candidates(conn, lookups), query, question.conditions, scope)
+                nothing = [] if why.unknown else ["nothing here satisfies this spec"]
+                say_notes([*nothing, *_advice(why)])
                 sys.exit(1)
             _print(conn, found, len(results.ids), options)
     except QuerySyntaxError as error:
@@ -105,14 +108,15 @@ def find(spec: str, file: Path, **options: Any) -> None:
         fail(str(error))
 
 
-def _question(conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery) -> Question:
+def _question(
+    conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery, scope: Conditions
+) -> Question:
     try:
         return question_of(conn, lookups, query)
     except UnsupportedQuery as error:
-        better = corrected(conn, lookups, query)
-        if better is None:
-            raise
-        raise UnsupportedQuery(f"{error}: {better}") from None
+        why = why_corrected(Candidates(conn, lookups), query, scope)
+        advice = _advice(why) if why else ()
+        raise UnsupportedQuery("; ".join((str(error), *advice))) from None
 
 
 def _print(
@@ -135,12 +139,10 @@ def _print(
             say(line)
 
 
-def _advice(candidates: Candidates, query: SpecQuery, question: Question) -> list[str]:
+def _advice(why: WhyNot) -> list[str]:
     """Return why there is no answer, and what to ask instead."""
-    why = why_not(candidates, query, question.conditions)
-    nothing = [] if why.unknown else ["nothing here satisfies this spec"]
     instead = [f"perhaps you mean: {why.corrected}"] if why.corrected else []
-    return [*nothing, *why.sentences(), *instead]
+    return [*why.sentences(), *instead]
 
 
 def as_table(

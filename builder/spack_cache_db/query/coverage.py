@@ -38,7 +38,7 @@ from spack_cache_db.query.conditions import (
 )
 from spack_cache_db.query.connection import connected, select
 from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
-from spack_cache_db.query.explanation import WhyNot, corrected, why_not
+from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.index_records import Verdict
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.questions import SpecRecords, question_of
@@ -192,10 +192,7 @@ class _Specs:
                 found |= rows
                 conditions |= dict.fromkeys(rows, asks)
             except UnsupportedQuery as error:
-                better = corrected(self._conn, self._candidates.lookups, each.query)
-                refused = CoveredSpec(
-                    "", "unanswerable", 0, each.query.text, reasons=(str(error),), corrected=better
-                )
+                refused = self._refused(each.query, error)
         if found:
             return self._binary(alternatives[0].query, found, conditions)
         return refused or self._lacking(alternatives)
@@ -217,6 +214,18 @@ class _Specs:
             sum(found.values()),
             self._candidates.configuration(newest),
             next((spec.hash for spec in current), None),
+        )
+
+    def _refused(self, query: SpecQuery, error: UnsupportedQuery) -> CoveredSpec:
+        why = why_corrected(self._candidates, query, self._scope)
+        return CoveredSpec(
+            "",
+            "unanswerable",
+            0,
+            query.text,
+            why=why,
+            reasons=(str(error), *(why.sentences() if why else ())),
+            corrected=why.corrected if why else None,
         )
 
     def _rows(self, alternative: Alternative) -> tuple[Conditions, dict[Candidate, int]]:
@@ -284,7 +293,7 @@ class _Specs:
             self._unknown += 1
             if self._unknown > MOST_UNKNOWN:
                 return WhyNot(unknown=named.name)
-        return why_not(self._candidates, named, (*self._asked(named), *self._scope))
+        return why_not(self._candidates, named, self._asked(named), self._scope)
 
 
 def _cover_lock(

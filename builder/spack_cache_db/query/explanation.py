@@ -11,10 +11,12 @@ from itertools import combinations
 from spack_cache_db.query.candidates import Candidate, Candidates, Misses, misses_of
 from spack_cache_db.query.catalogue import HASH_BEGINS, IN_STACK
 from spack_cache_db.query.conditions import (
+    ANYWHERE,
     COLUMNS,
     PLACES,
     Condition,
     Conditions,
+    Word,
     asked,
     readable_variants,
     without,
@@ -27,12 +29,15 @@ from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
-from spack_cache_db.spack.targets import runs_on
+from spack_cache_db.spack.targets import is_known, runs_on
 
 MOST_LEFT_OUT = 2
 """So many conditions are left out together, where fewer do not do."""
 
 MOST_CLOSE = 5
+SCOPE = ("release", "stack", "host")
+"""The kinds of conditions that narrow an answer beside its query."""
+
 _MOST_MASKS = 200
 _MOST_TOLD = 3
 
@@ -60,6 +65,7 @@ class Without:
         configurations: how many satisfy all the others.
         instead: what these have in place of what was asked, in words.
         nearest: the first of them, newest version first.
+        target: what `spec` asks in place of the target that is left out: what runs on it.
     """
 
     left_out: tuple[Condition, ...]
@@ -67,18 +73,24 @@ class Without:
     configurations: int
     instead: tuple[str, ...]
     nearest: Configuration
+    target: str | None = None
 
     @property
-    def is_of_query(self) -> bool:
-        """Whether `spec` alone is what finds them: nothing that narrows the answer is left out."""
-        return all(each.kind not in ("release", "stack", "host") for each in self.left_out)
+    def places(self) -> tuple[str, ...]:
+        """Which of release, stack and host are left out, beside what is left out of the query."""
+        return tuple(each.kind for each in self.left_out if each.kind in SCOPE)
 
     @property
     def sentence(self) -> str:
         """What is found, in one sentence."""
-        names = " and ".join(label(each) for each in self.left_out)
+        names = [label(each) for each in self.left_out if not self._is_replaced(each)]
+        parts = [f"without {' and '.join(names)}"] if names else []
+        parts += [f"with target={self.target}"] if self.target else []
         counted = f"{self.configurations:,} configuration{'' if self.configurations == 1 else 's'}"
-        return "; ".join((f"without {names}: {counted}", *self.instead))
+        return "; ".join((f"{' and '.join(parts)}: {counted}", *self.instead))
+
+    def _is_replaced(self, condition: Condition) -> bool:
+        return self.target is not None and condition.kind == "target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +99,17 @@ class WhyNot:
 
     Attributes:
         unknown: the name that no package has, None where the package is known.
-        close: packages with names like it.
+        close: packages with names like it that have nothing of what else is asked.
         missing: conditions that no configuration of the package satisfies, with what there is.
         without: what is found without a condition, or without two where no single one suffices;
             most configurations first.
         nearest: where nothing is found so, the configuration that misses the fewest conditions,
             and their labels.
-        corrected: the query with what stands behind a compiler moved before it.
+        named: where no package has the name, the query with a name like it, as far as that finds
+            something: the spec, and how many configurations.
+        corrected: the query with what stands behind a compiler moved before it, if that finds
+            something.
+        read_as: the same query if it finds nothing: all that is said here is said of it.
         notes: what else there is to say.
     """
 
@@ -102,7 +118,9 @@ class WhyNot:
     missing: tuple[str, ...] = ()
     without: tuple[Without, ...] = ()
     nearest: tuple[Configuration, tuple[str, ...]] | None = None
+    named: tuple[tuple[str, int], ...] = ()
     corrected: str | None = None
+    read_as: str | None = None
     notes: tuple[str, ...] = ()
 
     def sentences(self) -> tuple[str, ...]:
@@ -110,8 +128,11 @@ class WhyNot:
         return tuple(self._sentences())
 
     def _sentences(self) -> Iterator[str]:
+        if self.read_as is not None:
+            yield f"nothing satisfies {self.read_as!r} either"
         if self.unknown is not None:
-            hint = f"; close: {', '.join(self.close)}" if self.close else ""
+            close = ", ".join((*(spec for spec, _ in self.named), *self.close))
+            hint = f"; close: {close}" if close else ""
             yield f"no package here is called {self.unknown!r}{hint}"
         yield from self.missing
         yield from (each.sentence for each in self.without)
@@ -127,31 +148,89 @@ class WhyNot:
         return (said, *self.notes)
 
 
-def why_not(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:
-    """Return why nothing satisfies a query.
+def why_not(
+    candidates: Candidates, query: SpecQuery, conditions: Conditions, scope: Conditions = ANYWHERE
+) -> WhyNot:
+    """Return why nothing satisfies a query, and what to ask instead.
+
+    Every spec that is proposed finds something, and asks all that it does not name as left out.
+
+    Args:
+        candidates: the configurations of the file.
+        query: a query without an answer.
+        conditions: what it asks.
+        scope: what narrows it.
+
+    Raises:
+        QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
+    """
+    corrected = why_corrected(candidates, query, scope)
+    if corrected is not None and corrected.read_as is not None:
+        return corrected
+    why = _explained(candidates, query, (*conditions, *scope))
+    return why if corrected is None else replace(why, corrected=corrected.corrected)
+
+
+def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -> WhyNot | None:
+    """Return what a query finds once what stands behind a compiler is asked of the package.
+
+    Returns:
+        With `corrected`, if it finds something; else with `read_as`, and why it does not. None if
+        nothing stands behind a compiler, or the file cannot answer that query.
+
+    Raises:
+        QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
+    """
+    query_meant = corrected_query(candidates.conn, candidates.lookups, query)
+    if query_meant is None:
+        return None
+    conditions = (*_asked(candidates, query_meant), *scope)
+    if misses_of(candidates, conditions).fitting():
+        return WhyNot(corrected=spec_text(query_meant))
+    why = _explained(candidates, query_meant, conditions)
+    return replace(why, read_as=spec_text(query_meant))
+
+
+def _asked(candidates: Candidates, query: SpecQuery) -> Conditions:
+    return question_of(candidates.conn, candidates.lookups, query).conditions
+
+
+def _explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:
+    """Return why nothing satisfies a query, taken as it is.
 
     Args:
         candidates: the configurations of the file.
         query: a query without an answer.
         conditions: what it asks, and what narrows it.
-
-    Raises:
-        QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
     """
     misses = misses_of(candidates, conditions)
     package = misses.package
     if package is not None and package not in candidates.packages:
-        return WhyNot(unknown=package, close=close_names(package, candidates.packages))
-    without = tuple(_without(misses, query))
+        return _unknown(candidates, package, query, without(conditions, "package"))
+    found = tuple(_without(misses, query))
     release = [at for at, each in enumerate(misses.conditions) if each.kind == "release"]
     is_uncounted = 0 in misses.missed and not misses.fitting(release)
     return WhyNot(
         missing=tuple(_missing(misses)),
-        without=without,
-        nearest=None if without else _nearest(misses),
-        corrected=corrected(candidates.conn, candidates.lookups, query),
+        without=found,
+        nearest=None if found else _nearest(misses),
         notes=_not_counted(candidates, conditions) if is_uncounted else (),
     )
+
+
+def _unknown(
+    candidates: Candidates, package: str, query: SpecQuery, conditions: Conditions
+) -> WhyNot:
+    """Return the names that are close to one that no package has, with what else is asked."""
+    named, close = [], []
+    for name in close_names(package, candidates.packages):
+        asks = Condition("package", name, Word(name))
+        fitting = misses_of(candidates, (asks, *conditions)).fitting()
+        if fitting and conditions:
+            named.append((spec_text(replace(query, name=name)), len(fitting)))
+        else:
+            close.append(name)
+    return WhyNot(unknown=package, named=tuple(named), close=tuple(close))
 
 
 def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -171,7 +250,7 @@ def _without(misses: Misses, query: SpecQuery) -> list[Without]:
             if fitting:
                 found.append(_found_without(misses, query, places, [*fitting]))
         if found:
-            return sorted(found, key=lambda each: -each.configurations)
+            return sorted(found, key=lambda each: (each.target is None, -each.configurations))
     return []
 
 
@@ -191,6 +270,11 @@ def _found_without(
     misses: Misses, query: SpecQuery, places: Sequence[int], rows: list[Candidate]
 ) -> Without:
     left_out = tuple(misses.conditions[place] for place in places)
+    reduced, target = _reduced(query, left_out), None
+    for each in left_out:
+        if running := _running(misses.candidates, each, rows):
+            rows, target = running, f":{each.asked}"
+            reduced = replace(reduced, target=target)
     # Of a version that no configuration has, `missing` says what there is.
     instead = (
         _instead(misses.candidates, each, rows)
@@ -199,11 +283,22 @@ def _found_without(
     )
     return Without(
         left_out,
-        spec_text(_reduced(query, left_out)),
+        spec_text(reduced),
         sum(row.configurations for row in rows),
         tuple(each for each in instead if each),
         misses.candidates.configuration(rows[0]),
+        target,
     )
+
+
+def _running(
+    candidates: Candidates, condition: Condition, rows: Iterable[Candidate]
+) -> list[Candidate]:
+    """Return what runs on the target that a condition asks for; nothing for other conditions."""
+    if condition.kind != "target" or not is_known(condition.asked):
+        return []
+    words = candidates.lookups.words["target"]
+    return [row for row in rows if runs_on(words[row.key("target")], condition.asked)]
 
 
 def _reduced(query: SpecQuery, left_out: tuple[Condition, ...]) -> SpecQuery:
@@ -249,7 +344,7 @@ def _nearest(misses: Misses) -> tuple[Configuration, tuple[str, ...]] | None:
 
 def label(condition: Condition) -> str:
     """Return a condition as one says it: as it is typed, or with the word for what it names."""
-    named = condition.kind in ("release", "stack", "host")
+    named = condition.kind in SCOPE
     return f"{condition.kind} {condition.text}" if named else condition.text
 
 
@@ -272,11 +367,10 @@ def _instead(candidates: Candidates, condition: Condition, rows: Iterable[Candid
     if condition.kind == "version":
         return f"newest {words[0]}"
     if column == "target":
-        host = asks if condition.kind == "host" else asks.rpartition(":")[2]
-        running = [each for each in words if runs_on(each, host)]
-        if running and condition.kind == "target":
+        running = [each for each in words if condition.kind == "target" and runs_on(each, asks)]
+        if running:
             verb = "runs" if len(running) == 1 else "run"
-            return f"{_listed(running)} {verb} on {host}: ask for target=:{host}"
+            return f"{_listed(running)} {verb} on {asks}"
     return _there_are(words)
 
 
@@ -326,13 +420,15 @@ def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, .
     return ()
 
 
-def corrected(conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery) -> str | None:
+def corrected_query(
+    conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery
+) -> SpecQuery | None:
     """Return a query with the conditions that follow a compiler asked of the package itself.
 
     After `%gcc` Spack asks everything of gcc, which is seldom meant.
 
     Returns:
-        The spec to type; None where nothing stands there, or pages could not answer it either.
+        None where nothing stands there, or the file could not answer the query either.
     """
     moved = replace(query, dependencies=())
     edges = []
@@ -350,4 +446,4 @@ def corrected(conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery) -> s
         question_of(conn, lookups, found)
     except (UnsatisfiableSpec, UnsupportedQuery):
         return None
-    return spec_text(found)
+    return found

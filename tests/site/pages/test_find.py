@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
+import re
 import sqlite3
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote_plus, unquote
 
 import pytest
 
@@ -22,6 +25,7 @@ from spack_cache_db.site.pages.find import (
     named,
     suggested,
 )
+from tests.site.addresses import get
 
 
 def test_search_leads_to_a_package(conn: sqlite3.Connection, lookups: Lookups) -> None:
@@ -89,7 +93,7 @@ def test_search_finds_parts_of_names(conn: sqlite3.Connection, lookups: Lookups)
         ("hdf5 +cuda", ["without +cuda: 5 configurations; none has a variant cuda"]),
         (
             "hdf5@1.14 target=m1",
-            ["without target=m1: 4 configurations; aarch64 runs on m1: ask for target=:m1"],
+            ["with target=:m1: 1 configuration; aarch64 runs on m1"],
         ),
         ("hdf", ["no package here is called 'hdf'; close: hdf5"]),
     ],
@@ -109,7 +113,7 @@ def test_search_corrects_what_is_misplaced(conn: sqlite3.Connection, lookups: Lo
     page = load_find(conn, lookups, "hdf5 %gcc@13 target=:zen3")
 
     assert page.error is not None and "what follows %gcc" in page.error
-    assert page.corrected == "hdf5 target=:zen3 %gcc@13"
+    assert page.why is not None and page.why.corrected == "hdf5 target=:zen3 %gcc@13"
 
 
 def test_no_time_to_say_why_is_no_error(conn: sqlite3.Connection, lookups: Lookups) -> None:
@@ -234,3 +238,30 @@ def test_suggestions_are_few(names: tuple[Name, ...]) -> None:
     """At most eight names, with what they are of."""
     assert suggested(names, "torchv") == [{"name": "py-torchvision", "kind": "package"}]
     assert len(suggested(names, "e")) == 8
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("text", "place", "address"),
+    [
+        # As people write it: the compiler first, and the machine's own target.
+        ("hdf5@1.14 %gcc@13 +mpi target=m1", "", "hdf5@1.14 +mpi target=:m1 %gcc@13"),
+        ("hdf@1.14 +mpi", "&host=zen3", "hdf5@1.14 +mpi&host=zen3"),
+        ("hdf5@1.9", "&release=v0.23.1", "hdf5@1.9"),
+        ("hdf5@1.9 +mpi", "&release=v0.23.1&host=zen3", "hdf5 +mpi&release=v0.23.1&host=zen3"),
+    ],
+)
+async def test_a_way_out_keeps_what_it_does_not_name(
+    datasette: Any, text: str, place: str, address: str
+) -> None:
+    """A search without an answer is one link from what comes nearest, on the same machine."""
+    page = await get(datasette, f"/find?q={quote_plus(text)}{place}")
+    links = [
+        unquote(html.unescape(each)) for each in re.findall(r'href="(/find\?q=[^"]*)"', page.text)
+    ]
+
+    assert f"/find?q={address}" in links
+    for link in links:
+        query, *rest = link.removeprefix("/find?q=").split("&")
+        found = await get(datasette, f"/find.json?q={quote_plus(query)}&{'&'.join(rest)}")
+        assert found.json(), link

@@ -5,7 +5,7 @@ Values are only compared or bound as parameters: addresses are built here, and n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, Self
@@ -40,7 +40,17 @@ class Narrowing:
     @property
     def narrowing(self) -> str:
         """The same as the end of a query string."""
-        return f"&{urlencode(self.pairs)}" if self.pairs else ""
+        return self.but(())
+
+    def but(self, left_out: Collection[str]) -> str:
+        """Return the end of a query string that narrows the same without some names."""
+        kept = [pair for pair in self.pairs if pair[0] not in left_out]
+        return f"&{urlencode(kept)}" if kept else ""
+
+    @property
+    def address(self) -> str:
+        """The same as a whole query string, with its question mark; empty if it narrows nothing."""
+        return f"?{urlencode(self.pairs)}" if self.pairs else ""
 
     def scope(self, lookups: Lookups) -> Conditions:
         """Return the conditions that it is in a file.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlencode
 
@@ -17,9 +17,9 @@ from spack_cache_db.query.answers import (
 )
 from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.catalogue import hashes_beginning
-from spack_cache_db.query.conditions import Conditions, Question, asked
+from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import is_interrupted, select
-from spack_cache_db.query.explanation import WhyNot, corrected, why_not
+from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
@@ -121,8 +121,7 @@ class FindPage:
     Attributes:
         prefix: what was asked of a hash.
         error: why the text is no spec, or why the file cannot answer it.
-        corrected: the spec to type instead.
-        why: why nothing satisfies the spec.
+        why: why nothing satisfies the spec, and what to search for instead.
         notes: what a reader should know of the answer.
         releases: the names of all releases, in the file's order.
         hosts: the CPU targets of machines on which something runs, by family.
@@ -134,7 +133,6 @@ class FindPage:
     packages: tuple[tuple[str, int], ...] = ()
     answer: Answer | None = None
     error: str | None = None
-    corrected: str | None = None
     why: WhyNot | None = None
     notes: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
@@ -176,46 +174,47 @@ def _load(
 ) -> FindPage:
     if not text.strip():
         return FindPage()
-    whole = _ONE_WORD.fullmatch(text)
-    hashes = hashes_beginning(conn, whole[1], MOST_CANDIDATES) if whole else ()
-    if whole and hashes and package_id(conn, whole[1]) is None:
-        return FindPage(prefix=whole[1], hashes=hashes)
+    word = _ONE_WORD.fullmatch(text)
+    hashes = hashes_beginning(conn, word[1], MOST_CANDIDATES) if word else ()
+    if word and hashes and package_id(conn, word[1]) is None:
+        return FindPage(prefix=word[1], hashes=hashes)
     if package_id(conn, text.strip()) is not None:
         # Its name need not be one that a spec could have: pages decide what packages are called.
         return FindPage(package=text.strip())
     try:
         query = parse(text)
-        question = question_of(conn, lookups, query).within(scope)
+        question = question_of(conn, lookups, query)
     except QuerySyntaxError as error:
         return _refused(conn, text, error)
     except UnsupportedQuery as error:
-        return replace(_refused(conn, text, error), corrected=corrected(conn, lookups, query))
+        candidates, refused = Candidates(conn, lookups), _refused(conn, text, error)
+        return _explained(refused, lambda: why_corrected(candidates, query, scope))
     if _is_name(query) and package_id(conn, str(query.name)) is not None:
         return FindPage(package=query.name)
     prefix = asked(question.conditions, "hash")
     hashes = _hashes(conn, prefix)
-    results = matching(conn, lookups, question.conditions)
+    whole = question.within(scope)
+    results = matching(conn, lookups, whole.conditions)
     answer = _answer(conn, lookups, results, page, opened)
     if answer.count == 1 and len(hashes) == 1:
         return FindPage(prefix=prefix, hashes=hashes)
-    found = FindPage(prefix=prefix, answer=answer, notes=notes_on(conn, lookups, question))
+    found = FindPage(prefix=prefix, answer=answer, notes=notes_on(conn, lookups, whole))
     if answer.count:
         return found
     found = replace(found, packages=_packages(conn, query.name))
-    return _explained(Candidates(conn, lookups), found, question, query)
+    candidates = Candidates(conn, lookups)
+    return _explained(found, lambda: why_not(candidates, query, question.conditions, scope))
 
 
-def _explained(
-    candidates: Candidates, found: FindPage, question: Question, query: SpecQuery
-) -> FindPage:
-    """Return an answer without rows with why there are none, as far as there is time for it."""
+def _explained(found: FindPage, explain: Callable[[], WhyNot | None]) -> FindPage:
+    """Return a page without rows with why there are none, as far as there is time for it."""
     try:
-        why = why_not(candidates, query, question.conditions)
+        why = explain()
     except sqlite3.OperationalError as error:
         if not is_interrupted(error):
             raise
         return replace(found, notes=(*found.notes, NO_TIME))
-    return replace(found, why=why, corrected=why.corrected)
+    return replace(found, why=why)
 
 
 def _refused(conn: sqlite3.Connection, text: str, error: Exception) -> FindPage:
