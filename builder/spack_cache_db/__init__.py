@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spack_cache_db.query.answers import Found, UnknownNameError, find
     from spack_cache_db.query.coverage import cover
     from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
-    from spack_cache_db.query.diff import Diff, diff
+    from spack_cache_db.query.difference import Diff, diff
     from spack_cache_db.query.refusals import UnsupportedQuery
     from spack_cache_db.spack.lexer import QuerySyntaxError
 
@@ -56,14 +56,14 @@ _LOADED_WHEN_USED = {
     "Cover": "query.coverage_output",
     "CoveredNode": "query.coverage_output",
     "CoveredSpec": "query.coverage_output",
-    "Diff": "query.diff",
+    "Diff": "query.difference",
     "Found": "query.answers",
     "QuerySyntaxError": "spack.lexer",
     "UnknownNameError": "query.answers",
     "UnreadableEnvironment": "environments.environment",
     "UnsupportedQuery": "query.refusals",
     "cover": "query.coverage",
-    "diff": "query.diff",
+    "diff": "query.difference",
     "find": "query.answers",
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.diff import diff
+from spack_cache_db.query.difference import diff
 from tests.indexes import edge, hash_of, index, node, record
 
 Spec = dict[str, Any]

@@ -131,7 +131,7 @@ def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:
     db.execute(sql.rstrip().rstrip(";") + without_rowid)
 
 
-def _create_index(db: sqlite3.Connection, table: str, index: schema.Index) -> None:
+def _create_index(db: sqlite3.Connection, table: str, index: schema.TableIndex) -> None:
     if index.is_sparse:
         (column,) = index.columns
         where = f"WHERE [{column}] IS NOT NULL"

@@ -11,8 +11,8 @@ import click
 from spack_cache_db.cli.options import GivenPath, csv_option, fail, json_option, names_in_file
 from spack_cache_db.cli.terminal import printable_json, say
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query import diff_text
-from spack_cache_db.query.diff import diff as compare
+from spack_cache_db.query import difference_output
+from spack_cache_db.query.difference import diff as compare
 
 FORMATS = ("json", "csv", "markdown")
 
@@ -55,12 +55,14 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
         fail(str(error))
     match given:
         case ["json"]:
-            click.echo(printable_json(diff_text.as_json(found)))
+            click.echo(printable_json(difference_output.as_json(found)))
         case ["csv"]:
             # Click would take escape sequences out of what goes into a pipe: here they are data.
-            click.echo(diff_text.as_csv(found), nl=False, color=True)
+            click.echo(difference_output.as_csv(found), nl=False, color=True)
         case _:
-            text = diff_text.as_markdown(found) if given else diff_text.as_text(found)
+            text = (
+                difference_output.as_markdown(found) if given else difference_output.as_text(found)
+            )
             for line in text.split("\n"):
                 say(line)
     sys.exit(0 if found.is_empty else 1)

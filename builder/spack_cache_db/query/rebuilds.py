@@ -95,7 +95,7 @@ def causes_of_rebuilds(
         gone: the ids of the specs that the new release lacks, by the id of their configuration.
         came: the ids of those that the old release lacks; the same keys.
     """
-    graph = _Graph(conn, lookups)
+    graph = _Rebuilds(conn, lookups)
     graph.read(spec for side in (gone, came) for specs in side.values() for spec in specs)
     ahead = {key: graph.pairs(gone[key], came[key]) for key in gone}
     found: Counter[_Change] = Counter()
@@ -118,7 +118,7 @@ def causes_of_rebuilds(
     return tuple(sorted(causes, key=lambda each: (-each.configurations, each.package, str(each))))
 
 
-class _Graph:
+class _Rebuilds:
     """Specs, what they are and what they need directly; read from the file once each."""
 
     def __init__(self, conn: sqlite3.Connection, lookups: Lookups) -> None:

@@ -90,7 +90,7 @@ def configuration_ids(
     filters = [_PLACES[kind] for kind in used]
     if not every and "release" not in used:
         filters.append(_OWN)
-    return _having(conn, _column_ids(conn, lookups, conditions), filters, used)
+    return _having(conn, column_ids(conn, lookups, conditions), filters, used)
 
 
 def with_other_variant(conn: sqlite3.Connection, constraint: VariantConstraint) -> list[int]:
@@ -112,7 +112,7 @@ def _sets_with(conn: sqlite3.Connection, variants: Iterable[int]) -> set[int]:
     return {row[0] for row in select_in(conn, SETS_WITH, variants)}
 
 
-def _column_ids(
+def column_ids(
     conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions
 ) -> dict[str, Set[int]]:
     """Return the ids that satisfy the conditions on each column, up to one that none satisfies."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from spack_cache_db.schema.tables import CONFIGURATION, TABLES, Column, Index, Table
+from spack_cache_db.schema.tables import CONFIGURATION, TABLES, Column, Table, TableIndex
 from spack_cache_db.schema.views import CONFIGURATION_JOINS, TARBALL_PATH, VIEWS, word_of
 
 __all__ = [
@@ -27,8 +27,8 @@ __all__ = [
     "TOKENIZER",
     "VIEWS",
     "Column",
-    "Index",
     "Table",
+    "TableIndex",
     "statements_sha256",
     "table",
     "word_of",

@@ -17,7 +17,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class TableIndex:
     """One index; a sparse one leaves out the rows in which its column is NULL."""
 
     name: str
@@ -42,14 +42,14 @@ class Table:
     indexes: tuple[tuple[str, ...], ...] = ()
     sparse: tuple[str, ...] = ()
 
-    def every_index(self) -> Iterator[Index]:
+    def every_index(self) -> Iterator[TableIndex]:
         """Yield the indexes of the table, apart from its primary key."""
         for prefix, keys in (("unique", self.unique), ("idx", self.indexes)):
             for columns in keys:
                 name = f"{prefix}_{self.name}_{'_'.join(columns)}"
-                yield Index(name, columns, is_unique=prefix == "unique")
+                yield TableIndex(name, columns, is_unique=prefix == "unique")
         for column in self.sparse:
-            yield Index(f"idx_{self.name}_{column}", (column,), is_sparse=True)
+            yield TableIndex(f"idx_{self.name}_{column}", (column,), is_sparse=True)
 
     @property
     def without_rowid(self) -> bool:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from spack_cache_db.query.diff import ChangedConfiguration, Diff
+from spack_cache_db.query.difference import ChangedConfiguration, Diff
 from spack_cache_db.records import Configuration
 
 MOST_LINES = 40

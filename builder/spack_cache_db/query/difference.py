@@ -12,12 +12,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from spack_cache_db.arguments import AnyPath, checked_database, checked_text, checked_texts
 from spack_cache_db.query.answers import UnknownNameError, hint, scope_of
 from spack_cache_db.query.catalogue import configurations_by_id
-from spack_cache_db.query.conditions import asked
+from spack_cache_db.query.conditions import Condition, Conditions, Word, asked
 from spack_cache_db.query.connection import connected, select
 from spack_cache_db.query.lookups import Lookups, Release, Stack, read_lookups
 from spack_cache_db.query.rebuilds import Cause, causes_of_rebuilds
+from spack_cache_db.query.selection import column_ids
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.targets import runs_on
 
 T = TypeVar("T")
 
@@ -28,12 +28,12 @@ JOIN configurations ON configurations.id = shown.configuration
 WHERE shown.release = :release
   AND (:stack IS NULL OR shown.stacks IN (
     SELECT stack_set FROM stack_set_members WHERE stack = :stack))
-  AND (:package IS NULL OR configurations.package = :package)
-  AND (:targets IS NULL OR configurations.target IN (SELECT value FROM json_each(:targets)))
+  AND (:package IS NULL OR configurations.package IN (SELECT value FROM json_each(:package)))
+  AND (:target IS NULL OR configurations.target IN (SELECT value FROM json_each(:target)))
 """
 
 
-class Change(NamedTuple, Generic[T]):
+class Delta(NamedTuple, Generic[T]):
     """What the new release has and the old one lacks, and the reverse; both sorted."""
 
     added: tuple[T, ...]
@@ -80,11 +80,11 @@ class Diff:
 
     old: str
     new: str
-    packages: Change[str]
-    versions: Change[tuple[str, str]]
-    configurations: Change[ChangedConfiguration]
+    packages: Delta[str]
+    versions: Delta[tuple[str, str]]
+    configurations: Delta[ChangedConfiguration]
     rebuilt: tuple[ChangedConfiguration, ...]
-    stacks: Change[str]
+    stacks: Delta[str]
     specs: Amount
     causes: tuple[Cause, ...]
 
@@ -117,14 +117,6 @@ class Side:
 
     release: Release
     stack: Stack | None
-
-
-@dataclass(frozen=True, slots=True)
-class Narrowing:
-    """What is compared of both sides: the id of a package, the ids of targets; None for all."""
-
-    package: int | None = None
-    targets: tuple[int, ...] | None = None
 
 
 class Content(NamedTuple):
@@ -197,34 +189,28 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Side:
 
 def narrowing_of(
     lookups: Lookups, package: str | None, target: str | None, host: str | None
-) -> Narrowing:
-    """Return what is compared, by names.
+) -> Conditions:
+    """Return the conditions on what is compared, by names.
 
     Raises:
         UnknownNameError: the file has no such package or target, archspec no such host.
     """
-    packages = {name: key for key, name in lookups.words["package"].items()}
-    targets = {name: key for key, name in lookups.words["target"].items()}
-    for kind, name, known in (("package", package, packages), ("target", target, targets)):
+    conditions = []
+    for kind, name in (("package", package), ("target", target)):
+        known = [*lookups.words[kind].values()]
         if name is not None and name not in known:
-            raise UnknownNameError(
-                f"no {kind} is called {name!r}; {hint(name, known, f'see {kind}s in the file')}"
-            )
-    host = asked(scope_of(lookups, host=host), "host")
-    meant = tuple(
-        key
-        for name, key in targets.items()
-        if target in (None, name) and (host is None or runs_on(name, host))
-    )
-    is_any = target is None and host is None
-    return Narrowing(None if package is None else packages[package], None if is_any else meant)
+            close = hint(name, known, f"see {kind}s in the file")
+            raise UnknownNameError(f"no {kind} is called {name!r}; {close}")
+        if name is not None:
+            conditions.append(Condition(kind, name, Word(name)))
+    return (*conditions, *scope_of(lookups, host=host))
 
 
 def compare(
-    conn: sqlite3.Connection, lookups: Lookups, old: Side, new: Side, narrowing: Narrowing
+    conn: sqlite3.Connection, lookups: Lookups, old: Side, new: Side, narrowing: Conditions
 ) -> Diff:
     """Return what changed from one side to the other."""
-    was, now = (_content(conn, side, narrowing) for side in (old, new))
+    was, now = (_content(conn, lookups, side, narrowing) for side in (old, new))
     gone, came = was.specs - now.specs, now.specs - was.specs
     hashes = [{spec for spec, _ in side.specs} for side in (was, now)]
     changed = _changed_configurations(conn, lookups, was, gone, came)
@@ -239,7 +225,7 @@ def compare(
             *({lookups.words["package"][key] for key, _ in some} for some in versions)
         ),
         versions=_version_change(conn, lookups, *versions),
-        configurations=Change(
+        configurations=Delta(
             tuple(each for key, each in changed.items() if key not in here),
             tuple(each for key, each in changed.items() if key not in there),
         ),
@@ -252,17 +238,15 @@ def compare(
     )
 
 
-def _content(conn: sqlite3.Connection, side: Side, narrowing: Narrowing) -> Content:
-    targets = None if narrowing.targets is None else json.dumps(narrowing.targets)
+def _content(
+    conn: sqlite3.Connection, lookups: Lookups, side: Side, narrowing: Conditions
+) -> Content:
+    ids = {
+        column: json.dumps([*some]) for column, some in column_ids(conn, lookups, narrowing).items()
+    }
     stack = None if side.stack is None else side.stack.id
-    rows = select(
-        conn,
-        CONTENT,
-        release=side.release.id,
-        stack=stack,
-        package=narrowing.package,
-        targets=targets,
-    )
+    columns: dict[str, str | None] = {"package": None, "target": None, **ids}
+    rows = select(conn, CONTENT, release=side.release.id, stack=stack, **columns)
     found = Content(set(), {}, set())
     for spec, configuration, stacks, package, version in rows:
         found.specs.add((spec, configuration))
@@ -298,7 +282,7 @@ def _version_change(
     lookups: Lookups,
     was: set[tuple[int, int]],
     now: set[tuple[int, int]],
-) -> Change[tuple[str, str]]:
+) -> Delta[tuple[str, str]]:
     lookups.learn(conn, {version for _, version in was ^ now}, set())
     packages, versions = lookups.words["package"], lookups.words["version"]
 
@@ -306,7 +290,7 @@ def _version_change(
         ordered = sorted(some, key=lambda each: (packages[each[0]], lookups.positions[each[1]]))
         return tuple((packages[package], versions[version]) for package, version in ordered)
 
-    return Change(named(now - was), named(was - now))
+    return Delta(named(now - was), named(was - now))
 
 
 def _stack_names(conn: sqlite3.Connection, lookups: Lookups, side: Content) -> set[str]:
@@ -322,8 +306,8 @@ def _specs_of(configurations: Iterable[int], pairs: Set[tuple[int, int]]) -> dic
     return found
 
 
-def _change(was: Set[str], now: Set[str]) -> Change[str]:
-    return Change(tuple(sorted(now - was)), tuple(sorted(was - now)))
+def _change(was: Set[str], now: Set[str]) -> Delta[str]:
+    return Delta(tuple(sorted(now - was)), tuple(sorted(was - now)))
 
 
 def _amount(was: Set[int], now: Set[int]) -> Amount:
@@ -334,7 +318,7 @@ def _name(side: Side) -> str:
     return side.release.name if side.stack is None else f"{side.release.name}:{side.stack.name}"
 
 
-def _lists(change: Change[T], value: Callable[[T], Any]) -> dict[str, list[Any]]:
+def _lists(change: Delta[T], value: Callable[[T], Any]) -> dict[str, list[Any]]:
     return {"added": [*map(value, change.added)], "removed": [*map(value, change.removed)]}
 
 
