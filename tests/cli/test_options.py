@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,24 @@ def test_a_pipe_has_no_progress_bar() -> None:
     """Nothing but errors goes to standard error there."""
     result = run("check", SAMPLES)
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_the_only_database_need_not_be_named(
+    samples_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FILE is what SPACK_CACHE_DB names, or else the one of ours in `dist/` or in this folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.db").write_bytes(b"SQLite format 3\0" + b"x" * 100)
+    none = run("info")
+    assert (none.exit_code, "there is none in dist/ and here" in none.stderr) == (2, True)
+
+    monkeypatch.setenv("SPACK_CACHE_DB", str(samples_file))
+    expected = run("info", samples_file).stdout
+    assert run("info").stdout == expected
+    monkeypatch.delenv("SPACK_CACHE_DB")
+
+    (tmp_path / "dist").mkdir()
+    shutil.copy(samples_file, tmp_path / "dist" / "a.db")
+    assert run("find", "py-mpi4py").exit_code == 0
+    shutil.copy(samples_file, tmp_path / "b.db")
+    assert "there are 2 in dist/ and here" in run("find", "py-mpi4py").stderr

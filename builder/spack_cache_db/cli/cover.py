@@ -13,6 +13,7 @@ from spack_cache_db.cli.options import (
     GivenPath,
     csv_option,
     fail,
+    file_argument,
     json_option,
     say_notes,
     scope_names,
@@ -40,7 +41,7 @@ from spack_cache_db.query.lookups import read_lookups
 
 @click.command()
 @click.argument("environment", type=GivenPath(), metavar="ENVIRONMENT")
-@click.argument("file", type=GivenPath(path_type=Path))
+@file_argument
 @scope_options
 @json_option
 @csv_option

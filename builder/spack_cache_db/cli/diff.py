@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spack_cache_db.cli.options import GivenPath, csv_option, fail, json_option, names_in_file
+from spack_cache_db.cli.options import csv_option, fail, file_argument, json_option, names_in_file
 from spack_cache_db.cli.terminal import printable_json, say
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query import difference_output
@@ -20,7 +20,7 @@ FORMATS = ("json", "csv", "markdown")
 @click.command()
 @click.argument("old", shell_complete=names_in_file)
 @click.argument("new", shell_complete=names_in_file)
-@click.argument("file", type=GivenPath(path_type=Path))
+@file_argument
 @click.option("--stack", help="Only what is in this stack.", shell_complete=names_in_file)
 @click.option("--package", help="Only this package.")
 @click.option(

@@ -13,9 +13,9 @@ import click
 
 from spack_cache_db.cli.options import (
     Failure,
-    GivenPath,
     csv_option,
     fail,
+    file_argument,
     json_option,
     say_notes,
     scope_names,
@@ -62,7 +62,7 @@ _GAP = "  "
 
 @click.command()
 @click.argument("spec")
-@click.argument("file", type=GivenPath(path_type=Path))
+@file_argument
 @click.option("--hashes", is_flag=True, help="Show one row per spec, with its hash.")
 @scope_options
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N configurations.")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from spack_cache_db.cli.options import GivenPath, json_option
+from spack_cache_db.cli.options import file_argument, json_option
 from spack_cache_db.cli.terminal import say
 from spack_cache_db.query.summary import describe
 
 
 @click.command()
-@click.argument("file", type=GivenPath(path_type=Path))
+@file_argument
 @json_option
 def info(file: Path, as_json: bool) -> None:
     """Show what a database holds, its sources and its schema version."""

@@ -9,11 +9,13 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
+from spack_cache_db.bounded_files import open_regular
 from spack_cache_db.cli.terminal import say
 from spack_cache_db.errors import DatabaseError, printable
 from spack_cache_db.machine import this_machine
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.schema import APPLICATION_ID
 from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,6 +57,43 @@ class Failure(click.ClickException):
 def fail(message: str) -> NoReturn:
     """End the command by an error in one line."""
     raise Failure(printable(message))
+
+
+def file_argument(command: F) -> F:
+    """Add FILE, a database; it may be left out where there is only one."""
+    return click.argument(
+        "file",
+        type=GivenPath(path_type=Path),
+        required=False,
+        envvar="SPACK_CACHE_DB",
+        callback=_database,
+    )(command)
+
+
+def _database(ctx: click.Context, parameter: click.Parameter, given: Path | None) -> Path | None:
+    """Return the database that is given, or the only one of this program in `dist/` or here."""
+    if given is not None or ctx.resilient_parsing:
+        return given
+    here = (path for folder in ("dist", ".") for path in sorted(Path(folder).glob("*.db")))
+    found = [path for path in here if _is_ours(path)]
+    if len(found) != 1:
+        seen = f"there are {len(found)}" if found else "there is none"
+        raise click.UsageError(
+            f"Missing argument 'FILE': {seen} in dist/ and here. Give the path of a database, "
+            "or set SPACK_CACHE_DB.",
+            ctx,
+        )
+    return found[0]
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether a file is a database of this program; SQLite keeps that at byte 68."""
+    try:
+        with open_regular(path) as file:
+            head = file.read(72)
+    except OSError:
+        return False
+    return head[:15] == b"SQLite format 3" and head[68:] == APPLICATION_ID.to_bytes(4)
 
 
 def json_option(command: F) -> F:

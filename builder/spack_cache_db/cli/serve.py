@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from spack_cache_db.cli.options import GivenPath
+from spack_cache_db.cli.options import file_argument
 from spack_cache_db.cli.signals import SIGNALS
 from spack_cache_db.cli.site import site_folder
 from spack_cache_db.cli.terminal import say
@@ -21,7 +21,7 @@ _BACKLOG = 2048
 
 
 @click.command()
-@click.argument("file", type=GivenPath(path_type=Path))
+@file_argument
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
