@@ -167,9 +167,13 @@ class PageReader:
         return at
 
     def _tarball(self, page: Page, detail: SpecDetail, url: str, configuration: int) -> int:
-        _require_short(page, detail, "tarball", url)
         parts = self._tarballs.split(url, configuration, detail.hash)
-        return self._texts.tarballs[parts]
+        known = self._texts.tarballs.get(parts)
+        if known is None:
+            # What follows a known prefix is made of the configuration, which has bounds.
+            _require_short(page, detail, "tarball", url)
+            known = self._texts.tarballs[parts]
+        return known
 
 
 def _require_short(page: Page, detail: SpecDetail, word: str, text: str) -> None:
