@@ -48,7 +48,7 @@ def explained(conn: sqlite3.Connection, text: str, **names: str | None) -> WhyNo
 @pytest.mark.slow
 @given(texts(), scopes())
 def test_what_is_found_without_conditions(
-    cache: sqlite3.Connection, text: str, names: dict[str, str | None]
+    cache: sqlite3.Connection, text: str, names: dict[str, Any]
 ) -> None:
     """Each condition, or else pair, without which something is found is named with its count."""
     query = parse_query(text)
@@ -91,7 +91,7 @@ def natural_texts(draw: st.DrawFn) -> str:
 @pytest.mark.slow
 @given(st.one_of(texts(), natural_texts()), scopes())
 def test_every_proposed_spec_finds_something_and_keeps_the_rest(
-    cache: sqlite3.Connection, text: str, names: dict[str, str | None]
+    cache: sqlite3.Connection, text: str, names: dict[str, Any]
 ) -> None:
     """A proposed spec has as many rows as it says, and drops no condition that it does not name."""
     lookups, query = read_lookups(cache), parse_query(text)
