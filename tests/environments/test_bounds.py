@@ -113,6 +113,10 @@ HOSTILE = {
     "version lists": manifest([{"matrix": [["x"], [VERSIONS] * 9, [OTHERS] * 9, ["@1:90"]]}]),
     "target lists": manifest([{"matrix": [["x"], [TARGETS] * 5, [TARGETS] * 5]}]),
     "edges": manifest([{"matrix": [["x"], [EDGES] * 3, [EDGES] * 3]}]),
+    "groups with packages": manifest(
+        [{"group": "g", "specs": ["x"], "override": {"packages": {"a": {}}}}] * 350,
+        packages={f"p{number}": {"require": "+x"} for number in range(400)},
+    ),
     "one of many": manifest(["a"], packages={"a": {"require": [{"one_of": options(900)}]}}),
     "one of many for many": manifest(
         [f"a@{n}" for n in range(900)],

@@ -37,7 +37,7 @@ COMMANDS: Mapping[str, Command] = {
 """The commands. Each is the function of that name in its module."""
 
 
-class _Group(click.Group):
+class _Commands(click.Group):
     """Loads a command when it is called; errors are messages and exit status 1, no tracebacks."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -103,7 +103,7 @@ def _show_tracebacks(ctx: click.Context, param: click.Parameter, value: bool) ->
         os.environ[TRACEBACK] = "1"
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="spack-cache-db")
 @click.option(
     "--traceback",

@@ -1,4 +1,4 @@
-"""Configuration that an environment includes, merged with its own as Spack merges scopes.
+"""SpackConfiguration that an environment includes, merged with its own as Spack merges scopes.
 
 The rules are those of Spack 1.1's `config.py` and its documentation ("Configuration Scopes",
 "Include Settings"). The environment stands above what it includes, an include above later ones,
@@ -39,7 +39,7 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 @dataclass(slots=True)
-class Configuration:
+class SpackConfiguration:
     """What an environment and its includes say together.
 
     Attributes:
@@ -55,7 +55,7 @@ class Configuration:
 
 def merged_configuration(
     section: yaml.Node, path: str, surroundings: Surroundings, work: Work
-) -> Configuration:
+) -> SpackConfiguration:
     """Return what the section `spack` of an environment says together with its includes.
 
     Args:
@@ -74,7 +74,7 @@ def merged_configuration(
     found = scopes[-1]
     for scope in reversed(scopes[:-1]):
         found = merging.merged(found, scope)
-    return Configuration(sections_of(found), reader.missing, reader.undecided)
+    return SpackConfiguration(sections_of(found), reader.missing, reader.undecided)
 
 
 def sections_of(node: yaml.Node) -> dict[str, yaml.Node]:

@@ -25,7 +25,7 @@ from spack_cache_db.environments.environment import (
     Work,
 )
 from spack_cache_db.environments.includes import (
-    Configuration,
+    SpackConfiguration,
     condition_holds,
     merged,
     merged_configuration,
@@ -85,7 +85,7 @@ def _section(node: yaml.Node | None) -> yaml.Node:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _SpecGroup:
     """Specs that stand together: the list, its group's name, and the group's own packages."""
 
     node: yaml.Node
@@ -111,7 +111,7 @@ class _Manifest:
         self._faults = faults
         self._work = Work(limits)
         self._undecided: list[str] = []
-        self._configuration = Configuration(sections_of(node))
+        self._configuration = SpackConfiguration(sections_of(node))
         with faults.collected():
             self._configuration = merged_configuration(node, path, surroundings, self._work)
 
@@ -157,7 +157,7 @@ class _Manifest:
                 if len(hashes) > self._limits.nodes:
                     raise fault_at(each, f"includes more than {self._limits.nodes:,} locked specs")
 
-    def _groups(self) -> Iterator[_Group]:
+    def _groups(self) -> Iterator[_SpecGroup]:
         """Yield the groups of specs, in order; what stands in none is one of its own each time."""
         if "specs" not in self._section:
             return
@@ -168,23 +168,23 @@ class _Manifest:
             if not entries.keys() & {"group", "specs", "override"}:
                 alone.append(each)
                 continue
-            yield _Group(_list(alone, node))
+            yield _SpecGroup(_list(alone, node))
             alone = []
             if unknown := entries.keys() - _GROUP_KEYS:
                 raise fault_at(each, f"{min(unknown)}: is not known here, expected specs:")
             yield self._group(entries, each)
-        yield _Group(_list(alone, node))
+        yield _SpecGroup(_list(alone, node))
 
-    def _group(self, entries: dict[str, yaml.Node], node: yaml.Node) -> _Group:
+    def _group(self, entries: dict[str, yaml.Node], node: yaml.Node) -> _SpecGroup:
         name = text_of(entries["group"], "a name") if "group" in entries else ""
         override = entries_of(entries["override"], "packages") if "override" in entries else {}
         if "specs" in entries:
-            return _Group(entries["specs"], name, override.get("packages"))
+            return _SpecGroup(entries["specs"], name, override.get("packages"))
         if "matrix" not in entries:
             raise fault_at(node, "this is no group, expected specs:")
         kept = [pair for pair in node.value if pair[0].value in ("matrix", "exclude")]
         matrix = yaml.MappingNode(node.tag, kept, node.start_mark, node.end_mark)
-        return _Group(_list([matrix], node), name, override.get("packages"))
+        return _SpecGroup(_list([matrix], node), name, override.get("packages"))
 
     def _requirements(self, override: yaml.Node | None) -> Requirements:
         """Return what `packages:` requires; a group's own stands above the environment's."""
@@ -193,7 +193,7 @@ class _Manifest:
             node = override if node is None else merged(node, override, self._work)
         if node is not None:
             with self._faults.collected():
-                return read_requirements(node)
+                return read_requirements(node, self._work)
         return NO_REQUIREMENTS
 
     def _definitions(self) -> dict[str, list[yaml.Node]]:
@@ -247,7 +247,7 @@ class _Manifest:
 
 
 def _include_notes(
-    configuration: Configuration, surroundings: Surroundings, faults: Faults
+    configuration: SpackConfiguration, surroundings: Surroundings, faults: Faults
 ) -> Iterator[str]:
     """Yield what includes are not read; each is a fault if `surroundings` are strict."""
     for said, paths in (

@@ -89,7 +89,7 @@ class Requirements:
 NO_REQUIREMENTS = Requirements({}, {}, {}, {})
 
 
-def read_requirements(node: yaml.Node) -> Requirements:
+def read_requirements(node: yaml.Node, work: Work) -> Requirements:
     """Return what the section `packages` requires.
 
     Raises:
@@ -101,6 +101,8 @@ def read_requirements(node: yaml.Node) -> Requirements:
     externals: dict[str, tuple[SpecQuery, ...]] = {}
     buildable: dict[str, bool] = {}
     for package, section in entries_of(node, "packages").items():
+        # Each group of specs has the packages of all of them, and its own.
+        work.add(Work.JOIN, line_of(section))
         entries = entries_of(section, "what is said of the package")
         preferred |= {each for each in PREFERENCES if each in entries}
         if "externals" in entries and not is_nothing(entries["externals"]):
