@@ -155,6 +155,22 @@ def test_narrowed(samples_file: Path) -> None:
     assert [(each["compiler"], each["spec_count"]) for each in found] == [("gcc@11.4.0", 23)]
 
 
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        (("--limit", "2"), "2 of 7 configurations, "),
+        (("--limit", "1", "--release", "develop"), "1 of 7 configurations, "),
+        (("--limit", "7"), "7 configurations, "),
+        ((), "7 configurations, "),
+    ],
+)
+def test_a_limit_says_how_many_match(
+    samples_file: Path, options: tuple[str, ...], first: str
+) -> None:
+    """The table's first line counts all configurations that match, beside those that it shows."""
+    assert run("py-mpi4py", samples_file, *options).stdout.startswith(first)
+
+
 def test_install(samples_file: Path) -> None:
     """With --install the commands follow that install the first row."""
     result = run("py-mpi4py@3", samples_file, "--install")

@@ -26,12 +26,8 @@ OF_PACKAGE = f"SELECT {_CONFIGURATION} FROM configurations WHERE package = :pack
 BY_ID = f"""
 SELECT {_CONFIGURATION} FROM configurations WHERE id IN (SELECT value FROM json_each(:ids))
 """
-RELEASES = """
-SELECT configuration, release FROM configuration_releases
-WHERE configuration IN (SELECT value FROM json_each(:ids))
-"""
-STACKS = """
-SELECT configuration, stack FROM configuration_stacks
+IN_PLACES = """
+SELECT configuration, {place} FROM configuration_{place}s
 WHERE configuration IN (SELECT value FROM json_each(:ids))
 """
 LISTED_STACKS = """
@@ -167,8 +163,8 @@ def presence_of_configurations(
     They are in the releases that show them, and in the stacks of the specs whose own they are; one
     that is no spec's own is in the stacks of the listings that show it.
     """
-    releases = _grouped(select_in(conn, RELEASES, ids))
-    stacks = _grouped(select_in(conn, STACKS, ids))
+    releases = _grouped(select_in(conn, IN_PLACES.format(place="release"), ids))
+    stacks = _grouped(select_in(conn, IN_PLACES.format(place="stack"), ids))
     stacks |= _grouped(select_in(conn, LISTED_STACKS, [key for key in ids if key not in stacks]))
     # Very many configurations are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)

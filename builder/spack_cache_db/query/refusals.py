@@ -15,27 +15,11 @@ from spack_cache_db.spack.targets import unknown_bounds
 from spack_cache_db.spack.versions import VersionRanges, is_git_version
 
 # The packages that Spack 1.1 knows as compilers, and the names that only old releases print.
-COMPILERS = frozenset(
-    {
-        "acfl",
-        "aocc",
-        "apple-clang",
-        "cce",
-        "dpcpp",
-        "fj",
-        "gcc",
-        "intel-oneapi-compilers",
-        "intel-oneapi-compilers-classic",
-        "llvm",
-        "llvm-amdgpu",
-        "msvc",
-        "nag",
-        "nvhpc",
-        "pgi",
-        "xl",
-        "xl_r",
-    }
-)
+_COMPILERS = """
+    acfl aocc apple-clang cce dpcpp fj gcc intel-oneapi-compilers intel-oneapi-compilers-classic
+    llvm llvm-amdgpu msvc nag nvhpc pgi xl xl_r
+"""
+COMPILERS = frozenset(_COMPILERS.split())
 
 # A binary is never named for a virtual package: which packages provide one is in recipes only.
 _VIRTUALS = """
