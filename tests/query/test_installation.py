@@ -157,7 +157,7 @@ def test_the_current_spec_is_installed(built: Build) -> None:
         a=page("foo", "develop-2025-01-05", [spec(1), spec(2)]),
         b=page("foo", "develop", [spec(2)]),
     )
-    (found,) = find(connection, "foo", with_hashes=True)
+    found = find(connection, "foo", with_hashes=True)
 
     current = install_found(connection, found, None)
     old = install_found(connection, found, "develop-2025-01-05")
@@ -173,6 +173,30 @@ def test_the_current_spec_is_installed(built: Build) -> None:
 def test_nothing_is_installed_without_a_hash(built: Build) -> None:
     """Without hashes there is nothing to install."""
     connection = built(a=page("foo"))
-    (found,) = find(connection, "foo")
+    found = find(connection, "foo")
 
     assert install_found(connection, found, None) is None
+
+
+def test_the_version_that_spack_takes_is_installed(built: Build) -> None:
+    """A release is installed before a prerelease and a branch, which are newer."""
+    versions = ["1.14.6", "1.15.0-rc1", "develop-1.14", "1.9"]
+    specs = [spec(number, versions=[each]) for number, each in enumerate(versions)]
+    connection = built(a=page("foo", "develop", specs), b=page("fop", "develop", [spec(9)]))
+    found = find(connection, "*", with_hashes=True)
+
+    install = install_found(connection, found, None)
+
+    assert [each.version for each in found[:2]] == ["develop-1.14", "1.15.0-rc1"]
+    assert install is not None
+    assert install.install == f"spack install --cache-only foo/{spec_hash(0)}"
+
+
+def test_what_can_be_installed_comes_first(mirrors: Mirrors) -> None:
+    """Of the releases that list a spec, one whose mirror has a known address is taken."""
+    conn = mirrors({"develop/root": (("foo",), None), "v1.0/root": (("foo",), "https://v1")})
+    install = install_found(conn, find(conn, "foo", with_hashes=True), None)
+    chosen = install_found(conn, find(conn, "foo", with_hashes=True), "develop")
+
+    assert install is not None and install.mirror == "spack mirror add v1.0 https://v1"
+    assert chosen is not None and chosen.release == "develop" and not chosen.is_known

@@ -131,9 +131,9 @@ def _print(
     else:
         click.echo(as_table(printable_values(tuple(found)), options["hashes"], width(), total))
     if options["install"]:
-        commands = install_found(conn, found[0], options["release"])
+        commands = install_found(conn, found, options["release"])
         if commands is None:
-            fail("no release lists the first row, so nothing says where to get it")
+            fail("no release lists these specs, so nothing says where to get them")
         note = [f"# {commands.note}"] if commands.note else []
         for line in ("", *note, commands.mirror, commands.trust, commands.install):
             say(line)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from spack_cache_db.arguments import (
     AnyPath,
@@ -45,6 +46,7 @@ from spack_cache_db.query.questions import SpecRecords, question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.versions import preference_key
 
 PACKAGE_OF_HASH = """
 SELECT DISTINCT packages.name FROM specs
@@ -203,7 +205,13 @@ class _Specs:
         found: dict[Candidate, int],
         conditions: dict[Candidate, Conditions],
     ) -> CoveredSpec:
-        newest = min(found, key=lambda row: (-row.key("version"), row.id))
+        versions = self._candidates.lookups.words["version"]
+
+        def place(row: Candidate) -> tuple[Any, ...]:
+            version = row.key("version")
+            return *preference_key(versions[version]), -version, row.id
+
+        newest = min(found, key=place)
         current = self._specs([newest], conditions[newest], limit=1)
         return CoveredSpec(
             "",

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import shlex
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from spack_cache_db.query.answers import Found
 from spack_cache_db.query.connection import select
 from spack_cache_db.releases import public_mirror
 from spack_cache_db.schema import TARBALL_PATH
+from spack_cache_db.spack.versions import preference_key
 
 TRUST_KEYS = "spack buildcache keys --install --trust"
 SHORTEST_HASH = 7
+MOST_TRIED = 50
+"""So many specs are looked at, at most, for one whose mirror has a known address."""
 EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
 """What a new user is told to install: the first of these that a release has."""
 PLACEHOLDER = "URL-of-your-mirror"
@@ -96,24 +101,52 @@ class Install:
         return f"Nothing here says where the mirror is: put its address for {PLACEHOLDER}."
 
 
-def install_found(conn: sqlite3.Connection, found: Found, release: str | None) -> Install | None:
-    """Return the commands for the first spec of a configuration that has its hashes.
+def install_found(
+    conn: sqlite3.Connection, found: Sequence[Found], release: str | None
+) -> Install | None:
+    """Return the commands for the spec that one would install of what was found.
+
+    It is one of the first package, from a mirror whose address is known, where there is one; of the
+    version that Spack would take; and of these what is current.
 
     Args:
         conn: a connection to the file.
-        found: a configuration with its hashes.
+        found: configurations with their hashes, newest version first.
         release: the release to take it from; None for the first that lists it, which is a branch
             where one does, because mirrors of old snapshots may be gone.
 
     Returns:
-        None where nothing lists the spec.
+        None where nothing lists the specs.
     """
-    for dag_hash in found.hashes or ():
+    package = found[0].configuration.package
+    of_package = [each for each in found if each.configuration.package == package]
+    preferred = sorted(of_package, key=lambda each: preference_key(each.configuration.version))
+    hashes = (dag_hash for each in preferred for dag_hash in each.hashes or ())
+    first = None
+    for dag_hash in islice(hashes, MOST_TRIED):
         listed = [row[0] for row in select(conn, LISTED, hash=dag_hash)]
-        if not listed or (release is not None and release not in listed):
-            continue
-        return install_spec(conn, found.configuration.package, dag_hash, release or listed[0])
-    return None
+        releases = [each for each in listed if release in (None, each)]
+        install = install_listed(conn, package, dag_hash, releases) if releases else None
+        if install is not None and install.is_known:
+            return install
+        first = first or install
+    return first
+
+
+def install_listed(
+    conn: sqlite3.Connection, package: str, dag_hash: str, releases: Sequence[str]
+) -> Install:
+    """Return the commands for a spec: from the first release whose mirror has a known address.
+
+    Args:
+        conn: a connection to the file.
+        package: the package of the spec.
+        dag_hash: its hash.
+        releases: those that list it; the first, if no mirror has a known address.
+    """
+    first = install_spec(conn, package, dag_hash, releases[0])
+    others = (install_spec(conn, package, dag_hash, each) for each in releases[1:])
+    return first if first.is_known else next((each for each in others if each.is_known), first)
 
 
 def install_spec(conn: sqlite3.Connection, package: str, dag_hash: str, release: str) -> Install:

@@ -98,6 +98,17 @@ def version_key(text: str) -> VersionKey:
     return (segments, prerelease, 1, reference, text)
 
 
+def preference_key(text: str) -> tuple[bool, bool]:
+    """Return a key that is lowest for the versions that Spack takes first, whatever their order.
+
+    Releases come before prereleases, and both before branches such as `develop` and `main` (Spack
+    1.1 `solver/asp.py`, `concretization_version_order`).
+    """
+    segments, prerelease = version_key(text)[:2]
+    is_branch = any(kind == _INFINITY for kind, _ in segments)
+    return is_branch, prerelease != (_FINAL,)
+
+
 def equality_key(text: str) -> EqualityKey:
     """Return a key that is equal for exactly the versions that Spack calls equal."""
     return version_key(text)[:4]

@@ -245,3 +245,28 @@ def test_cells_count_binaries(conn: sqlite3.Connection, lookups: Lookups) -> Non
 
     assert grid.targets == ("aarch64", "x86_64_v3")
     assert grid.rows == (("1.14.5", (2, 10)),)
+
+
+def test_what_one_would_install_comes_first(built: Build) -> None:
+    """Releases stand before branches, and of one version what runs on most machines."""
+    mac = {"platform": "darwin", "os": "sequoia", "target": "aarch64", "compiler": "apple-clang@16"}
+    specs = [
+        spec(1, versions=["develop-1.14"]),
+        spec(2, versions=["1.14.6"], **mac),
+        spec(3, versions=["1.14.6"]),
+        spec(4, versions=["1.14.6"], target="aarch64"),
+        spec(5, versions=["1.9"]),
+    ]
+    conn = built(foo=pagetexts.page("foo", "develop", specs))
+    found = load_package(conn, read_lookups(conn), "foo", Filters())
+
+    assert found is not None
+    rows = [each.configuration for each in found.rows]
+    assert [(each.version, each.platform, each.target) for each in rows] == [
+        ("1.14.6", "linux", rows[0].target),
+        ("1.14.6", "linux", "aarch64"),
+        ("1.14.6", "darwin", "aarch64"),
+        ("1.9", "linux", rows[0].target),
+        ("develop-1.14", "linux", rows[0].target),
+    ]
+    assert rows[0].target.startswith("x86_64")

@@ -6,6 +6,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from spack_cache_db.query.answers import UnknownNameError, scope_of
 from spack_cache_db.query.catalogue import Counted, configurations_of_package, specs_in_scope
@@ -15,8 +16,12 @@ from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.spack.targets import family
+from spack_cache_db.spack.versions import preference_key
 
 PAGE_ROWS = 25
+USUAL_PLATFORM = "linux"
+USUAL_FAMILY = "x86_64"
 
 PACKAGE = """
 SELECT id, name, spec_count, configuration_count, release_count, newest_version,
@@ -160,21 +165,28 @@ def _counted(
     ]
 
 
-def _order(
-    foremost: dict[int, int], filters: Filters
-) -> Callable[[Counted], tuple[bool, int, str, str, str, tuple[str, ...]]]:
-    """Return what puts a configuration in its place: those that are current, newest version first.
+def _order(foremost: dict[int, int], filters: Filters) -> Callable[[Counted], tuple[Any, ...]]:
+    """Return what puts a configuration in its place: first what one would install.
+
+    What is current comes first, then the version that Spack takes, then what most machines run.
 
     Args:
         foremost: the first release of each configuration. Unless one is chosen, those that the
             package's first release does not have any more come after all that it has.
+        filters: what is chosen.
     """
     current = min(foremost.values(), default=0)
 
-    def place(each: Counted) -> tuple[bool, int, str, str, str, tuple[str, ...]]:
+    def place(each: Counted) -> tuple[Any, ...]:
         what = each.configuration
-        is_history = filters.release is None and foremost.get(each.id) != current
-        return is_history, -each.position, what.target, what.compiler, what.os, what.variants
+        return (
+            filters.release is None and foremost.get(each.id) != current,
+            *preference_key(what.version),
+            -each.position,
+            what.platform != USUAL_PLATFORM,
+            family(what.target) != USUAL_FAMILY,
+            *(what.platform, what.target, what.compiler, what.os, what.variants),
+        )
 
     return place
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from spack_cache_db.query.catalogue import configurations_by_id
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.dependency_graph import Needs, read_needs, read_nodes, told_of
-from spack_cache_db.query.installation import Install, install_spec
+from spack_cache_db.query.installation import Install, install_listed
 from spack_cache_db.query.look_alikes import Differences, differences
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import Configuration
@@ -236,7 +236,9 @@ def load_spec(
         page=page,
         page_count=max(1, -(-other_count // MOST_OTHERS)),
         release=chosen,
-        install=install_spec(conn, own.configuration.package, dag_hash, chosen or listed[0])
+        install=install_listed(
+            conn, own.configuration.package, dag_hash, [chosen] if chosen else listed
+        )
         if listed
         else None,
     )
