@@ -1,4 +1,4 @@
-"""What people give to the Python functions, made one thing or refused in words."""
+"""Checks of the arguments of the public Python functions."""
 
 from __future__ import annotations
 

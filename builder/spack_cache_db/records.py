@@ -1,4 +1,4 @@
-"""The records that every source and everything behind it know; plain tuples, quick to import."""
+"""Records that all rooms share: plain tuples, quick to import."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Ctrl-C while the command is being loaded ends it at once: there is nothing to tidy up yet.
+"""Lets Ctrl-C end the command at once while its modules are loaded.
 
-Imported before all else. A program that imports this package for itself is left alone.
+This module is imported first. It changes nothing in other programs that import the package.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from spack_cache_db.build.publication import discard
 from spack_cache_db.cli.options import GivenPath, input_options
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.cli.site import site_folder
-from spack_cache_db.cli.terminal import Bar, counted, documents_read, say
+from spack_cache_db.cli.terminal import ProgressBar, counted, documents_read, say
 from spack_cache_db.verify import verify as verify_file
 
 
@@ -68,7 +68,7 @@ def build(
 
     if example:
         paths = (*paths, str(site_folder() / "pages"))
-    with when_stopped(tidy), Bar() as progress:
+    with when_stopped(tidy), ProgressBar() as progress:
         report = build_database(
             paths,
             output,
@@ -115,7 +115,7 @@ def check(
     Prints their faults, with exit status 1, and problems: what sources say of themselves that
     does not add up.
     """
-    with Bar() as progress:
+    with ProgressBar() as progress:
         faults, problems = check_input(
             paths,
             jobs=jobs,
@@ -154,7 +154,7 @@ def verify(
 
     Example: spack-cache-db verify dist/spack-cache.db pages/
     """
-    with Bar() as progress:
+    with ProgressBar() as progress:
         found = verify_file(
             file,
             paths,

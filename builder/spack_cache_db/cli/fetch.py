@@ -11,7 +11,7 @@ import click
 
 from spack_cache_db.cli.options import ByteSize, GivenPath
 from spack_cache_db.cli.signals import when_stopped
-from spack_cache_db.cli.terminal import Bar, counted, say
+from spack_cache_db.cli.terminal import ProgressBar, counted, say
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport
 from spack_cache_db.sources.indexes.fetch import fetch as fetch_mirrors
 
@@ -135,7 +135,10 @@ def fetch(urls: tuple[str, ...], output: Path, **options: Any) -> None:
     """
     names = ("release", "stack", "views", "maps", "plain_http", "prune")
     limits = ("jobs", "max_size", "max_total", "max_mirrors", "timeout", "deadline", "retries")
-    with when_stopped(lambda: "call it again to go on from here"), Bar("Fetching") as progress:
+    with (
+        when_stopped(lambda: "call it again to go on from here"),
+        ProgressBar("Fetching") as progress,
+    ):
         report = fetch_mirrors(
             urls,
             output,

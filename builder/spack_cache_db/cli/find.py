@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from spack_cache_db.cli.options import (
-    Failure,
+    CommandError,
     csv_option,
     fail,
     file_argument,
@@ -103,7 +103,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
             _print(conn, found, len(results.ids), options)
     except QuerySyntaxError as error:
         # Its second line points at a place in the first.
-        raise Failure(str(error)) from None
+        raise CommandError(str(error)) from None
     except BuilderError as error:
         fail(str(error))
 

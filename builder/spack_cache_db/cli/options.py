@@ -48,7 +48,7 @@ class GivenPath(click.Path):
         return super().convert(value, param, ctx)
 
 
-class Failure(click.ClickException):
+class CommandError(click.ClickException):
     """An error of a command whose exit status 1 says that something has no answer."""
 
     exit_code = 2
@@ -56,7 +56,7 @@ class Failure(click.ClickException):
 
 def fail(message: str) -> NoReturn:
     """End the command by an error in one line."""
-    raise Failure(printable(message))
+    raise CommandError(printable(message))
 
 
 def file_argument(command: F) -> F:

@@ -61,7 +61,7 @@ def printable_values(value: Any) -> Any:
     return value
 
 
-class Bar:
+class ProgressBar:
     """A progress bar on a terminal, nothing in a pipe. Gives the function that moves it."""
 
     def __init__(self, label: str = "Reading") -> None:

@@ -1,4 +1,4 @@
-"""SpackConfiguration that an environment includes, merged with its own as Spack merges scopes.
+"""Configuration that an environment includes, merged with its own as Spack merges scopes.
 
 The rules are those of Spack 1.1's `config.py` and its documentation ("Configuration Scopes",
 "Include Settings"). The environment stands above what it includes, an include above later ones,

@@ -70,7 +70,7 @@ def read_manifest(
     found = UserSpecs(())
     with faults.collected():
         node = _section(compose(text, BOUNDS, path))
-        found = _Manifest(node, path, limits, surroundings, faults).specs()
+        found = _SpackYaml(node, path, limits, surroundings, faults).specs()
     faults.raise_any()
     return found
 
@@ -93,7 +93,7 @@ class _SpecGroup:
     packages: yaml.Node | None = None
 
 
-class _Manifest:
+class _SpackYaml:
     """One `spack.yaml` while it is read."""
 
     def __init__(
