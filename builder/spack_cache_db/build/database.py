@@ -86,9 +86,11 @@ def finish(db: sqlite3.Connection) -> None:
     db.execute("ANALYZE")
     db.execute("COMMIT")
     statements = db.execute("SELECT name, sql FROM sqlite_schema").fetchall()
-    if schema.statements_sha256(statements) != schema.STATEMENTS_SHA256:
-        version = metadata.version("sqlite-utils")
-        raise OutputError(f"sqlite-utils {version} writes another schema; install an older version")
+    found = schema.statements_sha256(statements)
+    if found != schema.STATEMENTS_SHA256:
+        writer = f"sqlite-utils {metadata.version('sqlite-utils')}"
+        message = f"{writer} writes another schema, with the checksum {found}"
+        raise OutputError(f"{message}; install an older version of it")
 
 
 def require_intact(path: Path) -> None:

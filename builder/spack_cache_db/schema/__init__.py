@@ -41,8 +41,8 @@ SCHEMA_VERSION = 3
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
 STATEMENTS_SHA256 = "8e6348d9e9ec5fd668b982cfd19c729d42e53c25e6e6fa3a77b4fa7368e73bfc"
-"""What `statements_sha256` gives for a built file of this schema version. A test says the new value
-where the schema has changed."""
+"""What `statements_sha256` gives for a built file of this schema version. After a change of the
+schema, the next build fails and names the new value."""
 
 PAGE_SIZE = 4096
 """Bytes in a page of the file: fixed, because the same pages must give the same bytes."""
