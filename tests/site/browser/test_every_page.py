@@ -60,7 +60,9 @@ COMPUTED = Path(__file__).with_name("pale.js").read_text(encoding="utf-8")
 """What is pale by its computed style: axe passes over what a style sheet writes, and over doubt."""
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 AXE = Axe()
-CONTRAST_ALONE = {"runOnly": ["color-contrast"]}
+# Of some elements of Datasette 1.0 axe cannot say by which selector they are found.
+ALL_RULES = {"selectors": False}
+CONTRAST_ALONE = {"runOnly": ["color-contrast"], "selectors": False}
 OF_DATASETTE = ("/spack-cache", "/-/")
 
 SIZES = pytest.mark.parametrize(
@@ -116,7 +118,7 @@ def faults_of(visit: Visit, path: str) -> Iterator[tuple[Any, ...]]:
     for each in pale_in(page):
         yield path, *each
     page.emulate_media(color_scheme="dark" if size is WIDE else "light")
-    for each in axe_finds(page, CONTRAST_ALONE if path.startswith(OF_DATASETTE) else {}):
+    for each in axe_finds(page, CONTRAST_ALONE if path.startswith(OF_DATASETTE) else ALL_RULES):
         yield path, "axe", *each
     for selector in with_menus_opened(page):
         for each in pale_in(page):
