@@ -42,6 +42,7 @@ def run(*arguments: object) -> Result:
         ("py-mpi4py", ("--release", "devlop"), 2, "no release is called 'devlop'; close: develop"),
         ("py-mpi4py", ("--stack", "e4"), 2, "no stack is called 'e4'; close: e4s"),
         ("py-mpi4py", ("--json", "--csv"), 2, "exclude each other"),
+        ("py-mpi4py", ("--json", "--install"), 2, "exclude each other"),
         ("py-mpi4py", ("--limit", "0"), 2, "--limit"),
     ],
 )

@@ -136,7 +136,7 @@ def test_externals(spec: str, external: str, is_buildable: bool) -> None:
     (found,) = read(
         f"specs: ['{spec}']\n"
         "packages:\n"
-        "  all: {buildable: false}\n"
+        "  all: {buildable: False}\n"
         "  cuda: {buildable: true, externals: [{spec: cuda@11.8.0, prefix: /cuda}]}\n"
         "  cray-mpich:\n"
         "    externals:\n"

@@ -113,6 +113,7 @@ def test_a_machine_is_not_looked_at(conn: sqlite3.Connection) -> None:
 
     assert found.binary == 1
     assert "the machine is not looked at" in found.notes[1]
+    assert covered(conn, release="v1.0", stack="ml").notes == found.notes[:1]
 
 
 def test_a_lockfile_as_text(conn: sqlite3.Connection) -> None:

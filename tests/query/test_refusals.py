@@ -194,6 +194,7 @@ def test_notes_on_pages() -> None:
         ("hdf5 %%gcc", "wish for the solver"),
         ("hdf5 %gcc %clang", "one compiler per binary"),
         ("hdf5 %gcc target=zen3", "before the '%'"),
+        ("hdf5 %gcc namespace=builtin", "before the '%'"),
         ("hdf5 %gcc@git.main", "git repository"),
         ("hdf5@git.main", "git repository"),
         ("builtin.hdf5", "namespaces"),
