@@ -333,3 +333,20 @@ def test_a_key_of_many_records_is_told_once(tmp_path: Path) -> None:
     ]
     build(path, tmp_path / "x.db")
     assert verify(tmp_path / "x.db", path).differences == ()
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,", ":\n")])
+def test_a_record_that_stands_twice_is_found_whatever_its_size(
+    separators: tuple[str, str], tmp_path: Path
+) -> None:
+    """However many records there are, and however many bytes the one that would be lost has."""
+    records = {hash_of(f"a{at}"): record(node(f"a{at}")) for at in range(40)}
+    text = json.dumps({"database": {"version": "8", "installs": records}}, separators=separators)
+    key = json.dumps(hash_of("a7"))
+    for size in range(2, 130):
+        lost = json.dumps("x" * size)
+        (tmp_path / "index.json").write_text(text.replace(key, f"{key}:{lost},{key}", 1))
+
+        ((fault,), _) = check(tmp_path / "index.json")
+
+        assert "stands twice" in fault.message or "has 2 records" in fault.message

@@ -155,3 +155,17 @@ def test_what_is_cut_or_broken_is_refused(form: str) -> None:
             decompressed(whole[:end], 2**20)
     with pytest.raises(IndexFault, match="broken compression"):
         decompressed(whole[:4] + b"\xff" * 40, 2**20)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (read_manifest, '{"version": 3, "version": 3, "data": []}'),
+        (read_manifest, '{"version": 3, "data": [], "data": []}'),
+        (read_address, '{"url": "https://a", "url": "https://b"}'),
+    ],
+)
+def test_keys_that_stand_twice(read: Callable[[bytes], object], text: str) -> None:
+    """Which of them is meant nobody can tell: the key is named."""
+    with pytest.raises(IndexFault, match=r"the key (version|data|url) stands twice"):
+        read(text.encode())

@@ -15,7 +15,13 @@ import msgspec
 import zstandard
 from msgspec import Struct
 
-from spack_cache_db.sources.indexes.spack_json import IndexFault, said, without_signature
+from spack_cache_db.sources.indexes.spack_json import (
+    IndexFault,
+    read_strictly,
+    require_once,
+    said,
+    without_signature,
+)
 
 
 class _Address(Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,7 +38,8 @@ def read_address(data: bytes) -> str:
     """Return the URL of a mirror from the bytes of its file; `IndexFault` if it says none."""
     try:
         url = _ADDRESS.decode(data).url
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        read_strictly(data)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
         message = f'broken address of a mirror: {said(error)}, expected {{"url": …}}'
         raise IndexFault(message) from None
     if "://" not in url or not url.isprintable() or " " in url:
@@ -108,9 +115,11 @@ _MANIFEST = msgspec.json.Decoder(Manifest)
 
 def read_manifest(data: bytes) -> Manifest:
     """Return a manifest; `IndexFault` if it is none, or of another layout."""
+    text = without_signature(data)
     try:
-        manifest = _MANIFEST.decode(without_signature(data))
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        manifest = _MANIFEST.decode(text)
+        require_once(text, manifest)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise IndexFault(f"broken manifest: {said(error)}, expected Spack's layout 3") from None
     if manifest.version != VERSION:
         raise IndexFault(f"is of layout {manifest.version}, expected {VERSION}")

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import ROOT
-from spack_cache_db.sources.indexes.spack_json import said
+from spack_cache_db.sources.indexes.spack_json import read_strictly, said
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
 
@@ -193,7 +193,8 @@ def read_release_manifest(
     """
     try:
         manifest = _MANIFEST.decode(data)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        read_strictly(data)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
         expected = "expected a mirror, or a manifest {release: [{label, url}]}"
         raise FetchFault(url, f"is no manifest of releases: {said(error)}; {expected}") from None
     count = sum(map(len, manifest.values()))
