@@ -12,6 +12,7 @@ import click
 
 from attacks.archives import archives
 from attacks.builder import run
+from attacks.neighbours import neighbours
 from attacks.outcome import Outcome, report
 from attacks.pages import pages
 from attacks.requests import parameters, repetition, sql
@@ -31,6 +32,7 @@ SERVED: dict[str, Callable[[Target, float], Outcome]] = {
     "repetition": repetition,
     "disconnects": disconnects,
     "crowds": crowds,
+    "neighbours": neighbours,
 }
 BUILT: dict[str, Kind] = {"archives": archives, "pages": pages}
 KINDS = (*SERVED, "endings", *BUILT)

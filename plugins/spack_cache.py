@@ -6,6 +6,7 @@ cost. Only hooks of both Datasette 0.65 and 1.0 are used.
 
 from __future__ import annotations
 
+import itertools
 import re
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -30,6 +31,7 @@ _SITE = Path(__file__).resolve().parent.parent
 # Read once, when Datasette loads this file: a server is started again after an update.
 _VERSION = routes.asset_version(_SITE / "static")
 _HASH = re.compile(r"[a-z2-7]{32}")
+_cells = itertools.count(1)
 _HASHES = ("hash", "dependency_hash")
 _NAMED = {
     ("package", "builds"): "package",
@@ -47,6 +49,7 @@ _NAMED = {
 
 if pm.has_plugin("datasette.handle_exception"):
     pm.unregister(name="datasette.handle_exception")
+datasettes.check_sql_in_linear_time()
 if hasattr(Datasette, "metadata"):
     _room = import_module("spack_cache_db.site.datasette065")
     if not pm.is_registered(_room):
@@ -57,6 +60,7 @@ if hasattr(Datasette, "metadata"):
 def startup(datasette: Any) -> Callable[[], Awaitable[None]]:
     """Give visitors' SQL its sandbox; learn what all pages show; add the canned queries."""
     sandbox.use_sandbox(datasette)
+    datasettes.render_in_slices(datasette)
 
     async def started() -> None:
         await identity.learn(datasette)
@@ -87,8 +91,19 @@ def extra_template_vars(datasette: Any) -> dict[str, object]:
 
 
 @hook
-def render_cell(value: object, column: str, table: str | None, datasette: Any) -> Markup | None:
-    """Link hashes, and names of packages, releases and stacks, to their pages."""
+def render_cell(
+    value: object, column: str, table: str | None, datasette: Any
+) -> Markup | Awaitable[object] | None:
+    """Link hashes, and names of packages, releases and stacks, to their pages.
+
+    Between two cells of a large table others have their turn.
+    """
+    shown = _link(value, column, table, datasette)
+    is_pause = next(_cells) % datasettes.CELLS_AT_ONCE == 0
+    return datasettes.after_others(shown) if is_pause else shown
+
+
+def _link(value: object, column: str, table: str | None, datasette: Any) -> Markup | None:
     if not isinstance(value, str):
         return None
     kind = "spec" if column in _HASHES and _HASH.fullmatch(value) else None

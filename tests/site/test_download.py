@@ -81,3 +81,17 @@ async def test_download_can_be_turned_off(database: Path) -> None:
     answer = await get(site(database, allow_download=False), "/spack-cache.db")
 
     assert answer.status_code == 403
+
+
+@pytest.mark.asyncio
+async def test_a_file_that_was_overwritten_is_sent_no_more(database: Path, tmp_path: Path) -> None:
+    """What has other bytes under the same entity tag is refused: a download would mix both."""
+    file = tmp_path / database.name
+    file.write_bytes(database.read_bytes())
+    file.with_suffix(".inspect.json").write_bytes(
+        database.with_suffix(".inspect.json").read_bytes()
+    )
+    served = site(file)
+    assert (await get(served, "/spack-cache.db")).status_code == 200
+    file.write_bytes(b"x" * file.stat().st_size)
+    assert (await get(served, "/spack-cache.db")).status_code == 404

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spack_cache_db.site.middleware import guard
 from tests.site.addresses import DATASETTES, OWN, get
+from tests.site.conftest import site
 
 TOOLS = (
     "/-/threads",
@@ -103,3 +107,60 @@ async def test_a_long_address_is_refused(datasette: Any) -> None:
 
     assert answer.status_code == 414
     assert "longer than" in answer.text
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("accepted", "is_packed"),
+    [("gzip", True), ("gzip;q=0", False), ("br, gzip; q=0.0, x", False), ("gzip;q=0.5", True)],
+)
+async def test_gzip_is_sent_to_whom_takes_it(
+    datasette: Any, accepted: str, is_packed: bool
+) -> None:
+    """`gzip;q=0` says that gzip is not taken (RFC 9110, 12.4.2)."""
+    answer = await datasette.client.get("/about", headers={"accept-encoding": accepted})
+
+    assert (answer.headers.get("content-encoding") == "gzip") is is_packed
+
+
+@pytest.mark.asyncio
+async def test_a_body_says_its_length(datasette: Any) -> None:
+    """A body in chunks, whose every byte may be one, is refused before it is read."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"q=hdf5"
+
+    refused = await datasette.client.post("/cover.json", content=chunks())
+    answered = await datasette.client.post("/cover.json", content=b"q=hdf5")
+
+    assert (refused.status_code, answered.status_code) == (411, 200)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", ["/spack-cache", "/spack-cache/specs", "/", "/spack-cache.json"])
+@pytest.mark.parametrize("field", ["sql", "s%71l"])
+async def test_without_sql_the_field_is_refused_everywhere(
+    database: Path, path: str, field: str
+) -> None:
+    """Where visitors may send no SQL, nothing looks at what they send as such."""
+    closed = site(database, default_allow_sql=False)
+    answer = await closed.client.get(f"{path}?{field}=select+1")
+    assert answer.status_code == 403
+    assert (await closed.client.get("/spack-cache/find_spec?spec=hdf5")).status_code == 200
+
+
+@pytest.mark.asyncio
+async def test_long_cookies_are_not_read(datasette: Any) -> None:
+    """A cookie of 30 kB, or one of backslashes, costs no more than none; others reach Datasette."""
+    seen: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(dict(scope["headers"]).get(b"cookie"))
+
+    async def send(_: Any) -> None:
+        pass
+
+    for cookie in (b"a=1", b'a="' + b"\\" * 30_000, b"a=" + b"x" * 5_000, b'a="\\1"'):
+        scope = {"type": "http", "method": "GET", "path": "/", "query_string": b""}
+        await guard(app, datasette)({**scope, "headers": [(b"cookie", cookie)]}, None, send)
+    assert seen == [b"a=1", None, None, None]

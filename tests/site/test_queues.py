@@ -29,13 +29,13 @@ OWN = [re.compile(pattern) for pattern, _ in ROUTES]
         ("/nothing", "", "data"),
         ("/spack-cache/specs.csv", "_size=max&_stream=on", "streams"),
         ("/spack-cache/specs", "_format=csv&%5Fstream=1", "streams"),
-        ("/spack-cache.db", "", None),
+        ("/spack-cache.db", "", "files"),
         ("/static/site.css", "", None),
         ("/-/static/app.css", "", None),
     ],
 )
 def test_every_kind_of_request_has_its_queue(path: str, query: str, name: str | None) -> None:
-    """Own pages, searches, data and streams are told apart; files never wait."""
+    """Own pages, searches, data, streams and downloads are told apart; static files never wait."""
     assert queue_name(path, query.encode(), OWN) == name
 
 

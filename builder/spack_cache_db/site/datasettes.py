@@ -1,26 +1,101 @@
-"""What Datasette 0.65 and 1.0 do in different ways, or no way that suits this site.
+"""What Datasette 0.65 and 1.0 do in different ways, or in no way that suits this site.
 
-Hooks with types, permissions for our own pages and the file, canned queries for 1.0, and the order
-of tables on Datasette's own page of a database.
+Hooks with types, permissions for our own pages and the file, canned queries for 1.0, the order of
+tables on Datasette's own page of a database; and what keeps its event loop from answering others:
+expressions that take long, and large pages.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import re
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import yaml
-from datasette import hookimpl
+from datasette import hookimpl, utils
+from jinja2 import Template
 
 from spack_cache_db.schema import TABLES, VIEWS
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Handler = Callable[..., Awaitable[Any]]
 
+SLICE_SECONDS = 0.005
+"""So long a page is rendered at a stretch; then others have their turn on the event loop."""
+CELLS_AT_ONCE = 100
+"""So many cells of a table are prepared at a stretch."""
+
+# What stands before a statement. Datasette's expression tries each space in two places; here what
+# was matched once is not given back.
+_COMMENTS = r"^\s*+(?:--.*?\n\s*+|/\*(?:(?!\*/)[\s\S])*+\*/\s*+)*+\s*+"
+# A comment or a bracket that nothing closes goes to the end, instead of being looked for again at
+# each later one.
+_CLOSED = {
+    r"/\*.*?\*/": r"/\*.*?(?:\*/|\Z)",
+    r"\[(?:[^\]])*\]": r"\[[^\]]*+(?:\]|\Z)",
+}
+_NAMED_PARAMETERS = ("_multi_line_comment_re", "_comments_and_strings_re")
+
+_rendering: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 _ORDER = {name: place for place, name in enumerate((*VIEWS, *(table.name for table in TABLES)))}
+
+
+def check_sql_in_linear_time() -> None:
+    """Replace the expressions with which Datasette looks at SQL, on its event loop.
+
+    They take time that grows with the square of a text; what they match stays the same.
+    """
+    for place, each in enumerate(utils.allowed_sql_res):
+        pattern = each.pattern.replace(utils.comment_re, _COMMENTS)
+        utils.allowed_sql_res[place] = re.compile(pattern)
+    for name in _NAMED_PARAMETERS:
+        if (found := getattr(utils, name, None)) is not None:
+            pattern = found.pattern
+            for slow, quick in _CLOSED.items():
+                pattern = pattern.replace(slow, quick)
+            setattr(utils, name, re.compile(pattern, found.flags))
+
+
+class SlicedTemplate(Template):
+    """A template that is rendered in slices, and only one large one at a time."""
+
+    async def render_async(self, *args: Any, **kwargs: Any) -> str:
+        """Return the page, as Jinja's own method does."""
+        pieces, began, lock = [], time.monotonic(), None
+        try:
+            async for piece in self.generate_async(*args, **kwargs):
+                pieces.append(piece)
+                if time.monotonic() - began > SLICE_SECONDS:
+                    if lock is None:
+                        loop = asyncio.get_running_loop()
+                        large = _rendering.setdefault(loop, asyncio.Lock())
+                        await large.acquire()
+                        lock = large
+                    await asyncio.sleep(0)
+                    began = time.monotonic()
+        finally:
+            if lock is not None:
+                lock.release()
+        return "".join(pieces)
+
+
+def render_in_slices(datasette: Any) -> None:
+    """Have a Datasette render all pages by `SlicedTemplate`."""
+    # 1.0 keeps its environment under another name.
+    environment = getattr(datasette, "_jinja_env", None) or datasette.jinja_env
+    environment.template_class = SlicedTemplate
+
+
+async def after_others(value: object) -> object:
+    """Return a value after others have had their turn on the event loop."""
+    await asyncio.sleep(0)
+    return value
 
 
 def hook(function: Function, *, tryfirst: bool = False) -> Function:

@@ -12,6 +12,7 @@ from spack_cache_db.site.middleware import Scope, Send
 CHUNK = 64 * 1024
 """What a visitor who stops reading holds in memory, beside the server's buffer of the same size."""
 
+_states: dict[Path, tuple[int, int]] = {}
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -23,6 +24,17 @@ class Part:
     start: int
     length: int
     headers: tuple[tuple[str, str], ...]
+
+
+def is_as_it_was(path: Path) -> bool:
+    """Return whether a file has not been written to since it was first asked for here.
+
+    A file that is built anew has another path. One that was overwritten in its place has other
+    bytes under the same entity tag, and a download that goes on would mix both.
+    """
+    found = path.stat()
+    state = (found.st_size, found.st_mtime_ns)
+    return _states.setdefault(path, state) == state
 
 
 async def send_file(scope: Scope, send: Send, path: Path, etag: str) -> None:

@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 
 from datasette.utils.asgi import NotFound
 
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.summary import Origin, read_origin
 from spack_cache_db.site.pages.home import newest_snapshot
-from spack_cache_db.site.sandbox.database import published, read
+from spack_cache_db.site.sandbox.database import published
 
 TITLE = "Spack build cache"
 """The title of a site that shows no file."""
@@ -39,15 +39,15 @@ class Identity:
 _identities: WeakKeyDictionary[Any, Identity] = WeakKeyDictionary()
 
 
-def load_identity(conn: sqlite3.Connection, lookups: Lookups) -> Identity:
+def read_identity(conn: sqlite3.Connection) -> Identity:
     """Return what every page shows of a file."""
-    return Identity(read_origin(conn), newest_snapshot(lookups))
+    return Identity(read_origin(conn), newest_snapshot(read_lookups(conn)))
 
 
 async def learn(datasette: Any) -> None:
     """Read what every page shows; Datasette 1.0 is told, 0.65 asks (`metadata_of`)."""
     try:
-        _identities[datasette] = await read(datasette, load_identity)
+        _identities[datasette] = await published(datasette).execute_fn(read_identity)
     except (NotFound, sqlite3.Error):
         # It shows no file, or none of ours: then Datasette shows its tables, and our pages say what
         # is wrong.

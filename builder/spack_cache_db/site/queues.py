@@ -61,7 +61,7 @@ class Bound:
     rank: int
 
 
-PAGES, SEARCH, DATA, STREAMS = "pages", "search", "data", "streams"
+PAGES, SEARCH, DATA, STREAMS, FILES = "pages", "search", "data", "streams", "files"
 
 BOUNDS: Mapping[str, Bound] = {
     # Searches, SQL and streams at their bounds leave a process for pages.
@@ -70,6 +70,8 @@ BOUNDS: Mapping[str, Bound] = {
     DATA: Bound(running=6, waiting=18, processes=2, rank=1),
     # Between two pieces of a stream others of its kind have their turn.
     STREAMS: Bound(running=2, waiting=30, processes=1, rank=2),
+    # A download reads the file piece by piece, as its visitor takes it.
+    FILES: Bound(running=100, waiting=0, processes=0, rank=0),
 }
 
 _queues: WeakKeyDictionary[Any, dict[str, Queue]] = WeakKeyDictionary()
@@ -180,9 +182,10 @@ def queue_name(path: str, query: bytes, own: Iterable[re.Pattern[str]]) -> str |
         query: the query string.
         own: what the paths of the catalogue's own pages look like; all others are Datasette's.
     """
-    # A download reads the file piece by piece, as its visitor takes it: it is no work to speak of.
-    if path.startswith(("/static/", "/-/")) or re.fullmatch(r"/[^/]+\.db", path):
+    if path.startswith(("/static/", "/-/")):
         return None
+    if re.fullmatch(r"/[^/]+\.db", path):
+        return FILES
     if re.fullmatch(r"/find(?:\.\w+)?|/cover(?:\.\w+)?", path):
         return SEARCH
     if any(pattern.match(path) for pattern in own):

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
 from spack_cache_db.site.datasettes import Handler, ensure
-from spack_cache_db.site.download import send_file
+from spack_cache_db.site.download import is_as_it_was, send_file
 from spack_cache_db.site.loaders import (
     Data,
     Prefixed,
@@ -230,7 +230,10 @@ async def download(datasette: Any, request: Any, send: Any) -> None:
     if not datasette.setting("allow_download"):
         raise Forbidden("Downloading the file is turned off here.")
     await ensure(datasette, request.actor, "view-database-download", database.name)
-    await send_file(request.scope, send, Path(database.path), f'"{database.hash}"')
+    path = Path(database.path)
+    if not is_as_it_was(path):
+        raise NotFound("The file has been overwritten; the server has to be started again.")
+    await send_file(request.scope, send, path, f'"{database.hash}"')
 
 
 NAME = "(?P<name>.*[^/])"

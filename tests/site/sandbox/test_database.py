@@ -37,7 +37,7 @@ async def test_results_are_datasettes(
     await datasette.client.get("/")
     database = datasette.get_database("spack-cache")
     theirs = await database.execute(sql, params, **options)
-    with budget_of(b"x=1", 1.0):
+    with budget_of("/x.json", b"x=1", 1.0):
         ours = await database.execute(sql, params, **options)
 
     assert [tuple(row) for row in ours.rows] == [tuple(row) for row in theirs.rows]
@@ -51,7 +51,7 @@ async def test_errors_are_datasettes(datasette: Any) -> None:
     """What SQLite refuses and what takes too long is raised as Datasette expects it."""
     await datasette.client.get("/")
     database = datasette.get_database("spack-cache")
-    with budget_of(b"x=1", 1.0):
+    with budget_of("/x.json", b"x=1", 1.0):
         with pytest.raises(sqlite3.OperationalError, match="no such column: no_such"):
             await database.execute("SELECT no_such")
         with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
@@ -66,13 +66,13 @@ async def test_all_statements_of_a_request_share_its_time(datasette: Any) -> Non
     """When the time of a request is used up, its next statement does not begin."""
     await datasette.client.get("/")
     database = datasette.get_database("spack-cache")
-    with budget_of(b"x=1", 1.0):
+    with budget_of("/x.json", b"x=1", 1.0):
         for _ in range(2):
             with pytest.raises(QueryInterrupted):
                 await database.execute(ENDLESS)
         with pytest.raises(QueryInterrupted):
             await database.execute("SELECT 1")
-    with budget_of(b"x=1", 1.0):
+    with budget_of("/x.json", b"x=1", 1.0):
         assert (await database.execute("SELECT 1")).single_value() == 1
 
 
@@ -83,14 +83,14 @@ async def test_the_time_follows_the_setting(database: Path) -> None:
     served = site(database, sql_time_limit_ms=40)
     await served.client.get("/")
     file = served.get_database("spack-cache")
-    with budget_of(b"x=1", 0.04):
+    with budget_of("/x.json", b"x=1", 0.04):
         with pytest.raises(QueryInterrupted):
             await file.execute(ENDLESS)
         with pytest.raises(QueryInterrupted):
             await file.execute(ENDLESS)
         with pytest.raises(QueryInterrupted):
             await file.execute("SELECT 1")
-    with budget_of(b"_stream=on", 0.04):
+    with budget_of("/x.json", b"_stream=on", 0.04):
         for _ in range(9):
             with pytest.raises(QueryInterrupted):
                 await file.execute(ENDLESS)
@@ -118,7 +118,7 @@ async def test_a_stream_is_a_field_and_no_part_of_one(datasette: Any) -> None:
     """`?n=_stream` is no stream, and has no more time than any other page."""
     await datasette.client.get("/")
     database = datasette.get_database("spack-cache")
-    with budget_of(b"n=_stream", 0.02):
+    with budget_of("/x.json", b"n=_stream", 0.02):
         for _ in range(2):
             with pytest.raises(QueryInterrupted):
                 await database.execute(ENDLESS)

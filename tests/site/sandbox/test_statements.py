@@ -91,7 +91,7 @@ def test_a_large_result_is_refused(conn: sqlite3.Connection, sql: str) -> None:
     """Bytes, cells, names that each row repeats, and text that JSON makes longer are counted."""
     answer = run(conn, sql)
 
-    assert answer == Failure("OperationalError", TOO_MUCH)
+    assert answer == Failure("OperationalError", TOO_MUCH.format(cells=RESULT_CELLS))
 
 
 def test_the_time_ends_a_statement(conn: sqlite3.Connection) -> None:

@@ -29,7 +29,13 @@ from spack_cache_db.query.connection import is_interrupted
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.sandbox.pool import Budget, Pool
 from spack_cache_db.site.sandbox.process import NO_MEMORY, with_lookups
-from spack_cache_db.site.sandbox.statements import Rows, Value, run_statement
+from spack_cache_db.site.sandbox.statements import (
+    PAGE_CELLS,
+    RESULT_CELLS,
+    Rows,
+    Value,
+    run_statement,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -105,16 +111,19 @@ async def read_once(datasette: Any, load: Load[P, T], *args: P.args, **named: P.
 
 
 @contextmanager
-def budget_of(query_string: bytes, statement_seconds: float) -> Iterator[None]:
+def budget_of(path: str, query_string: bytes, statement_seconds: float) -> Iterator[None]:
     """Let the statements of a request with a query string run in the sandbox.
 
     Args:
-        query_string: what stands behind the `?`.
+        path: the path of the address.
+        query_string: what stands behind its `?`.
         statement_seconds: what one statement may take.
     """
     fields = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
     statements = STREAM_STATEMENTS if "_stream" in fields else PAGE_STATEMENTS
-    token = _budget.set(Budget(statements * statement_seconds) if query_string else None)
+    is_page = not path.endswith((".json", ".csv")) and "_format" not in fields
+    budget = Budget(statements * statement_seconds, is_page) if query_string else None
+    token = _budget.set(budget)
     try:
         yield
     finally:
@@ -164,7 +173,11 @@ class _Sandboxed:
         longest = self._datasette.sql_time_limit_ms
         seconds = min(custom_time_limit or longest, longest) / 1000
         most_rows = self._most_rows(page_size) if truncate else None
-        task = (run_statement, sql, plain_params(sql, params), most_rows)
+        most_cells = PAGE_CELLS if budget.is_page else RESULT_CELLS
+        # A table's page looks for one row more than it shows, to know whether there is a next.
+        may_cut = truncate and budget.is_page and page_size is None
+        shape = (most_rows, most_cells, may_cut)
+        task = (run_statement, sql, plain_params(sql, params), *shape)
         try:
             found: Rows = await self._pool.run(budget, seconds, *task)
         except sqlite3.Error as error:

@@ -96,10 +96,12 @@ class Budget:
     """The seconds that a request may still take of the sandbox.
 
     Attributes:
+        is_page: whether what is found is shown as HTML.
         refusal: why a statement of the request was refused, in SQLite's words.
     """
 
     seconds: float
+    is_page: bool = False
     refusal: str = ""
 
 

@@ -62,6 +62,8 @@ RESULT_BYTES = 4 * MEGABYTE
 """A control character takes six times its size as JSON, and all of it is in memory three times."""
 RESULT_CELLS = 25_000
 """Twice as many as a thousand rows of the widest table have."""
+PAGE_CELLS = 10_000
+"""What a page shows: a cell takes ten times as long as HTML than as JSON."""
 
 LIMITS = {
     # Ids are asked for in texts that are not longer (`query.connection.IDS_AT_ONCE`).
@@ -91,8 +93,8 @@ SETTINGS = (
 DEFENSIVE = {"SQLITE_DBCONFIG_DEFENSIVE": True, "SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER": False}
 
 TOO_MUCH = (
-    "the result is larger than 4 MB or 25,000 cells: ask for fewer or shorter columns, or page with"
-    " LIMIT"
+    "the result is larger than 4 MB or {cells:,} cells: ask for fewer or shorter columns, or page"
+    " with LIMIT"
 )
 
 _QUOTED = re.compile(r'\s+|(".*?")')
@@ -165,11 +167,21 @@ def run_statement(
     sql: str,
     params: dict[str, Value] | list[Value],
     most_rows: int | None,
+    most_cells: int = RESULT_CELLS,
+    may_cut: bool = False,
 ) -> Rows:
-    """Run a statement, for so many rows (None: all).
+    """Run a statement.
+
+    Args:
+        conn: the connection.
+        sql: the statement.
+        params: its parameters.
+        most_rows: the rows after which it is cut; None for all.
+        most_cells: the cells that the result may have.
+        may_cut: whether a result with more cells is cut as well, and not refused.
 
     Raises:
-        TooLarge: the result passes `RESULT_BYTES` or `RESULT_CELLS`.
+        TooLarge: the result has more than `RESULT_BYTES` bytes or `most_cells` cells.
         sqlite3.Error: SQLite refused the statement.
     """
     cursor = conn.execute(sql, params)
@@ -183,8 +195,10 @@ def run_statement(
             return Rows(columns, rows, is_cut=True)
         size += names + sum(map(_size, row))
         cells += len(row)
-        if size > RESULT_BYTES or cells > RESULT_CELLS:
-            raise TooLarge(TOO_MUCH)
+        if cells > most_cells and may_cut:
+            return Rows(columns, rows, is_cut=True)
+        if size > RESULT_BYTES or cells > most_cells:
+            raise TooLarge(TOO_MUCH.format(cells=most_cells))
         rows.append(row)
     return Rows(columns, rows, is_cut=False)
 

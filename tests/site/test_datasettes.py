@@ -1,0 +1,94 @@
+"""What keeps Datasette's event loop from answering others, and what is done about it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from typing import Any
+
+import pytest
+from datasette import utils
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2 import Environment
+
+from spack_cache_db.site import datasettes
+from spack_cache_db.site.datasettes import SLICE_SECONDS, SlicedTemplate
+from tests.site.conftest import IS_065, SQL
+
+PARTS = ["/*", "*/", "--", "\n", " ", "select", "with", "explain", "x", "-", "/", "*"]
+ENDLESS = [
+    "/**/" + " " * 31_000 + "x",
+    "/*" * 15_000,
+    "/**/" * 7_000 + "x",
+    "[" * 31_000,
+    "'" * 30_999,
+    "/**/--x\n" * 3_000,
+    "\n" * 15_000 + "-" * 15_000,
+]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("text", ENDLESS, ids=lambda each: each[:9])
+async def test_looking_at_sql_takes_little(datasette: Any, text: str) -> None:
+    """No text within the bound of an address makes Datasette's check of SQL take a second."""
+    await datasette.invoke_startup()
+    began = time.process_time()
+    for look in (utils.validate_sql_select, getattr(utils, "named_parameters", None)):
+        if look is None:
+            continue
+        with contextlib.suppress(utils.InvalidSql):
+            look(text)
+
+    assert time.process_time() - began < 1
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
+def test_what_is_allowed_stays_the_same(text: str) -> None:
+    """A statement is taken for a SELECT by the quick expressions where the slow ones take it so."""
+    allowed = (r"select\b", r"explain\s+select\b", r"with\b")
+    for each in allowed:
+        slow = re.match(utils.comment_re + each, text)
+        quick = re.match(datasettes._COMMENTS + each, text)
+        assert (slow and slow.group()) == (quick and quick.group())
+
+
+@pytest.mark.asyncio
+async def test_others_have_their_turn_while_a_page_is_rendered() -> None:
+    """A large page gives way again and again, and comes out as it does in one piece."""
+    environment = Environment(enable_async=True, autoescape=True)
+    environment.template_class = SlicedTemplate
+    template = environment.from_string("{% for each in rows %}<b>{{ each }}</b>{% endfor %}")
+    turns, ended = 0, False
+
+    async def others() -> None:
+        nonlocal turns
+        while not ended:
+            turns += 1
+            await asyncio.sleep(0)
+
+    asking = asyncio.create_task(others())
+    began = time.monotonic()
+    rows = range(100_000)
+    pages = await asyncio.gather(*(template.render_async(rows=rows) for _ in range(2)))
+    ended = True
+    await asking
+
+    assert turns > (time.monotonic() - began) / SLICE_SECONDS / 10
+    assert pages == ["".join(f"<b>{each}</b>" for each in rows)] * 2
+
+
+@pytest.mark.asyncio
+async def test_a_page_shows_so_many_cells(datasette: Any) -> None:
+    """As HTML a result is cut after ten thousand cells, and says so; as JSON it is whole."""
+    numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 1000)"
+    sql = f"{numbers} SELECT {', '.join(['x'] * 20)} FROM n"
+    page = await datasette.client.get(SQL, params={"sql": sql})
+    data = await datasette.client.get(f"{SQL}.json", params={"sql": sql, "_shape": "arrays"})
+
+    assert page.status_code == data.status_code == 200
+    assert page.text.count("<td") == 10_000
+    assert "more than 500 rows" in page.text or not IS_065
+    assert len(data.json()["rows"]) == 1000
