@@ -85,7 +85,7 @@ class _Readable(Protocol):
     def __exit__(self, *error: Any) -> Any: ...
 
 
-class Watched:
+class TarStream:
     """The bytes of a tar archive, read forwards only, and never more at once than is expected.
 
     A header may claim any size for itself (a long name, PAX records, the map of a sparse file), and
@@ -164,7 +164,7 @@ def read_archive(location: str, max_page_size: int) -> Iterator[RawFile | Fault]
 
 def _read_tar(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
     with open_regular(location) as file, decompressed(location, BufferedReader(file)) as stream:
-        watched = Watched(stream, os.fstat(file.fileno()).st_size)
+        watched = TarStream(stream, os.fstat(file.fileno()).st_size)
         with tarfile.open(fileobj=cast(IO[bytes], watched), mode="r:") as tar:
             for member in _members(tar, watched):
                 name = _within(location, member.name)
@@ -182,7 +182,7 @@ def _read_tar(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
         watched.require_end(tar.offset)
 
 
-def _members(tar: tarfile.TarFile, watched: Watched) -> Iterator[tarfile.TarInfo]:
+def _members(tar: tarfile.TarFile, watched: TarStream) -> Iterator[tarfile.TarInfo]:
     """Yield the members one by one; `tarfile` itself would remember all of them."""
     while True:
         watched.expect(MAX_HEADERS)

@@ -55,7 +55,7 @@ RECORDS_PER_CALL = 5000
 _OF_A_RECORD = tuple(name for name in TABLES["records"] if name != "document")
 
 
-class Listed(NamedTuple):
+class BinaryPlace(NamedTuple):
     """Where a binary lies: bytes of its tarball as text, and its address, where they are known."""
 
     size: str | None = None
@@ -99,7 +99,7 @@ class IndexReader:
         self,
         document: Document,
         known: IndexRecords,
-        listed: Callable[[Entry], Listed | None],
+        listed: Callable[[Entry], BinaryPlace | None],
         share: Share | None = None,
     ) -> None:
         """Add all records of an index.
@@ -137,7 +137,7 @@ class IndexReader:
         rows: _Rows,
         dag_hash: str,
         known: IndexRecords,
-        listed: Callable[[Entry], Listed | None],
+        listed: Callable[[Entry], BinaryPlace | None],
     ) -> Entry:
         entry = known.entry(dag_hash)
         try:
@@ -152,7 +152,7 @@ class IndexReader:
         return entry
 
     def _add_entry(
-        self, rows: _Rows, entry: Entry, known: IndexRecords, listed: Listed | None
+        self, rows: _Rows, entry: Entry, known: IndexRecords, listed: BinaryPlace | None
     ) -> None:
         """Add a record whole, or nothing of it."""
         node, texts = entry.node, self._texts

@@ -21,7 +21,12 @@ from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.safety_net import faults_of
 from spack_cache_db.sources.bounds import MAX_INDEX, MAX_NAME, require_short, require_text
 from spack_cache_db.sources.columns import Document, IndexFacts, Writer
-from spack_cache_db.sources.indexes.index_reader import IndexReader, IndexRecords, Listed, Share
+from spack_cache_db.sources.indexes.index_reader import (
+    BinaryPlace,
+    IndexReader,
+    IndexRecords,
+    Share,
+)
 from spack_cache_db.sources.indexes.installs import Entry, Installs
 from spack_cache_db.sources.indexes.layouts import (
     INDEX,
@@ -60,7 +65,7 @@ class OpenIndex(NamedTuple):
 
     document: Document
     records: IndexRecords
-    listed: Callable[[Entry], Listed | None]
+    listed: Callable[[Entry], BinaryPlace | None]
 
 
 class MirrorReader:
@@ -131,20 +136,20 @@ class Binaries:
         is_layout_2 = url and not self._manifests and not (folder / "v3").is_dir()
         self._prefix = Tarball(url.rstrip("/"), is_whole=False) if url and is_layout_2 else None
 
-    def of(self, dag_hash: str) -> Listed:
+    def of(self, dag_hash: str) -> BinaryPlace:
         """Return where the binary of a spec lies; `IndexFault` if its manifest cannot be read."""
         path = self._manifests.get(dag_hash)
         if path is None:
-            return Listed(tarball=self._prefix)
+            return BinaryPlace(tarball=self._prefix)
         try:
             blob = read_manifest(read_file(path, MAX_MANIFEST)).blob(TARBALL)
         except (IndexFault, OSError) as error:
             words = unreadable(error) if isinstance(error, OSError) else error
             raise IndexFault(f"{path.relative_to(self.folder)}: {words}") from None
         if blob is None:
-            return Listed()
+            return BinaryPlace()
         url = f"{self.url.rstrip('/')}/{blob.path}" if self.url else None
-        return Listed(str(blob.length), Tarball(url, is_whole=True) if url else None)
+        return BinaryPlace(str(blob.length), Tarball(url, is_whole=True) if url else None)
 
 
 @contextmanager
@@ -308,13 +313,13 @@ def _document(location: str, path: str, digest: Any, release: str, facts: IndexF
     return Document(location, path, digest.hexdigest(), release, (), None, facts)
 
 
-def _listing_of(binaries: Binaries | None) -> Callable[[Entry], Listed | None]:
+def _listing_of(binaries: Binaries | None) -> Callable[[Entry], BinaryPlace | None]:
     """Return what says of a record where its binary lies, and None of one that has none."""
 
-    def listed(entry: Entry) -> Listed | None:
+    def listed(entry: Entry) -> BinaryPlace | None:
         if not _is_binary(entry):
             return None
-        return binaries.of(entry.node.hash) if binaries else Listed()
+        return binaries.of(entry.node.hash) if binaries else BinaryPlace()
 
     return listed
 

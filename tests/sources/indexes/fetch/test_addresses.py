@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from spack_cache_db.sources.indexes.fetch.addresses import (
     FetchFault,
     Map,
-    Wanted,
+    MirrorRequest,
     is_release_manifest,
+    mirror_request,
     mirror_url,
     parse_map,
     read_release_manifest,
     require_name,
-    wanted,
 )
 
 SUM = "0123456789abcdef" * 4
@@ -102,14 +102,14 @@ def test_no_password_is_told() -> None:
 )
 def test_names_from_a_url(url: str, release: str) -> None:
     """The release is the last part of the path, or the host; the stack is the root."""
-    asked = wanted(url, None, None)
+    asked = mirror_request(url, None, None)
 
     assert (asked.release, asked.stack) == (release, "root")
 
 
 def test_names_that_are_given() -> None:
     """Names that are given count."""
-    asked = wanted("https://host/a", "v1.0", "e4s", ("x",))
+    asked = mirror_request("https://host/a", "v1.0", "e4s", ("x",))
 
     assert (asked.release, asked.stack, asked.views) == ("v1.0", "e4s", ("x",))
 
@@ -122,7 +122,7 @@ def test_names_that_lead_elsewhere(name: str) -> None:
     """No name leads out of its folder, hides a folder, or is none; the message names it."""
     for asked in ((name, None, ()), (None, name, ()), (None, None, (name,))):
         with pytest.raises(FetchFault, match=r"is no name of a (release|stack|view), expected one"):
-            wanted("https://host/a", *asked)
+            mirror_request("https://host/a", *asked)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_names_that_lead_elsewhere(name: str) -> None:
 def test_names_from_a_url_that_lead_elsewhere(url: str) -> None:
     """A name that is hidden by the URL's own spelling is found out."""
     with pytest.raises(FetchFault, match="is no name of a release"):
-        wanted(url, None, None)
+        mirror_request(url, None, None)
 
 
 @given(st.text(max_size=300))
@@ -197,9 +197,9 @@ def test_the_manifest_of_the_public_cache() -> None:
 
     assert named.faults == ()
     assert named.mirrors == (
-        Wanted("https://mirror/develop", "develop", "root", manifest=URL),
-        Wanted("https://mirror/develop/e4s", "develop", "e4s", manifest=URL),
-        Wanted("https://mirror/v0.21.0", "v0.21.0", "root", manifest=URL),
+        MirrorRequest("https://mirror/develop", "develop", "root", manifest=URL),
+        MirrorRequest("https://mirror/develop/e4s", "develop", "e4s", manifest=URL),
+        MirrorRequest("https://mirror/v0.21.0", "v0.21.0", "root", manifest=URL),
     )
     assert named.stacks == {("develop", "root"), ("develop", "e4s"), ("v0.21.0", "root")}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.sources.indexes.fetch import FetchOptions, fetch
-from spack_cache_db.sources.indexes.fetch.addresses import wanted
+from spack_cache_db.sources.indexes.fetch.addresses import mirror_request
 from spack_cache_db.sources.indexes.fetch.stack_folder import PartialFile, StackFolder
 from spack_cache_db.sources.indexes.fetch.web import Tags
 from tests.programs import free_port, needed, serving
@@ -98,11 +98,11 @@ def test_a_rest(tmp_path: Path, output: Path, state: str, status: int) -> None:
     """A part is completed if it is of the file that is there, and thrown away if it is not."""
     with nginx(tmp_path) as url:
         fetch([f"{url}/two"], tmp_path / "first", limits=QUICK)
-        known = StackFolder(tmp_path / "first", wanted(f"{url}/two", None, None))
+        known = StackFolder(tmp_path / "first", mirror_request(f"{url}/two", None, None))
         file = known.unchanged(LAYOUT_2, f"{url}/two/{LAYOUT_2}")
         assert file is not None
         tags = file.tags if state == "today" else Tags('"123-456"')
-        folder = StackFolder(output, wanted(f"{url}/two", None, None))
+        folder = StackFolder(output, mirror_request(f"{url}/two", None, None))
         folder.start(LAYOUT_2, PartialFile(file.url, tags))
         folder.part(LAYOUT_2).write_bytes(DATA[:1_000_000])
 

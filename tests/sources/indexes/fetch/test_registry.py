@@ -10,7 +10,11 @@ import pytest
 
 from spack_cache_db.sources.indexes.fetch import FetchOptions, FetchReport, fetch
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
-from spack_cache_db.sources.indexes.fetch.registry import Reference, is_loopback, read_reference
+from spack_cache_db.sources.indexes.fetch.remote_indexes import (
+    Reference,
+    is_loopback,
+    read_reference,
+)
 from spack_cache_db.sources.indexes.layouts import read_address
 from tests.sources.indexes.fetch.mirrors import QUICK, files_in, index, litter, sha256
 from tests.sources.indexes.fetch.registries import Tokens, push, registry

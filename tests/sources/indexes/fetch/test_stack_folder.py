@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, Wanted
+from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, MirrorRequest
 from spack_cache_db.sources.indexes.fetch.stack_folder import (
     STATE_FILE,
     PartialFile,
@@ -19,11 +19,11 @@ from spack_cache_db.sources.units import ADDRESS_FILE
 from tests.sources.indexes.fetch.mirrors import files_in, litter
 
 URL = "https://host/a"
-MIRROR = Wanted(URL, "v1", "root")
+MIRROR = MirrorRequest(URL, "v1", "root")
 TAGS = Tags('"1"')
 
 
-def opened(output: Path, wanted: Wanted = MIRROR) -> StackFolder:
+def opened(output: Path, wanted: MirrorRequest = MIRROR) -> StackFolder:
     """Return the folder as a new run finds it."""
     return StackFolder(output, wanted)
 
@@ -113,7 +113,7 @@ def test_another_address(output: Path) -> None:
     opened(output).write("index.json", b"data", URL, TAGS)
 
     with pytest.raises(FetchFault, match="has the index of https://host/a: name another with"):
-        opened(output, Wanted("https://host/b", "v1", "root"))
+        opened(output, MirrorRequest("https://host/b", "v1", "root"))
     (output / "v1/root" / ADDRESS_FILE).write_bytes(b"{}")
     with pytest.raises(FetchFault, match="broken address of a mirror"):
         opened(output)
@@ -127,7 +127,7 @@ def test_stacks_of_a_manifest(output: Path) -> None:
         ("c", "https://n"),
         ("d", None),
     ):
-        folder = opened(output, Wanted(URL, release, "root", manifest=manifest))
+        folder = opened(output, MirrorRequest(URL, release, "root", manifest=manifest))
         folder.write("index.json", b"data", URL, TAGS)
 
     assert [*stacks_of(output, "https://m")] == [output / "a/root", output / "b/root"]

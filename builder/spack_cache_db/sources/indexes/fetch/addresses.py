@@ -60,7 +60,7 @@ class Map(NamedTuple):
     to: str
 
 
-class Wanted(NamedTuple):
+class MirrorRequest(NamedTuple):
     """One mirror, and the names of the folder that its index goes into.
 
     `manifest` is the URL of the manifest of releases that names it, if one does.
@@ -114,7 +114,9 @@ def mirror_url(text: str, maps: Sequence[Map] = ()) -> str:
     return _WITHIN.sub("", url)
 
 
-def wanted(url: str, release: str | None, stack: str | None, views: tuple[str, ...] = ()) -> Wanted:
+def mirror_request(
+    url: str, release: str | None, stack: str | None, views: tuple[str, ...] = ()
+) -> MirrorRequest:
     """Return what a mirror's URL asks for; names that are not given come from the URL.
 
     The release is then the last part of the path, or the host where there is none, and the stack
@@ -125,7 +127,7 @@ def wanted(url: str, release: str | None, stack: str | None, views: tuple[str, .
         release = unquote(parts.path.rpartition("/")[2]) or str(parts.hostname)
     for view in views:
         require_name(url, "view", view)
-    return Wanted(
+    return MirrorRequest(
         url,
         require_name(url, "release", release),
         require_name(url, "stack", ROOT if stack is None else stack),
@@ -160,7 +162,7 @@ _MANIFEST = msgspec.json.Decoder(dict[str, tuple[_Stack, ...]])
 class NamedMirrors(NamedTuple):
     """What a manifest names: mirrors, every (release, stack), and what is wrong with the others."""
 
-    mirrors: tuple[Wanted, ...]
+    mirrors: tuple[MirrorRequest, ...]
     stacks: frozenset[tuple[str, str]]
     faults: tuple[FetchFault, ...]
 
@@ -201,7 +203,7 @@ def read_release_manifest(
     if count > most:
         raise FetchFault(url, f"names {count:,} mirrors, expected at most {most:,} (--max-mirrors)")
     stacks = {(name, each.label) for name, listed in manifest.items() for each in listed}
-    mirrors: list[Wanted] = []
+    mirrors: list[MirrorRequest] = []
     faults: list[FetchFault] = []
     for name, listed in manifest.items():
         for each in listed:
@@ -216,11 +218,11 @@ def read_release_manifest(
     return NamedMirrors(tuple(mirrors), frozenset(stacks), tuple(faults))
 
 
-def _mirror(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) -> Wanted:
+def _mirror(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) -> MirrorRequest:
     require_name(manifest, "release", release)
     require_name(manifest, "stack", stack.label)
     address = mirror_url(stack.url, maps)
-    return Wanted(address, release, stack.label, manifest=manifest)
+    return MirrorRequest(address, release, stack.label, manifest=manifest)
 
 
 def _shortened(stacks: set[tuple[str, str]]) -> str:

@@ -1,6 +1,6 @@
 """A whole run: URLs → mirrors → the folders of their stacks, and what is said at the end.
 
-`web` asks, `mirror` and `registry` know where an index is, `download` brings it into a `folder`.
+`web` asks, `remote_indexes` knows where an index is, `download` brings it into a `stack_folder`.
 A fault concerns one mirror: the others are brought, and what an earlier run brought stays.
 """
 
@@ -20,15 +20,14 @@ from spack_cache_db.safety_net import faults_of
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, Progress
 from spack_cache_db.sources.indexes.fetch.addresses import (
     FetchFault,
-    Wanted,
+    MirrorRequest,
     is_release_manifest,
+    mirror_request,
     mirror_url,
     read_release_manifest,
     shown,
-    wanted,
 )
-from spack_cache_db.sources.indexes.fetch.registry import Registry
-from spack_cache_db.sources.indexes.fetch.remote_mirror import Outcome, fetch_mirror
+from spack_cache_db.sources.indexes.fetch.remote_indexes import Outcome, Registry, fetch_mirror
 from spack_cache_db.sources.indexes.fetch.stack_folder import (
     StackFolder,
     remove_litter,
@@ -75,7 +74,7 @@ class _Run:
         self._output = output
         self._options = options
         self._limits = limits
-        self._folders: dict[tuple[str, str], Wanted] = {}
+        self._folders: dict[tuple[str, str], MirrorRequest] = {}
 
     async def bring(self, urls: list[str], progress: Progress | None) -> int:
         """Bring all that the URLs name; return the bytes that were received."""
@@ -111,7 +110,7 @@ class _Run:
             url = mirror_url(text, options.maps)
             data = None if url.startswith("oci:") else await _release_manifest(web, url)
             if data is None:
-                self._add(wanted(url, options.release, options.stack, options.views))
+                self._add(mirror_request(url, options.release, options.stack, options.views))
                 return
             most = self._limits.max_mirrors
             named = read_release_manifest(
@@ -127,7 +126,7 @@ class _Run:
             self._add(mirror)
         self._look_for_vanished(url, named.stacks)
 
-    def _add(self, mirror: Wanted) -> None:
+    def _add(self, mirror: MirrorRequest) -> None:
         """Take a mirror, unless its folder is that of another, or there are too many."""
         most = self._limits.max_mirrors
         if len(self._folders) >= most and (mirror.release, mirror.stack) not in self._folders:
@@ -140,7 +139,7 @@ class _Run:
             words = f"goes to {place} as {shown(first.url)} does; fetch it with another --release"
             self.faults.add(FetchFault(mirror.url, words).fault())
 
-    async def _bring(self, web: Web, mirror: Wanted) -> None:
+    async def _bring(self, web: Web, mirror: MirrorRequest) -> None:
         path = self._output / mirror.release / mirror.stack
         try:
             folder = StackFolder(self._output, mirror)
@@ -154,7 +153,7 @@ class _Run:
         except OSError as error:
             self.faults.add(Fault(str(path), 0, f"cannot be written: {reason(error)}"))
 
-    async def _fetch(self, web: Web, folder: StackFolder, mirror: Wanted) -> Outcome:
+    async def _fetch(self, web: Web, folder: StackFolder, mirror: MirrorRequest) -> Outcome:
         if not mirror.url.startswith("oci:"):
             return await fetch_mirror(web, folder, mirror)
         if mirror.views:
