@@ -19,6 +19,7 @@ from spack_cache_db.query.catalogue import (
     specs_in_scope,
 )
 from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions
+from spack_cache_db.query.index_records import Verdict
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.site.pages.find import load_find
 from tests.conftest import Build
@@ -53,6 +54,16 @@ def test_a_limit_keeps_the_first(order: sqlite3.Connection) -> None:
     specs = specs_in_scope(order, [1], ANYWHERE, limit=2)
 
     assert [each.hash for each in specs[1]] == [spec_hash(9), spec_hash(8)]
+
+
+def test_a_limit_counts_what_satisfies_a_query(order: sqlite3.Connection) -> None:
+    """Specs that do not satisfy what is asked of dependencies take no place of the others."""
+    hashes = [spec_hash(number) for number in (9, 7, 6)]
+    rows = order.execute("SELECT id FROM specs WHERE hash IN (?, ?, ?)", hashes)
+    satisfying = Condition("specs", "^x", Verdict(frozenset(row[0] for row in rows)))
+    specs = specs_in_scope(order, [1], (satisfying,), limit=2)
+
+    assert [each.hash for each in specs[1]] == hashes[:2]
 
 
 def test_each_spec_is_told_with_its_own_places(order: sqlite3.Connection) -> None:

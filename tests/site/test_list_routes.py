@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from spack_cache_db.site import routes
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site import loaders, routes
+from spack_cache_db.site.loaders import Prefixed, find_data, spec_page
+from spack_cache_db.site.pages.filters import EVERYWHERE
 from tests.commands import run
 from tests.site.addresses import get
 
@@ -74,6 +78,26 @@ async def test_many_rows_come_in_pages(datasette: Any, monkeypatch: pytest.Monke
 
     assert len(found) == 12
     assert found == everything
+
+
+def test_a_full_page_is_not_followed_by_an_empty_one(
+    conn: sqlite3.Connection, lookups: Lookups
+) -> None:
+    """There is another page of data where there are more rows, and not where these are all."""
+    pages = [find_data(conn, lookups, "*", EVERYWHERE, 0, most, "json") for most in (11, 12, 13)]
+
+    assert [each.is_more for each in pages] == [True, False, False]
+
+
+def test_candidates_are_left_out_where_there_are_more(
+    conn: sqlite3.Connection, lookups: Lookups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A beginning of as many hashes as are shown leaves none out."""
+    for most, is_more in ((1, True), (2, False), (3, False)):
+        monkeypatch.setattr(loaders, "MOST_CANDIDATES", most)
+        found = spec_page(conn, lookups, "aaaaaaa", 1, None)
+        assert isinstance(found, Prefixed)
+        assert (len(found.candidates), found.is_more) == (min(most, 2), is_more)
 
 
 @pytest.mark.asyncio
