@@ -68,7 +68,7 @@ def test_every_hash_of_a_row(visit: Visit) -> None:
     page.goto("/package/hdf5?release=v0.23.1")
     page.get_by_role("link", name="and 6 more").click()
     expect(page.locator("#opened a.hash")).to_have_count(7)
-    expect(page.locator("#opened")).to_contain_text("All 7, what is current first")
+    expect(page.locator("#opened")).to_contain_text("All 7, current ones first")
     expect(page.get_by_text("1 configuration, 7 binaries")).to_be_visible()
 
     page.get_by_role("link", name="Close").click()
