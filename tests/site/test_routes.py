@@ -53,7 +53,7 @@ async def test_unknown_things_are_told(datasette: Any, path: str) -> None:
         ("/find?q=DDDDDDD", "/spec/ddddddd"),
         ("/find?q=develop", "/release/develop"),
         ("/find?q=E4S", "/stack/e4s"),
-        ("/find?q=zen3", "/packages?has=zen3"),
+        ("/find?q=zen3", "/packages?host=zen3"),
         ("/spec/ddddddd", "/spec/ddddddd" + "e" * 25),
         ("/spec/DDDDDDD", "/spec/ddddddd" + "e" * 25),
     ],

@@ -166,6 +166,12 @@ async def find(datasette: Any, request: Any) -> Any:
         return await render(datasette, request, "names.html", listed)
     number, opened = page_number(pairs), request.args.get("open")
     page = await read(datasette, load_find, text, number, narrowing, opened)
+    if page.reading is not None:
+        places = {"release": page.reading.release, "stack": page.reading.stack}
+        kept = dict(narrowing.pairs) | {name: each for name, each in places.items() if each}
+        if not page.reading.spec:
+            return redirect(datasette, "/packages", kept)
+        return redirect(datasette, "/find", {"q": page.reading.spec} | kept)
     if page.package is not None:
         return redirect(datasette, f"/package/{quote(page.package)}", dict(narrowing.pairs))
     if page.hashes:

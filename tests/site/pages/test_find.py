@@ -210,7 +210,7 @@ def names(conn: sqlite3.Connection, lookups: Lookups) -> tuple[Name, ...]:
         ("develop-2025-04-20", "/release/develop-2025-04-20"),
         ("V0.23.1", "/release/v0.23.1"),
         ("hep", "/stack/hep"),
-        ("zen3", "/packages?has=zen3"),
+        ("zen3", "/packages?host=zen3"),
         ("aarch64", "/packages?has=aarch64"),
         ("hdf", None),
         ("root", None),

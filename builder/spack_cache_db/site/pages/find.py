@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlencode
 
@@ -21,6 +21,7 @@ from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import is_interrupted, select
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.plain_words import FILLERS, Reading, read_words
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.selection import package_id
@@ -31,6 +32,7 @@ from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.sandbox.spec_functions import parse
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.targets import family, runs_on
 
 PACKAGES = "SELECT name, spec_count FROM packages WHERE release_count > 0 ORDER BY name"
 TARGETS = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = 'targets'"
@@ -54,7 +56,8 @@ class Name:
     def address(self) -> str:
         """The path of its page."""
         if self.kind == "target":
-            return f"/packages?{urlencode({'has': self.name})}"
+            field = "has" if self.name == family(self.name) else "host"
+            return f"/packages?{urlencode({field: self.name})}"
         return f"/{self.kind}/{quote(self.name)}"
 
 
@@ -64,8 +67,20 @@ def load_names(conn: sqlite3.Connection, lookups: Lookups) -> tuple[Name, ...]:
         *(Name(name, "package", count) for name, count in select(conn, PACKAGES)),
         *(Name(each.name, "release", each.spec_count) for each in lookups.releases.values()),
         *(Name(each.name, "stack", each.spec_count) for each in lookups.stacks.values()),
-        *(Name(name, "target", count) for name, count in sorted(select(conn, TARGETS))),
+        *_targets(dict(select(conn, TARGETS))),
     )
+
+
+def _targets(counts: Mapping[str, int]) -> Iterator[Name]:
+    """Yield every machine on which something runs, and how many specs do; of a family all."""
+    names = {name for hosts in hosts_of(counts).values() for name in hosts}
+    for name in sorted(names | {*map(family, counts)}):
+        fits = (
+            count
+            for target, count in counts.items()
+            if runs_on(target, name) or family(target) == name
+        )
+        yield Name(name, "target", sum(fits))
 
 
 def named(names: tuple[Name, ...], text: str) -> Name | None:
@@ -120,6 +135,7 @@ class FindPage:
 
     Attributes:
         prefix: what was asked of a hash.
+        reading: what the words ask for, where the text is no spec of this file.
         error: why the text is no spec, or why the file cannot answer it.
         why: why nothing satisfies the spec, and what to search for instead.
         notes: what a reader should know of the answer.
@@ -128,6 +144,7 @@ class FindPage:
     """
 
     package: str | None = None
+    reading: Reading | None = None
     prefix: str | None = None
     hashes: tuple[str, ...] = ()
     packages: tuple[tuple[str, int], ...] = ()
@@ -185,12 +202,16 @@ def _load(
         query = parse(text)
         question = question_of(conn, lookups, query)
     except QuerySyntaxError as error:
-        return _refused(conn, text, error)
+        return _read(conn, lookups, text) or _refused(conn, text, error)
     except UnsupportedQuery as error:
         candidates, refused = Candidates(conn, lookups), _refused(conn, text, error)
         return _explained(refused, lambda: why_corrected(candidates, query, scope))
     if _is_name(query) and package_id(conn, str(query.name)) is not None:
         return FindPage(package=query.name)
+    if query.name is not None and package_id(conn, query.name) is None:
+        reading = _read(conn, lookups, text)
+        if reading is not None:
+            return reading
     prefix = asked(question.conditions, "hash")
     hashes = _hashes(conn, prefix)
     whole = question.within(scope)
@@ -206,6 +227,12 @@ def _load(
     return _explained(found, lambda: why_not(candidates, query, question.conditions, scope))
 
 
+def _read(conn: sqlite3.Connection, lookups: Lookups, text: str) -> FindPage | None:
+    """Return what a text asks for as plain words; None if that is nothing else than it says."""
+    reading = read_words(conn, lookups, text)
+    return None if reading is None or reading.spec == text.strip() else FindPage(reading=reading)
+
+
 def _explained(found: FindPage, explain: Callable[[], WhyNot | None]) -> FindPage:
     """Return a page without rows with why there are none, as far as there is time for it."""
     try:
@@ -218,9 +245,10 @@ def _explained(found: FindPage, explain: Callable[[], WhyNot | None]) -> FindPag
 
 
 def _refused(conn: sqlite3.Connection, text: str, error: Exception) -> FindPage:
-    """Return what is wrong with a text, and the packages that its first word may mean."""
-    word = _WORD.match(text.strip())
-    return FindPage(error=str(error), packages=_packages(conn, word and word.group()))
+    """Return what is wrong with a text, and the packages that its words may mean."""
+    words = dict.fromkeys(each for each in _WORD.findall(text) if each.lower() not in FILLERS)
+    packages = dict.fromkeys(each for word in words for each in _packages(conn, word))
+    return FindPage(error=str(error), packages=tuple(packages)[:MOST_PACKAGES])
 
 
 def _answer(
