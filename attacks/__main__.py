@@ -15,6 +15,7 @@ from attacks.builder import run
 from attacks.neighbours import neighbours
 from attacks.outcome import Outcome, report
 from attacks.pages import pages
+from attacks.readers import readers
 from attacks.requests import parameters, repetition, sql
 from attacks.target import Target, serving
 from attacks.visitors import crowds, disconnects, endings
@@ -34,7 +35,7 @@ SERVED: dict[str, Callable[[Target, float], Outcome]] = {
     "crowds": crowds,
     "neighbours": neighbours,
 }
-BUILT: dict[str, Kind] = {"archives": archives, "pages": pages}
+BUILT: dict[str, Kind] = {"archives": archives, "pages": pages, "readers": readers}
 KINDS = (*SERVED, "endings", *BUILT)
 
 

@@ -19,6 +19,7 @@ import traceback
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import yaml
 import zstandard
@@ -212,8 +213,7 @@ def inputs(seed: int) -> Iterator[tuple[str, bytes, Callable[[Path, bytes], None
 
 def one_input(data: bytes, read: Callable[[Path, bytes], None]) -> float:
     """Read bytes, and return the seconds; an exception that nobody foresaw is raised."""
-    os.environ[TRACEBACK] = "1"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {TRACEBACK: "1"}):
         (Path(folder) / "in").mkdir()
         started = time.process_time()
         try:

@@ -1,0 +1,29 @@
+"""Random changes of every kind of input, read with the safety net off."""
+
+from __future__ import annotations
+
+import time
+
+from attacks.outcome import Outcome
+from fuzz.readers import SLOWEST, inputs, one_input
+
+
+def readers(seconds: float) -> Outcome:
+    """Change indexes, mirrors, spec files, pages and archives with a fixed seed, and read them."""
+    outcome, slowest = Outcome("readers"), 0.0
+    ended = time.monotonic() + seconds
+    for name, data, read in inputs(seed=5):
+        faults = []
+        try:
+            spent = one_input(data, read)
+        except Exception as error:  # What no reader foresaw is what is looked for.
+            faults.append(f"{type(error).__name__}: {error}")
+        else:
+            slowest = max(slowest, spent)
+            if spent > SLOWEST:
+                faults.append(f"took {spent:.1f} s")
+        outcome.judge(f"{name} {data[:100]!r}", faults)
+        if time.monotonic() > ended:
+            break
+    outcome.note = f"the slowest took {slowest:.2f} s"
+    return outcome
