@@ -144,7 +144,7 @@ def _half_a_form(target: Target) -> None:
 
 
 def _unread(target: Target) -> None:
-    """Ask ten times for a large answer over small segments, and read nothing of it."""
+    """Ask ten times for a large answer over small segments, and read nothing for five seconds."""
     visitors = []
     for number in range(10):
         visitor = socket.socket()
@@ -155,7 +155,7 @@ def _unread(target: Target) -> None:
         address = ("/find?q=*", "/packages", "/spack-cache/builds.json?_size=1000")[number % 3]
         visitor.sendall(f"GET {address} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         visitors.append(visitor)
-    time.sleep(1)
+    time.sleep(5)
     for visitor in visitors:
         visitor.close()
 
@@ -175,6 +175,7 @@ def _kill_processes(target: Target) -> None:
 
 
 HEAVY: dict[str, Callable[[Target], None]] = {
+    "nothing at all": lambda _: time.sleep(0.1),
     "endless statements": _getting(f"{SQL}.json?sql={quote(ENDLESS)}"),
     "a large environment": _posting("/cover.json", urlencode({"q": large_environment()})),
     "comments before a statement": _getting(f"{SQL}?sql={quote('/**/' + ' ' * 31_000, safe='/*')}"),

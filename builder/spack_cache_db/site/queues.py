@@ -64,10 +64,10 @@ class Bound:
 PAGES, SEARCH, DATA, STREAMS, FILES = "pages", "search", "data", "streams", "files"
 
 BOUNDS: Mapping[str, Bound] = {
-    # Searches, SQL and streams at their bounds leave a process for pages.
+    # Searches or SQL at their bounds leave processes for the others, and pages come first.
     PAGES: Bound(running=8, waiting=152, processes=COUNT, rank=0),
-    SEARCH: Bound(running=4, waiting=32, processes=2, rank=1),
-    DATA: Bound(running=6, waiting=18, processes=2, rank=1),
+    SEARCH: Bound(running=6, waiting=32, processes=5, rank=1),
+    DATA: Bound(running=6, waiting=18, processes=5, rank=1),
     # Between two pieces of a stream others of its kind have their turn.
     STREAMS: Bound(running=2, waiting=30, processes=1, rank=2),
     # A download reads the file piece by piece, as its visitor takes it.

@@ -55,7 +55,7 @@ def run(
     ms: int = 1000,
 ) -> Any:
     """Run a statement as a process does."""
-    end = time.monotonic() + ms / 1000
+    end = time.process_time() + ms / 1000
     return run_task(conn, run_statement, (sql, params or {}, most), end)
 
 

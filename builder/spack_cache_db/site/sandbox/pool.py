@@ -15,7 +15,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
 import weakref
 from collections import Counter
 from contextlib import suppress
@@ -24,6 +23,8 @@ from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from spack_cache_db.site.sandbox.process import (
+    ALARMS,
+    CLOCK_TIMES,
     GRACE_SECONDS,
     INTERRUPTED,
     LENGTH,
@@ -33,8 +34,11 @@ from spack_cache_db.site.sandbox.process import (
     framed,
 )
 
-COUNT = 5
-"""Processes for one file; each has some 20 MB of its own until it has much to do."""
+COUNT = 8
+"""Processes for one file; each has some 15 MB of its own until it has much to do.
+
+More than processors: a small task need not wait for large ones, the kernel shares the time.
+"""
 START_SECONDS = 20.0
 """So long a process may take until it is ready."""
 LATE_SECONDS = 2.0
@@ -83,17 +87,13 @@ class SandboxError(Exception):
     title = "Busy"
 
 
-class KilledError(SandboxError):
-    """The system killed the process, most often because memory ran out."""
-
-
 class TaskError(Exception):
     """A task ended in an exception that is a bug; the message is its traceback."""
 
 
 @dataclass
 class Budget:
-    """The seconds that a request may still take of the sandbox.
+    """The seconds of processor time that a request may still take of the sandbox.
 
     Attributes:
         is_page: whether what is found is shown as HTML.
@@ -156,11 +156,6 @@ class Process:
         return process
 
     @property
-    def is_new(self) -> bool:
-        """Whether the process has run no task yet."""
-        return self._tasks_left == MOST_TASKS
-
-    @property
     def is_alive(self) -> bool:
         """Whether the process can take a task."""
         return self._tasks_left > 0 and self._process.poll() is None
@@ -172,27 +167,33 @@ class Process:
         # Its memory may take the kernel a moment.
         asyncio.get_running_loop().run_in_executor(None, self._end)
 
-    async def run(self, seconds: float, call: Call, arguments: tuple[Any, ...]) -> Any:
-        """Return the answer to a task, or a `Failure`; the death of the process is one too.
+    async def run(
+        self, seconds: float, call: Call, arguments: tuple[Any, ...]
+    ) -> tuple[Any, float]:
+        """Return the answer to a task, or a `Failure`, and the processor time that it took.
+
+        The death of the process is a failure too.
 
         Raises:
-            KilledError: the system killed the process.
+            SandboxError: the system killed the process.
         """
         self._tasks_left -= 1
         is_well = False
         try:
-            async with asyncio.timeout(seconds + GRACE_SECONDS + LATE_SECONDS):
+            async with asyncio.timeout(CLOCK_TIMES * seconds + GRACE_SECONDS + LATE_SECONDS):
                 await self._send(framed((call, arguments, seconds)))
                 pickled = await self._received()
-            answer = await self._death() if pickled is None else Answers(io.BytesIO(pickled)).load()
+            if pickled is None:
+                return await self._death(), seconds
+            answer, taken = Answers(io.BytesIO(pickled)).load()
             # What it holds after an error of memory would be missing to the next visitor.
-            is_well = pickled is not None and answer != NO_MEMORY
+            is_well = answer != NO_MEMORY
+            return answer, float(taken)
         except TimeoutError:
-            answer = INTERRUPTED
+            return INTERRUPTED, seconds
         finally:
             if not is_well:
                 self.kill()
-        return answer
 
     async def _send(self, message: bytes) -> None:
         with suppress(ConnectionError):
@@ -221,8 +222,8 @@ class Process:
         with suppress(subprocess.TimeoutExpired):
             await asyncio.to_thread(self._process.wait, LATE_SECONDS)
         if self._process.returncode == -signal.SIGKILL:
-            raise KilledError(KILLED)
-        if self._process.returncode == -signal.SIGALRM:
+            raise SandboxError(KILLED)
+        if -self._process.returncode in ALARMS:
             return INTERRUPTED
         # Python ends with 1 where it has no memory left for the exception that says so.
         return NO_MEMORY if self._process.returncode == 1 else BROKEN
@@ -253,7 +254,7 @@ class Pool:
         """Return what `call(connection, *arguments)` returns in the process that is free next.
 
         Args:
-            budget: what is left to the request; the time that the task takes is taken from it.
+            budget: what is left to the request; what the task takes is taken from it.
             most_seconds: what this task may take of it.
             call: a function that a process can import.
             arguments: its arguments after the connection.
@@ -279,22 +280,22 @@ class Pool:
         return answer
 
     async def _answer(self, budget: Budget, task: tuple[float, Call, tuple[Any, ...]]) -> Any:
-        while True:
-            process = self._idle.pop() if self._idle else await Process.started(self._uri)
-            if not process.is_alive:
-                continue
-            is_first, began = process.is_new, time.monotonic()
-            try:
-                answer = await process.run(*task)
-            except KilledError:
-                # One that others have used before may have been killed before this task began.
-                if is_first:
-                    raise
-                continue
-            finally:
-                budget.seconds -= time.monotonic() - began
-            self._idle.append(process)
-            return answer
+        try:
+            process, answer, taken = await self._tried(task)
+        except SandboxError:
+            # The system may have killed the process for the memory of another one.
+            process, answer, taken = await self._tried(task)
+        budget.seconds -= taken
+        self._idle.append(process)
+        return answer
+
+    async def _tried(self, task: tuple[float, Call, tuple[Any, ...]]) -> tuple[Process, Any, float]:
+        process = None
+        while self._idle and not (process and process.is_alive):
+            process = self._idle.pop()
+        if process is None or not process.is_alive:
+            process = await Process.started(self._uri)
+        return process, *await process.run(*task)
 
     async def _turn(self, own: Share) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -4,6 +4,9 @@ A task is a function, by its name, with its arguments and the seconds that it ma
 tasks from standard input and writes their answers to standard output, pickled, until the input
 ends. An alarm ends the process when the time of a task is over: the kernel rings it also while
 SQLite is in the middle of a step, or Python in the middle of a regular expression.
+
+The seconds are those of the processor: what a visitor may ask does not depend on how much others
+ask at the same time. On the clock a task may take `CLOCK_TIMES` as long.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from spack_cache_db.site.sandbox.statements import authorize, escape_fts, restri
 
 STEPS = 1_000
 """Virtual machine instructions of SQLite between two looks at the time, as Datasette has it."""
+CLOCK_TIMES = 5
 GRACE_SECONDS = 0.3
 """For a task to end by itself, when SQLite next looks at the time."""
 MEMORY_BYTES = 400 << 20
@@ -43,6 +47,8 @@ FIRST_TO_GO = "500"
 """Where a machine or a systemd unit has no memory left, the kernel ends this before a server."""
 NICENESS = 5
 """The server comes first."""
+ALARMS = (signal.SIGPROF, signal.SIGALRM)
+"""Processor time is over, or time on the clock."""
 LENGTH = 8
 """Bytes of a message's length, which stand before it."""
 
@@ -73,9 +79,9 @@ def run_task(conn: sqlite3.Connection, call: Call, arguments: tuple[Any, ...], e
         conn: its first argument.
         call: the function.
         arguments: its other arguments.
-        end: when SQLite interrupts the function's statements, by `time.monotonic`.
+        end: when SQLite interrupts the function's statements, by `time.process_time`.
     """
-    conn.set_progress_handler(lambda: time.monotonic() > end, STEPS)
+    conn.set_progress_handler(lambda: time.process_time() > end, STEPS)
     try:
         return call(conn, *arguments)
     except sqlite3.Error as error:
@@ -139,7 +145,8 @@ def received(stream: BinaryIO) -> Any:
 def main(uri: str) -> None:
     """Run tasks over a file until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    for each in ALARMS:
+        signal.signal(each, signal.SIG_DFL)
     bound_itself()
     conn, answers = connect(uri), sys.stdout.buffer
     answers.write(framed("ready"))
@@ -148,8 +155,12 @@ def main(uri: str) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     while (task := received(sys.stdin.buffer)) is not None:
         call, arguments, seconds = task
-        signal.setitimer(signal.ITIMER_REAL, seconds + GRACE_SECONDS)
-        answer = framed(run_task(conn, call, arguments, time.monotonic() + seconds))
+        began = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, seconds + GRACE_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, CLOCK_TIMES * seconds + GRACE_SECONDS)
+        answer = run_task(conn, call, arguments, began + seconds)
+        message = framed((answer, time.process_time() - began))
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        answers.write(answer)
+        answers.write(message)
         answers.flush()
