@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 import httpx
 import pytest
 
-from spack_cache_db.site.queues import BOUNDS, MOST_DELAYED
+from spack_cache_db.site.queues import BOUNDS, FILES, MOST_DELAYED, PAGES
 from spack_cache_db.site.uvicorn_server import MOST_CONNECTIONS
 from tests.deploy.front import Front
 from tests.paths import ROOT
@@ -108,8 +108,8 @@ def test_when_all_are_busy_visitors_are_told(start: Callable[..., Front]) -> Non
 
 def test_tables_and_sql_leave_connections_for_pages() -> None:
     """What else is asked for, waits or is refused, all of it at once, is less than a server has."""
-    pages = BOUNDS["pages"]
-    bounds = [each for name, each in BOUNDS.items() if name not in ("pages", "downloads")]
+    pages = BOUNDS[PAGES]
+    bounds = [each for name, each in BOUNDS.items() if name not in (PAGES, FILES)]
     others = sum(each.running + each.waiting for each in bounds) + MOST_DELAYED
 
     assert others + pages.running <= MOST < MOST_CONNECTIONS

@@ -66,7 +66,7 @@ PAGES, SEARCH, DATA, STREAMS, FILES = "pages", "search", "data", "streams", "fil
 BOUNDS: Mapping[str, Bound] = {
     # Searches or SQL at their bounds leave processes for the others, and pages come first.
     PAGES: Bound(running=8, waiting=152, processes=COUNT, rank=0),
-    SEARCH: Bound(running=6, waiting=32, processes=5, rank=1),
+    SEARCH: Bound(running=6, waiting=30, processes=5, rank=1),
     DATA: Bound(running=6, waiting=18, processes=5, rank=1),
     # Between two pieces of a stream others of its kind have their turn.
     STREAMS: Bound(running=2, waiting=30, processes=1, rank=2),
