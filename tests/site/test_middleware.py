@@ -157,10 +157,13 @@ async def test_long_cookies_are_not_read(datasette: Any) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         seen.append(dict(scope["headers"]).get(b"cookie"))
 
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
     async def send(_: Any) -> None:
         pass
 
     for cookie in (b"a=1", b'a="' + b"\\" * 30_000, b"a=" + b"x" * 5_000, b'a="\\1"'):
         scope = {"type": "http", "method": "GET", "path": "/", "query_string": b""}
-        await guard(app, datasette)({**scope, "headers": [(b"cookie", cookie)]}, None, send)
+        await guard(app, datasette)({**scope, "headers": [(b"cookie", cookie)]}, receive, send)
     assert seen == [b"a=1", None, None, None]
