@@ -184,15 +184,15 @@ def test_hostile_addresses_end_soon_and_small(own_server: Server, name: str, end
 
 @pytest.mark.slow
 def test_hostile_sql_is_told_on_a_page(own_server: Server) -> None:
-    """Who types such SQL into the page reads why it was refused, or that there are more rows."""
+    """Who types such SQL into the page reads why it was refused, or the first rows of it."""
     for name, reason in (
         ("zeroblob", "too big"),
-        ("many cells", "returning more than"),
+        ("many cells", "50 rows"),
         ("like", "took longer"),
         ("paths", "prohibited"),
     ):
         answer = httpx.get(f"{own_server.address}{SQL}", params={"sql": HOSTILE[name]}, timeout=60)
-        assert reason in answer.text
+        assert reason in answer.text.lower()
 
 
 @pytest.mark.slow
