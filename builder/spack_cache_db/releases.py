@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
@@ -64,24 +63,3 @@ def sort_releases(names: set[str]) -> list[str]:
             of_kind.sort(key=lambda name: str(release_date(name)), reverse=True)
         ordered += of_kind
     return ordered
-
-
-def release_before(name: str, names: Iterable[str]) -> str | None:
-    """Return the release with which a release is compared to see what changed in it.
-
-    Of a snapshot it is the snapshot before, of the same branch; of a branch its newest snapshot; of
-    a release the release before. None if there is none, and for any other name.
-    """
-    ordered = sort_releases({name, *names})
-    following = ordered[ordered.index(name) + 1 :]
-    kind = release_kind(name)
-    if kind == "release":
-        return next((each for each in following if release_kind(each) == kind), None)
-    branch = name if kind == "branch" else _branch(name)
-    return next((each for each in following if _branch(each) == branch), None) if branch else None
-
-
-def _branch(name: str) -> str | None:
-    """Return the branch of a snapshot, None of any other release."""
-    date = release_date(name)
-    return name.removesuffix(f"-{date}") if date else None

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from spack_cache_db.site.sandbox.statements import LIMITS, restrict
-from tests.site.conftest import SQL, Server, serving
+from tests.site.conftest import IS_065, SQL, Server, serving
 
 SECONDS = 2.0
 MEGABYTES = 512
@@ -187,12 +187,12 @@ def test_hostile_sql_is_told_on_a_page(own_server: Server) -> None:
     """Who types such SQL into the page reads why it was refused, or the first rows of it."""
     for name, reason in (
         ("zeroblob", "too big"),
-        ("many cells", "50 rows"),
+        ("many cells", "returning more than" if IS_065 else "50 rows"),
         ("like", "took longer"),
         ("paths", "prohibited"),
     ):
         answer = httpx.get(f"{own_server.address}{SQL}", params={"sql": HOSTILE[name]}, timeout=60)
-        assert reason in answer.text.lower()
+        assert reason in answer.text
 
 
 @pytest.mark.slow
