@@ -28,7 +28,7 @@ from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.lists import ListFilters, ListPage, load_releases, load_stacks
 from spack_cache_db.site.pages.spec import (
     MOST_CANDIDATES,
-    Candidate,
+    HashMatch,
     SpecPage,
     load_candidates,
     load_spec,
@@ -62,7 +62,7 @@ class Prefixed:
     """
 
     only: str | None = None
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[HashMatch, ...] = ()
     is_more: bool = False
 
 

@@ -103,24 +103,24 @@ def guard(app: App, datasette: Any) -> App:
             cors = [*_CORS, *_PREFLIGHT] if datasette.cors else []
             await send_whole(send, 204, "", [(b"allow", METHODS), *cors])
             return
-        answer = Answer(scope, send, ttl, cors=datasette.cors)
+        response = Response(scope, send, ttl, cors=datasette.cors)
         refused = barred(scope, base_url)
         if refused is not None:
             allow = [(b"allow", b"GET, HEAD")] if refused[0] == 405 else []
-            await send_text(answer.send, *refused, allow)
+            await send_text(response.send, *refused, allow)
             return
         try:
             query = each_once(scope.get("query_string", b""))
         except TooManyError as error:
-            await send_text(answer.send, 400, str(error))
+            await send_text(response.send, 400, str(error))
             return
         if not datasette.setting("default_allow_sql") and b"sql" in parse_qs(query):
-            await send_text(answer.send, 403, NO_SQL)
+            await send_text(response.send, 403, NO_SQL)
             return
         headers = [each for each in scope["headers"] if not _is_costly(*each)]
         scope = {**scope, "query_string": query, "headers": headers}
         with budget_of(scope["path"], query, datasette.sql_time_limit_ms / 1000):
-            await app(scope, receive, answer.send)
+            await app(scope, receive, response.send)
 
     return guarded
 
@@ -187,7 +187,7 @@ async def send_whole(send: Send, status: int, body: str, headers: Headers) -> No
     await send({"type": "http.response.body", "body": body.encode()})
 
 
-class Answer:
+class Response:
     """One answer on its way out: completes the headers and compresses the body."""
 
     def __init__(self, scope: Scope, send: Send, ttl: int, *, cors: bool) -> None:

@@ -18,7 +18,7 @@ from spack_cache_db.site.sandbox.pool import Answers
 from spack_cache_db.site.sandbox.process import (
     INTERRUPTED,
     LENGTH,
-    Failure,
+    TaskFailure,
     framed,
     received,
     run_task,
@@ -91,7 +91,7 @@ def test_a_large_result_is_refused(conn: sqlite3.Connection, sql: str) -> None:
     """Bytes, cells, names that each row repeats, and text that JSON makes longer are counted."""
     answer = run(conn, sql)
 
-    assert answer == Failure("OperationalError", TOO_MUCH.format(cells=RESULT_CELLS))
+    assert answer == TaskFailure("OperationalError", TOO_MUCH.format(cells=RESULT_CELLS))
 
 
 def test_the_time_ends_a_statement(conn: sqlite3.Connection) -> None:
@@ -110,7 +110,7 @@ def test_errors_keep_their_kind(conn: sqlite3.Connection, sql: str, kind: str) -
     """A statement that SQLite or Python refuses says which exception it was."""
     answer = run(conn, sql)
 
-    assert isinstance(answer, Failure)
+    assert isinstance(answer, TaskFailure)
     assert answer.kind == kind
 
 

@@ -13,7 +13,7 @@ HEIGHT = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class UprightBar:
     """One upright bar: where it stands and what it says."""
 
     name: str
@@ -28,7 +28,7 @@ class Column:
 class ColumnChart:
     """A chart of upright bars and the number at the top of its scale."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[UprightBar, ...]
     top: int
     width: float = WIDTH
     height: float = HEIGHT
@@ -52,7 +52,7 @@ def column_chart(counts: Sequence[tuple[str, int]]) -> ColumnChart:
     for place, (name, count) in enumerate(counts):
         height = round(HEIGHT * count / top, 1) if top else 0.0
         x, y = round(place * step + gap / 2, 2), round(HEIGHT - height, 1)
-        laid.append(Column(name, count, x, y, round(step - gap, 2), height))
+        laid.append(UprightBar(name, count, x, y, round(step - gap, 2), height))
     return ColumnChart(tuple(laid), top)
 
 

@@ -85,7 +85,7 @@ FROM packages WHERE release_count > 0 ORDER BY name
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ListColumn:
     """A column of a list: its name in the address and in a row, its heading, and its order.
 
     Attributes:
@@ -101,26 +101,28 @@ class Column:
     is_minor: bool = False
 
 
-_SPECS = Column("specs", "Binaries", is_count=True, most_first=True)
-COLUMNS: Mapping[str, tuple[Column, ...]] = {
+_SPECS = ListColumn("specs", "Binaries", is_count=True, most_first=True)
+COLUMNS: Mapping[str, tuple[ListColumn, ...]] = {
     "packages": (
-        Column("name", "Package"),
-        Column("version", "Newest version"),
-        Column("configurations", "Configurations", is_count=True, most_first=True, is_minor=True),
+        ListColumn("name", "Package"),
+        ListColumn("version", "Newest version"),
+        ListColumn(
+            "configurations", "Configurations", is_count=True, most_first=True, is_minor=True
+        ),
         _SPECS,
-        Column("releases", "Releases", is_count=True, most_first=True, is_minor=True),
-        Column("last_seen", "Last snapshot", most_first=True, is_minor=True),
+        ListColumn("releases", "Releases", is_count=True, most_first=True, is_minor=True),
+        ListColumn("last_seen", "Last snapshot", most_first=True, is_minor=True),
     ),
     "releases": (
-        Column("position", "Release"),
-        Column("kind", "Kind", is_minor=True),
-        Column("date", "Snapshot of", most_first=True, is_minor=True),
-        Column("packages", "Packages", is_count=True, most_first=True),
+        ListColumn("position", "Release"),
+        ListColumn("kind", "Kind", is_minor=True),
+        ListColumn("date", "Snapshot of", most_first=True, is_minor=True),
+        ListColumn("packages", "Packages", is_count=True, most_first=True),
         _SPECS,
     ),
     "stacks": (
-        Column("name", "Stack"),
-        Column("releases", "Releases", is_count=True, most_first=True),
+        ListColumn("name", "Stack"),
+        ListColumn("releases", "Releases", is_count=True, most_first=True),
         _SPECS,
     ),
 }
@@ -178,7 +180,7 @@ class ListPage:
     asked: ListFilters
     rows: tuple[ListRow, ...]
     total: int
-    columns: tuple[Column, ...]
+    columns: tuple[ListColumn, ...]
     releases: tuple[str, ...] = ()
     stacks: tuple[str, ...] = ()
     targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -186,7 +188,7 @@ class ListPage:
     faults: tuple[str, ...] = ()
 
     @property
-    def sort(self) -> Column:
+    def sort(self) -> ListColumn:
         """The column by which the rows are sorted."""
         found = (each for each in self.columns if each.name == self.asked.sort)
         return next((each for each in found if each.name not in _UNSORTED), self.columns[0])
@@ -196,7 +198,7 @@ class ListPage:
         """Whether the rows are in descending order."""
         return self.sort.most_first if not self.asked.order else self.asked.order == "desc"
 
-    def sorted_by(self, column: Column) -> str | None:
+    def sorted_by(self, column: ListColumn) -> str | None:
         """Return the address of the list sorted by a column, the other way if it is already."""
         if column.name in _UNSORTED:
             return None
@@ -272,7 +274,7 @@ def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> d
     return {name: count for name, count in kept.items() if name not in without}
 
 
-def _overall(column: Column) -> Column:
+def _overall(column: ListColumn) -> ListColumn:
     """Return a column of the whole list as it is called where rows are narrowed."""
     if column.name not in ("releases", "last_seen"):
         return column
@@ -354,7 +356,7 @@ def list_rows(page: ListPage, start: str) -> Markup:
     return Markup("</tr>\n".join([*lines, ""]))
 
 
-def classes(column: Column) -> Markup:
+def classes(column: ListColumn) -> Markup:
     """Return the class attribute of a column's cells."""
     names = [
         name for name, holds in (("count", column.is_count), ("minor", column.is_minor)) if holds

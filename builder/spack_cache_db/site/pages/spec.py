@@ -134,7 +134,7 @@ class Contradiction:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class HashMatch:
     """One of several specs that a short hash may mean."""
 
     hash: str
@@ -180,12 +180,12 @@ def is_hash_prefix(text: str) -> bool:
 
 def load_candidates(
     conn: sqlite3.Connection, lookups: Lookups, hashes: tuple[str, ...]
-) -> tuple[Candidate, ...]:
+) -> tuple[HashMatch, ...]:
     """Return the specs that a short hash may mean."""
     rows = [*select(conn, CANDIDATES, hashes=json.dumps(hashes))]
     found = configurations_by_id(conn, lookups, [configuration for _, configuration in rows])
     return tuple(
-        Candidate(dag_hash, each.configuration)
+        HashMatch(dag_hash, each.configuration)
         for (dag_hash, _), each in zip(rows, found, strict=True)
     )
 

@@ -30,7 +30,7 @@ from spack_cache_db.site.sandbox.process import (
     LENGTH,
     NO_MEMORY,
     Call,
-    Failure,
+    TaskFailure,
     framed,
 )
 
@@ -55,7 +55,7 @@ KILLED = (
     "The system ended the process that worked on this, most often because the machine ran out of"
     " memory: ask for less, or try again."
 )
-BROKEN = Failure("OperationalError", "the query made SQLite fail")
+BROKEN = TaskFailure("OperationalError", "the query made SQLite fail")
 
 _PROGRAM = f"import sys; from {framed.__module__} import main; main(sys.argv[1])"
 
@@ -170,7 +170,7 @@ class Process:
     async def run(
         self, seconds: float, call: Call, arguments: tuple[Any, ...]
     ) -> tuple[Any, float]:
-        """Return the answer to a task, or a `Failure`, and the processor time that it took.
+        """Return the answer to a task, or a `TaskFailure`, and the processor time that it took.
 
         The death of the process is a failure too.
 
@@ -217,7 +217,7 @@ class Process:
             found += some
         return bytes(found)
 
-    async def _death(self) -> Failure:
+    async def _death(self) -> TaskFailure:
         """Return why the process ended in the middle of a task."""
         with suppress(subprocess.TimeoutExpired):
             await asyncio.to_thread(self._process.wait, LATE_SECONDS)
@@ -275,7 +275,7 @@ class Pool:
         finally:
             self._running[own] -= 1
             self._give_turns()
-        if isinstance(answer, Failure):
+        if isinstance(answer, TaskFailure):
             raise _exception(answer)
         return answer
 
@@ -321,7 +321,7 @@ class Pool:
                 self._waiting.remove(entry)
 
 
-def _exception(failure: Failure) -> Exception:
+def _exception(failure: TaskFailure) -> Exception:
     if failure.kind == "MemoryError":
         return MemoryError(failure.message)
     if failure.kind:

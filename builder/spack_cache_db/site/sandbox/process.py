@@ -56,7 +56,7 @@ Call = Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class TaskFailure:
     """Why a task has no answer.
 
     Attributes:
@@ -68,12 +68,12 @@ class Failure:
     message: str
 
 
-INTERRUPTED = Failure("OperationalError", "interrupted")
-NO_MEMORY = Failure("MemoryError", "the query needs more memory than this server gives to one")
+INTERRUPTED = TaskFailure("OperationalError", "interrupted")
+NO_MEMORY = TaskFailure("MemoryError", "the query needs more memory than this server gives to one")
 
 
 def run_task(conn: sqlite3.Connection, call: Call, arguments: tuple[Any, ...], end: float) -> Any:
-    """Return what a function returns, or the `Failure` that it ended in.
+    """Return what a function returns, or the `TaskFailure` that it ended in.
 
     Args:
         conn: its first argument.
@@ -87,11 +87,11 @@ def run_task(conn: sqlite3.Connection, call: Call, arguments: tuple[Any, ...], e
     except sqlite3.Error as error:
         # Subclasses that are not SQLite's own are told by the first of its names.
         names = (each.__name__ for each in type(error).__mro__)
-        return Failure(next(name for name in names if hasattr(sqlite3, name)), str(error))
+        return TaskFailure(next(name for name in names if hasattr(sqlite3, name)), str(error))
     except MemoryError:
         return NO_MEMORY
     except Exception:
-        return Failure("", traceback.format_exc())
+        return TaskFailure("", traceback.format_exc())
     finally:
         conn.set_progress_handler(None, 0)
 
