@@ -54,7 +54,7 @@ def test_locks_before_spack_0_18(version: int) -> None:
     """Whatever the nodes are keyed by, each is known by the hash of its binary."""
     hdf5, zlib = read_lock(first_versions(version), 10).specs
 
-    assert hdf5 == LockedSpec(hash_of("hdf5"), HDF5, is_root=True)
+    assert hdf5 == LockedSpec(hash_of("hdf5"), HDF5, is_root=True, needs=(hash_of("zlib"),))
     assert (zlib.hash, zlib.configuration.package, zlib.is_root) == (hash_of("zlib"), "zlib", False)
 
 
@@ -64,7 +64,7 @@ def test_locks_of_spack_0_18(version: int) -> None:
     nodes = by_hash(old_node("hdf5", "7", "zlib"), old_node("zlib", "7"))
 
     assert read_lock(lock(version, nodes, hash_of("hdf5")), 10).specs[0] == LockedSpec(
-        hash_of("hdf5"), HDF5, is_root=True
+        hash_of("hdf5"), HDF5, is_root=True, needs=(hash_of("zlib"),)
     )
 
 
@@ -100,10 +100,11 @@ def test_roots_come_first() -> None:
 
 def test_externals_are_left_out() -> None:
     """What stands on the machine needs no binary, and is counted in a note."""
-    nodes = by_hash(node("a"), node("b", external={"path": "/usr"}))
+    nodes = by_hash(node("a", edge("b", "link")), node("b", external={"path": "/usr"}))
     found = read_lock(lock(6, nodes, hash_of("a"), hash_of("b")), 10)
 
     assert [each.configuration.package for each in found.specs] == ["a"]
+    assert (found.specs[0].needs, found.specs[0].externals) == ((), (("b", "1.0"),))
     assert found.notes == ("one external needs no binary, and is left out",)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,50 @@ def test_a_misplaced_condition_is_corrected(samples: sqlite3.Connection) -> None
     (answer,) = covered(samples, "py-mpi4py %gcc@13 target=:zen3")
 
     assert answer.corrected == "py-mpi4py target=:zen3 %gcc@13"
+
+
+def test_a_correction_takes_the_alternative_that_has_binaries(samples: sqlite3.Connection) -> None:
+    """What `packages:` allows is asked of the corrected spec, and what finds nothing is skipped."""
+    require = [{"one_of": ["%nvhpc@24.9", "%gcc@13", "%gcc@11"]}]
+    packages = {"all": {"require": require}}
+    environment = {"specs": ["py-mpi4py %gcc target=:zen3"], "packages": packages}
+    (answer,) = covered(samples, json.dumps({"spack": environment}))
+
+    assert answer.corrected == "py-mpi4py target=:zen3 %gcc@13"
+
+
+@st.composite
+def misplaced(draw: st.DrawFn) -> str:
+    """Draw an environment in which conditions follow compilers, with requirements."""
+    compilers = st.sampled_from(["%gcc", "%gcc@13", "%gcc@12", "%llvm", "%nvhpc"])
+    options = st.sampled_from(["+x", "~x", "k=a", "target=zen3", "target=:zen4", "os=rhel8"])
+    following = " ".join(draw(st.lists(options, max_size=2, unique_by=lambda each: each[1])))
+    spec = f"{draw(st.sampled_from(['foo', 'bar', 'baz']))} {draw(compilers)} {following}"
+    kinds = st.sampled_from(["one_of", "any_of"])
+    choices = st.lists(st.one_of(compilers, options), min_size=1, max_size=3)
+    required = st.dictionaries(kinds, choices, min_size=1, max_size=1)
+    packages = {
+        "all": {"require": draw(st.lists(required, max_size=2))},
+        "bar": {"conflict": draw(st.lists(options, max_size=2))},
+    }
+    return json.dumps({"spack": {"specs": [spec], "packages": packages}})
+
+
+@pytest.mark.slow
+@given(misplaced(), scopes())
+def test_every_proposal_finds_something(
+    cache: sqlite3.Connection, text: str, names: dict[str, Any]
+) -> None:
+    """What is proposed instead of a spec has binaries, where they are asked for."""
+    lookups = read_lookups(cache)
+    environment = read_environment(text.encode(), "-")
+    (answer,) = cover_environment(cache, lookups, environment, scope_of(lookups, **names)).specs
+    assert isinstance(answer, CoveredSpec)
+
+    if answer.corrected is not None:
+        assert find(cache, answer.corrected, **names)
+    for proposal, count in answer.why.named if answer.why else ():
+        assert len(find(cache, proposal, **names)) == count
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import sqlite3
+from collections import Counter
+from random import Random
 from typing import Any
 
 import pytest
@@ -23,7 +25,8 @@ from spack_cache_db.query.coverage_output import (
 )
 from spack_cache_db.query.lookups import read_lookups
 from tests.conftest import Build
-from tests.indexes import edge, hash_of, node
+from tests.graphs import edges, installs, run_time
+from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash
 
 WORDS: dict[str, Any] = {
@@ -51,27 +54,40 @@ def conn(built: Build) -> sqlite3.Connection:
 
 def lock() -> bytes:
     """Return a lockfile: hdf5 needs zlib and gcc."""
-    nodes = [
+    return lock_of(
         node("hdf5", edge("zlib", "link"), edge("gcc", "build", virtuals=("c",))),
         node("zlib"),
         node("gcc", version="13.2.0"),
         node("glibc", external={"path": "/usr"}),
-    ]
+    )
+
+
+def lock_of(*nodes: dict[str, Any]) -> bytes:
+    """Return a lockfile of nodes, the first of which is its root."""
     return json.dumps(
         {
             "_meta": {"file-type": "spack-lockfile", "lockfile-version": 6},
-            "roots": [{"hash": hash_of("hdf5"), "spec": "hdf5"}],
+            "roots": [{"hash": nodes[0]["hash"], "spec": nodes[0]["name"]}],
             "concrete_specs": {each["hash"]: each for each in nodes},
         }
     ).encode()
 
 
-def covered(conn: sqlite3.Connection, **names: Any) -> Cover:
-    """Return the answers for the lockfile."""
+def with_other_hash(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a node that is the same under a hash that no binary has."""
+    return spec | {"hash": hash_of(f"other {spec['hash']}")}
+
+
+def covered(conn: sqlite3.Connection, data: bytes = b"", **names: Any) -> Cover:
+    """Return the answers for a lockfile."""
     lookups = read_lookups(conn)
-    return cover_environment(
-        conn, lookups, read_environment(lock(), "-"), scope_of(lookups, **names)
-    )
+    read = read_environment(data or lock(), "-")
+    return cover_environment(conn, lookups, read, scope_of(lookups, **names))
+
+
+def nodes_of(found: Cover) -> list[CoveredNode]:
+    """Return the answers for nodes."""
+    return [each for each in found.specs if isinstance(each, CoveredNode)]
 
 
 def test_each_node_has_its_answer(conn: sqlite3.Connection) -> None:
@@ -101,7 +117,7 @@ def test_a_release_and_a_stack_must_have_it(
     conn: sqlite3.Connection, names: dict[str, str], status: str, others: int
 ) -> None:
     """Binaries count where they are asked for, and so do the others."""
-    hdf5 = covered(conn, **names).specs[0]
+    hdf5 = covered(conn, lock(), **names).specs[0]
 
     assert isinstance(hdf5, CoveredNode)
     assert (hdf5.status, hdf5.other_count, len(hdf5.others)) == (status, others, min(others, 5))
@@ -120,12 +136,10 @@ def test_a_lockfile_as_text(conn: sqlite3.Connection) -> None:
     """The share that has a binary is told, what a rebuild would replace, and by what."""
     lines = cover_table(covered(conn)).splitlines()
 
-    assert lines[0] == (
-        "1 of 3 specs have a binary (33%); of 1 there are others of the same configuration"
-    )
-    assert [line.split()[0] for line in lines[2:]] == ["missing", "rebuilt", "binary"]
-    assert " would be replaced by /" in lines[3]
-    assert lines[4].endswith("(root)")
+    assert lines[:2] == ["1 of 3 specs have a binary (33%)", "missing 1, rebuilt 1, binary 1"]
+    assert [line.split()[0] for line in lines[3:]] == ["missing", "rebuilt", "binary"]
+    assert " would be replaced by /" in lines[4]
+    assert lines[5].endswith("(root)")
 
 
 def test_a_lockfile_as_data(conn: sqlite3.Connection) -> None:
@@ -140,6 +154,81 @@ def test_a_lockfile_as_data(conn: sqlite3.Connection) -> None:
     assert [each["hash"] for each in said["specs"]] == [row["hash"] for row in rows]
     assert [row["status"] for row in rows] == ["binary", "missing", "rebuilt"]
     assert [row["root"] for row in rows] == ["1", "0", "0"]
+
+
+def needs(dag_hash: str) -> set[tuple[str, str]]:
+    """Return the names and versions of all that a spec of the real index needs to run."""
+    nodes = (installs()[each]["spec"] for each in run_time(dag_hash))
+    return {(each["name"], each["version"]) for each in nodes}
+
+
+def shared_configurations(conn: sqlite3.Connection) -> list[list[str]]:
+    """Return the hashes of binaries of one configuration, where there are several."""
+    found: dict[int, list[str]] = {}
+    sql = "SELECT configuration, hash FROM specs WHERE release_count > 0 ORDER BY hash"
+    for configuration, dag_hash in conn.execute(sql):
+        found.setdefault(configuration, []).append(dag_hash)
+    return [some for some in found.values() if len(some) > 1]
+
+
+def everything_below(dag_hash: str) -> list[str]:
+    """Return what a spec of the real index needs in any way, directly or not."""
+    found, ahead = {dag_hash}, [dag_hash]
+    while ahead:
+        new = edges()[ahead.pop()].keys() - found
+        found |= new
+        ahead += new
+    return sorted(found - {dag_hash})
+
+
+def test_a_rebuild_needs_the_same_to_run(real_index: sqlite3.Connection) -> None:
+    """Others of a node's configuration replace it only if they need the same names and versions.
+
+    Those that are nodes of the same lockfile replace nothing.
+    """
+    chance, statuses = Random(26), Counter[str]()
+    for some in shared_configurations(real_index)[::2]:
+        root, *others = chance.sample(some, len(some))
+        below = {each: installs()[each]["spec"] for each in everything_below(root)}
+        run = sorted(run_time(root) - {root})
+        if run and chance.random() < 0.5:
+            below[run[0]] = below[run[0]] | {"version": "99"}
+        below |= {each: installs()[each]["spec"] for each in chance.sample(others, len(others) > 3)}
+        nodes = [with_other_hash(installs()[root]["spec"]), *below.values()]
+        needed = {(each["name"], each["version"]) for each in (nodes[0], *map(below.get, run))}
+        same = {each for each in some if needs(each) == needed} - below.keys()
+
+        answer = nodes_of(covered(real_index, lock_of(*nodes)))[0]
+
+        assert answer.status == ("rebuilt" if same else "alike"), nodes[0]["name"]
+        assert answer.other_count == (len(same) or len(some))
+        assert {*answer.others} <= (same or {*some})
+        assert bool(answer.differences) == (not same)
+        statuses[answer.status] += 1
+    assert min(statuses["rebuilt"], statuses["alike"]) > 10
+
+
+def test_what_differs_is_named(built: Build) -> None:
+    """Of a node that is alike, the packages and versions are told that only one of both needs."""
+    zlib, mpi = node("zlib", version="1.3"), node("openmpi", version="5.0")
+    hdf5 = node("hdf5", edge("zlib", "link"), edge("openmpi", "run"), edge("cmake", "build"))
+    conn = built(a=index(*map(record, (hdf5, zlib, mpi, node("cmake")))))
+    old = node("zlib", version="1.2", hash=hash_of("old"))
+    other = node("hdf5", edge("zlib", "link") | {"hash": old["hash"]}, edge("glibc", "link"))
+    glibc = node("glibc", version="2.36", external={"path": "/usr"})
+
+    (answer, _) = nodes_of(covered(conn, lock_of(with_other_hash(other), old, glibc)))
+
+    assert (answer.status, answer.others) == ("alike", (hdf5["hash"],))
+    assert answer.differences == (
+        "glibc 2.36 only here",
+        "openmpi 5.0 only there",
+        "zlib 1.2 → 1.3",
+    )
+    assert "openmpi 5.0 only there" in cover_table(Cover((answer,), is_lock=True))
+    # A sibling that needs the same is no replacement: the lockfile has it already.
+    twin = nodes_of(covered(conn, lock_of(with_other_hash(hdf5), hdf5, zlib, mpi)))[0]
+    assert (twin.status, twin.differences) == ("alike", ("it is another node of this lockfile",))
 
 
 @pytest.mark.parametrize("form", [cover_table, cover_json, cover_csv, cover_markdown])

@@ -29,6 +29,7 @@ from spack_cache_db.query.answers import scope_of
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import (
+    OF_NODES,
     STATUSES,
     Cover,
     cover_csv,
@@ -48,7 +49,7 @@ from spack_cache_db.query.lookups import read_lookups
 @click.option("--markdown", "as_markdown", is_flag=True, help="Write a Markdown table.")
 @click.option(
     "--only",
-    type=click.Choice([*STATUSES, "missing", "rebuilt"]),
+    type=click.Choice([*STATUSES, *OF_NODES]),
     multiple=True,
     help="Show only specs with this status. Can be given several times.",
 )

@@ -10,6 +10,7 @@ from functools import lru_cache
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.legacy_specs import Parser
 from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 
@@ -47,6 +48,7 @@ class Surroundings:
         env: the environment's variables, None if they are not known.
         variables: the values of variables in paths, such as `HOME` and `spack`.
         is_strict: includes that are not here are faults.
+        parse: reads a spec, as the Spack does for which the environment was written.
     """
 
     open: Opener = lambda path: None
@@ -54,6 +56,7 @@ class Surroundings:
     env: Mapping[str, str] | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     is_strict: bool = False
+    parse: Parser = parse_query
 
 
 NOWHERE = Surroundings()
@@ -77,13 +80,15 @@ class SpecLine:
     error: str | None = None
 
 
-def read_spec(text: str, line: int, longest: int = MAX_LENGTH) -> SpecLine:
+def read_spec(
+    text: str, line: int, longest: int = MAX_LENGTH, parse: Parser = parse_query
+) -> SpecLine:
     """Return a spec that stands on a line; one of more than `longest` characters is none."""
     if len(text) > longest:
         return SpecLine(f"{text[:40]}…", line, error=too_long(len(text), longest))
-    parse = _parsed if len(text) <= LONGEST_KEPT else parse_query
     try:
-        return SpecLine(text, line, parse(text))
+        query = _parsed(text, parse) if len(text) <= LONGEST_KEPT else parse(text)
+        return SpecLine(text, line, query)
     except QuerySyntaxError as error:
         found = f"{error.found}: " if error.found else ""
         said = f"is no spec: at column {error.column + 1}, {found}expected {error.expected}"
@@ -96,8 +101,8 @@ def too_long(length: int, longest: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(text: str) -> SpecQuery:
-    return parse_query(text)
+def _parsed(text: str, parse: Parser) -> SpecQuery:
+    return parse(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,7 @@ class UserSpec:
         text: the spec as it stands in the environment; a row of a matrix as one spec.
         line: the line on which it, or its matrix, stands, counted from 1.
         alternatives: what satisfies it, with what `packages:` requires; one of them is enough.
+        legacy: the same for the spec as Spack before 1.0 reads it, if that is another one.
         error: why it asks for nothing that could be looked for, in place of alternatives.
         group: the name of its group of specs.
         external: the external of `packages:` that satisfies it.
@@ -125,6 +131,7 @@ class UserSpec:
     text: str
     line: int
     alternatives: tuple[Alternative, ...] = ()
+    legacy: tuple[Alternative, ...] = ()
     error: str | None = None
     group: str = ""
     external: str = ""
@@ -133,11 +140,21 @@ class UserSpec:
 
 @dataclass(frozen=True, slots=True)
 class LockedSpec:
-    """A node of a lockfile's graph; `is_root` if it was asked for and is no dependency alone."""
+    """A node of a lockfile's graph.
+
+    Attributes:
+        hash: the hash under which its binary is known.
+        configuration: what the lockfile says of it.
+        is_root: whether it was asked for, and is no dependency alone.
+        needs: the hashes of the nodes that it links or runs.
+        externals: the names and versions of the externals that it links or runs.
+    """
 
     hash: str
     configuration: Configuration
     is_root: bool
+    needs: tuple[str, ...] = ()
+    externals: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ from spack_cache_db.environments.environment import (
 )
 from spack_cache_db.environments.lockfile import read_lock
 from spack_cache_db.errors import LineFault
+from spack_cache_db.spack.legacy_specs import Parser, legacy_reading
+from spack_cache_db.spack.parser import parse_query
 
 MAX_BYTES = 2**26
 """Bytes of an environment; a lockfile of a thousand specs has two million."""
@@ -65,7 +67,7 @@ def read_environment(
 
 def user_specs(texts: Iterable[str]) -> UserSpecs:
     """Return specs given one by one, as an environment."""
-    return UserSpecs(tuple(_user_spec(text, 0, LIMITS) for text in texts))
+    return UserSpecs(tuple(_user_spec(text, 0, LIMITS, parse_query) for text in texts))
 
 
 def _read(text: str, path: str, limits: Limits, surroundings: Surroundings) -> Environment:
@@ -76,7 +78,7 @@ def _read(text: str, path: str, limits: Limits, surroundings: Surroundings) -> E
         return _manifest(text, path, limits, surroundings)
     if _MANIFEST.search(text):
         return _manifest(text, path, limits, surroundings)
-    specs = tuple(islice(_listed(text, limits), limits.specs + 1))
+    specs = tuple(islice(_listed(text, limits, surroundings.parse), limits.specs + 1))
     if len(specs) > limits.specs:
         raise LineFault(0, f"has more than {limits.specs:,} specs")
     return UserSpecs(specs)
@@ -112,7 +114,7 @@ def _broken(error: ValueError, text: str) -> LineFault:
     return LineFault(line, f"broken JSON at column {error.colno}: {error.msg}, {expected}")
 
 
-def _listed(text: str, limits: Limits) -> Iterator[UserSpec]:
+def _listed(text: str, limits: Limits, parse: Parser) -> Iterator[UserSpec]:
     """Yield the specs of a list; a line may be an item of a YAML list."""
     for number, line in enumerate(StringIO(text), start=1):
         spec = _COMMENT.sub("", line).strip()
@@ -121,11 +123,14 @@ def _listed(text: str, limits: Limits) -> Iterator[UserSpec]:
         if len(spec) > 1 and spec[0] in "'\"" and spec[-1] == spec[0]:
             spec = spec[1:-1]
         if spec:
-            yield _user_spec(spec, number, limits)
+            yield _user_spec(spec, number, limits, parse)
 
 
-def _user_spec(text: str, line: int, limits: Limits) -> UserSpec:
-    found = read_spec(text, line, limits.length)
+def _user_spec(text: str, line: int, limits: Limits, parse: Parser) -> UserSpec:
+    found = read_spec(text, line, limits.length, parse)
     if found.query is None:
         return UserSpec(text, line, error=found.error)
-    return UserSpec(text, line, (Alternative(found.query),))
+    legacy = legacy_reading(found.query)
+    return UserSpec(
+        text, line, (Alternative(found.query),), legacy=(Alternative(legacy),) if legacy else ()
+    )

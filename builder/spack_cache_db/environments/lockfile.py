@@ -18,6 +18,9 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.spack.compilers import LANGUAGES, NO_COMPILER, normal_compiler
 from spack_cache_db.spack.variants import printed_variants
 
+RUN_TIME = ("link", "run")
+"""The types of edges to what a spec needs to run."""
+
 VERSIONS = range(1, 8)
 """The versions of lockfiles that Spack 0.12 to 1.2 write."""
 
@@ -89,9 +92,9 @@ def _lock(nodes: Mapping[str, _Node], roots: list[str]) -> Lock:
     ordered = sorted(
         kept.values(), key=lambda each: (order.get(each.hash, len(order)), each.name, each.hash)
     )
-    specs = tuple(
-        LockedSpec(each.hash, _configuration(each, nodes), each.hash in asked) for each in ordered
-    )
+    # Old versions refer to a node by its key or by its hash.
+    known = {node.hash: node for node in nodes.values()} | {**nodes}
+    specs = tuple(_locked(each, known, is_root=each.hash in asked) for each in ordered)
     external = len({node.hash for node in nodes.values()}) - len(kept)
     notes = [f"{external:,} externals need no binary, and are left out"] if external > 1 else []
     notes += ["one external needs no binary, and is left out"] if external == 1 else []
@@ -119,6 +122,31 @@ def _roots(graph: Mapping[str, Any]) -> Iterator[str]:
         raise LineFault(0, "roots is no list, expected one of hashes and specs")
     for root in roots:
         yield str(_mapping(root, "a root").get("hash"))
+
+
+def _locked(node: _Node, nodes: Mapping[str, _Node], *, is_root: bool) -> LockedSpec:
+    needed = {each.hash: each for each in _needed(node, nodes)}
+    externals = {key: each for key, each in needed.items() if each.said.get("external")}
+    return LockedSpec(
+        node.hash,
+        _configuration(node, nodes),
+        is_root,
+        tuple(key for key in needed if key not in externals),
+        tuple((each.name, str(each.said.get("version"))) for each in externals.values()),
+    )
+
+
+def _needed(node: _Node, nodes: Mapping[str, _Node]) -> Iterator[_Node]:
+    """Yield the nodes that one links or runs; before Spack 0.18, edges are keyed by names."""
+    edges = node.said.get("dependencies", [])
+    edges = [*edges.values()] if isinstance(edges, dict) else edges
+    for edge in edges if isinstance(edges, list) else ():
+        said = _mapping(edge, "a dependency")
+        types = _mapping(said.get("parameters", said), "parameters of a dependency")
+        how = types.get("deptypes", types.get("type"))
+        needed = nodes.get(str(said.get("build_hash", said.get("hash"))))
+        if needed is not None and isinstance(how, list) and any(each in RUN_TIME for each in how):
+            yield needed
 
 
 def _configuration(node: _Node, nodes: Mapping[str, _Node]) -> Configuration:

@@ -7,6 +7,7 @@ what the environment includes as well.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import yaml
@@ -48,6 +49,7 @@ from spack_cache_db.environments.sections import (
 from spack_cache_db.environments.spec_lists import SpecLists
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.intersection import UnsatisfiableSpec
+from spack_cache_db.spack.legacy_specs import legacy_reading
 
 _GROUP_KEYS = {"group", "specs", "matrix", "exclude", "needs", "explicit", "override"}
 
@@ -118,7 +120,8 @@ class _SpackYaml:
     def specs(self) -> UserSpecs:
         """Return all specs, and notes on what was left aside."""
         missing = self._configuration.missing + self._configuration.undecided
-        lists = SpecLists(self._limits, self._work, is_whole=not missing)
+        parse = self._surroundings.parse
+        lists = SpecLists(self._limits, self._work, parse, is_whole=not missing)
         for name, parts in self._definitions().items():
             with self._faults.collected():
                 lists.define(name, parts)
@@ -193,7 +196,7 @@ class _SpackYaml:
             node = override if node is None else merged(node, override, self._work)
         if node is not None:
             with self._faults.collected():
-                return read_requirements(node, self._work)
+                return read_requirements(node, self._work, self._surroundings.parse)
         return NO_REQUIREMENTS
 
     def _definitions(self) -> dict[str, list[yaml.Node]]:
@@ -226,9 +229,13 @@ class _SpackYaml:
         external, is_buildable = requirements.external_of(found.query, self._work)
         spec = UserSpec(found.text, found.line, external=external, is_buildable=is_buildable)
         try:
-            return replace(spec, alternatives=requirements.alternatives(found.query, self._work))
+            spec = replace(spec, alternatives=requirements.alternatives(found.query, self._work))
         except UnsatisfiableSpec as error:
-            return replace(spec, error=str(error))
+            spec = replace(spec, error=str(error))
+        if legacy := legacy_reading(found.query):
+            with suppress(UnsatisfiableSpec):
+                return replace(spec, legacy=requirements.alternatives(legacy, self._work))
+        return spec
 
     def _notes(self, requirements: Requirements, specs: list[UserSpec]) -> Iterator[str]:
         yield from _include_notes(self._configuration, self._surroundings, self._faults)

@@ -19,6 +19,8 @@ from spack_cache_db.environments.environment import Alternative, Work, read_spec
 from spack_cache_db.environments.sections import entries_of, is_nothing, items_of, text_of
 from spack_cache_db.spack.constraints import SpecQuery, VariantConstraint
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
+from spack_cache_db.spack.legacy_specs import Parser
+from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.versions import VersionRanges
 
 ALL = "all"
@@ -89,7 +91,7 @@ class Requirements:
 NO_REQUIREMENTS = Requirements({}, {}, {}, {})
 
 
-def read_requirements(node: yaml.Node, work: Work) -> Requirements:
+def read_requirements(node: yaml.Node, work: Work, parse: Parser = parse_query) -> Requirements:
     """Return what the section `packages` requires.
 
     Raises:
@@ -106,14 +108,14 @@ def read_requirements(node: yaml.Node, work: Work) -> Requirements:
         entries = entries_of(section, "what is said of the package")
         preferred |= {each for each in PREFERENCES if each in entries}
         if "externals" in entries and not is_nothing(entries["externals"]):
-            externals[package] = tuple(_externals(entries["externals"], package))
+            externals[package] = tuple(_externals(entries["externals"], package, parse))
         if "buildable" in entries:
             said = text_of(entries["buildable"], "true or false")
             buildable[package] = said.lower() not in ("false", "no", "off")
         if "require" in entries:
-            required[package] = tuple(_required(entries["require"]))
+            required[package] = tuple(_required(entries["require"], parse))
         if "conflict" in entries:
-            conflicts[package] = tuple(_conflicts(entries["conflict"]))
+            conflicts[package] = tuple(_conflicts(entries["conflict"], parse))
     return Requirements(required, conflicts, externals, buildable, tuple(_notes(preferred)))
 
 
@@ -123,26 +125,26 @@ def _notes(preferred: set[str]) -> Iterator[str]:
         yield f"packages: {keys}: preferences take no binary away, and are left aside"
 
 
-def _externals(node: yaml.Node, package: str) -> Iterator[SpecQuery]:
+def _externals(node: yaml.Node, package: str, parse: Parser) -> Iterator[SpecQuery]:
     """Yield the externals of a package; a version that one names is its very version."""
     for each in items_of(node, "externals"):
         entries = entries_of(each, "an external")
         if "spec" not in entries:
             raise fault_at(each, "expected spec: here")
-        query = _query(entries["spec"])
+        query = _query(entries["spec"], parse)
         ranges = query.versions
         if ranges is not None and not set(ranges.text) & set(":,="):
             query = replace(query, versions=VersionRanges.parse(f"={ranges.text}"))
         yield replace(query, name=query.name or package)
 
 
-def _required(node: yaml.Node) -> Iterator[Requirement]:
+def _required(node: yaml.Node, parse: Parser) -> Iterator[Requirement]:
     if isinstance(node, yaml.ScalarNode):
-        yield Requirement((_query(node),), line_of(node))
+        yield Requirement((_query(node, parse),), line_of(node))
         return
     for each in items_of(node, "requirements"):
         if isinstance(each, yaml.ScalarNode):
-            yield Requirement((_query(each),), line_of(each))
+            yield Requirement((_query(each, parse),), line_of(each))
             continue
         entries = entries_of(each, "a requirement")
         group = next((name for name in _GROUPS if name in entries), None)
@@ -150,14 +152,14 @@ def _required(node: yaml.Node) -> Iterator[Requirement]:
             raise fault_at(each, f"expected one of {', '.join(_GROUPS)} here")
         texts = [entries["spec"]] if group == "spec" else items_of(entries[group], "specs")
         yield Requirement(
-            tuple(map(_query, texts)),
+            tuple(_query(text, parse) for text in texts),
             line_of(each),
-            _query(entries["when"]) if "when" in entries else None,
+            _query(entries["when"], parse) if "when" in entries else None,
             is_single=group == "one_of",
         )
 
 
-def _conflicts(node: yaml.Node) -> Iterator[Requirement]:
+def _conflicts(node: yaml.Node, parse: Parser) -> Iterator[Requirement]:
     for each in items_of(node, "conflicts"):
         spec, when = each, None
         if not isinstance(each, yaml.ScalarNode):
@@ -165,12 +167,12 @@ def _conflicts(node: yaml.Node) -> Iterator[Requirement]:
             if "spec" not in entries:
                 raise fault_at(each, "expected spec: here")
             spec = entries["spec"]
-            when = _query(entries["when"]) if "when" in entries else None
-        yield Requirement((_query(spec),), line_of(each), when, is_conflict=True)
+            when = _query(entries["when"], parse) if "when" in entries else None
+        yield Requirement((_query(spec, parse),), line_of(each), when, is_conflict=True)
 
 
-def _query(node: yaml.Node) -> SpecQuery:
-    found = read_spec(text_of(node, "a spec"), line_of(node))
+def _query(node: yaml.Node, parse: Parser) -> SpecQuery:
+    found = read_spec(text_of(node, "a spec"), line_of(node), parse=parse)
     if found.query is None:
         raise fault_at(node, f"{found.text!r} {found.error}")
     return found.query

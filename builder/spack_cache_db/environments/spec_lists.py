@@ -20,6 +20,8 @@ from spack_cache_db.environments.sections import entries_of, items_of, text_of
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
+from spack_cache_db.spack.legacy_specs import Parser
+from spack_cache_db.spack.parser import parse_query
 
 MOST_EXCLUDED = 200
 """Specs that a matrix may exclude."""
@@ -62,9 +64,12 @@ _Combination = tuple[tuple[SpecLine, ...], SpecLine]
 class SpecLists:
     """The definitions of an environment, and the reading of lists that refer to them."""
 
-    def __init__(self, limits: Limits, work: Work, *, is_whole: bool = True) -> None:
+    def __init__(
+        self, limits: Limits, work: Work, parse: Parser = parse_query, *, is_whole: bool = True
+    ) -> None:
         """Begin without definitions; `is_whole` unless an include may define others."""
         self._is_whole = is_whole
+        self._parse = parse
         self._most = limits.specs
         self._longest = limits.length
         self._work = work
@@ -128,7 +133,7 @@ class SpecLists:
         self._work.join(item.text, line=item.line)
         if item.error is not None:
             return SpecLine(item.text, item.line, error=item.error)
-        return read_spec(item.text, item.line, self._longest)
+        return read_spec(item.text, item.line, self._longest, self._parse)
 
     def _item(self, node: yaml.Node) -> tuple[Item, ...]:
         if isinstance(node, yaml.MappingNode):

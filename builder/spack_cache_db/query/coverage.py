@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -21,7 +21,6 @@ from spack_cache_db.environments.environment import (
     Alternative,
     Environment,
     Lock,
-    LockedSpec,
     UserSpec,
     UserSpecs,
 )
@@ -38,14 +37,14 @@ from spack_cache_db.query.conditions import (
     without,
 )
 from spack_cache_db.query.connection import connected, select
-from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
-from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
+from spack_cache_db.query.coverage_output import Cover, CoveredSpec
+from spack_cache_db.query.explanation import WhyNot, explained
 from spack_cache_db.query.index_records import Verdict
+from spack_cache_db.query.lockfile_coverage import cover_lock
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.questions import SpecRecords, question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
-from spack_cache_db.records import Configuration
-from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.versions import preference_key
 
 PACKAGE_OF_HASH = """
@@ -56,23 +55,6 @@ JOIN configurations ON configurations.id = coalesce(listed.configuration, specs.
 JOIN packages ON packages.id = configurations.package
 WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
 """
-BINARIES = """
-SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
-WHERE specs.release_count > 0
-  AND (:stack IS NULL OR specs.stacks IN (
-    SELECT stack_set FROM stack_set_members WHERE stack = :stack))
-"""
-LISTED_BINARIES = """
-SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
-CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
-WHERE :stack IS NULL OR listings.stacks IN (
-  SELECT stack_set FROM stack_set_members WHERE stack = :stack)
-"""
-
-HASHES_AT_ONCE = 4_000
-"""So many hashes make a text of less than 200 kB, the longest value that the site allows."""
-
-MOST_OTHERS = 5
 REQUIRED = "what packages: requires excludes all that satisfies it"
 NOTHING = "nothing here satisfies it"
 MOST_EXPLAINED = 4
@@ -139,10 +121,10 @@ def cover_environment(
         notes = environment.notes
         if without(scope, "release", "stack"):
             notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
-        nodes = _cover_lock(candidates, environment.specs, scope)
+        nodes = cover_lock(candidates, environment.specs, scope)
         return Cover(nodes, is_lock=True, notes=notes)
     specs = _Specs(candidates, scope).answers(environment, after_each)
-    nodes = _cover_lock(candidates, environment.locked, scope) if environment.locked else ()
+    nodes = cover_lock(candidates, environment.locked, scope) if environment.locked else ()
     return Cover((*specs, *nodes), is_lock=False, notes=environment.notes)
 
 
@@ -155,7 +137,7 @@ class _Specs:
         self._scope = scope
         self._records = SpecRecords(candidates.conn, candidates.lookups)
         self._unknown = 0
-        self._known: dict[tuple[Alternative, ...], CoveredSpec] = {}
+        self._known: dict[tuple[tuple[Alternative, ...], ...], CoveredSpec] = {}
 
     def answers(
         self, environment: UserSpecs, after_each: Callable[[], None]
@@ -179,25 +161,66 @@ class _Specs:
             return CoveredSpec("", "external", 0, "")
         if spec.error is not None:
             return CoveredSpec("", "unanswerable", 0, "", reasons=(spec.error,))
-        if spec.alternatives not in self._known:
-            self._known[spec.alternatives] = self._satisfied(spec.alternatives)
-        return self._known[spec.alternatives]
+        asked = spec.alternatives, spec.legacy
+        if asked not in self._known:
+            self._known[asked] = self._satisfied(*asked)
+        return self._known[asked]
 
-    def _satisfied(self, alternatives: tuple[Alternative, ...]) -> CoveredSpec:
-        """Return the answer for what one of several alternatives satisfies."""
+    def _satisfied(
+        self, alternatives: tuple[Alternative, ...], legacy: tuple[Alternative, ...]
+    ) -> CoveredSpec:
+        """Return the answer for what one of several alternatives satisfies.
+
+        Args:
+            alternatives: what is asked.
+            legacy: the same as Spack before 1.0 reads it, which is what to ask if nothing is found.
+        """
         found: dict[Candidate, int] = {}
         conditions: dict[Candidate, Conditions] = {}
-        refused: CoveredSpec | None = None
+        refused: UnsupportedQuery | None = None
         for each in alternatives:
             try:
                 asks, rows = self._rows(each)
-                found |= rows
-                conditions |= dict.fromkeys(rows, asks)
             except UnsupportedQuery as error:
-                refused = self._refused(each.query, error)
+                refused = error
+                continue
+            found |= rows
+            conditions |= dict.fromkeys(rows, asks)
         if found:
             return self._binary(alternatives[0].query, found, conditions)
-        return refused or self._lacking(alternatives)
+        corrected = self._first_found(legacy)
+        whys = [] if corrected else [*self._legacy_whys(legacy)]
+        if refused is None:
+            whys = whys or [
+                (each.query, self._why_not(each.query)) for each in alternatives[:MOST_EXPLAINED]
+            ]
+            return self._lacking(alternatives, whys, corrected)
+        why = WhyNot(corrected=corrected) if corrected else whys[0][1] if whys else None
+        reasons = (str(refused), *(why.sentences() if why else ()))
+        return CoveredSpec(
+            "",
+            "unanswerable",
+            0,
+            alternatives[0].query.text,
+            why=why,
+            reasons=reasons,
+            corrected=corrected,
+        )
+
+    def _first_found(self, alternatives: tuple[Alternative, ...]) -> str | None:
+        """Return the first spec that finds something, None if none does."""
+        for each in alternatives:
+            with suppress(UnsupportedQuery):
+                if self._rows(each)[1]:
+                    return spec_text(self._named(each.query))
+        return None
+
+    def _legacy_whys(self, legacy: tuple[Alternative, ...]) -> Iterator[tuple[SpecQuery, WhyNot]]:
+        """Yield why nothing satisfies a spec as Spack before 1.0 reads it, where that is known."""
+        for each in legacy[:MOST_EXPLAINED]:
+            with suppress(UnsupportedQuery):
+                why = self._why_not(each.query)
+                yield each.query, replace(why, read_as=spec_text(each.query))
 
     def _binary(
         self,
@@ -222,18 +245,6 @@ class _Specs:
             sum(found.values()),
             self._candidates.configuration(newest),
             next((spec.hash for spec in current), None),
-        )
-
-    def _refused(self, query: SpecQuery, error: UnsupportedQuery) -> CoveredSpec:
-        why = why_corrected(self._candidates, query, self._scope)
-        return CoveredSpec(
-            "",
-            "unanswerable",
-            0,
-            query.text,
-            why=why,
-            reasons=(str(error), *(why.sentences() if why else ())),
-            corrected=why.corrected if why else None,
         )
 
     def _rows(self, alternative: Alternative) -> tuple[Conditions, dict[Candidate, int]]:
@@ -283,17 +294,20 @@ class _Specs:
             raise UnsupportedQuery("names no package, and an environment asks for packages by name")
         return query
 
-    def _lacking(self, alternatives: tuple[Alternative, ...]) -> CoveredSpec:
+    def _lacking(
+        self,
+        alternatives: tuple[Alternative, ...],
+        whys: list[tuple[SpecQuery, WhyNot]],
+        corrected: str | None,
+    ) -> CoveredSpec:
         """Return the answer where nothing satisfies any alternative: what is nearest to one."""
-        whys = [(each.query, self._why_not(each.query)) for each in alternatives[:MOST_EXPLAINED]]
         query, why = next((each for each in whys if each[1].without), whys[0])
         is_required = any(each.without for each in alternatives)
         reasons = why.sentences() or (REQUIRED if is_required else NOTHING,)
         nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
         status = "near" if why.without or reasons == (REQUIRED,) else "none"
-        return CoveredSpec(
-            "", status, 0, query.text, 0, 0, nearest, None, why, reasons, why.corrected
-        )
+        why = replace(why, corrected=corrected)
+        return CoveredSpec("", status, 0, query.text, 0, 0, nearest, None, why, reasons, corrected)
 
     def _why_not(self, query: SpecQuery) -> WhyNot:
         named = self._named(query)
@@ -301,53 +315,4 @@ class _Specs:
             self._unknown += 1
             if self._unknown > MOST_UNKNOWN:
                 return WhyNot(unknown=named.name)
-        return why_not(self._candidates, named, self._asked(named), self._scope)
-
-
-def _cover_lock(
-    candidates: Candidates, locked: tuple[LockedSpec, ...], scope: Conditions
-) -> tuple[CoveredNode, ...]:
-    """Return the answers for the nodes of a lockfile, in their order.
-
-    Args:
-        candidates: the configurations of the file.
-        locked: the nodes.
-        scope: a release and a stack that must have the binaries; a machine is not looked at.
-    """
-    binaries = _binaries(candidates.conn, [each.hash for each in locked], scope)
-    lacking = {each.configuration for each in locked if each.hash not in binaries}
-    rows = _rows(candidates, lacking)
-    others = specs_in_scope(candidates.conn, {row.id for row in rows.values()}, scope)
-    found = []
-    for each in locked:
-        words = each.configuration
-        spec = f"{words.package}@{words.version}"
-        if each.hash in binaries:
-            found.append(CoveredNode(spec, "binary", each.hash, each.is_root, words))
-            continue
-        row = rows.get(words)
-        hashes = [other.hash for other in others.get(row.id, ())] if row else []
-        status = "rebuilt" if hashes else "missing"
-        few = tuple(hashes[:MOST_OTHERS])
-        found.append(CoveredNode(spec, status, each.hash, each.is_root, words, few, len(hashes)))
-    return tuple(found)
-
-
-def _binaries(conn: sqlite3.Connection, hashes: list[str], scope: Conditions) -> set[str]:
-    release, stack = asked(scope, "release"), asked(scope, "stack")
-    sql = BINARIES if release is None else LISTED_BINARIES
-    found: set[str] = set()
-    for start in range(0, len(hashes), HASHES_AT_ONCE):
-        some = json.dumps(hashes[start : start + HASHES_AT_ONCE])
-        rows = select(conn, sql, hashes=some, release=release, stack=stack)
-        found.update(row[0] for row in rows)
-    return found
-
-
-def _rows(candidates: Candidates, wanted: set[Configuration]) -> dict[Configuration, Candidate]:
-    """Return the configurations of the file that are the same as those wanted."""
-    names = {each.package for each in wanted}
-    candidates.prepare(names)
-    rows = (row for name in names for row in candidates.rows(name))
-    words = ((candidates.configuration(row), row) for row in rows)
-    return {configuration: row for configuration, row in words if configuration in wanted}
+        return explained(self._candidates, named, (*self._asked(named), *self._scope))

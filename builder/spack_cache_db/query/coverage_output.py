@@ -16,7 +16,9 @@ from spack_cache_db.records import Configuration
 STATUSES = ("unanswerable", "none", "near", "external", "binary")
 """The statuses of specs, in the order in which they are shown."""
 
-_OF_NODES = ("missing", "rebuilt")
+OF_NODES = ("missing", "alike", "rebuilt")
+"""The statuses of nodes of a lockfile that have no binary."""
+
 _GAP = "  "
 _SHORTEST = 30
 """Columns of an answer that is worth a column of its own."""
@@ -64,14 +66,15 @@ class CoveredNode:
 
     Attributes:
         spec: the name and version of the node.
-        status: `binary`; `rebuilt`, where there are only others of the same configuration; or
-            `missing`.
+        status: `binary`; `rebuilt`, where others have the same configuration and need the same to
+            run; `alike`, where others have the same configuration only; or `missing`.
         hash: the node's own.
         is_root: whether it was asked for, and is no dependency alone.
         configuration: what the lockfile says of it.
-        others: the first hashes of the same configuration, what is current first, where its own
-            has no binary.
+        others: where its own hash has no binary, the first of those that are rebuilt or alike:
+            what is current first, or what differs least.
         other_count: how many there are.
+        differences: what the first that is alike needs otherwise.
     """
 
     spec: str
@@ -81,6 +84,7 @@ class CoveredNode:
     configuration: Configuration
     others: tuple[str, ...] = ()
     other_count: int = 0
+    differences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +127,10 @@ def cover_record(found: Cover) -> dict[str, Any]:
     """Return a cover as plain values, as it is written in JSON."""
     counts = {"binary": found.binary, "total": found.total}
     if found.is_lock:
-        counts |= {status: found.counted(status) for status in ("rebuilt", "missing")}
+        counts |= {status: found.counted(status) for status in reversed(OF_NODES)}
     else:
         counts |= {status: found.counted(status) for status in STATUSES if status != "binary"}
-        nodes = {status: found.counted(status) for status in _OF_NODES}
+        nodes = {status: found.counted(status) for status in OF_NODES}
         counts |= {status: count for status, count in nodes.items() if count}
     return {"specs": [*map(_record, found.rows)], **counts, "notes": [*found.notes]}
 
@@ -142,6 +146,7 @@ def _record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
             "configuration": words,
             "others": [*each.others],
             "other_count": each.other_count,
+            "differences": [*each.differences],
         }
     return {
         "spec": each.spec,
@@ -230,9 +235,9 @@ def _columns(specs: list[CoveredSpec | CoveredNode]) -> tuple[list[str], list[st
 
 def _counts(found: Cover) -> Iterator[str]:
     """Yield how many specs have each status, if it is more than one; and each group's total."""
-    counts = [(status, found.counted(status)) for status in (*_OF_NODES, *STATUSES)]
+    counts = [(status, found.counted(status)) for status in (*OF_NODES, *STATUSES)]
     told = [f"{status} {count:,}" for status, count in counts if count]
-    if len(told) > 1 and not found.is_lock:
+    if len(told) > 1:
         yield ", ".join(told)
     groups = dict.fromkeys(each.group for each in found.specs if isinstance(each, CoveredSpec))
     for group in groups if len(groups) > 1 else ():
@@ -262,18 +267,14 @@ def total(found: Cover) -> str:
     text = f"{found.binary:,} of {found.total:,} specs have a binary"
     if externals := found.counted("external"):
         text += f"; {externals:,} more {'is' if externals == 1 else 'are'} external"
-    if not found.is_lock or not found.total:
-        return text
-    rebuilt = found.counted("rebuilt")
-    share = f"{text} ({found.binary / found.total:.0%})"
-    return (
-        f"{share}; of {rebuilt:,} there are others of the same configuration" if rebuilt else share
-    )
+    if found.is_lock and found.total:
+        text += f" ({found.binary / found.total:.0%})"
+    return text
 
 
 def in_order(specs: Iterable[CoveredSpec | CoveredNode]) -> list[CoveredSpec | CoveredNode]:
     """Return what lacks a binary, then what has one, each in its order."""
-    order = {status: place for place, status in enumerate((*_OF_NODES, *STATUSES))}
+    order = {status: place for place, status in enumerate((*OF_NODES, *STATUSES))}
     return sorted(specs, key=lambda each: order[each.status])
 
 
@@ -283,6 +284,9 @@ def answer(each: CoveredSpec | CoveredNode) -> str:
         if not each.others:
             return f"/{each.hash}" + (" (root)" if each.is_root else "")
         more = f" and {each.other_count - 1:,} more" if each.other_count > 1 else ""
+        if each.status == "alike":
+            differs = "; ".join(each.differences)
+            return f"/{each.hash} is not /{each.others[0]}{more}, which differs: {differs}"
         return f"/{each.hash} would be replaced by /{each.others[0]}{more}"
     if each.status == "external":
         return each.external

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -107,6 +107,13 @@ def read_needs(conn: sqlite3.Connection, roots: Iterable[int], most: int) -> Nee
     return Needs(found.edges, missing)
 
 
+def read_run_time(conn: sqlite3.Connection, roots: Iterable[int]) -> Needs:
+    """Return the graph of what some specs need to run, given their ids."""
+    found = _Reading(conn, 0)
+    found.add_run_time({*roots})
+    return Needs(found.edges, frozenset())
+
+
 def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
     """Return what specs are, by their ids."""
     return {
@@ -125,12 +132,17 @@ def _place(external: str | None) -> str | None:
 
 
 class Reach:
-    """What specs of a graph need, as sets of bits: whole sets are compared in one step."""
+    """What specs of a graph need, as sets of bits: whole sets are compared in one step.
 
-    def __init__(self, graph: Needs) -> None:
+    Args:
+        graph: the specs and their edges.
+        bits: the bit of each spec; None for a bit of its own for each.
+    """
+
+    def __init__(self, graph: Needs, bits: Mapping[int, int] | None = None) -> None:
         self._graph = graph
         self._specs = [*graph.edges]
-        self._bits = {spec: 1 << number for number, spec in enumerate(self._specs)}
+        self._bits = bits or {spec: 1 << number for number, spec in enumerate(self._specs)}
         self._run_time: dict[int, int] = {}
 
     def run_time(self, root: int) -> int:
@@ -191,6 +203,11 @@ class _Reading:
         while ahead and len(self.edges) <= self.most:
             ahead = self._read(RUN_TIME_EDGES, ahead, types=self._run_time)
         return not ahead
+
+    def add_run_time(self, ahead: set[int]) -> None:
+        """Read what specs need to run."""
+        while ahead:
+            ahead = self._read(RUN_TIME_EDGES, ahead, types=self._run_time)
 
     def _read(self, sql: str, specs: Iterable[int], **more: str) -> set[int]:
         """Read the edges of specs; return the specs that they lead to and that are new."""

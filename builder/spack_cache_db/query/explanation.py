@@ -28,7 +28,7 @@ from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
-from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
+from spack_cache_db.spack.legacy_specs import legacy_reading
 from spack_cache_db.spack.targets import is_known, runs_on
 
 MOST_LEFT_OUT = 2
@@ -167,7 +167,7 @@ def why_not(
     corrected = why_corrected(candidates, query, scope)
     if corrected is not None and corrected.read_as is not None:
         return corrected
-    why = _explained(candidates, query, (*conditions, *scope))
+    why = explained(candidates, query, (*conditions, *scope))
     return why if corrected is None else replace(why, corrected=corrected.corrected)
 
 
@@ -187,7 +187,7 @@ def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -
     conditions = (*_asked(candidates, query_meant), *scope)
     if misses_of(candidates, conditions).fitting():
         return WhyNot(corrected=spec_text(query_meant))
-    why = _explained(candidates, query_meant, conditions)
+    why = explained(candidates, query_meant, conditions)
     return replace(why, read_as=spec_text(query_meant))
 
 
@@ -195,7 +195,7 @@ def _asked(candidates: Candidates, query: SpecQuery) -> Conditions:
     return question_of(candidates.conn, candidates.lookups, query).conditions
 
 
-def _explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:
+def explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:
     """Return why nothing satisfies a query, taken as it is.
 
     Args:
@@ -430,20 +430,11 @@ def corrected_query(
     Returns:
         None where nothing stands there, or the file could not answer the query either.
     """
-    moved = replace(query, dependencies=())
-    edges = []
+    found = legacy_reading(query)
+    if found is None:
+        return None
     try:
-        for edge in query.dependencies:
-            bare = SpecQuery(name=edge.node.name, versions=edge.node.versions)
-            own = replace(edge.node, name=None, versions=None, dependencies=(), text="")
-            if edge.direct and own != SpecQuery():
-                moved = constrained(moved, own)
-                edge = replace(edge, node=bare)
-            edges.append(edge)
-        found = replace(moved, dependencies=tuple(edges))
-        if found.dependencies == query.dependencies:
-            return None
         question_of(conn, lookups, found)
-    except (UnsatisfiableSpec, UnsupportedQuery):
+    except UnsupportedQuery:
         return None
     return found

@@ -7,6 +7,7 @@ query.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from spack_cache_db.spack.compilers import LEGACY_COMPILERS
@@ -183,9 +184,9 @@ class _Cursor:
 
     __slots__ = ("_position", "_words", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, words: Sequence[Token]) -> None:
         self.text = text
-        self._words = tokens(text)
+        self._words = words
         self._position = 0
 
     def word(self) -> Token | None:
@@ -313,7 +314,20 @@ def parse_query(text: str) -> SpecQuery:
     Raises:
         QuerySyntaxError: the text is no spec, is two specs, or is too long.
     """
-    cursor = _Cursor(text)
+    return query_of_words(text, tokens(text))
+
+
+def query_of_words(text: str, words: Sequence[Token]) -> SpecQuery:
+    """Read the words of one spec.
+
+    Args:
+        text: the text in which they stand.
+        words: the words in the order in which Spack 1.1 reads them.
+
+    Raises:
+        QuerySyntaxError: they are no spec, or two.
+    """
+    cursor = _Cursor(text, words)
     if cursor.word() is None:
         raise cursor.error("a package name or a constraint such as +mpi (* is any package)")
     root = _node(cursor)

@@ -1,0 +1,83 @@
+"""Specs as Spack before 1.0 reads them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.spack.constraints import spec_text
+from spack_cache_db.spack.legacy_specs import (
+    UnknownSpackVersion,
+    legacy_reading,
+    parse_legacy_query,
+    parser_of,
+)
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("fftw@3.3.10%gcc@12.2.0~mpi", "fftw@3.3.10 ~mpi %gcc@12.2.0"),
+        ("hdf5 %gcc @12 +mpi @1.14", "hdf5@1.14 +mpi %gcc@12"),
+        ("zlib %gcc/abc", "zlib /abc %gcc"),
+        ("a %gcc@9 ^b +x %clang@9 ~y os=rhel8 ^c", "a %gcc@9 ^b +x ~y os=rhel8 %llvm@9 ^c"),
+        ("a ^b %gcc+x", "a ^b +x %gcc"),
+        ('x %gcc cflags="-O2 -g" target=zen3', "x cflags='-O2 -g' target=zen3 %gcc"),
+        ("x %[virtuals=c] gcc@9 +y", "x +y %c=gcc@9"),
+        ("x %c,cxx=gcc@13.3.0", "x %c,cxx=gcc@13.3.0"),
+        ("x ^mpi", "x ^mpi"),
+    ],
+)
+def test_what_follows_a_compiler_is_asked_of_the_package(text: str, meant: str) -> None:
+    """A compiler has a name and a version; all else is asked of what it compiles."""
+    found = parse_legacy_query(text)
+    assert found == parse_query(spec_text(parse_query(meant)))
+
+
+def test_what_spack_reads_alike_has_no_other_reading() -> None:
+    """Specs of which Spack 1.0 asks the same are told from those that it reads otherwise."""
+    for text in ("x %c,cxx=gcc@13.3.0", "x +a %gcc ^y +b %clang@9", "x", "x %+a"):
+        assert legacy_reading(parse_query(text)) is None
+    assert legacy_reading(parse_query("x ^y %gcc +b")) == parse_query("x ^y +b %gcc")
+
+
+@pytest.mark.parametrize("text", ["x +a %gcc +a", "x %gcc %", "x@1 %gcc@2 @3", "x %gcc y", "% +x"])
+def test_what_spack_refuses(text: str) -> None:
+    """What says something twice, or lacks a name, is no spec in Spack 0.23 either."""
+    with pytest.raises(QuerySyntaxError):
+        parse_legacy_query(text)
+
+
+OWN = st.sampled_from(["+a", "~b", "k=v", "os=rhel8", "target=zen3", "/abc", "cflags=-g"])
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.lists(OWN, unique=True)), min_size=1, max_size=4),
+    st.randoms(use_true_random=False),
+)
+def test_the_place_of_a_compiler_says_nothing(
+    nodes: list[tuple[bool, list[str]]], chance: Random
+) -> None:
+    """Wherever the compiler stands among what is asked of a package, the spec is the same."""
+    anywhere, behind = [], []
+    for number, (is_compiled, own) in enumerate(nodes):
+        name, compiler = f"{'^' * bool(number)}p{number}", ["%gcc@12"] * is_compiled
+        place = chance.randint(0, len(own))
+        anywhere += [name, *own[:place], *compiler, *own[place:]]
+        behind += [name, *own, *compiler]
+    meant = spec_text(parse_query(" ".join(behind)))
+    assert parse_legacy_query(" ".join(anywhere)) == parse_query(meant)
+
+
+def test_a_version_of_spack() -> None:
+    """Versions before 1.0 read compilers so, others as today; another text is none."""
+    assert {parser_of(each) for each in ("0.23", "v0.17.1", "0")} == {parse_legacy_query}
+    assert {parser_of(each) for each in (None, "1.0", "1.1.0", "1")} == {parse_query}
+    for text in ("develop", "2.0", "0.", "0.x", "1 "):
+        with pytest.raises(UnknownSpackVersion, match="no version of Spack"):
+            parser_of(text)
