@@ -98,6 +98,12 @@ def datasette(database: Path) -> Any:
 
 
 @pytest.fixture(scope="session")
+def index_site(real_index_file: Path) -> Any:
+    """The site over a real index, which has dependencies."""
+    return site(real_index_file)
+
+
+@pytest.fixture(scope="session")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The site over a file in which every query has more rows than one answer may hold."""
     return site(build_many(tmp_path_factory.mktemp("many")))

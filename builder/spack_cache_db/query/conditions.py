@@ -49,11 +49,12 @@ class Condition:
     """One thing that is asked.
 
     Attributes:
-        kind: a key of `COLUMNS`, or one of `PLACES`.
+        kind: a key of `COLUMNS`, one of `PLACES`, or `words`: what full-text search looks for.
         text: the condition as one types it: `@1.14:`, `+mpi`, `%gcc@13`, `target=zen3`; of a
             release, a stack and a host the name.
         asked: a `Word`, or what Spack's syntax asks of this kind; of a release and a stack the id;
-            of the kind `specs` a `Verdict` on all that is asked beyond configurations.
+            of the kind `specs` a `Verdict` on all that is asked beyond configurations; of `words`
+            a full-text query.
     """
 
     kind: str

@@ -76,6 +76,11 @@ class Lookups:
     positions: dict[int, int] = field(default_factory=dict)
     _stack_sets: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
+    @property
+    def compilers(self) -> set[str]:
+        """The names of all compilers, without their versions."""
+        return {name.partition("@")[0] for name in self.words["compiler"].values()}
+
     def release(self, name: str | None) -> Release | None:
         """Return the release called `name`, if there is one."""
         return next((each for each in self.releases.values() if each.name == name), None)

@@ -32,6 +32,7 @@ _PLACES = {
     "release": """id IN (
   SELECT configuration FROM configuration_releases WHERE release = :release)""",
     "stack": "id IN (SELECT configuration FROM configuration_stacks WHERE stack = :stack)",
+    "words": "id IN (SELECT rowid FROM configurations_fts WHERE configurations_fts MATCH :words)",
     "hash": f"""id IN (
   SELECT configuration FROM specs WHERE {HASH_BEGINS}
   UNION ALL

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
+from spack_cache_db.query.plain_words import read_words
 from spack_cache_db.site.datasettes import Handler, ensure
 from spack_cache_db.site.download import is_as_it_was, send_file
 from spack_cache_db.site.loaders import (
@@ -39,10 +40,11 @@ from spack_cache_db.site.pages.filters import (
     package_links,
     page_number,
 )
-from spack_cache_db.site.pages.find import having, load_find, load_names, named, suggested
+from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, classes, list_rows, load_packages
+from spack_cache_db.site.pages.names import having, load_names, named, suggested
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.sandbox.database import published, read, read_once
@@ -161,25 +163,28 @@ async def find(datasette: Any, request: Any) -> Any:
         return redirect(datasette, name.address, kept)
     word = text.removeprefix("/").lower()
     text = word if is_hash_prefix(word) else text
-    listed = {"names": parts, "search_text": text}
     if parts and text != word:
+        reading = await read(datasette, read_words, text)
+        listed = {"names": parts, "search_text": text, "reading": reading, "narrowing": narrowing}
         return await render(datasette, request, "names.html", listed)
     number, opened = page_number(pairs), request.args.get("open")
     page = await read(datasette, load_find, text, number, narrowing, opened)
     if page.reading is not None:
-        places = {"release": page.reading.release, "stack": page.reading.stack}
-        kept = dict(narrowing.pairs) | {name: each for name, each in places.items() if each}
-        if not page.reading.spec:
-            return redirect(datasette, "/packages", kept)
-        return redirect(datasette, "/find", {"q": page.reading.spec} | kept)
+        narrowing = narrowing.within(page.reading.release, page.reading.stack)
+        if page.answer is None and not page.reading.spec:
+            return redirect(datasette, "/packages", dict(narrowing.pairs))
+        if page.answer is None:
+            return redirect(datasette, "/find", {"q": page.reading.spec, **dict(narrowing.pairs)})
     if page.package is not None:
         return redirect(datasette, f"/package/{quote(page.package)}", dict(narrowing.pairs))
     if page.hashes:
         kept = {"release": narrowing.release} if narrowing.release else {}
         return redirect(datasette, f"/spec/{page.prefix}", kept)
     if parts:
+        listed = {"names": parts, "search_text": text, "narrowing": narrowing}
         return await render(datasette, request, "names.html", listed)
-    links = found_links(text, narrowing) if page.answer and page.answer.rows else None
+    has_rows = page.answer and page.answer.rows and page.reading is None
+    links = found_links(text, narrowing) if has_rows else None
     context = {"page": page, "search_text": text, "links": links, "narrowing": narrowing}
     return await render(datasette, request, "find.html", context)
 

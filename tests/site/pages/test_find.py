@@ -14,17 +14,8 @@ import pytest
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.pages.filters import Narrowing
-from spack_cache_db.site.pages.find import (
-    LONGEST,
-    NO_TIME,
-    FindPage,
-    Name,
-    having,
-    load_find,
-    load_names,
-    named,
-    suggested,
-)
+from spack_cache_db.site.pages.find import NO_TIME, FindPage, load_find
+from spack_cache_db.site.pages.names import LONGEST, Name, having, load_names, named, suggested
 from tests.site.addresses import get
 
 
@@ -53,7 +44,7 @@ def test_search_leads_to_a_spec(conn: sqlite3.Connection, lookups: Lookups) -> N
         ("~cuda", 1),
         ("target=zen3 +mpi", 1),
         ("hdf5 +cuda", 0),
-        ("torch", 0),
+        ("torch", 2),
     ],
 )
 def test_search_reads_specs(
@@ -212,6 +203,8 @@ def names(conn: sqlite3.Connection, lookups: Lookups) -> tuple[Name, ...]:
         ("hep", "/stack/hep"),
         ("zen3", "/packages?host=zen3"),
         ("aarch64", "/packages?has=aarch64"),
+        ("GCC", "/packages?compiler=gcc"),
+        ("rhel8", "/packages?os=rhel8"),
         ("hdf", None),
         ("root", None),
         ("", None),
@@ -231,6 +224,9 @@ def test_part_of_a_name(names: tuple[Name, ...]) -> None:
     assert found == [("stack", "e4s"), ("stack", "e4s-arm")]
     assert [each.name for each in having(names, "vision")] == ["py-torchvision"]
     assert [each.name for each in having(names, "h")][:3] == ["hdf5", "hostile", "hep"]
+    assert {"gcc": "compiler", "rhel8": "os"}.items() <= {
+        each.name: each.kind for each in names
+    }.items()
     assert having(names, "x" * (LONGEST + 1)) == having(names, " ") == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 import sqlite3
 from typing import Any
 from urllib.parse import quote_plus
@@ -62,11 +64,62 @@ def test_places_narrow(conn: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "with", "torch", "hdf5 nothingelse", "xyz", "12", "x " * 40, "1.2 3"]
+    ("text", "expected"),
+    [
+        ("hdf5 nothingelse", Reading("hdf5", left_out=("nothingelse",))),
+        ("fast hdf5 please unknown", Reading("hdf5", left_out=("fast", "unknown"))),
+        ("zlib mpi", Reading("zlib", left_out=("mpi",))),
+        ("torch without zlib", Reading("py-torch", left_out=("without zlib",))),
+        ("python_pip", Reading("", words=("python_pip",))),
+        ("torch python_pip zen3", Reading("py-torch target=:zen3", words=("python_pip",))),
+        ("torch cuda 12", Reading("py-torch +cuda", left_out=("12",))),
+        ("torch", Reading("", words=("torch",))),
+    ],
 )
+def test_other_words_are_looked_for(conn: sqlite3.Connection, text: str, expected: Reading) -> None:
+    """What is no part of a spec is looked for in configurations; what none has is left out."""
+    assert reading(conn, text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "with", "xyz", "12", "x " * 40, "1.2 3", 'a"b', "* OR"])
 def test_what_means_nothing_is_not_guessed(conn: sqlite3.Connection, text: str) -> None:
-    """One word that the file does not know, and nothing is read."""
+    """Where the file knows none of the words, nothing is read."""
     assert reading(conn, text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("cuda 12", "cuda@12"),
+        ("kokkos cuda 12.4", "kokkos +cuda ^cuda@12.4"),
+        ("petsc openmpi 5", "petsc ^openmpi@5"),
+        ("hdf5 openssl", "hdf5 ^openssl"),
+        ("openmpi without cuda", "openmpi ~cuda"),
+        ("python3.11", "python@3.11"),
+        ("python mpi4py", "py-mpi4py"),
+        ("netcdf c", "netcdf-c"),
+        ("netcdf-c/4.9", "netcdf-c@4.9"),
+        ("oneapi", "%intel-oneapi-compilers"),
+        ("hdf5 intel", "hdf5 %intel-oneapi-compilers"),
+        ("gcc13", "%gcc@13"),
+        ("gcc@13", "%gcc@13"),
+        ("clang 17", "%llvm@17"),
+        ("x86-64-v3", "target=:x86_64_v3"),
+        ("arm64", "target=aarch64:"),
+        ("hdf5 on mac", "hdf5 platform=darwin"),
+        ("rhel 8", "os=rhel8"),
+        ("ubuntu 24.04 zlib", "zlib os=ubuntu24.04"),
+        ("osu micro benchmarks", "osu-micro-benchmarks"),
+        ("what is there for zen4?", "target=:zen4"),
+        ("hdf5@1.14 zen3", "hdf5@1.14 target=:zen3"),
+        ("latest version of lammps", "lammps"),
+        ("hdf5 1.14.x", "hdf5@1.14"),
+        ("build_type=Release zstd", "zstd build_type=Release"),
+    ],
+)
+def test_words_are_a_spec_of_an_index(real_index: sqlite3.Connection, text: str, spec: str) -> None:
+    """Where dependencies are known, another package among the words is one."""
+    assert reading(real_index, text) == Reading(spec)
 
 
 def test_every_reading_can_be_asked(conn: sqlite3.Connection) -> None:
@@ -90,6 +143,9 @@ def test_every_reading_can_be_asked(conn: sqlite3.Connection) -> None:
         ("aarch64", "/packages?has=aarch64"),
         ("gcc@13", "/find?q=%25gcc%4013"),
         ("e4s develop", "/packages?release=develop&stack=e4s"),
+        ("e4s arm", "/packages?stack=e4s-arm"),
+        ("rhel8", "/packages?os=rhel8"),
+        ("gcc", "/packages?compiler=gcc"),
         ("dddd", "/find?q=%2Fdddd"),
     ],
 )
@@ -105,7 +161,53 @@ async def test_the_search_box_takes_words(datasette: Any, text: str, address: st
 @pytest.mark.asyncio
 async def test_words_that_mean_nothing_lead_to_names(datasette: Any) -> None:
     """The names of packages with one of the words are listed; the parser speaks last."""
-    answer = await get(datasette, "/find?q=fast+hdf5+please+unknown")
+    answer = await get(datasette, "/find?q=C%2B%2B+pytorch+hdf")
 
-    assert "Nothing here matches all of these words" in answer.text
+    assert "Nothing here matches any of these words" not in answer.text
+    assert '<pre class="notice"' in answer.text
     assert 'href="/package/hdf5"' in answer.text
+
+
+@pytest.mark.asyncio
+async def test_words_are_answered_with_rows(datasette: Any) -> None:
+    """Packages named so stand first; what is left out is told; values narrow the rows."""
+    left_out = (await get(datasette, "/find?q=fast+hdf5+please+unknown")).text
+    tokens = (await get(datasette, "/find?q=python_pip")).text
+
+    assert 'Read as <a href="/find?q=hdf5">hdf5</a>.' in left_out
+    assert "<code>fast</code>, <code>unknown</code>" in left_out
+    assert "5 configurations" in left_out
+    assert "<pre" not in left_out + tokens
+    assert (
+        'href="/find?q=py-torch%20python_pip">py-torch</a> <span class="quiet">2</span>' in tokens
+    )
+
+
+@pytest.mark.asyncio
+async def test_what_narrows_has_as_many_rows_as_it_says(datasette: Any) -> None:
+    """Each value beside a search leads to as many configurations as its number says."""
+    checked = 0
+    for text in ("*", "python_pip", "+mpi", "hdf5 nothing", "target=x86_64_v3"):
+        page = (await get(datasette, f"/find?q={quote_plus(text)}")).text
+        facets = page.partition('<details class="facets">')[2].partition("</details>")[0]
+        pairs = re.findall(r'<a href="([^"]*)">[^<]*</a> <span class="quiet">(\d+)</span>', facets)
+        for address, count in pairs:
+            found = await get(datasette, html.unescape(address))
+            if found.status_code == 302:
+                found = await get(datasette, found.headers["location"])
+            rows = re.search(r'id="(?:configurations-heading|results)">(\d+) conf', found.text)
+            assert rows is not None and rows[1] == count, address
+            checked += 1
+    assert checked > 15
+
+
+@pytest.mark.asyncio
+async def test_a_compiler_leads_to_what_it_built(index_site: Any) -> None:
+    """The name of a compiler that is a package as well leads to what the compiler built."""
+    package = (await get(index_site, "/package/llvm")).text
+    llvm = (await get(index_site, "/packages?compiler=llvm")).text
+    gcc = await get(index_site, "/find?q=gcc@13")
+
+    assert '<a href="/packages?compiler=llvm">' in package
+    assert '<a href="/package/bzip2?compiler=llvm">' in llvm
+    assert gcc.headers["location"] == "/find?q=%25gcc%4013"

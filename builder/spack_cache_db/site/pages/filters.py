@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 from spack_cache_db.query.answers import scope_of
 from spack_cache_db.query.conditions import Condition, Conditions, Word
 from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.spack.compilers import CompilerConstraint
 from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_on
 
 
@@ -36,6 +37,10 @@ class Narrowing:
         """The pairs of an address that narrow the same."""
         named = ((name, getattr(self, name)) for name in NAMES)
         return [(name, value) for name, value in named if value is not None]
+
+    def within(self, release: str | None, stack: str | None) -> Narrowing:
+        """Return what is narrowed to a release and a stack, where they are given, as well."""
+        return replace(self, release=release or self.release, stack=stack or self.stack)
 
     @property
     def narrowing(self) -> str:
@@ -71,6 +76,7 @@ PLACES = ("release", "stack")
 """Filters that are not of configurations: they say whose specs count."""
 
 LABELS = {
+    "package": "Package",
     "release": "Release",
     "stack": "Stack",
     "host": "Runs on",
@@ -149,9 +155,7 @@ class Filters:
         The kind and the text of each are the name and the value of its filter.
         """
         return tuple(
-            Condition(name, value, value if name == "host" else Word(value))
-            for name, value in self.chosen()
-            if name not in PLACES
+            condition_of(name, value) for name, value in self.chosen() if name not in PLACES
         )
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -199,6 +203,13 @@ class Filters:
     def opening(self, dag_hash: str | None) -> Filters:
         """Return these filters with all hashes of the configuration that begins with this one."""
         return replace(self, opened=dag_hash)
+
+
+def condition_of(name: str, value: str) -> Condition:
+    """Return what a filter asks; a compiler without a version stands for all of its versions."""
+    if name == "compiler" and "@" not in value:
+        return Condition(name, value, CompilerConstraint(value))
+    return Condition(name, value, value if name == "host" else Word(value))
 
 
 def page_number(pairs: Sequence[tuple[str, str]]) -> int:
@@ -263,7 +274,9 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
     """Return the addresses of the builds on a package's page, narrowed as the page is."""
     pairs = [("package", package)]
     for name, value in filters.chosen():
-        if name in _MATCHED:
+        if name == "compiler" and "@" not in value:
+            pairs.append(("compiler__startswith", value))
+        elif name in _MATCHED:
             pairs.append((name, value))
         elif name == "stack":
             pairs.append(("stacks__arraycontains", value))

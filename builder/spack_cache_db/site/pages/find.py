@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.answers import (
     ResultSet,
@@ -14,94 +13,26 @@ from spack_cache_db.query.answers import (
     counted_part,
     matching,
     notes_on,
+    scope_of,
 )
 from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.conditions import Conditions, asked
-from spack_cache_db.query.connection import is_interrupted, select
+from spack_cache_db.query.connection import is_interrupted, select, select_in
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.plain_words import FILLERS, Reading, read_words
+from spack_cache_db.query.plain_words import Reading, match_of, plain_words, read_words
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.selection import package_id
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
+from spack_cache_db.site.pages.facets import Facet, facets_of
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing, hosts_of
 from spack_cache_db.site.pages.package import PAGE_ROWS, folded
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.sandbox.spec_functions import parse
-from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.targets import family, runs_on
-
-PACKAGES = "SELECT name, spec_count FROM packages WHERE release_count > 0 ORDER BY name"
-TARGETS = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = 'targets'"
-
-KINDS = ("package", "release", "stack", "target")
-"""What a name may be of, the first first where it is of several."""
-MOST_SUGGESTED = 8
-LONGEST = 80
-"""No name is longer that anybody types."""
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name, what it is of, and how many specs that has."""
-
-    name: str
-    kind: str
-    spec_count: int
-
-    @property
-    def address(self) -> str:
-        """The path of its page."""
-        if self.kind == "target":
-            field = "has" if self.name == family(self.name) else "host"
-            return f"/packages?{urlencode({field: self.name})}"
-        return f"/{self.kind}/{quote(self.name)}"
-
-
-def load_names(conn: sqlite3.Connection, lookups: Lookups) -> tuple[Name, ...]:
-    """Return every name, in the order of `KINDS`: releases as the file has them, others sorted."""
-    return (
-        *(Name(name, "package", count) for name, count in select(conn, PACKAGES)),
-        *(Name(each.name, "release", each.spec_count) for each in lookups.releases.values()),
-        *(Name(each.name, "stack", each.spec_count) for each in lookups.stacks.values()),
-        *_targets(dict(select(conn, TARGETS))),
-    )
-
-
-def _targets(counts: Mapping[str, int]) -> Iterator[Name]:
-    """Yield every machine on which something runs, and how many specs do; of a family all."""
-    names = {name for hosts in hosts_of(counts).values() for name in hosts}
-    for name in sorted(names | {*map(family, counts)}):
-        fits = (
-            count
-            for target, count in counts.items()
-            if runs_on(target, name) or family(target) == name
-        )
-        yield Name(name, "target", sum(fits))
-
-
-def named(names: tuple[Name, ...], text: str) -> Name | None:
-    """Return what is called so, capitals aside."""
-    wanted = text.strip().lower()
-    return next((each for each in names if each.name.lower() == wanted), None)
-
-
-def having(names: tuple[Name, ...], text: str) -> list[Name]:
-    """Return the names that a text is part of, capitals aside: those first that begin with it."""
-    wanted = text.strip().lower()
-    if not wanted or len(wanted) > LONGEST:
-        return []
-    found = [each for each in names if wanted in each.name.lower()]
-    return sorted(found, key=lambda each: not each.name.lower().startswith(wanted))
-
-
-def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:
-    """Return what to suggest to somebody who has typed so much: names and what they are of."""
-    return [{"name": each.name, "kind": each.kind} for each in having(names, text)[:MOST_SUGGESTED]]
-
 
 MOST_PACKAGES = 40
 NO_TIME = "the reason why nothing matches takes too long to find: name a package"
@@ -111,6 +42,12 @@ SELECT packages.name, packages.spec_count
 FROM packages_fts JOIN packages ON packages.id = packages_fts.rowid
 WHERE packages_fts MATCH :match AND packages.release_count > 0
 ORDER BY packages.spec_count DESC, packages.name LIMIT :limit
+"""
+
+WITH_NAMES = """
+SELECT configurations.id FROM packages_fts
+JOIN configurations ON configurations.package = packages_fts.rowid
+WHERE packages_fts MATCH :match AND configurations.id IN (SELECT value FROM json_each(:ids))
 """
 
 _WORD = re.compile(r"[A-Za-z0-9][\w-]*")
@@ -127,6 +64,7 @@ class Answer:
     common_variants: tuple[str, ...]
     page: int
     page_count: int
+    facets: tuple[Facet, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +73,9 @@ class FindPage:
 
     Attributes:
         prefix: what was asked of a hash.
-        reading: what the words ask for, where the text is no spec of this file.
+        reading: what the words ask for, where the text is no spec of this file; rows are here
+            only if some of the words are no part of a spec.
+        compiler: the spec of what the package that is asked for has compiled.
         error: why the text is no spec, or why the file cannot answer it.
         why: why nothing satisfies the spec, and what to search for instead.
         notes: what a reader should know of the answer.
@@ -145,6 +85,7 @@ class FindPage:
 
     package: str | None = None
     reading: Reading | None = None
+    compiler: str | None = None
     prefix: str | None = None
     hashes: tuple[str, ...] = ()
     packages: tuple[tuple[str, int], ...] = ()
@@ -202,35 +143,80 @@ def _load(
         query = parse(text)
         question = question_of(conn, lookups, query)
     except QuerySyntaxError as error:
-        return _read(conn, lookups, text) or _refused(conn, text, error)
+        found = _read(conn, lookups, text, scope, page, opened)
+        return replace(found, error=str(error)) if found else _refused(conn, text, error)
     except UnsupportedQuery as error:
         candidates, refused = Candidates(conn, lookups), _refused(conn, text, error)
         return _explained(refused, lambda: why_corrected(candidates, query, scope))
     if _is_name(query) and package_id(conn, str(query.name)) is not None:
         return FindPage(package=query.name)
     if query.name is not None and package_id(conn, query.name) is None:
-        reading = _read(conn, lookups, text)
-        if reading is not None:
-            return reading
+        found = _read(conn, lookups, text, scope, page, opened)
+        # What has Spack's signs is answered as a spec, even if its name is not known.
+        if found is not None and (found.answer is None or _is_name(query)):
+            return found
     prefix = asked(question.conditions, "hash")
     hashes = _hashes(conn, prefix)
     whole = question.within(scope)
     results = matching(conn, lookups, whole.conditions)
-    answer = _answer(conn, lookups, results, page, opened)
+    answer = _answer(conn, lookups, results, query, page, opened)
     if answer.count == 1 and len(hashes) == 1:
         return FindPage(prefix=prefix, hashes=hashes)
-    found = FindPage(prefix=prefix, answer=answer, notes=notes_on(conn, lookups, whole))
+    notes, compiler = notes_on(conn, lookups, whole), _compiled(conn, lookups, query, scope)
+    found = FindPage(prefix=prefix, answer=answer, notes=notes, compiler=compiler)
     if answer.count:
         return found
+    if compiler is not None:
+        return FindPage(reading=Reading(compiler))
     found = replace(found, packages=_packages(conn, query.name))
     candidates = Candidates(conn, lookups)
     return _explained(found, lambda: why_not(candidates, query, question.conditions, scope))
 
 
-def _read(conn: sqlite3.Connection, lookups: Lookups, text: str) -> FindPage | None:
-    """Return what a text asks for as plain words; None if that is nothing else than it says."""
+def _read(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    text: str,
+    scope: Conditions,
+    page: int,
+    opened: str | None,
+) -> FindPage | None:
+    """Return what a text asks for as plain words; None if that is nothing else than it says.
+
+    Where the words are more than a spec, this is the answer to them.
+    """
     reading = read_words(conn, lookups, text)
-    return None if reading is None or reading.spec == text.strip() else FindPage(reading=reading)
+    if reading is None or reading.spec == text.strip():
+        return None
+    if not reading.words and not reading.left_out:
+        return FindPage(reading=reading)
+    query = parse(reading.spec or "*")
+    places = scope_of(lookups, reading.release, reading.stack)
+    question = question_of(conn, lookups, query).within((*reading.conditions(), *places, *scope))
+    results = matching(conn, lookups, question.conditions)
+    found = [*results.ids] if query.name is None else []
+    if found:
+        match = " OR ".join(match_of((word,)) for word in plain_words(text))
+        first = {row[0] for row in select_in(conn, WITH_NAMES, found, match=match)}
+        results = replace(results, ids=sorted(found, key=lambda each: each not in first))
+    return FindPage(
+        reading=reading,
+        answer=_answer(conn, lookups, results, query, page, opened),
+        notes=notes_on(conn, lookups, question),
+        packages=() if query.name else _named(conn, plain_words(text)),
+    )
+
+
+def _compiled(
+    conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery, scope: Conditions
+) -> str | None:
+    """Return the spec of what a compiler has built, where it is asked for as a package."""
+    name = SpecQuery(name=query.name, text=query.text)
+    if query.name not in lookups.compilers or replace(query, versions=None) != name:
+        return None
+    built = f"%{spec_text(query)}"
+    question = question_of(conn, lookups, parse(built)).within(scope)
+    return built if matching(conn, lookups, question.conditions).ids else None
 
 
 def _explained(found: FindPage, explain: Callable[[], WhyNot | None]) -> FindPage:
@@ -246,13 +232,23 @@ def _explained(found: FindPage, explain: Callable[[], WhyNot | None]) -> FindPag
 
 def _refused(conn: sqlite3.Connection, text: str, error: Exception) -> FindPage:
     """Return what is wrong with a text, and the packages that its words may mean."""
-    words = dict.fromkeys(each for each in _WORD.findall(text) if each.lower() not in FILLERS)
+    words = plain_words(" ".join(_WORD.findall(text)))
+    return FindPage(error=str(error), packages=_named(conn, words))
+
+
+def _named(conn: sqlite3.Connection, words: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """Return the packages with one of some words in their name."""
     packages = dict.fromkeys(each for word in words for each in _packages(conn, word))
-    return FindPage(error=str(error), packages=tuple(packages)[:MOST_PACKAGES])
+    return tuple(packages)[:MOST_PACKAGES]
 
 
 def _answer(
-    conn: sqlite3.Connection, lookups: Lookups, results: ResultSet, page: int, opened: str | None
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    results: ResultSet,
+    query: SpecQuery,
+    page: int,
+    opened: str | None,
 ) -> Answer:
     """Return the configurations that satisfy a query, newest versions first."""
     pages = max(1, -(-len(results.ids) // PAGE_ROWS))
@@ -266,6 +262,7 @@ def _answer(
         common_variants=variants,
         page=min(page, pages),
         page_count=pages,
+        facets=facets_of(conn, lookups, results, query),
     )
 
 

@@ -11,10 +11,10 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
+from spack_cache_db.query.conditions import COLUMNS as CONFIGURATION_COLUMNS
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.lookups import Lookups, Release, Stack
-from spack_cache_db.site.pages.filters import hosts_of
-from spack_cache_db.spack.targets import runs_on
+from spack_cache_db.site.pages.filters import LABELS, PLACES, condition_of, hosts_of
 
 _LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
 # The ids of a package's versions are in Spack's order.
@@ -129,6 +129,9 @@ COLUMNS: Mapping[str, tuple[ListColumn, ...]] = {
 _UNSORTED = frozenset({"version"})
 """Columns whose words have no order across packages."""
 
+OF_CONFIGURATIONS = ("host", "target", "compiler", "os")
+"""Filters of what is counted of a package, which its page has as well."""
+
 ListRow = dict[str, Any]
 
 
@@ -142,6 +145,9 @@ class ListFilters:
         stack: only packages of this stack, counted in it; in that release, where one is asked.
         kind: only releases of this kind.
         host: the CPU target of a machine; only packages with a spec that runs there, so counted.
+        target: the very target that specs were built for.
+        compiler: the compiler that built them; without a version any of its versions.
+        os: the operating system that they were built for.
         has: a target, or a family of targets, that a package must have a spec for.
         lacks: one for which it must have none.
     """
@@ -151,6 +157,9 @@ class ListFilters:
     stack: str = ""
     kind: str = ""
     host: str = ""
+    target: str = ""
+    compiler: str = ""
+    os: str = ""
     has: str = ""
     lacks: str = ""
     sort: str = ""
@@ -184,6 +193,8 @@ class ListPage:
     releases: tuple[str, ...] = ()
     stacks: tuple[str, ...] = ()
     targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    compilers: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
     hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
 
@@ -209,9 +220,14 @@ class ListPage:
 
     def package_query(self) -> str:
         """Return what to add to a package's address so that it is narrowed as the list is."""
-        values = {name: getattr(self.asked, name) for name in ("release", "stack", "host")}
+        values = {name: getattr(self.asked, name) for name in (*PLACES, *OF_CONFIGURATIONS)}
         query = urlencode({name: value for name, value in values.items() if value})
         return f"?{query}" if query and self.kind == "packages" else ""
+
+    @property
+    def spec_count(self) -> int:
+        """How many binaries the rows have."""
+        return sum(row["specs"] for row in self.rows)
 
     def in_order(self) -> list[ListRow]:
         """Return the rows as they are sorted; those without a value last."""
@@ -228,7 +244,7 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters
     every = {row[0]: dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES)}
     # A release may show a spec of a package, and a release before it show its hash as another's.
     rows = wanted = {name: row for name, row in every.items() if row["specs"]}
-    if asked.release or asked.stack or asked.host or asked.has or asked.lacks:
+    if any(getattr(asked, each) for each in (*PLACES, *OF_CONFIGURATIONS, "has", "lacks")):
         found = _counts(conn, lookups, asked)
         lookups.learn(conn, {count.newest for count in found.values()}, set())
         versions, columns = lookups.words["version"], tuple(map(_overall, columns))
@@ -250,26 +266,31 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters
             each: tuple(sorted(name for name, of in lookups.families.items() if of == each))
             for each in families
         },
+        tuple(sorted(lookups.words["compiler"].values())),
+        tuple(sorted(lookups.words["os"].values())),
         hosts_of(lookups.families),
         _faults(lookups, asked),
     )
 
 
 def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> dict[str, Count]:
-    """Return the counts of packages in release and stack, and for the targets that are asked."""
+    """Return the counts of packages in release and stack, and for the columns that are asked."""
     release, stack = lookups.release(asked.release), lookups.stack(asked.stack)
-    if not (asked.host or asked.has or asked.lacks):
-        return {
-            name: count
-            for (name,), count in counts(conn, lookups, release, stack, "package").items()
-        }
-    has, lacks = (_target_test(lookups, each) for each in (asked.has, asked.lacks))
+    tests = [
+        (CONFIGURATION_COLUMNS[name], condition_of(name, getattr(asked, name)).holds)
+        for name in OF_CONFIGURATIONS
+        if getattr(asked, name)
+    ]
+    tests += [("target", _target_test(lookups, asked.has))] if asked.has else []
+    lacks = _target_test(lookups, asked.lacks)
+    columns = dict.fromkeys([column for column, _ in tests] + ["target"] * bool(asked.lacks))
     kept: dict[str, Count] = {}
     without = set()
-    for (name, target), count in counts(conn, lookups, release, stack, "package", "target").items():
-        if asked.lacks and lacks(target):
+    for (name, *words), count in counts(conn, lookups, release, stack, "package", *columns).items():
+        values = dict(zip(columns, words, strict=True))
+        if asked.lacks and lacks(values["target"]):
             without.add(name)
-        if (not asked.has or has(target)) and (not asked.host or runs_on(target, asked.host)):
+        if all(holds(values[column]) for column, holds in tests):
             kept[name] = kept[name] + count if name in kept else count
     return {name: count for name, count in kept.items() if name not in without}
 
@@ -281,7 +302,7 @@ def _overall(column: ListColumn) -> ListColumn:
     return replace(column, title=f"{column.title} overall")
 
 
-def _target_test(lookups: Lookups, wanted: str) -> Callable[[str], bool]:
+def _target_test(lookups: Lookups, wanted: str) -> Callable[[Any], bool]:
     return lambda target: wanted in (target, lookups.families.get(target))
 
 
@@ -302,8 +323,15 @@ def _faults(lookups: Lookups, asked: ListFilters) -> tuple[str, ...]:
         faults.append(f"No binary here runs on {asked.host}.")
     faults += [
         f"No binary here is for a target {each}."
-        for each in (asked.has, asked.lacks)
+        for each in (asked.has, asked.lacks, asked.target)
         if each and each not in known
+    ]
+    built = [name for name in ("compiler", "os") if getattr(asked, name)]
+    faults += [
+        f"No binary here has the {LABELS[name]} {condition.text}."
+        for name in built
+        for condition in (condition_of(name, getattr(asked, name)),)
+        if not any(map(condition.holds, lookups.words[name].values()))
     ]
     return tuple(faults)
 

@@ -75,6 +75,7 @@ class PackagePage:
     common_variants: tuple[str, ...]
     rows: tuple[ConfigurationRow, ...]
     page_count: int
+    is_compiler: bool
 
 
 def load_package(
@@ -112,6 +113,7 @@ def load_package(
             opened=filters.opened,
         ),
         page_count=pages,
+        is_compiler=name in lookups.compilers,
     )
 
 

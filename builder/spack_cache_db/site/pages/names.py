@@ -1,0 +1,93 @@
+"""The names of a file, and what each is of: what a word in the search box leads to."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from spack_cache_db.query.connection import select
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site.pages.filters import condition_of, hosts_of
+from spack_cache_db.spack.compilers import NO_COMPILER
+from spack_cache_db.spack.targets import family, runs_on
+
+PACKAGES = "SELECT name, spec_count FROM packages WHERE release_count > 0 ORDER BY name"
+FACET = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = :facet"
+
+KINDS = ("package", "release", "stack", "target", "compiler", "os")
+"""What a name may be of, the first first where it is of several."""
+MOST_SUGGESTED = 8
+LONGEST = 80
+"""No name is longer that anybody types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name, what it is of, and how many specs that has."""
+
+    name: str
+    kind: str
+    spec_count: int
+
+    @property
+    def address(self) -> str:
+        """The path of its page."""
+        if self.kind in ("package", "release", "stack"):
+            return f"/{self.kind}/{quote(self.name)}"
+        field = self.kind
+        if field == "target":
+            field = "has" if self.name == family(self.name) else "host"
+        return f"/packages?{urlencode({field: self.name})}"
+
+
+def load_names(conn: sqlite3.Connection, lookups: Lookups) -> tuple[Name, ...]:
+    """Return every name, in the order of `KINDS`: releases as the file has them, others sorted."""
+    return (
+        *(Name(name, "package", count) for name, count in select(conn, PACKAGES)),
+        *(Name(each.name, "release", each.spec_count) for each in lookups.releases.values()),
+        *(Name(each.name, "stack", each.spec_count) for each in lookups.stacks.values()),
+        *_targets(dict(select(conn, FACET, facet="targets"))),
+        *_compilers(dict(select(conn, FACET, facet="compilers"))),
+        *(Name(name, "os", count) for name, count in sorted(select(conn, FACET, facet="oss"))),
+    )
+
+
+def _targets(counts: Mapping[str, int]) -> Iterator[Name]:
+    """Yield every machine on which something runs, and how many specs do; of a family all."""
+    names = {name for hosts in hosts_of(counts).values() for name in hosts}
+    for name in sorted(names | {*map(family, counts)}):
+        fits = (
+            count
+            for target, count in counts.items()
+            if runs_on(target, name) or family(target) == name
+        )
+        yield Name(name, "target", sum(fits))
+
+
+def _compilers(counts: Mapping[str, int]) -> Iterator[Name]:
+    """Yield every compiler, without a version, and how many specs it has built."""
+    for name in sorted({text.partition("@")[0] for text in counts} - {NO_COMPILER}):
+        built = condition_of("compiler", name)
+        yield Name(name, "compiler", sum(counts[text] for text in counts if built.holds(text)))
+
+
+def named(names: tuple[Name, ...], text: str) -> Name | None:
+    """Return what is called so, capitals aside."""
+    wanted = text.strip().lower()
+    return next((each for each in names if each.name.lower() == wanted), None)
+
+
+def having(names: tuple[Name, ...], text: str) -> list[Name]:
+    """Return the names that a text is part of, capitals aside: those first that begin with it."""
+    wanted = text.strip().lower()
+    if not wanted or len(wanted) > LONGEST:
+        return []
+    found = [each for each in names if wanted in each.name.lower()]
+    return sorted(found, key=lambda each: not each.name.lower().startswith(wanted))
+
+
+def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:
+    """Return what to suggest to somebody who has typed so much: names and what they are of."""
+    return [{"name": each.name, "kind": each.kind} for each in having(names, text)[:MOST_SUGGESTED]]
