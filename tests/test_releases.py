@@ -13,6 +13,7 @@ from spack_cache_db.releases import (
     public_mirror,
     release_date,
     release_kind,
+    releases_before,
     sort_releases,
 )
 
@@ -81,6 +82,30 @@ def test_every_release_has_one_place(names: set[str]) -> None:
     assert dates == sorted(dates, reverse=True)
     part = ordered[::2]
     assert sort_releases(set(part)) == part
+
+
+def test_before_a_release_is_what_it_is_compared_with() -> None:
+    """Snapshots follow those of their branch, a branch its newest snapshot, releases each other."""
+    names = [*ORDERED, "e4s-2025-01-01", "e4s", "main", "main-2024-01-01"]
+    assert releases_before(names) == {
+        "develop": "develop-2025-07-13",
+        "develop-2025-07-13": "develop-2025-04-20",
+        "develop-2025-04-20": "develop-2024-12-31",
+        "main": "main-2024-01-01",
+        "v2025.06.0": "v1.0.0",
+        "v1.0.0": "v0.23.1",
+        "v0.23.1": "v0.23.0",
+        "v0.23.0": "v0.22.1",
+        "v0.22.1": "v0.18",
+    }
+
+
+@given(st.sets(NAMES))
+def test_no_release_is_before_two(names: set[str]) -> None:
+    """Each is before at most one, which stands further ahead in the file's order."""
+    before, ordered = releases_before(names), sort_releases(names)
+    assert len({*before.values()}) == len(before)
+    assert all(ordered.index(name) < ordered.index(older) for name, older in before.items())
 
 
 def test_a_public_mirror_is_called_like_its_release() -> None:

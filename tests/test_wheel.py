@@ -35,6 +35,7 @@ ARGUMENTS = {
     "diff": ("diff", "develop", "develop", FILE, "--json"),
     "fetch": ("fetch", "--help"),  # It needs a mirror: tests/cli/test_fetch.py has some.
     "find": ("find", SPEC, FILE, "--install"),
+    "history": ("history", SPEC, FILE, "--json"),
     "info": ("info", FILE),
     "site": ("site",),
     "verify": ("verify", FILE, SAMPLES),

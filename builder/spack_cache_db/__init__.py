@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from spack_cache_db.query.coverage import cover
     from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.difference import Diff, diff
+    from spack_cache_db.query.history import History, HistoryRow, history
     from spack_cache_db.query.refusals import UnsupportedQuery
     from spack_cache_db.spack.lexer import QuerySyntaxError
 
@@ -35,6 +36,8 @@ __all__ = [
     "Diff",
     "Fault",
     "Found",
+    "History",
+    "HistoryRow",
     "InputError",
     "OutputError",
     "QuerySyntaxError",
@@ -47,6 +50,7 @@ __all__ = [
     "cover",
     "diff",
     "find",
+    "history",
 ]
 
 __version__: str
@@ -58,6 +62,8 @@ _LOADED_WHEN_USED = {
     "CoveredSpec": "query.coverage_output",
     "Diff": "query.difference",
     "Found": "query.answers",
+    "History": "query.history",
+    "HistoryRow": "query.history",
     "QuerySyntaxError": "spack.lexer",
     "UnknownNameError": "query.answers",
     "UnreadableEnvironment": "environments.environment",
@@ -65,6 +71,7 @@ _LOADED_WHEN_USED = {
     "cover": "query.coverage",
     "diff": "query.difference",
     "find": "query.answers",
+    "history": "query.history",
 }
 
 if not TYPE_CHECKING:

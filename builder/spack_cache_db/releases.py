@@ -1,14 +1,15 @@
-"""What a release's name says: its kind, its date, its place in the order, its public mirror."""
+"""What a release's name says: its kind, its date, its order, the one before it, its mirror."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
 from spack_cache_db.spack.versions import version_key
 
-_SNAPSHOT = re.compile(r".+-(\d{4}-\d{2}-\d{2})")
+_SNAPSHOT = re.compile(r"(?P<branch>.+)-(?P<date>\d{4}-\d{2}-\d{2})")
 _RELEASE = re.compile(r"v\d+(?:\.\d+)*")
 _BRANCHES = {"develop", "main", "master"}
 _ORDER = ("branch", "release", "snapshot", "other")
@@ -33,7 +34,7 @@ def release_date(name: str) -> str | None:
     if not match:
         return None
     try:
-        return date.fromisoformat(match[1]).isoformat()
+        return date.fromisoformat(match["date"]).isoformat()
     except ValueError:
         return None
 
@@ -63,3 +64,29 @@ def sort_releases(names: set[str]) -> list[str]:
             of_kind.sort(key=lambda name: str(release_date(name)), reverse=True)
         ordered += of_kind
     return ordered
+
+
+def releases_before(names: Iterable[str]) -> dict[str, str]:
+    """Return the release that came before each: what it is compared with.
+
+    Before a snapshot is the previous snapshot of its branch, before a branch the newest snapshot of
+    it, and before a release the previous release. What has none before it is left out.
+    """
+    newer: dict[str, str] = {}
+    before: dict[str, str] = {}
+    for name in sort_releases({*names}):
+        line = _line(name)
+        if line is None:
+            continue
+        if line in newer:
+            before[newer[line]] = name
+        newer[line] = name
+    return before
+
+
+def _line(name: str) -> str | None:
+    """Return what releases that follow each other have in common: a branch, or being releases."""
+    kind = release_kind(name)
+    if kind == "snapshot" and (match := _SNAPSHOT.fullmatch(name)):
+        return match["branch"]
+    return {"branch": name, "release": ""}.get(kind)

@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, Command] = {
     "diff": Command("diff"),
     "fetch": Command("fetch", "fetch"),
     "find": Command("find"),
+    "history": Command("history"),
     "info": Command("info"),
     "serve": Command("serve", "site"),
     "site": Command("site"),

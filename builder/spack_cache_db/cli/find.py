@@ -90,15 +90,13 @@ def find(spec: str, file: Path, **options: Any) -> None:
             query = parse_query(spec)
             lookups = read_lookups(conn)
             scope = scope_of(lookups, **names)
-            question = _question(conn, lookups, query, scope)
+            question = question_or_advice(conn, lookups, query, scope)
             results = matching(conn, lookups, question.within(scope).conditions)
             part, with_hashes = slice(options["limit"]), options["hashes"] or options["install"]
             found = found_part(conn, lookups, results, part, with_hashes=with_hashes)
             say_notes(notes_on(conn, lookups, question.within(scope)))
             if not found:
-                why = why_not(Candidates(conn, lookups), query, question.conditions, scope)
-                nothing = [] if why.unknown else ["nothing here satisfies this spec"]
-                say_notes([*nothing, *_advice(why)])
+                say_why_not(why_not(Candidates(conn, lookups), query, question.conditions, scope))
                 sys.exit(1)
             _print(conn, found, len(results.ids), options)
     except QuerySyntaxError as error:
@@ -108,9 +106,14 @@ def find(spec: str, file: Path, **options: Any) -> None:
         fail(str(error))
 
 
-def _question(
+def question_or_advice(
     conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery, scope: Conditions
 ) -> Question:
+    """Return what a query asks of a file.
+
+    Raises:
+        UnsupportedQuery: the file cannot answer it; the text says what to ask instead.
+    """
     try:
         return question_of(conn, lookups, query)
     except UnsupportedQuery as error:
@@ -137,6 +140,12 @@ def _print(
         note = [f"# {commands.note}"] if commands.note else []
         for line in ("", *note, commands.mirror, commands.trust, commands.install):
             say(line)
+
+
+def say_why_not(why: WhyNot) -> None:
+    """Print to standard error why nothing satisfies a query."""
+    nothing = [] if why.unknown else ["nothing here satisfies this spec"]
+    say_notes([*nothing, *_advice(why)])
 
 
 def _advice(why: WhyNot) -> list[str]:

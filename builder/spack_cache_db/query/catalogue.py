@@ -245,7 +245,7 @@ def found_specs(
     releases: dict[int, list[int]] = {spec.id: [] for spec in specs}
     # Very many specs are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)
-    for runs in json_pieces(_runs(sorted(releases)), IDS_AT_ONCE // 4):
+    for runs in json_pieces(runs_of(sorted(releases)), IDS_AT_ONCE // 4):
         for spec, release in select(conn, SPEC_RELEASES, runs=runs):
             releases[spec].append(release)
     stack_sets = lookups.stack_sets(conn)
@@ -276,7 +276,7 @@ def hashes_beginning(conn: sqlite3.Connection, prefix: str, limit: int) -> tuple
     return tuple(row[0] for row in select(conn, BY_PREFIX, prefix=prefix, limit=limit))
 
 
-def _runs(ids: Iterable[int]) -> list[list[int]]:
+def runs_of(ids: Iterable[int]) -> list[list[int]]:
     """Return first and last of the ids that follow each other; the ids are sorted."""
     runs: list[list[int]] = []
     for each in ids:

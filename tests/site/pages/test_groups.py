@@ -9,15 +9,15 @@ from spack_cache_db.site.pages.charts import bar_chart, column_chart
 from spack_cache_db.site.pages.groups import load_release, load_stack
 
 
-def test_snapshots_know_their_neighbours(conn: sqlite3.Connection, lookups: Lookups) -> None:
-    """A snapshot leads to the one before and after; a branch has neither."""
+def test_releases_know_their_neighbours(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """A snapshot leads to the one before and after; the branch comes after its newest."""
     earlier = load_release(conn, lookups, "develop-2025-04-13")
     later = load_release(conn, lookups, "develop-2025-04-20")
     branch = load_release(conn, lookups, "develop")
 
     assert earlier is not None and (earlier.before, earlier.after) == (None, "develop-2025-04-20")
-    assert later is not None and (later.before, later.after) == ("develop-2025-04-13", None)
-    assert branch is not None and (branch.before, branch.after) == (None, None)
+    assert later is not None and (later.before, later.after) == ("develop-2025-04-13", "develop")
+    assert branch is not None and (branch.before, branch.after) == ("develop-2025-04-20", None)
 
 
 def test_stack_counts_each_spec_once(conn: sqlite3.Connection, lookups: Lookups) -> None:

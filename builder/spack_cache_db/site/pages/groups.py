@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.installation import Install, install_example
 from spack_cache_db.query.lookups import Lookups, Release, Stack
+from spack_cache_db.releases import releases_before
 from spack_cache_db.site.pages.filters import hosts_of
 from spack_cache_db.site.pages.lists import counts
 
@@ -85,7 +86,7 @@ def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Relea
             if kind == source and (source != "stacks" or value in stacks)
         )
         charts.append(_chart(title, facet, dict(bars), {"release": name}))
-    before, after = _neighbours(lookups, release)
+    before, after = _neighbours(lookups, name)
     packages = counts(conn, lookups, release, None, "package")
     return ReleasePage(
         release=release,
@@ -144,12 +145,8 @@ def _address(facet: str, value: str, place: dict[str, str]) -> str:
     return f"/find?{urlencode({'q': spec} | place)}"
 
 
-def _neighbours(lookups: Lookups, release: Release) -> tuple[str | None, str | None]:
-    """Return the snapshots before and after one; other releases have no such order."""
-    if release.date is None:
-        return None, None
-    dated = sorted((each.date, each.name) for each in lookups.releases.values() if each.date)
-    place = dated.index((release.date, release.name))
-    before = dated[place - 1][1] if place > 0 else None
-    after = dated[place + 1][1] if place + 1 < len(dated) else None
-    return before, after
+def _neighbours(lookups: Lookups, name: str) -> tuple[str | None, str | None]:
+    """Return the releases before and after one."""
+    before = releases_before(each.name for each in lookups.releases.values())
+    after = {older: newer for newer, older in before.items()}
+    return before.get(name), after.get(name)

@@ -1,0 +1,117 @@
+"""The command `history`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from spack_cache_db.cli.find import question_or_advice, say_why_not
+from spack_cache_db.cli.options import (
+    CommandError,
+    csv_option,
+    fail,
+    file_argument,
+    json_option,
+    names_in_file,
+    say_notes,
+)
+from spack_cache_db.cli.terminal import counted, printable_json, say
+from spack_cache_db.errors import BuilderError
+from spack_cache_db.query.answers import notes_on, scope_of
+from spack_cache_db.query.candidates import Candidates
+from spack_cache_db.query.connection import connected
+from spack_cache_db.query.explanation import why_not
+from spack_cache_db.query.history import (
+    History,
+    HistoryRow,
+    history_csv,
+    history_json,
+    history_of,
+    shown_specs,
+)
+from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
+
+_HEADINGS = ("release", "specs", "configurations", "added", "removed", "replaced")
+
+
+@click.command()
+@click.argument("spec")
+@file_argument
+@click.option("--stack", help="Only binaries in this stack.", shell_complete=names_in_file)
+@click.option(
+    "--host",
+    metavar="TARGET",
+    help="Only binaries that run on this CPU, such as zen3.",
+    shell_complete=names_in_file,
+)
+@json_option
+@csv_option
+def history(
+    spec: str, file: Path, stack: str | None, host: str | None, as_json: bool, as_csv: bool
+) -> None:
+    """Show how many binaries of each release satisfy a spec.
+
+    SPEC is written as for Spack; quote it. Added and removed compare a release with the one before
+    it: a snapshot with the previous snapshot of its branch, a branch with its newest snapshot, a
+    release with the previous release.
+
+    Exit status: 0 if something was found, 1 if not, 2 for an error.
+
+    Example: spack-cache-db history "py-torch +cuda" dist/spack-cache.db
+    """
+    if as_json and as_csv:
+        fail("--json and --csv exclude each other: give one of them")
+    try:
+        with connected(file) as conn:
+            query, lookups = parse_query(spec), read_lookups(conn)
+            scope = scope_of(lookups, stack=stack, host=host)
+            question = question_or_advice(conn, lookups, query, scope)
+            whole = question.within(scope)
+            found = history_of(lookups, spec, shown_specs(conn, lookups, whole.conditions))
+            say_notes(notes_on(conn, lookups, whole))
+            if not found.present:
+                say_why_not(why_not(Candidates(conn, lookups), query, question.conditions, scope))
+    except QuerySyntaxError as error:
+        # Its second line points at a place in the first.
+        raise CommandError(str(error)) from None
+    except BuilderError as error:
+        fail(str(error))
+    if as_json:
+        click.echo(printable_json(history_json(found.releases)))
+    elif as_csv:
+        # Click would take escape sequences out of what goes into a pipe: here they are data.
+        click.echo(history_csv(found.releases), nl=False, color=True)
+    elif found.present:
+        for line in as_table(found):
+            say(line)
+    sys.exit(0 if found.present else 1)
+
+
+def as_table(found: History) -> list[str]:
+    """Return the lines of an aligned table, with a sentence above."""
+    rows = [_HEADINGS, *(_cells(each) for each in found.releases)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join((name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])))
+        for name, *numbers in rows
+    ]
+    return [_sentence(found), "", *lines]
+
+
+def _cells(each: HistoryRow) -> tuple[str, ...]:
+    numbers = (each.specs, each.configurations, each.added, each.removed)
+    churn = "-" if each.churn is None else f"{each.churn:.0%}"
+    return (each.release, *(f"{number:,}" for number in numbers), churn)
+
+
+def _sentence(found: History) -> str:
+    """Return where and when there is something."""
+    total = counted(len(found.releases), "release")
+    seen = ""
+    if found.first_seen:
+        seen = f", in snapshots from {found.first_seen} to {found.last_seen}"
+    return f"In {len(found.present):,} of {total}{seen}."

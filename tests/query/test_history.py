@@ -1,0 +1,93 @@
+"""What each release has of a query's answer, against what pages and indexes say."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spack_cache_db.query.answers import UnknownNameError
+from spack_cache_db.query.difference import diff
+from spack_cache_db.query.history import history, history_csv, history_json
+from spack_cache_db.releases import release_date, releases_before
+from tests.brute_force import BruteForce
+from tests.contradictions import QUERIES, STACKS, Listing, listings, opened
+
+QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+HOSTS = ("zen3", "x86_64_v3", "aarch64")
+
+
+@pytest.mark.slow
+@QUICK
+@given(drawn=listings(), text=QUERIES, data=st.data())
+def test_history_is_what_find_answers_in_each_release(
+    drawn: list[Listing], text: str, data: st.DataObject
+) -> None:
+    """Each row counts the specs that satisfy the query there, and compares their hashes."""
+    sources = BruteForce(drawn)
+    stacks = sorted({name for each in drawn if each.is_binary for name in each.stacks} & {*STACKS})
+    options = {"host": st.sampled_from(HOSTS)}
+    if stacks:
+        options["stack"] = st.sampled_from(stacks)
+    narrowing = data.draw(st.fixed_dictionaries({}, optional=options))
+    answers = {name: sources.answer(text, release=name, **narrowing) for name in sources.releases}
+    hashes = {
+        name: {each for some in found.values() for each in some} for name, found in answers.items()
+    }
+    before = releases_before(sources.releases)
+    expected = [
+        {
+            "release": name,
+            "date": release_date(name),
+            "specs": len(hashes[name]),
+            "configurations": len(answers[name]),
+            "added": len(hashes[name] - was),
+            "removed": len(was - hashes[name]),
+        }
+        for name in reversed(sources.releases)
+        for was in (hashes.get(before.get(name, ""), set()),)
+    ]
+    with opened(drawn) as conn:
+        found = history(conn, text, **narrowing)
+    assert json.loads(history_json(found.releases)) == expected
+    days = sorted(each["date"] for each in expected if each["specs"] and each["date"])
+    assert (found.first_seen, found.last_seen) == ((days[0], days[-1]) if days else (None, None))
+
+
+@pytest.mark.slow
+@QUICK
+@given(drawn=listings())
+def test_history_and_difference_count_the_same(drawn: list[Listing]) -> None:
+    """A release has added and removed what `diff` says of it and the release before it."""
+    with opened(drawn) as conn:
+        for row in history(conn, "*").releases:
+            if row.before is not None:
+                specs = diff(conn, row.before, row.release).specs
+                assert (specs.added, specs.removed) == (row.added, row.removed)
+                was = specs.kept + specs.removed
+                churn = row.removed / was if was else None
+                assert row.churn == pytest.approx(churn)
+
+
+def test_history_of_a_sample(samples: sqlite3.Connection) -> None:
+    """Snapshots come before their branch, which is compared with the newest of them."""
+    found = history(samples, "py-ml-dtypes")
+    assert found.releases == (
+        ("develop-2025-04-20", "2025-04-20", 12, 5, 12, 0, None, None),
+        ("develop", None, 129, 7, 117, 0, "develop-2025-04-20", 0.0),
+    )
+    assert (found.first_seen, found.last_seen) == ("2025-04-20", "2025-04-20")
+    assert history_csv(found.releases).splitlines() == [
+        "release,date,specs,configurations,added,removed",
+        "develop-2025-04-20,2025-04-20,12,5,12,0",
+        "develop,,129,7,117,0",
+    ]
+
+
+def test_stack_that_the_file_lacks_is_refused(samples: sqlite3.Connection) -> None:
+    """A name that is not known is an error, and no history of nothing."""
+    with pytest.raises(UnknownNameError):
+        history(samples, "py-ml-dtypes", stack="no-such")
