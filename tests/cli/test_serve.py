@@ -10,13 +10,11 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from queue import Queue
 
 import httpx
 import pytest
@@ -91,6 +89,7 @@ def test_work_stops_when_visitors_go(shared: Served) -> None:
     assert time.monotonic() - started < 10
 
 
+@pytest.mark.once
 def test_sigterm_ends_it_with_work_under_way(server: Served, file: Path) -> None:
     """With streams, statements and stalled downloads under way it ends, and nothing is left."""
     assert litter(file.parent)
@@ -182,6 +181,7 @@ def test_ctrl_c_before_it_serves(file: Path) -> None:
     assert not litter(file.parent)
 
 
+@pytest.mark.once
 def test_a_killed_server_is_gone(server: Served, file: Path) -> None:
     """SIGKILL leaves no process that answers; its folder is removed by the next server."""
     assert server.end(signal.SIGKILL) == -signal.SIGKILL
@@ -230,37 +230,6 @@ def test_half_open_connections_keep_nobody_out(shared: Served) -> None:
             assert not half[0].recv(1)
 
 
-def test_pages_do_not_wait_for_sql(shared: Served) -> None:
-    """While visitors' SQL is turned away because too much waits, the site's pages come."""
-    answered: Queue[httpx.Response] = Queue()
-    enough = threading.Event()
-
-    def ask_again_and_again() -> None:
-        while not enough.is_set():
-            answered.put(shared.get(ENDLESS))
-            enough.wait(0.2)
-
-    def refused() -> httpx.Response:
-        while (answer := answered.get(timeout=PATIENCE)).status_code != 503:
-            assert answer.status_code == 400
-        return answer
-
-    with ThreadPoolExecutor(40) as pool:
-        asking = [pool.submit(ask_again_and_again) for _ in range(40)]
-        try:
-            first = refused()
-            for path in ("/", "/package/py-mpi4py", "/find?q=hdf5", "/static/site.css"):
-                assert shared.get(path).status_code == 200
-                while not answered.empty():
-                    answered.get()
-                refused()
-        finally:
-            enough.set()
-    assert [each.result() for each in asking] == [None] * 40
-    assert int(first.headers["retry-after"]) > 0
-    assert first.headers["cache-control"] == "no-store"
-
-
 @pytest.mark.once
 def test_a_build_under_its_feet_changes_nothing(server: Served, file: Path, tmp_path: Path) -> None:
     """`build` onto the served file: every thread and download shows the one that was opened."""
@@ -283,6 +252,7 @@ def test_a_build_under_its_feet_changes_nothing(server: Served, file: Path, tmp_
         assert again.get("/package/py-mpi4py").status_code == 404
 
 
+@pytest.mark.once
 def test_a_new_worker_serves_the_same_file(file: Path, tmp_path: Path) -> None:
     """A worker that is started again after a build shows what the others show."""
     with serving(file, "--workers", "2") as server:

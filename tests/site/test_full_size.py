@@ -185,13 +185,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
     ("text", "count"),
     [
         ("*", CONFIGURATIONS),
-        ("%pkg-1", CONFIGURATIONS - 1),
-        ("^pkg-1 +x", CONFIGURATIONS - 1),
         ("%[deptypes=link] pkg-1 k=*", CONFIGURATIONS - 1),
         ("cflags=-O3 target=:zen3", CONFIGURATIONS),
-        ("++x", CONFIGURATIONS),
         ("~~x", 0),
-        ("^pkg-2", 0),
         ("%gcc ^pkg-1", 0),
     ],
 )

@@ -124,6 +124,7 @@ def own_server(database: Path) -> Iterator[Server]:
 
 
 @pytest.mark.slow
+@pytest.mark.once
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
     """A hostile statement ends with a clear error, within 2 s of processor time and 512 MB."""
