@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 import spack_cache_db.cli.options as scope_options
 from spack_cache_db.build import build
-from spack_cache_db.cli import cli
+from spack_cache_db.cli import cli, tables
 from spack_cache_db.machine import Machine
 from tests.indexes import REAL_FILE, hash_of
 from tests.small_sources import LOOK_ALIKES, built
@@ -54,14 +54,32 @@ def test_a_table(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_table_fits_the_terminal(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last columns are shortened where the terminal is narrow."""
-    monkeypatch.setenv("COLUMNS", "90")
+    """A narrow terminal shows every word that a wide one does; what does not fit is wrapped."""
+    whole = run("py-mpi4py@4 target=x86_64_v3", samples_file).stdout
+    monkeypatch.setenv("COLUMNS", "60")
 
-    result = run("py-mpi4py@4 target=x86_64_v3", samples_file)
+    shown = run("py-mpi4py@4 target=x86_64_v3", samples_file).stdout
 
-    assert result.exit_code == 0, result.output
-    assert max(map(len, result.stdout.splitlines())) <= 90
-    assert "…" in result.stdout
+    assert max(map(len, shown.splitlines())) <= 60
+    assert {*whole.replace(":", "").split()} <= {*shown.replace(":", "").split()}
+
+
+def test_a_terminal_shows_fifty_rows(
+    real_index_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left out is counted below; --all and --limit show more, and a pipe gets all rows."""
+    whole = run("*", real_index_file).stdout
+    count = len(json.loads(run("*", real_index_file, "--json").stdout))
+    monkeypatch.setattr(tables, "is_terminal", lambda: True)
+
+    for options in ((), ("--hashes",)):
+        *_, end = shown = run("*", real_index_file, *options).stdout.splitlines()
+        assert len(shown) == 3 + 1 + tables.MOST_ROWS + 2
+        assert end.endswith("more rows: --all shows all")
+    assert f"{count - tables.MOST_ROWS:,} more rows" in run("*", real_index_file).stdout
+    assert run("*", real_index_file, "--all").stdout == whole
+    assert len(run("*", real_index_file, "--limit", 60).stdout.splitlines()) == 4 + 60
+    assert len(json.loads(run("*", real_index_file, "--json").stdout)) == count
 
 
 def test_one_row_has_all_its_columns(samples_file: Path) -> None:

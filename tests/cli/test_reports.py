@@ -22,7 +22,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
     output = tmp_path / "file" / "x.db"
     result = run("build", SAMPLES, "-o", output)
-    assert result.exit_code == 1, result.output
+    assert result.exit_code == 2, result.output
     assert result.stderr == (
         f"Error: {output}: cannot be written: {tmp_path}/file is no folder; free space or "
         "choose another place with -o. The old file, if there was one, is untouched.\n"
@@ -34,7 +34,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_writable_is_told() -> None:
     """Not even root may create a file there."""
     result = run("build", SAMPLES, "-o", "/proc/self/x.db")
-    assert result.exit_code == 1, result.output
+    assert result.exit_code == 2, result.output
     assert result.stderr.startswith("Error: /proc/self/x.db: cannot be written: ")
     assert len(result.stderr.splitlines()) == 1
 
@@ -50,7 +50,7 @@ def test_a_full_disk_leaves_the_old_file(limit: int, tmp_path: Path, output: Pat
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"Error: {output}: cannot be written: ")
@@ -78,7 +78,7 @@ def test_a_really_full_disk_leaves_the_old_file(small_disk: Path) -> None:
     output = small_disk / "x.db"
     output.write_bytes(OLD)
     done = process("build", SAMPLES, "-o", output)
-    assert done.returncode == 1
+    assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"Error: {output}: cannot be written: ")
     assert untouched(output)
@@ -180,7 +180,7 @@ def test_info_refuses_other_files(content: bytes | None, said: str, tmp_path: Pa
     if content is not None:
         path.write_bytes(content)
     result = run("info", path)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr == f"Error: {path}: {said.format(path)}\n"
 
 
@@ -193,7 +193,7 @@ def test_info_refuses_another_schema_version(samples_file: Path, tmp_path: Path)
     connection.execute(f"PRAGMA user_version = {version + 1}")
     connection.close()
     result = run("info", path)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr == (
         f"Error: {path}: has schema version {version + 1}, expected {version}; build it anew\n"
     )

@@ -50,7 +50,7 @@ def test_a_refusal_is_one_line(samples_file: Path, tmp_path: Path) -> None:
             "or let --port 0 find a free one\n",
         )
     status, said = run_serve(tmp_path / "missing.db")
-    assert status == 1
+    assert status == 2
     assert said.startswith(f"Error: {tmp_path}/missing.db: ")
     assert said.count("\n") == 1
 
@@ -110,7 +110,7 @@ def test_workers_need_the_extra(samples_file: Path, monkeypatch: pytest.MonkeyPa
     """Without gunicorn one process serves, and several are refused with what to install."""
     monkeypatch.setattr("spack_cache_db.cli.serve.find_spec", lambda _: None)
     result = run("serve", samples_file, "--workers", 2)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr == (
         "Error: --workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'\n"
     )

@@ -94,12 +94,12 @@ def test_other_commands_show_it_too(pages: Path, database: Path, tmp_path: Path)
         assert r"\x1b[3J" in said.replace(r"\u001b", r"\x1b")
         lines("build", pages, other, "-o", tmp_path / "\x1b.db", "--keep-going", *options)
     lines("build", other, "-o", database, status=1)
-    lines("build", pages, "-o", tmp_path / "\x1b\n" / ("x" * 300), status=1)
+    lines("build", pages, "-o", tmp_path / "\x1b\n" / ("x" * 300), status=2)
     for path in (pages, tmp_path / "no\x1b[2J\nfile"):
         lines("find", "zlib", path, status=2)
-        lines("info", path, status=1)
-        lines("verify", path, pages, status=1)
-        lines("serve", path, status=1)
+        lines("info", path, status=2)
+        lines("verify", path, pages, status=2)
+        lines("serve", path, status=2)
 
 
 def test_usage_errors_show_it_too(pages: Path, tmp_path: Path) -> None:

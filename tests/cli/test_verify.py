@@ -75,7 +75,7 @@ def test_the_command_runs_in_processes(samples_file: Path) -> None:
 def test_what_is_no_file_of_ours_is_an_error(tmp_path: Path) -> None:
     """One line that says what to do."""
     result = run("verify", tmp_path / "x.db", SAMPLES)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr.startswith(f"Error: {tmp_path}/x.db: no such file; build one with: ")
 
 

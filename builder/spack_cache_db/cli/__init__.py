@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from spack_cache_db.cli.signals import end_full, heed_signals
+from spack_cache_db.cli.terminal import CommandError, FaultyInput, fail
 from spack_cache_db.errors import BuilderError, InputError, printable
 from spack_cache_db.safety_net import TRACEBACK, unexpected
 
@@ -26,20 +27,27 @@ COMMANDS: Mapping[str, Command] = {
     "build": Command("build", "build"),
     "check": Command("build", "build"),
     "cover": Command("cover"),
+    "dependents": Command("lists"),
+    "deps": Command("lists"),
     "diff": Command("diff"),
     "fetch": Command("fetch", "fetch"),
     "find": Command("find"),
     "history": Command("history"),
     "info": Command("info"),
+    "releases": Command("lists"),
     "serve": Command("serve", "site"),
     "site": Command("site"),
+    "stacks": Command("lists"),
     "verify": Command("build", "build"),
 }
 """The commands. Each is the function of that name in its module."""
 
 
 class _Commands(click.Group):
-    """Loads a command when it is called; errors are messages and exit status 1, no tracebacks."""
+    """Loads a command when it is called; errors are messages without a traceback.
+
+    The same fault has the same status in every command: faults of the input 1, all others 2.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
@@ -75,16 +83,16 @@ class _Commands(click.Group):
             said = f"{count} fault{'' if count == 1 else 's'} in the input"
             if ctx.invoked_subcommand == "build":
                 said += ", nothing was written. Mend it, or build what is good with --keep-going."
-            raise click.ClickException(said) from None
+            raise FaultyInput(said) from None
         except BuilderError as error:
-            raise click.ClickException(printable(str(error))) from None
+            fail(str(error))
         except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
             raise
         except Exception as error:
             if TRACEBACK in os.environ:
                 raise
             said = _missing_extra(ctx.invoked_subcommand, error) or unexpected(error)
-            raise click.ClickException(printable(said)) from None
+            fail(said)
 
 
 def _missing_extra(command: str | None, error: Exception) -> str | None:
@@ -126,6 +134,6 @@ def main() -> NoReturn:
         end_full(error)
         if TRACEBACK in os.environ:
             raise
-        click.echo(f"Error: {printable(unexpected(error))}", err=True)
-        raise SystemExit(1) from None
+        CommandError(printable(unexpected(error))).show()
+        raise SystemExit(CommandError.exit_code) from None
     raise SystemExit(0)

@@ -12,14 +12,19 @@ import click
 from spack_cache_db.cli.options import (
     GivenPath,
     csv_option,
-    fail,
     file_argument,
     json_option,
-    say_notes,
     scope_names,
     scope_options,
 )
-from spack_cache_db.cli.terminal import is_terminal, printable_json, printable_values, width
+from spack_cache_db.cli.terminal import (
+    fail,
+    is_terminal,
+    printable_json,
+    printable_values,
+    say_notes,
+    width,
+)
 from spack_cache_db.environment_files import read_environment_file, surroundings
 from spack_cache_db.environments.environment import Environment
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from spack_cache_db.cli.options import csv_option, fail, file_argument, json_option, names_in_file
-from spack_cache_db.cli.terminal import printable_json, say
+from spack_cache_db.cli.options import csv_option, file_argument, json_option, names_in_file
+from spack_cache_db.cli.terminal import fail, printable_json, say
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query import difference_output
 from spack_cache_db.query.difference import diff as compare
@@ -25,11 +25,15 @@ FORMATS = ("json", "csv", "markdown")
 @click.option("--package", help="Only this package.")
 @click.option(
     "--target",
-    help="Only what was built for this CPU target, such as x86_64_v3.",
+    metavar="CPU",
+    help="Only what was built for this CPU, such as x86_64_v3.",
     shell_complete=names_in_file,
 )
 @click.option(
-    "--host", help="Only what runs on this CPU target, such as zen3.", shell_complete=names_in_file
+    "--host",
+    metavar="CPU",
+    help="Only what runs on this CPU, such as zen3.",
+    shell_complete=names_in_file,
 )
 @json_option
 @csv_option

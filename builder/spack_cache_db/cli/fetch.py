@@ -11,7 +11,7 @@ import click
 
 from spack_cache_db.cli.options import ByteSize, GivenPath
 from spack_cache_db.cli.signals import when_stopped
-from spack_cache_db.cli.terminal import ProgressBar, counted, say
+from spack_cache_db.cli.terminal import FaultyInput, ProgressBar, counted, say, say_notes
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport
 from spack_cache_db.sources.indexes.fetch import fetch as fetch_mirrors
 
@@ -151,8 +151,7 @@ def fetch(urls: tuple[str, ...], output: Path, **options: Any) -> None:
 
 def _tell(report: FetchReport, output: Path, *, pruned: bool) -> None:
     advice = "removed" if pruned else "still here; --prune removes it"
-    for folder in report.vanished:
-        say(f"Note: {folder}: named by its manifest no longer, {advice}", err=True)
+    say_notes(f"{folder}: named by its manifest no longer, {advice}" for folder in report.vanished)
     for fault in report.faults:
         click.echo(str(fault), err=True)
     say(
@@ -160,7 +159,9 @@ def _tell(report: FetchReport, output: Path, *, pruned: bool) -> None:
         f"{report.size / 1e6:.1f} MB in {report.seconds:.1f} s"
     )
     if report.faults:
-        faults = counted(len(report.faults), "fault")
-        raise click.ClickException(
-            f"{faults}; other mirrors were brought, and what earlier runs brought is there."
+        brought = counted(report.brought, "mirror") if report.brought else "no mirror"
+        was = "was" if report.brought < 2 else "were"
+        raise FaultyInput(
+            f"{counted(len(report.faults), 'fault')}; {brought} {was} brought, "
+            "and what earlier runs brought is there."
         )

@@ -12,24 +12,22 @@ from typing import Any
 import click
 
 from spack_cache_db.cli.options import (
-    CommandError,
-    csv_option,
-    fail,
     file_argument,
-    json_option,
-    say_notes,
+    rows_options,
     scope_names,
     scope_options,
 )
+from spack_cache_db.cli.tables import NOTHING, aligned, more_rows, most_rows, print_csv, wrapped
 from spack_cache_db.cli.terminal import (
+    CommandError,
     counted,
-    is_terminal,
+    fail,
     printable_json,
     printable_values,
     say,
+    say_notes,
     width,
 )
-from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import (
     Found,
     found_csv,
@@ -56,8 +54,8 @@ from spack_cache_db.spack.parser import parse_query
 _VARIANTS = "variants"
 _WORDS = tuple(name for name in Configuration._fields if name != _VARIANTS)
 """The parts of a configuration that are one word."""
-_SHORTEST = 16
-_GAP = "  "
+_LONG = ("releases", "variants", "stacks")
+"""The last columns of the table, whose texts are long."""
 
 
 @click.command()
@@ -67,14 +65,13 @@ _GAP = "  "
 @scope_options
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N configurations.")
 @click.option("--install", is_flag=True, help="Add the commands that install the first row.")
-@json_option
-@csv_option
+@rows_options
 def find(spec: str, file: Path, **options: Any) -> None:
     """Find the binaries that satisfy a spec.
 
     SPEC is written as for Spack; quote it. FILE is a database; dependencies (^zlib, %cmake),
-    namespaces and compiler flags are known if it was built from indexes. The newest version comes
-    first.
+    namespaces and compiler flags are known if it was built from indexes. The version that Spack
+    would install comes first. A terminal shows 50 rows.
 
     The exit status is 0 if something was found, 1 if not, 2 for an error.
 
@@ -92,8 +89,10 @@ def find(spec: str, file: Path, **options: Any) -> None:
             scope = scope_of(lookups, **names)
             question = question_or_advice(conn, lookups, query, scope)
             results = matching(conn, lookups, question.within(scope).conditions)
-            part, with_hashes = slice(options["limit"]), options["hashes"] or options["install"]
-            found = found_part(conn, lookups, results, part, with_hashes=with_hashes)
+            limit, with_hashes = options["limit"], options["hashes"] or options["install"]
+            if limit is None and not (options["as_json"] or options["as_csv"]):
+                limit = most_rows(options)
+            found = found_part(conn, lookups, results, slice(limit), with_hashes=with_hashes)
             say_notes(notes_on(conn, lookups, question.within(scope)))
             if not found:
                 say_why_not(why_not(Candidates(conn, lookups), query, question.conditions, scope))
@@ -102,8 +101,6 @@ def find(spec: str, file: Path, **options: Any) -> None:
     except QuerySyntaxError as error:
         # Its second line points at a place in the first.
         raise CommandError(str(error)) from None
-    except BuilderError as error:
-        fail(str(error))
 
 
 def question_or_advice(
@@ -128,11 +125,11 @@ def _print(
     if options["as_json"]:
         click.echo(printable_json(found_json(found, options["hashes"])))
     elif options["as_csv"]:
-        rows = printable_values(tuple(found)) if is_terminal() else found
-        # Click would take escape sequences out of what goes into a pipe: here they are data.
-        click.echo(found_csv(rows, options["hashes"]), nl=False, color=True)
+        print_csv(lambda rows: found_csv(rows, options["hashes"]), tuple(found))
     else:
-        click.echo(as_table(printable_values(tuple(found)), options["hashes"], width(), total))
+        most = most_rows(options) if options["limit"] is None else None
+        rows = printable_values(tuple(found))
+        click.echo(as_table(rows, options["hashes"], width(), total, most))
     if options["install"]:
         commands = install_found(conn, found, options["release"])
         if commands is None:
@@ -155,7 +152,11 @@ def _advice(why: WhyNot) -> list[str]:
 
 
 def as_table(
-    found: Sequence[Found], hashes: bool, width: int | None = None, total: int | None = None
+    found: Sequence[Found],
+    hashes: bool,
+    width: int | None = None,
+    total: int | None = None,
+    most: int | None = None,
 ) -> str:
     """Return an aligned table: what all rows share stands in one line above.
 
@@ -164,8 +165,10 @@ def as_table(
         hashes: one row per spec instead of one per configuration.
         width: the longest line that is wanted; None for any.
         total: how many configurations match, of which `found` may be some.
+        most: so many rows are shown, and how many there are otherwise is said below; None for all.
     """
-    lines = [_total(found, total or len(found))]
+    total = total or len(found)
+    lines = [_total(found, total)]
     configurations = [each.configuration for each in found]
     shared = {name for name in _WORDS if len({getattr(each, name) for each in configurations}) == 1}
     common = set.intersection(*(set(each.variants) for each in configurations))
@@ -175,13 +178,17 @@ def as_table(
     words += [getattr(first, name) for name in _WORDS[2:] if name in shared]
     words += [text for text in first.variants if text in common]
     if words and len(found) > 1:
-        lines.append(_fitted(f"all: {' '.join(words)}", width))
+        lines += wrapped(f"all: {' '.join(words)}", width)
     hidden = shared - {"version"} if len(found) > 1 else set()
     names = [name for name in _WORDS if name not in hidden]
     common = common if len(found) > 1 else set()
-    header = [*names, "hash" if hashes else "specs", "last seen", "releases", "variants", "stacks"]
+    header = [*names, "hash" if hashes else "specs", "last seen", *_LONG]
     table = [row for each in found for row in _rows(each, hashes, names, common)]
-    return "\n".join([*lines, "", *_aligned([header, *table], width)])
+    lines += ["", *aligned(header, table[:most], width, _LONG)]
+    left = total - len(found) + len(table) - len(table[:most])
+    if most is not None and left:
+        lines += ["", more_rows(left)]
+    return "\n".join(lines)
 
 
 def _total(found: Sequence[Found], total: int) -> str:
@@ -195,33 +202,12 @@ def _rows(each: Found, hashes: bool, names: Iterable[str], common: set[str]) -> 
     variants = " ".join(text for text in each.configuration.variants if text not in common)
     for _, value, place in row_values(each, hashes):
         more = len(place.releases) - 1
-        first = place.releases[0] if place.releases else "-"
+        first = place.releases[0] if place.releases else NOTHING
         yield [
             *words,
             value if isinstance(value, str) else f"{value:,}",
-            place.last_seen or "-",
+            place.last_seen or NOTHING,
             f"{first} +{more}" if more > 0 else first,
-            variants or "-",
-            " ".join(place.stacks) or "-",
+            variants or NOTHING,
+            " ".join(place.stacks) or NOTHING,
         ]
-
-
-def _aligned(table: list[list[str]], width: int | None) -> list[str]:
-    """Pad the columns, leave out those that are empty in all rows, shorten the last two to fit."""
-    used = [place for place in range(len(table[0])) if any(row[place] != "-" for row in table[1:])]
-    table = [[row[place] for place in used] for row in table]
-    widths = [max(len(row[place]) for row in table) for place in range(len(used))]
-    for place in (len(used) - 1, len(used) - 2):
-        over = sum(widths) + len(_GAP) * (len(used) - 1) - (width or 1_000_000_000)
-        if over > 0 and table[0][place] in ("stacks", "variants"):
-            widths[place] = max(widths[place] - over, min(_SHORTEST, widths[place]))
-    return [
-        _GAP.join(
-            _fitted(cell, size).ljust(size) for cell, size in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in table
-    ]
-
-
-def _fitted(text: str, width: int | None) -> str:
-    return text if width is None or len(text) <= width else text[: width - 1] + "…"

@@ -9,16 +9,19 @@ import click
 
 from spack_cache_db.cli.find import question_or_advice, say_why_not
 from spack_cache_db.cli.options import (
-    CommandError,
     csv_option,
-    fail,
     file_argument,
     json_option,
     names_in_file,
+)
+from spack_cache_db.cli.terminal import (
+    CommandError,
+    counted,
+    fail,
+    printable_json,
+    say,
     say_notes,
 )
-from spack_cache_db.cli.terminal import counted, printable_json, say
-from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import notes_on, scope_of
 from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.connection import connected
@@ -44,7 +47,7 @@ _HEADINGS = ("release", "specs", "configurations", "added", "removed", "replaced
 @click.option("--stack", help="Only binaries in this stack.", shell_complete=names_in_file)
 @click.option(
     "--host",
-    metavar="TARGET",
+    metavar="CPU",
     help="Only binaries that run on this CPU, such as zen3.",
     shell_complete=names_in_file,
 )
@@ -78,8 +81,6 @@ def history(
     except QuerySyntaxError as error:
         # Its second line points at a place in the first.
         raise CommandError(str(error)) from None
-    except BuilderError as error:
-        fail(str(error))
     if as_json:
         click.echo(printable_json(history_json(found.releases)))
     elif as_csv:

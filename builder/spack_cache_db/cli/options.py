@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from spack_cache_db.bounded_files import open_regular
-from spack_cache_db.cli.terminal import say
-from spack_cache_db.errors import DatabaseError, printable
+from spack_cache_db.cli.terminal import say_notes
+from spack_cache_db.errors import DatabaseError
 from spack_cache_db.machine import this_machine
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.lookups import read_lookups
@@ -46,17 +46,6 @@ class GivenPath(click.Path):
         if value == "":
             self.fail("it is empty, expected a path", param, ctx)
         return super().convert(value, param, ctx)
-
-
-class CommandError(click.ClickException):
-    """An error of a command whose exit status 1 says that something has no answer."""
-
-    exit_code = 2
-
-
-def fail(message: str) -> NoReturn:
-    """End the command by an error in one line."""
-    raise CommandError(printable(message))
 
 
 def file_argument(command: F) -> F:
@@ -108,6 +97,12 @@ def csv_option(command: F) -> F:
     return click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")(command)
 
 
+def rows_options(command: F) -> F:
+    """Add how rows are printed: see `tables.print_rows`."""
+    every = click.option("--all", "every", is_flag=True, help="Show all rows on a terminal, too.")
+    return json_option(csv_option(every(command)))
+
+
 def input_options(command: F) -> F:
     """Add what `build`, `check` and `verify` share."""
     for option in (
@@ -150,7 +145,7 @@ def scope_options(command: F) -> F:
         click.option("--here", is_flag=True, help="Only binaries that run on this machine."),
         click.option(
             "--host",
-            metavar="TARGET",
+            metavar="CPU",
             help="Only binaries that run on this CPU, such as zen3.",
             shell_complete=names_in_file,
         ),
@@ -207,9 +202,3 @@ def scope_names(options: dict[str, Any]) -> dict[str, str | None]:
     unknown = "".join(f"; {each}: any operating system is shown" for each in machine.unknown)
     say_notes([f"this machine is {known}{unknown}"])
     return found | {"host": machine.target, "os": machine.os, "platform": machine.platform}
-
-
-def say_notes(notes: list[str] | tuple[str, ...]) -> None:
-    """Print notes to standard error."""
-    for note in notes:
-        say(f"Note: {note}", err=True)

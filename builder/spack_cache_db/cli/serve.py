@@ -14,7 +14,7 @@ import click
 from spack_cache_db.cli.options import file_argument
 from spack_cache_db.cli.signals import SIGNALS
 from spack_cache_db.cli.site import site_folder
-from spack_cache_db.cli.terminal import say
+from spack_cache_db.cli.terminal import fail, say
 from spack_cache_db.errors import BuilderError, reason
 
 _BACKLOG = 2048
@@ -22,7 +22,13 @@ _BACKLOG = 2048
 
 @click.command()
 @file_argument
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on.",
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -48,9 +54,7 @@ def serve(file: Path, host: str, port: int, no_sql: bool, cors: bool, workers: i
     from spack_cache_db.site.uvicorn_server import run_here
 
     if workers is not None and find_spec("uvicorn_worker") is None:
-        raise click.ClickException(
-            "--workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'"
-        )
+        fail("--workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'")
     site_folder()
     for each in SIGNALS:
         # Until the server runs, which ends in its own way.

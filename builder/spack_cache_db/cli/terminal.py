@@ -1,6 +1,6 @@
-"""What is printed: lines and progress on a terminal, without the control characters of pages.
+"""What is printed: lines, errors and progress, without the control characters of pages.
 
-A page is data, and a terminal obeys control characters.
+A page is data, and a terminal obeys control characters. Only what is printed here has colours.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import IO, Any, NoReturn
 
 import click
 
@@ -35,6 +35,51 @@ def width() -> int | None:
 def say(line: str, *, err: bool = False) -> None:
     """Print one line, its control characters as Python writes them."""
     click.echo(printable(line), err=err)
+
+
+def styled(text: str, *, err: bool = False, **style: Any) -> str:
+    """Return printable text in a style, on a terminal where nobody set `NO_COLOR`.
+
+    Args:
+        text: what is printed.
+        err: it goes to standard error.
+        style: as `click.style` takes it.
+    """
+    stream = sys.stderr if err else sys.stdout
+    # https://no-color.org: any value but the empty one.
+    if os.environ.get("NO_COLOR") or stream is None or not stream.isatty():
+        return text
+    return click.style(text, **style)
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    """Print notes to standard error."""
+    for note in notes:
+        click.echo(f"{styled('Note:', err=True, fg='yellow')} {printable(note)}", err=True)
+
+
+class CommandError(click.ClickException):
+    """What ends a command: its message, and status 2.
+
+    Status 1 is an answer: nothing is found, something differs, the input has faults.
+    """
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message to standard error."""
+        click.echo(f"{styled('Error:', err=True, fg='red')} {self.message}", err=True)
+
+
+class FaultyInput(CommandError):
+    """The input has faults, which are printed already."""
+
+    exit_code = 1
+
+
+def fail(message: str) -> NoReturn:
+    """End the command by an error in one line."""
+    raise CommandError(printable(message))
 
 
 def printable_json(text: str) -> str:

@@ -126,7 +126,7 @@ def find(
         with_hashes: tell of each spec as well.
 
     Returns:
-        By package, newest version first, then in the file's order.
+        By package; first the version that Spack would take, and of it what is current.
 
     Raises:
         ArgumentError: an argument has a wrong type or value.
@@ -175,7 +175,7 @@ def scope_of(
 
 
 def matching(conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions) -> ResultSet:
-    """Return what satisfies conditions, by package, newest version first."""
+    """Return what satisfies conditions, in the order of `selection.ORDER`."""
     ids = configuration_ids(conn, lookups, conditions)
     places = {each.kind for each in conditions if each.kind in PLACES}
     if len(places) < 2 and not is_of_specs(conditions):

@@ -92,17 +92,17 @@ class Candidates:
 
     def prepare(self, names: Iterable[str | None]) -> None:
         """Read the configurations of several packages at once; None is all packages."""
-        wanted = {*names}
+        wanted, late = {*names}, self.lookups.late_versions(self.conn)
         if None in wanted:
-            self._rows[None] = self._read(select(self.conn, EVERY_ROW))
+            self._rows[None] = self._read(select(self.conn, EVERY_ROW, **late))
         ids = {self.packages[name] for name in wanted if name in self.packages}
         found: dict[int, list[Candidate]] = {key: [] for key in sorted(ids - self._rows.keys())}
-        for row in self._read(select_in(self.conn, ROWS_OF_PACKAGES, found)):
+        for row in self._read(select_in(self.conn, ROWS_OF_PACKAGES, found, **late)):
             found[row.key("package")].append(row)
         self._rows.update((key, tuple(rows)) for key, rows in found.items())
 
     def rows(self, name: str | None) -> _Rows:
-        """Return the configurations of a package, newest versions first; None is all packages."""
+        """Return the configurations of a package, as `ORDER` puts them; None is all packages."""
         key = None if name is None else self.packages.get(name)
         if name is not None and key is None:
             return ()

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from spack_cache_db.query.connection import select_in
-from spack_cache_db.query.index_records import RUN_TIME, TYPES, VIRTUALS, read_sets
+from spack_cache_db.query.connection import select, select_in
+from spack_cache_db.query.index_records import (
+    RUN_TIME,
+    TYPES,
+    VIRTUALS,
+    Dependencies,
+    read_sets,
+)
 
 EDGES = """
 SELECT spec, dependency, types, virtuals FROM dependencies
@@ -24,6 +31,7 @@ SELECT spec, dependency, types, virtuals FROM dependencies
 WHERE spec IN (SELECT value FROM json_each(:ids))
   AND types IN (SELECT value FROM json_each(:types))
 """
+EDGES_TO = "SELECT spec, types, virtuals FROM dependencies WHERE dependency = :spec"
 NODES = """
 SELECT specs.id, specs.hash, packages.name, versions.name, specs.release_count > 0,
   CASE WHEN specs.release_count = 0 THEN (
@@ -114,6 +122,27 @@ def read_run_time(conn: sqlite3.Connection, roots: Iterable[int]) -> Needs:
     return Needs(found.edges, frozenset())
 
 
+def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
+    """Return what a spec needs, by their ids: its edge to each; None where others need that."""
+    edges = read_needs(conn, [spec], sys.maxsize).edges
+    direct = {edge.dependency: edge for edge in edges[spec]}
+    return {each: direct.get(each) for each in edges if each != spec}
+
+
+def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
+    """Return what needs a spec, by their ids: the edge of each to it.
+
+    None for those that only link or run something which needs it.
+    """
+    sets = _EdgeSets(conn)
+    found: dict[int, Edge | None] = {}
+    for other, types, virtuals in select(conn, EDGES_TO, spec=spec):
+        edge, before = sets.edge(spec, types, virtuals), found.get(other)
+        found[other] = edge if before is None else _both(before, edge)
+    every = Dependencies(conn).with_ancestors({spec}, sets.run_time)
+    return {each: found.get(each) for each in every.union(found) if each != spec}
+
+
 def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
     """Return what specs are, by their ids."""
     return {
@@ -181,6 +210,25 @@ class Reach:
         return tuple(found)
 
 
+class _EdgeSets:
+    """The sets of types and of virtual packages that edges have, by their ids."""
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self._types, self._virtuals = (
+            {key: tuple(sorted(names)) for key, names in read_sets(conn, table).items()}
+            for table in (TYPES, VIRTUALS)
+        )
+
+    @property
+    def run_time(self) -> list[int]:
+        """The ids of the types of edges that are linked or run."""
+        return [key for key, names in self._types.items() if not RUN_TIME.isdisjoint(names)]
+
+    def edge(self, dependency: int, types: int, virtuals: int) -> Edge:
+        """Return an edge, given the ids of its sets."""
+        return Edge(dependency, self._types[types], self._virtuals[virtuals])
+
+
 @dataclass
 class _Reading:
     """Reads edges from the file, each once, level by level."""
@@ -190,12 +238,8 @@ class _Reading:
     edges: dict[int, list[Edge]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._types, self._virtuals = (
-            {key: tuple(sorted(names)) for key, names in read_sets(self.conn, table).items()}
-            for table in (TYPES, VIRTUALS)
-        )
-        run_time = [key for key, names in self._types.items() if not RUN_TIME.isdisjoint(names)]
-        self._run_time = json.dumps(run_time)
+        self._sets = _EdgeSets(self.conn)
+        self._run_time = json.dumps(self._sets.run_time)
 
     def add(self, root: int) -> bool:
         """Read what a spec needs; return whether there was room for all of it."""
@@ -213,7 +257,7 @@ class _Reading:
         """Read the edges of specs; return the specs that they lead to and that are new."""
         found: dict[int, dict[int, Edge]] = {spec: {} for spec in specs}
         for spec, dependency, types, virtuals in select_in(self.conn, sql, [*found], **more):
-            edge = Edge(dependency, self._types[types], self._virtuals[virtuals])
+            edge = self._sets.edge(dependency, types, virtuals)
             edges = found[spec]
             edges[dependency] = _both(edges[dependency], edge) if dependency in edges else edge
         ahead: set[int] = set()

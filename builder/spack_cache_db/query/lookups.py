@@ -14,6 +14,7 @@ from typing import Any
 
 from spack_cache_db.query.connection import select, select_in
 from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.spack.versions import preference_key
 
 RELEASES = """
 SELECT id, name, kind, date, position, package_count, spec_count FROM releases ORDER BY position
@@ -29,6 +30,8 @@ SELECT member.variant_set, variants.text
 FROM variant_set_members AS member JOIN variants ON variants.id = member.variant
 WHERE member.variant_set IN (SELECT value FROM json_each(:ids)) ORDER BY variants.text
 """
+
+LETTERED_VERSIONS = "SELECT id, name FROM versions WHERE name GLOB '*[a-zA-Z]*'"
 
 LAZY = ("version", "variants")
 """The columns of a configuration whose words are read when they are asked for."""
@@ -75,6 +78,7 @@ class Lookups:
     words: dict[str, dict[int, Any]]
     positions: dict[int, int] = field(default_factory=dict)
     _stack_sets: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    _late_versions: dict[str, str] = field(default_factory=dict)
 
     @property
     def compilers(self) -> set[str]:
@@ -104,6 +108,16 @@ class Lookups:
             found = {key: tuple(json.loads(names)) for key, names in select(conn, STACK_SETS)}
             self._stack_sets.update(found)
         return self._stack_sets
+
+    def late_versions(self, conn: sqlite3.Connection) -> dict[str, str]:
+        """Return the ids of `branches` and `prereleases`, which Spack takes last, as JSON."""
+        if not self._late_versions:
+            keys = [(key, preference_key(name)) for key, name in select(conn, LETTERED_VERSIONS)]
+            branches = [key for key, (is_branch, _) in keys if is_branch]
+            prereleases = [key for key, (_, is_prerelease) in keys if is_prerelease]
+            self._late_versions["branches"] = json.dumps(branches)
+            self._late_versions["prereleases"] = json.dumps(prereleases)
+        return self._late_versions
 
     def learn(self, conn: sqlite3.Connection, versions: set[int], variant_sets: set[int]) -> None:
         """Make sure that `words` and `positions` have these versions and sets of variants."""

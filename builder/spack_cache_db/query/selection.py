@@ -26,7 +26,18 @@ SELECT DISTINCT variant_set FROM variant_set_members
 WHERE variant IN (SELECT value FROM json_each(:ids))
 """
 # The ids of packages are in the order of their names, those of versions in Spack's.
-ORDER = "package, -version, id"
+ORDER = """
+package,
+version IN (SELECT value FROM json_each(:branches)),
+version IN (SELECT value FROM json_each(:prereleases)),
+-version,
+(SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id),
+id
+"""
+"""What one would install first: the version that Spack takes, and of these what is current.
+
+The parameters are those of `Lookups.late_versions`."""
+
 HASH_BEGINS = "hash >= :hash AND hash < :hash || '{'"
 _PLACES = {
     "release": """id IN (
@@ -75,7 +86,7 @@ def satisfying(
 def configuration_ids(
     conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions, *, every: bool = False
 ) -> list[int]:
-    """Return the configurations that satisfy conditions, by package, newest version first.
+    """Return the configurations that satisfy conditions, in the order of `ORDER`.
 
     Each is in the release, or else in the stack that is asked for. Where a hash, what specs depend
     on, or more than one place is asked for, `specs_in_scope` says which of these have a spec that
@@ -91,7 +102,8 @@ def configuration_ids(
     filters = [_PLACES[kind] for kind in used]
     if not every and "release" not in used:
         filters.append(_OWN)
-    return _having(conn, column_ids(conn, lookups, conditions), filters, used)
+    late = lookups.late_versions(conn)
+    return _having(conn, column_ids(conn, lookups, conditions), filters, used | late, ORDER)
 
 
 def with_other_variant(conn: sqlite3.Connection, constraint: VariantConstraint) -> list[int]:
@@ -134,7 +146,8 @@ def _having(
     conn: sqlite3.Connection,
     columns: Mapping[str, Set[int]],
     filters: Iterable[str],
-    places: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    order: str = "id",
 ) -> list[int]:
     """Return the configurations whose columns have one of these ids, and that pass the filters."""
     if not all(columns.values()):
@@ -145,8 +158,8 @@ def _having(
     texts = {column: next(json_pieces(ids)) for column, ids in short.items()}
     tests = [_test(column, len(ids)) for column, ids in short.items()]
     selected, where = ", ".join(["id", *long]), "\n  AND ".join([*tests, *filters]) or "1"
-    sql = f"SELECT {selected} FROM configurations WHERE {where} ORDER BY {ORDER}"
-    rows = select(conn, sql, **texts, **places)
+    sql = f"SELECT {selected} FROM configurations WHERE {where} ORDER BY {order}"
+    rows = select(conn, sql, **texts, **parameters)
     for place, column in enumerate(long, start=1):
         rows = _among(rows, place, columns[column])
     return [row[0] for row in rows]

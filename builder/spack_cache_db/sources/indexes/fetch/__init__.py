@@ -67,12 +67,15 @@ class FetchOptions:
 
 @dataclass(frozen=True, slots=True)
 class FetchReport:
-    """What a run did: mirrors in all, those that had something new, bytes received, seconds.
+    """What a run did: mirrors in all, those without a fault, those that had something new.
+
+    `size` are the bytes received, `seconds` the time of the run.
 
     `vanished` has the folders whose stacks no manifest names any longer; `faults` are sorted.
     """
 
     mirrors: int
+    brought: int
     changed: int
     size: int
     seconds: float

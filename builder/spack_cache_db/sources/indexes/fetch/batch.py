@@ -56,6 +56,7 @@ def fetch(
         size = asyncio.run(run.bring([*dict.fromkeys(urls)], progress))
     return FetchReport(
         run.mirrors,
+        run.brought,
         run.changed,
         size,
         time.monotonic() - started,
@@ -68,7 +69,7 @@ class _Run:
     """One run, and what is counted in it."""
 
     def __init__(self, output: Path, options: FetchOptions, limits: FetchLimits) -> None:
-        self.mirrors = self.changed = 0
+        self.mirrors = self.brought = self.changed = 0
         self.vanished: set[Path] = set()
         self.faults: set[Fault] = set()
         self._output = output
@@ -148,6 +149,7 @@ class _Run:
             self.faults.update(each.fault() for each in outcome.faults)
             if not outcome.faults:
                 folder.finish()
+                self.brought += 1
         except FetchFault as fault:
             self.faults.add(fault.fault())
         except OSError as error:

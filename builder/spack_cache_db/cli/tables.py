@@ -1,0 +1,131 @@
+"""Rows for people and for programs: an aligned table, JSON or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from textwrap import wrap
+from typing import Any
+
+import click
+
+from spack_cache_db.cli.terminal import (
+    counted,
+    fail,
+    is_terminal,
+    printable_json,
+    printable_values,
+    say,
+    styled,
+    width,
+)
+
+MOST_ROWS = 50
+"""So many rows are shown on a terminal, unless all are asked for."""
+
+NOTHING = "-"
+_GAP = "  "
+_INDENT = " " * 4
+
+
+def print_rows(names: Sequence[str], rows: Iterable[tuple[Any, ...]], options: Any) -> None:
+    """Print rows as the options say (see `options.rows_options`).
+
+    Args:
+        names: the columns.
+        rows: texts, numbers and None.
+        options: `as_json`, `as_csv`, `every`.
+    """
+    if options["as_json"] and options["as_csv"]:
+        fail("--json and --csv exclude each other: give one of them")
+    rows = [*rows]
+    if options["as_json"]:
+        records = [dict(zip(names, row, strict=True)) for row in rows]
+        click.echo(printable_json(json.dumps(records, indent=2, ensure_ascii=False)))
+    elif options["as_csv"]:
+        print_csv(lambda shown: _csv(names, shown), tuple(rows))
+    elif rows:
+        most = most_rows(options)
+        cells = [[_cell(each) for each in row] for row in rows[:most]]
+        for line in aligned([name.replace("_", " ") for name in names], cells, width()):
+            click.echo(line)
+        if most is not None and len(rows) > most:
+            say("")
+            say(more_rows(len(rows) - most))
+
+
+def print_csv(as_csv: Callable[[Any], str], rows: tuple[Any, ...]) -> None:
+    """Print rows as CSV: their very texts to a pipe, printable ones to a terminal."""
+    shown = printable_values(rows) if is_terminal() else rows
+    # Click would take escape sequences out of what goes into a pipe: here they are data.
+    click.echo(as_csv(shown), nl=False, color=True)
+
+
+def _csv(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows((names, *rows))
+    return text.getvalue()
+
+
+def most_rows(options: Any) -> int | None:
+    """Return how many rows a table has at most; None for any number."""
+    return MOST_ROWS if is_terminal() and not options["every"] else None
+
+
+def more_rows(count: int) -> str:
+    """Return what stands below a table that leaves out some rows."""
+    return f"{counted(count, 'more row')}: --all shows all"
+
+
+def aligned(
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    width: int | None,
+    long: Sequence[str] = (),
+) -> Iterator[str]:
+    """Yield the lines of a table; a column in which all rows have nothing is left out.
+
+    Args:
+        names: the columns.
+        rows: printable texts; `NOTHING` where there is none.
+        width: the longest line that is wanted; None for any. What is longer is wrapped.
+        long: the columns of long texts, the last ones. As many of them as do not fit beside the
+            others stand below each row.
+    """
+    used = [at for at in range(len(names)) if any(row[at] != NOTHING for row in rows)]
+    sizes = {at: max(len(names[at]), *(len(row[at]) for row in rows)) for at in used}
+    below: list[int] = []
+    while width is not None and sum(sizes.values()) + len(_GAP) * (len(sizes) - 1) > width:
+        if names[used[-1 - len(below)]] not in long:
+            break
+        below.insert(0, used[-1 - len(below)])
+        del sizes[below[0]]
+    for number, row in enumerate((names, *rows)):
+        line = _GAP.join(row[at].ljust(size) for at, size in sizes.items()).rstrip()
+        lines = wrapped(line, width)
+        yield from lines if number else (styled(each, bold=True) for each in lines)
+        for at in below if number else ():
+            if row[at] != NOTHING:
+                yield from wrapped(f"{_INDENT}{names[at]}: {row[at]}", width, _INDENT)
+
+
+def wrapped(line: str, width: int | None, indent: str = "") -> list[str]:
+    """Return a line, or several of at most `width` characters; what follows is indented more."""
+    if width is None or len(line) <= width:
+        return [line]
+    return wrap(
+        line.strip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + _INDENT,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None or value == "":
+        return NOTHING
+    return f"{value:,}" if isinstance(value, int) else str(printable_values(value))
