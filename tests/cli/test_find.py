@@ -281,3 +281,16 @@ def test_dependencies(tmp_path: Path) -> None:
         "Note: 1 more spec may satisfy this, but nothing in this file shows it\n"
     )
     assert f"app/{hash_of('two')[:7]}" in installed.stdout
+
+
+def test_what_people_paste(samples_file: Path) -> None:
+    """A command or a line that Spack printed is answered as the spec in it, and a note says so."""
+    spec, hashed = "py-mpi4py@4 target=x86_64_v3", "py-mpi4py@4.0.1 /2feova4"
+    command = run(f"$ spack install --fresh -j 8 '{spec}'", samples_file)
+    line = run("[+]  2feova4  py-mpi4py@4.0.1", samples_file)
+
+    assert (command.exit_code, command.stdout) == (0, run(spec, samples_file).stdout)
+    assert "left aside: install --fresh -j 8" in command.stderr
+    assert (line.exit_code, line.stdout) == (0, run(hashed, samples_file).stdout)
+    assert "read as" in line.stderr
+    assert "read as" not in run(spec, samples_file).stderr

@@ -50,6 +50,7 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.pasted_specs import pasted_spec
 
 _VARIANTS = "variants"
 _WORDS = tuple(name for name in Configuration._fields if name != _VARIANTS)
@@ -69,7 +70,8 @@ _LONG = ("releases", "variants", "stacks")
 def find(spec: str, file: Path, **options: Any) -> None:
     """Find the binaries that satisfy a spec.
 
-    SPEC is written as for Spack; quote it. FILE is a database; dependencies (^zlib, %cmake),
+    SPEC is written as for Spack; quote it. A command, such as `spack install hdf5`, or a line that
+    Spack printed is read as the spec in it. FILE is a database; dependencies (^zlib, %cmake),
     namespaces and compiler flags are known if it was built from indexes. The version that Spack
     would install comes first. A terminal shows 50 rows.
 
@@ -84,7 +86,8 @@ def find(spec: str, file: Path, **options: Any) -> None:
     try:
         names = scope_names(options)
         with connected(file) as conn:
-            query = parse_query(spec)
+            pasted = pasted_spec(spec)
+            query = parse_query(pasted.spec)
             lookups = read_lookups(conn)
             scope = scope_of(lookups, **names)
             question = question_or_advice(conn, lookups, query, scope)
@@ -93,7 +96,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
             if limit is None and not (options["as_json"] or options["as_csv"]):
                 limit = most_rows(options)
             found = found_part(conn, lookups, results, slice(limit), with_hashes=with_hashes)
-            say_notes(notes_on(conn, lookups, question.within(scope)))
+            say_notes([*pasted.notes_on(spec), *notes_on(conn, lookups, question.within(scope))])
             if not found:
                 say_why_not(why_not(Candidates(conn, lookups), query, question.conditions, scope))
                 sys.exit(1)

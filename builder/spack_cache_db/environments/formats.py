@@ -1,7 +1,8 @@
 """An environment's bytes → what it asks for. The content tells which format it has.
 
-JSON with `concrete_specs` is a `spack.lock`, YAML with a key `spack` a `spack.yaml`, and anything
-else a list of specs, one a line.
+JSON with `concrete_specs` is a `spack.lock`, JSON with nodes what `spack find --json` prints, and
+YAML with a key `spack` a `spack.yaml`. Anything else is a list of specs, one a line, as somebody
+typed it or as Spack printed it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from io import StringIO
-from itertools import islice
 from typing import Any
 
 from spack_cache_db.environments.environment import (
@@ -26,19 +26,21 @@ from spack_cache_db.environments.environment import (
     decoded,
     read_spec,
 )
-from spack_cache_db.environments.lockfile import read_lock
+from spack_cache_db.environments.lockfile import read_lock, read_nodes
+from spack_cache_db.environments.spack_output import ListedSpec, is_spack_output, printed_specs
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.legacy_specs import Parser, legacy_reading
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.pasted_specs import pasted_spec
 
 MAX_BYTES = 2**26
 """Bytes of an environment; a lockfile of a thousand specs has two million."""
 
+MOST_TOLD = 3
 LIMITS = Limits()
 _OF_A_LOCK = {"_meta", "concrete_specs"}
 _MANIFEST = re.compile(r"^(?:spack|env|specs|definitions|packages)['\"]?\s*:", re.MULTILINE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
-_ITEM = re.compile(r"-\s+(.*)")
 
 
 def read_environment(
@@ -71,17 +73,17 @@ def user_specs(texts: Iterable[str]) -> UserSpecs:
 
 
 def _read(text: str, path: str, limits: Limits, surroundings: Surroundings) -> Environment:
-    if text.lstrip().startswith("{"):
+    if text.lstrip().startswith(("{", "[")):
         data = _json(text)
+        if nodes := _nodes(data):
+            return read_nodes(nodes, limits.nodes)
         if isinstance(data, dict) and (data.keys() & _OF_A_LOCK or not data.keys() & {*TOP_KEYS}):
             return read_lock(data, limits.nodes)
-        return _manifest(text, path, limits, surroundings)
+        if data is not None or text.lstrip()[0] == "{":
+            return _manifest(text, path, limits, surroundings)
     if _MANIFEST.search(text):
         return _manifest(text, path, limits, surroundings)
-    specs = tuple(islice(_listed(text, limits, surroundings.parse), limits.specs + 1))
-    if len(specs) > limits.specs:
-        raise LineFault(0, f"has more than {limits.specs:,} specs")
-    return UserSpecs(specs)
+    return _list(text, limits, surroundings.parse)
 
 
 def _manifest(text: str, path: str, limits: Limits, surroundings: Surroundings) -> UserSpecs:
@@ -114,16 +116,47 @@ def _broken(error: ValueError, text: str) -> LineFault:
     return LineFault(line, f"broken JSON at column {error.colno}: {error.msg}, {expected}")
 
 
-def _listed(text: str, limits: Limits, parse: Parser) -> Iterator[UserSpec]:
-    """Yield the specs of a list; a line may be an item of a YAML list."""
+def _nodes(data: Any) -> list[Any]:
+    """Return the nodes that `spack find --json` or `spack spec --json` prints; none in others."""
+    if isinstance(data, dict) and isinstance(data.get("spec"), dict):
+        data = data["spec"].get("nodes")
+    is_nodes = isinstance(data, list) and data and isinstance(data[0], dict) and "hash" in data[0]
+    return data if is_nodes else []
+
+
+def _list(text: str, limits: Limits, parse: Parser) -> UserSpecs:
+    """Return the specs of a list, or of what Spack printed, and notes on the rest.
+
+    Raises:
+        LineFault: they are too many.
+    """
+    specs: list[UserSpec] = []
+    around: dict[str, None] = {}
+    below = 0
+    for line, found in printed_specs(text) if is_spack_output(text) else _listed(text):
+        below += found.is_dependency
+        around |= dict.fromkeys(filter(None, [found.left_out]))
+        if found.spec and not found.is_dependency:
+            specs.append(_user_spec(found.spec, line, limits, parse))
+        if len(specs) > limits.specs or below > limits.nodes:
+            raise LineFault(0, f"has more than {limits.specs:,} specs")
+    return UserSpecs(tuple(specs), tuple(_notes(below, [*around])))
+
+
+def _notes(below: int, around: list[str]) -> Iterator[str]:
+    """Yield what was left aside: so many dependencies, and what stands around specs."""
+    if below:
+        are = "lines are dependencies" if below > 1 else "line is a dependency"
+        yield f"{below:,} {are} of other specs in a tree, and left aside"
+    if around:
+        more = f" and {len(around) - MOST_TOLD:,} more" if len(around) > MOST_TOLD else ""
+        yield f"left aside: {'; '.join(around[:MOST_TOLD])}{more}"
+
+
+def _listed(text: str) -> Iterator[ListedSpec]:
+    """Yield the specs of a list that somebody typed; a line may be an item of a YAML list."""
     for number, line in enumerate(StringIO(text), start=1):
-        spec = _COMMENT.sub("", line).strip()
-        if item := _ITEM.fullmatch(spec):
-            spec = item[1].strip()
-        if len(spec) > 1 and spec[0] in "'\"" and spec[-1] == spec[0]:
-            spec = spec[1:-1]
-        if spec:
-            yield _user_spec(spec, number, limits, parse)
+        yield ListedSpec(number, pasted_spec(_COMMENT.sub("", line)))
 
 
 def _user_spec(text: str, line: int, limits: Limits, parse: Parser) -> UserSpec:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spack_cache_db.environments.environment import Lock, LockedSpec, decoded
@@ -81,6 +81,33 @@ def read_lock(data: Mapping[str, Any], most: int) -> Lock:
     if len(nodes) > most:
         raise LineFault(0, f"has {len(nodes):,} specs, expected at most {most:,}")
     return _lock(nodes, roots)
+
+
+def read_nodes(data: Sequence[Any], most: int) -> Lock:
+    """Return what nodes ask for that `spack find --json` or `spack spec --json` prints.
+
+    Edges to what is not among them, which may be the compiler, are left out.
+
+    Args:
+        data: the decoded nodes, each with its hash.
+        most: the most nodes that there may be.
+
+    Raises:
+        LineFault: one of them is no node.
+    """
+    if len(data) > most:
+        raise LineFault(0, f"has {len(data):,} specs, expected at most {most:,}")
+    said = {str(_mapping(each, "a spec").get("hash")): each for each in data}
+    nodes = {}
+    for key, node in said.items():
+        edges = node.get("dependencies", [])
+        known = [
+            edge
+            for edge in (edges if isinstance(edges, list) else ())
+            if str(_mapping(edge, "a dependency").get("hash")) in said
+        ]
+        nodes[key] = _node(key, {**node, "dependencies": known}, VERSIONS[-1])
+    return _lock(nodes, [*nodes])
 
 
 def _lock(nodes: Mapping[str, _Node], roots: list[str]) -> Lock:

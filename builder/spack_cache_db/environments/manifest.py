@@ -1,7 +1,8 @@
 """A `spack.yaml` → the specs that it asks for, each with what is required of it.
 
 Read are `specs`, with the groups of Spack 1.2, `definitions` and `packages`, the latter two from
-what the environment includes as well.
+what the environment includes as well. Of a `packages.yaml`, the specs are what it requires, and its
+externals.
 """
 
 from __future__ import annotations
@@ -71,16 +72,20 @@ def read_manifest(
     faults = Faults(path)
     found = UserSpecs(())
     with faults.collected():
-        node = _section(compose(text, BOUNDS, path))
-        found = _SpackYaml(node, path, limits, surroundings, faults).specs()
+        top = compose(text, BOUNDS, path)
+        section = _section(top)
+        reader = _SpackYaml(section, path, limits, surroundings, faults)
+        found = reader.packages() if section is top else reader.specs()
     faults.raise_any()
     return found
 
 
 def _section(node: yaml.Node | None) -> yaml.Node:
-    """Return the section `spack`."""
+    """Return the section `spack`; of a `packages.yaml`, all of it."""
     top = {} if node is None else entries_of(node, "an environment")
     section = next((top[key] for key in TOP_KEYS if key in top), None)
+    if node is not None and section is None and "packages" in top and "specs" not in top:
+        return node
     if section is None:
         raise LineFault(1, "has no key spack:, expected a spack.yaml, or one spec on each line")
     return section
@@ -140,6 +145,18 @@ class _SpackYaml:
             locked += self._locked()
         notes = tuple(self._notes(requirements, specs))
         return UserSpecs(tuple(specs), notes, tuple(locked))
+
+    def packages(self) -> UserSpecs:
+        """Return what `packages:` requires and which externals it has, each as a spec."""
+        requirements = self._requirements(None)
+        specs: list[UserSpec] = []
+        with self._faults.collected():
+            for each in requirements.as_specs(self._work):
+                specs.append(each)
+                if len(specs) > self._limits.specs:
+                    raise LineFault(0, f"stands for more than {self._limits.specs:,} specs")
+        notes = _include_notes(self._configuration, self._surroundings, self._faults)
+        return UserSpecs(tuple(specs), (*notes, *requirements.notes))
 
     def _locked(self) -> Iterator[LockedSpec]:
         """Yield the nodes of the lockfiles of environments in `include_concrete`."""

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeVar
 
 import yaml
 
 from spack_cache_db.bounded_yaml import fault_at, line_of
-from spack_cache_db.environments.environment import Alternative, Work, read_spec
+from spack_cache_db.environments.environment import Alternative, UserSpec, Work, read_spec
 from spack_cache_db.environments.sections import entries_of, is_nothing, items_of, text_of
-from spack_cache_db.spack.constraints import SpecQuery, VariantConstraint
+from spack_cache_db.spack.constraints import SpecQuery, VariantConstraint, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.legacy_specs import Parser
 from spack_cache_db.spack.parser import parse_query
@@ -86,6 +87,29 @@ class Requirements:
                     said = f"the requirement on line {requirement.line} excludes it"
                     raise UnsatisfiableSpec(said)
         return tuple(found)
+
+    def as_specs(self, work: Work) -> Iterator[UserSpec]:
+        """Yield each way to satisfy what is required of a package, and each external, as a spec.
+
+        What `all` requires is asked of every package, and is no spec of its own.
+
+        Raises:
+            LineFault: the requirements ask for too much in all.
+        """
+        for package, requirements in self.required.items():
+            if package == ALL:
+                continue
+            line = requirements[0].line if requirements else 0
+            start = UserSpec(package, line, group="require")
+            try:
+                ways = self.alternatives(SpecQuery(name=package), work)
+            except UnsatisfiableSpec as error:
+                yield replace(start, error=str(error))
+                continue
+            for each in ways:
+                yield replace(start, text=spec_text(each.query), alternatives=(each,))
+        for external in chain.from_iterable(self.externals.values()):
+            yield UserSpec(external.text, 0, (Alternative(external),), group="externals")
 
 
 NO_REQUIREMENTS = Requirements({}, {}, {}, {})

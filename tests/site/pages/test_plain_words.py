@@ -137,7 +137,7 @@ def test_every_reading_can_be_asked(conn: sqlite3.Connection) -> None:
     ("text", "address"),
     [
         ("hdf5 with mpi", "/find?q=hdf5+%2Bmpi"),
-        ("spack install hdf5", "/find?q=hdf5"),
+        ("spack install hdf5", "/package/hdf5"),
         ("hdf5 zen3 develop", "/find?q=hdf5+target%3D%3Azen3&release=develop"),
         ("zen4", "/packages?host=zen4"),
         ("aarch64", "/packages?has=aarch64"),
@@ -211,3 +211,13 @@ async def test_a_compiler_leads_to_what_it_built(index_site: Any) -> None:
     assert '<a href="/packages?compiler=llvm">' in package
     assert '<a href="/package/bzip2?compiler=llvm">' in llvm
     assert gcc.headers["location"] == "/find?q=%25gcc%4013"
+
+
+@pytest.mark.asyncio
+async def test_the_search_box_takes_commands(datasette: Any) -> None:
+    """A command is answered for its spec, and the page says what was left aside."""
+    command = "[me@login ~]$ spack install --fresh -j 8 'hdf5 os=debian12'"
+    answer = await get(datasette, f"/find?q={quote_plus(command)}")
+
+    assert answer.status_code == 200, answer.text
+    assert "left aside: install --fresh -j 8" in answer.text

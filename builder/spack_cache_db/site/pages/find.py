@@ -33,6 +33,7 @@ from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.sandbox.spec_functions import parse
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.pasted_specs import pasted_spec
 
 MOST_PACKAGES = 40
 NO_TIME = "the reason why nothing matches takes too long to find: name a package"
@@ -115,7 +116,9 @@ def load_find(
     """
     try:
         scope = narrowing.scope(lookups)
-        found = _load(conn, lookups, text, scope, page, opened)
+        pasted = pasted_spec(text)
+        found = _load(conn, lookups, pasted.spec, scope, page, opened)
+        found = replace(found, notes=(*pasted.notes_on(text), *found.notes))
     except UnknownNameError as error:
         found = FindPage(error=str(error))
     names = tuple(each.name for each in lookups.releases.values())

@@ -1,0 +1,228 @@
+"""Specs as people copy them, from a terminal, a thread or a log: the spec, and what is around it.
+
+Known are commands (`$ spack install --fresh -j 8 hdf5+mpi`), quotes and backticks, and the lines
+in which `spack spec` and `spack find` print a spec: its state (`[+]`, ` - `), its hash, and the
+spec itself, in Spack 0.17 to 1.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.legacy_specs import parse_legacy_query
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.variants import PATCH_PRINTED
+
+_COMMANDS = """
+add build-env buildcache change concretize deconcretize dependencies dependents deprecate dev-build
+develop diff edit env extensions external fetch find gc graph info install load location mark mirror
+module patch providers remove restage rm solve spec stage test test-env undevelop uninstall unload
+verify versions
+"""
+COMMANDS = frozenset(_COMMANDS.split())
+"""The commands of Spack that take a spec."""
+
+LONGEST = 10_000
+"""Characters of a text in which a spec is looked for."""
+
+_OF_TWO_WORDS = ("buildcache", "env", "external", "mirror", "module", "test", "verify")
+_GLOBAL_VALUES = (
+    "-C",
+    "-D",
+    "-c",
+    "-e",
+    "--color",
+    "--config",
+    "--config-scope",
+    "--env-dir",
+    "--env",
+)
+_LONG_VALUES = """
+--add-repo --cover --dev-path --file --format --key --log-file --log-format --mirror --mirror-name
+--mirror-url --name --only --scope --source-path --tag --test --until --use-buildcache
+"""
+_VALUES = frozenset(_LONG_VALUES.split())
+_SHORT_VALUES = {
+    "buildcache": ("-k", "-m"),
+    "dev-build": ("-d", "-u"),
+    "install": ("-f", "-u"),
+    "spec": ("-c",),
+}
+_NUMBERED = ("-j", "-p", "--jobs", "--concurrent-packages")
+"""Options that take a number; without one they are others."""
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_QUOTES = {"'": "'", '"': '"', "`": "`", "“": "”", "\u2018": "\u2019", "«": "»"}
+_SPAN = re.compile(r"`([^`]+)`|“([^”]+)”|\u2018([^\u2019]+)\u2019|«([^»]+)»")
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+_END = re.compile(r"[|&;#]|\d?>|\\$|2>&1")
+_PROMPT = re.compile(r"(?:\S.*?[\])])?[$>]\s+")
+_STATE = re.compile(r"(?:\[[-+^a-z]\]|-(?=\s))\s*")
+_HASHED = re.compile(r"(?P<hash>[a-z2-7]{7}|[a-z2-7]{32})(?P<gap>\s+)(?P<rest>\^?[\w.].*)")
+_INDENTED = 5
+"""Blanks between a hash and the name of a dependency, in trees of `spack find`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastedSpec:
+    """A spec that stood in a text.
+
+    Attributes:
+        spec: the spec; empty if the text has none.
+        left_out: what else the text says, such as `install --fresh -j 8`.
+        is_dependency: whether it stands below another spec in a tree.
+        is_printed: whether Spack printed it, and nobody typed it.
+    """
+
+    spec: str
+    left_out: str = ""
+    is_dependency: bool = False
+    is_printed: bool = False
+
+    def notes_on(self, text: str) -> tuple[str, ...]:
+        """Return what to say of how a text was read; nothing of one that is a spec alone."""
+        if self.spec == text.strip():
+            return ()
+        left_out = f"; left aside: {self.left_out}" if self.left_out else ""
+        return (f"read as {self.spec!r}{left_out}",)
+
+
+def pasted_spec(text: str) -> PastedSpec:
+    """Return the spec of a text; one that is nothing but a spec comes back as it is."""
+    if len(text) > LONGEST:
+        return PastedSpec(text)
+    text = _ESCAPE.sub("", text).expandtabs().strip()
+    text = re.sub(r"\\\s*\n\s*", " ", text)
+    if span := _SPAN.search(text):
+        text = next(filter(None, span.groups())).strip()
+    text = _unquoted(text)
+    return _of_command(text) or _printed(text) or PastedSpec(_without_prompt(text))
+
+
+def _without_prompt(text: str) -> str:
+    prompt = _PROMPT.match(text)
+    return _unquoted(text[prompt.end() :]) if prompt else text
+
+
+def _unquoted(text: str) -> str:
+    while len(text) > 1 and text[-1] == _QUOTES.get(text[0]) and text[0] not in text[1:-1]:
+        text = text[1:-1].strip()
+    return text
+
+
+def _of_command(text: str) -> PastedSpec | None:
+    """Return the spec that a command of Spack is given, None for no command."""
+    words = [match[0] for match in _WORD.finditer(text)]
+    start = next((at for at, word in enumerate(words) if _is_spack(word)), None)
+    if start is None:
+        return None
+    at = start + 1
+    while at < len(words) and words[at][0] == "-":
+        at += 1 + (words[at] in _GLOBAL_VALUES)
+    if at >= len(words) or words[at] not in COMMANDS:
+        return None
+    name = words[at]
+    at += 1 + (name in _OF_TWO_WORDS)
+    said = words[start + 1 : at]
+    spec: list[str] = []
+    while at < len(words) and not _END.match(words[at]):
+        word, is_long = words[at], words[at].startswith("--")
+        if word[0] == "-" and (is_long or not spec or len(word) == 2 or word[1:3].isdigit()):
+            taken = 1 + _takes_value(name, word, words[at + 1 :])
+            said += words[at : at + taken]
+            at += taken
+            continue
+        spec.append(_unquoted(word))
+        at += 1
+    return PastedSpec(" ".join(spec).rstrip(".,;?!"), " ".join(said))
+
+
+def _is_spack(word: str) -> bool:
+    return word.rpartition("/")[2].lstrip("$>%`(") == "spack"
+
+
+def _takes_value(command: str, option: str, following: list[str]) -> bool:
+    """Return whether the word after an option is its value."""
+    if not following or "=" in option:
+        return False
+    if option in _NUMBERED:
+        return following[0].isdigit()
+    return option in _VALUES or option in _SHORT_VALUES.get(command, ())
+
+
+def _printed(text: str) -> PastedSpec | None:
+    """Return the spec of a line that Spack printed, None for another line."""
+    state = _STATE.match(text)
+    rest = text[state.end() :] if state else text
+    is_state = state is not None and (text[0] == "[" or len(state[0]) > 2)
+    hashed = _HASHED.fullmatch(rest)
+    if hashed and (is_state or _is_hash(hashed)):
+        below = hashed["rest"].startswith("^") or len(hashed["gap"]) >= _INDENTED
+        return printed_spec(hashed["rest"].lstrip("^"), hashed["hash"], is_dependency=below)
+    if is_state:
+        return printed_spec(rest.lstrip("^"), is_dependency=rest.startswith("^"))
+    return PastedSpec(_unquoted(rest)) if state else None
+
+
+def _is_hash(found: re.Match[str]) -> bool:
+    """Return whether a word before a spec is a hash, and not the name of a package."""
+    has_digit = any(each.isdigit() for each in found["hash"])
+    return len(found["hash"]) == 32 or has_digit or "@" in found["rest"]
+
+
+def printed_spec(
+    text: str, dag_hash: str | None = None, around: str = "", *, is_dependency: bool = False
+) -> PastedSpec:
+    """Return a spec that Spack printed, with its hash and what a heading says of it.
+
+    Before Spack 1.0, variants are printed behind the compiler. Of patches, the beginning of each
+    is printed, also behind `:=`.
+
+    Args:
+        text: the spec.
+        dag_hash: the beginning of its hash, if it is known.
+        around: what else is known of it, as a spec.
+        is_dependency: whether it stands below another spec.
+    """
+    text = " ".join(text.split())
+    try:
+        query = parse_legacy_query(text)
+        known = parse_legacy_query(around) if around else SpecQuery()
+    except QuerySyntaxError:
+        found = f"{text} /{dag_hash}" if dag_hash else text
+        return PastedSpec(found, is_dependency=is_dependency, is_printed=True)
+    parts = {
+        part: getattr(query, part) or getattr(known, part)
+        for part in ("os", "platform", "target", "dependencies")
+    }
+    variants = tuple(
+        replace(each, exact=False) if each.name == "patches" and _is_short(each.values) else each
+        for each in query.variants
+    )
+    found = spec_text(replace(query, **parts, variants=variants, hash=query.hash or dag_hash))
+    return PastedSpec(found, is_dependency=is_dependency, is_printed=True)
+
+
+def _is_short(patches: tuple[str, ...]) -> bool:
+    return all(len(each) <= PATCH_PRINTED for each in patches)
+
+
+def printed_cells(line: str) -> Iterator[tuple[str | None, str]]:
+    """Yield the hash and the spec of each cell of a line in which `spack find` prints several.
+
+    Paths are left out. An option stands in a cell of its own behind its spec.
+    """
+    found: list[tuple[str | None, str]] = []
+    for cell in re.split(r"\s{2,}", line.strip()):
+        rest = _STATE.sub("", cell, count=1)
+        hashed = _HASHED.fullmatch(rest)
+        if hashed:
+            found.append((hashed["hash"], hashed["rest"]))
+        elif re.match(r"[\w.-]+:?==?", rest) and found:
+            found[-1] = (found[-1][0], f"{found[-1][1]} {rest}")
+        elif not rest.startswith("/"):
+            found.append((None, rest))
+    yield from found

@@ -1,0 +1,133 @@
+"""Specs as people copy them: the spec is found, and what is around it is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.spack.constraints import spec_text
+from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.pasted_specs import LONGEST, pasted_spec
+
+PRINTED = "py-mpi4py@4.0.1%gcc@11.4.0~x arch=linux-ubuntu22.04-x86_64_v3"
+MEANT = "py-mpi4py@4.0.1 ~x arch=linux-ubuntu22.04-x86_64_v3 %gcc@11.4.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "spec", "left_out"),
+    [
+        ("$ spack install hdf5", "hdf5", "install"),
+        (
+            "[user@login-01 ~]$ spack install --fresh -j 8 hdf5 +mpi",
+            "hdf5 +mpi",
+            "install --fresh -j 8",
+        ),
+        ("(base) user@host:~/x$ spack install -j8 -y hdf5", "hdf5", "install -j8 -y"),
+        ("[root@node]# ./bin/spack install hdf5", "hdf5", "install"),
+        ("spack spec -I 'hdf5@1.14 ~mpi'", "hdf5@1.14 ~mpi", "spec -I"),
+        ("spack spec -lNt --cover edges hdf5", "hdf5", "spec -lNt --cover edges"),
+        ("spack -e my/env --debug install hdf5", "hdf5", "-e my/env --debug install"),
+        ("time srun -n 8 spack install hdf5 && echo done", "hdf5", "install"),
+        (
+            "spack install hdf5 --no-cache --test root 2>&1 | tee log",
+            "hdf5",
+            "install --no-cache --test root",
+        ),
+        ('spack install "hdf5 cflags=-g" ^zlib', "hdf5 cflags=-g ^zlib", "install"),
+        ('spack install hdf5 cflags="-O2 -g"', 'hdf5 cflags="-O2 -g"', "install"),
+        ("spack install hdf5 -mpi", "hdf5 -mpi", "install"),
+        ("spack buildcache list -alv hdf5", "hdf5", "buildcache list -alv"),
+        ("spack load hdf5/2n5vkkl;", "hdf5/2n5vkkl", "load"),
+        ("spack install \\\n  hdf5 +mpi", "hdf5 +mpi", "install"),
+        ("Could you try `spack install hdf5+cxx`?", "hdf5+cxx", "install"),
+        ("run “hdf5 +mpi” there", "hdf5 +mpi", ""),
+        ("spack install", "", "install"),
+        ('"hdf5 +mpi"', "hdf5 +mpi", ""),
+        ("`hdf5`", "hdf5", ""),
+        ("$ hdf5@1.14", "hdf5@1.14", ""),
+        ("- 'hdf5 +mpi'", "hdf5 +mpi", ""),
+        ("\x1b[0;92mhdf5\x1b[0m@1.14", "hdf5@1.14", ""),
+    ],
+)
+def test_what_is_around_a_spec_is_left_out(text: str, spec: str, left_out: str) -> None:
+    """Prompts, commands with their options, quotes, and what follows the command."""
+    found = pasted_spec(text)
+    assert (found.spec, found.left_out) == (spec, left_out)
+    assert not found.is_dependency
+    assert (left_out or "read as") in found.notes_on(text)[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hdf5@1.14: +mpi %gcc@13 target=zen3",
+        "hdf5 -mpi",
+        "openmpi zlib",
+        "how to spack hdf5",
+        "x % y",
+        'x cflags="-O2 -g"',
+        "/2feova4",
+        "a #b",
+        "x" * (LONGEST + 1),
+    ],
+)
+def test_a_spec_alone_stays(text: str) -> None:
+    """What has no command, quote or mark of Spack's is left to the parser."""
+    found = pasted_spec(text)
+    assert (found.spec, found.left_out, found.notes_on(text)) == (text, "", ())
+
+
+@pytest.mark.parametrize(
+    ("line", "spec", "is_dependency"),
+    [
+        (f"[+]  2feova4  {PRINTED}", MEANT.replace("%", "/2feova4 %"), False),
+        (f"[+]  {PRINTED}", MEANT, False),
+        (" -   6km3c52      ^cmake@3.27.7", "cmake@3.27.7 /6km3c52", True),
+        ("[e]\t ^glibc@2.35%gcc", "glibc@2.35 %gcc", True),
+        ("[b]  a4wqsr7\t  ^x@1 +a %c,cxx=gcc@15", "x@1 +a /a4wqsr7 %c,cxx=gcc@15", True),
+        ("2feova4 py-mpi4py@4.0.1", "py-mpi4py@4.0.1 /2feova4", False),
+        (f"{'2feova4' * 4}abcd zlib", f"zlib /{'2feova4' * 4}abcd", False),
+        ("ewqcxyz bzip2@1.0.8", "bzip2@1.0.8 /ewqcxyz", False),
+        ("x2zs3nk     zlib@1.3", "zlib@1.3 /x2zs3nk", True),
+        (
+            "[^]  x2zs3nk  x@1 patches:=7a351bc libs:=a,b",
+            "x@1 patches=7a351bc libs:=a,b /x2zs3nk",
+            False,
+        ),
+        ("[-]  x2zs3nk  x@1 patches:=" + "a" * 64, f"x@1 patches:={'a' * 64} /x2zs3nk", False),
+    ],
+)
+def test_a_line_of_spack(line: str, spec: str, is_dependency: bool) -> None:
+    """The state is left out, the hash asked for, and a variant behind a compiler is the package's.
+
+    What stands below another spec is told from what was asked for.
+    """
+    found = pasted_spec(line)
+    assert parse_query(found.spec) == parse_query(spec_text(parse_query(spec)))
+    assert (found.is_dependency, found.is_printed) == (is_dependency, True)
+
+
+NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,9}", fullmatch=True).filter(
+    lambda name: not name.endswith("-")
+)
+OPTIONS = st.lists(st.sampled_from(["+a", "~b", "@1.2:", "k=v", "os=rhel8", "%gcc@12", "^zlib+c"]))
+
+
+@given(NAMES, OPTIONS, st.sampled_from(["install", "spec", "find"]), st.sampled_from("'\"`"))
+def test_whatever_the_spec(name: str, options: list[str], command: str, quote: str) -> None:
+    """Any spec comes back from a command, from quotes, and from both."""
+    spec = " ".join((name, *options))
+    for text in (
+        f"$ spack {command} {spec}",
+        f"{quote}{spec}{quote}",
+        f"[me@login ~]$ spack {command} -j 8 {quote}{spec}{quote} # comment",
+    ):
+        assert pasted_spec(text).spec == spec
+    assert pasted_spec(spec).spec == spec
+
+
+def test_long_texts_take_no_longer() -> None:
+    """Quotes, prompts, escapes and blanks in any number are read in one pass."""
+    for part in ("'", '"', "`", "[] ", "$ ", "spack ", "\x1b[", " ", "\\\n", "a\"'"):
+        pasted_spec(part * (LONGEST // len(part)))
