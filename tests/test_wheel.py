@@ -57,6 +57,7 @@ OWN = (
     f"/find.json?q={SPEC}",
     f"/find.csv?q={SPEC}",
     f"/cover?q={SPEC}",
+    "/diff/develop-2025-04-20...develop",
     "/release/develop",
     "/stack/e4s",
     "/robots.txt",

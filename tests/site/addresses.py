@@ -29,6 +29,9 @@ OWN = (
     "/packages?release=develop&has=x86_64_v3&lacks=aarch64&sort=specs",
     "/releases?kind=snapshot",
     "/stacks?q=nothing",
+    "/diff/develop-2025-04-20...develop",
+    "/diff/develop-2025-04-20...develop?package=hdf5",
+    "/diff/develop:e4s...v0.23.1:hep",
     "/about",
 )
 DATASETTES = (

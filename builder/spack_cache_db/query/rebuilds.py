@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from spack_cache_db.query.catalogue import configurations_by_id
 from spack_cache_db.query.connection import select_in
+from spack_cache_db.query.index_records import has_records
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import Configuration
 
@@ -95,6 +96,8 @@ def causes_of_rebuilds(
         gone: the ids of the specs that the new release lacks, by the id of their configuration.
         came: the ids of those that the old release lacks; the same keys.
     """
+    if not has_records(conn):
+        return ()
     graph = _Rebuilds(conn, lookups)
     graph.read(spec for side in (gone, came) for specs in side.values() for spec in specs)
     ahead = {key: graph.pairs(gone[key], came[key]) for key in gone}

@@ -1,4 +1,4 @@
-"""What routes compute in the sandbox beside the pages of `pages`: data of `find` and `cover`.
+"""What routes compute in the sandbox beside pages: the data of `find`, `cover` and `diff`.
 
 Like the pages, these are functions of a connection, the small tables, and what an address asks.
 """
@@ -20,20 +20,14 @@ from spack_cache_db.query.answers import (
 )
 from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.coverage_output import cover_csv, cover_json
+from spack_cache_db.query.difference_output import as_csv, as_json
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.site.pages.changes import Sides, difference_of
 from spack_cache_db.site.pages.cover import PastedText, covered
 from spack_cache_db.site.pages.filters import Narrowing
-from spack_cache_db.site.pages.lists import (
-    ListFilters,
-    ListPage,
-    list_csv,
-    list_json,
-    load_packages,
-    load_releases,
-    load_stacks,
-)
+from spack_cache_db.site.pages.lists import ListFilters, ListPage, load_releases, load_stacks
 from spack_cache_db.site.pages.spec import (
     MOST_CANDIDATES,
     HashMatch,
@@ -45,6 +39,7 @@ from spack_cache_db.site.sandbox.spec_functions import parse
 from spack_cache_db.spack.lexer import QuerySyntaxError
 
 _FOUND: dict[str, Callable[[list[Found], bool], str]] = {"json": found_json, "csv": found_csv}
+_CHANGED = {"json": as_json, "csv": as_csv}
 _COVERED = {"json": cover_json, "csv": cover_csv}
 
 
@@ -94,36 +89,20 @@ def find_data(
     return Data(_FOUND[form](found[:most], False), len(found) > most)
 
 
+def changes_data(conn: sqlite3.Connection, lookups: Lookups, sides: Sides, form: str) -> Data:
+    """Return what the command `diff` prints with `--json` or `--csv`."""
+    try:
+        return Data(_CHANGED[form](difference_of(conn, lookups, sides)))
+    except UnknownNameError as error:
+        return Data(error=str(error))
+
+
 def cover_data(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText, form: str) -> Data:
     """Return what the command `cover` prints with `--json` or `--csv`."""
     try:
         return Data(_COVERED[form](covered(conn, lookups, pasted)))
     except (UnreadableEnvironment, UnknownNameError) as error:
         return Data(error=str(error))
-
-
-def releases_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
-    """Return the list of releases."""
-    return load_releases(lookups, asked)
-
-
-def stacks_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
-    """Return the list of stacks."""
-    return load_stacks(lookups, asked)
-
-
-LISTED = {"packages": load_packages, "releases": releases_page, "stacks": stacks_page}
-_LIST_FORMS = {"json": list_json, "csv": list_csv}
-
-
-def list_data(
-    conn: sqlite3.Connection, lookups: Lookups, kind: str, asked: ListFilters, form: str
-) -> Data:
-    """Return the rows of a list; an error where something is asked for that the file lacks."""
-    page = LISTED[kind](conn, lookups, asked)
-    if page.faults:
-        return Data(error=" ".join(page.faults))
-    return Data(_LIST_FORMS[form](page))
 
 
 def spec_page(
@@ -140,3 +119,13 @@ def spec_page(
         return Prefixed(only=hashes[0])
     shown = load_candidates(conn, lookups, hashes[:MOST_CANDIDATES])
     return Prefixed(candidates=tuple(shown), is_more=len(hashes) > MOST_CANDIDATES)
+
+
+def releases_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
+    """Return the list of releases."""
+    return load_releases(lookups, asked)
+
+
+def stacks_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
+    """Return the list of stacks."""
+    return load_stacks(lookups, asked)

@@ -18,33 +18,35 @@ from spack_cache_db.query.plain_words import read_words
 from spack_cache_db.site.datasettes import Handler, ensure
 from spack_cache_db.site.download import is_as_it_was, send_file
 from spack_cache_db.site.loaders import (
-    LISTED,
     Data,
     Prefixed,
+    changes_data,
     cover_data,
     find_data,
-    list_data,
+    releases_page,
     spec_page,
+    stacks_page,
 )
 from spack_cache_db.site.middleware import OWN_PAGE
 from spack_cache_db.site.pages import charts
+from spack_cache_db.site.pages.changes import Sides, load_changes
 from spack_cache_db.site.pages.cover import load_cover, pasted_of
 from spack_cache_db.site.pages.dependency_tree import tree_rows
 from spack_cache_db.site.pages.filters import (
     HIDEABLE,
     LABELS,
+    DataLinks,
     Filters,
     Narrowing,
     data_links,
     found_links,
-    list_links,
     package_links,
     page_number,
 )
 from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
-from spack_cache_db.site.pages.lists import ListFilters, classes, list_rows
+from spack_cache_db.site.pages.lists import ListFilters, classes, list_rows, load_packages
 from spack_cache_db.site.pages.names import having, load_names, named, suggested
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import is_hash_prefix
@@ -119,17 +121,25 @@ async def _group(
     return await render(datasette, request, f"{kind}.html", {"page": page, "links": links})
 
 
-async def listed(datasette: Any, request: Any) -> Any:
-    """`/packages`, `/releases` and `/stacks`; as a page, `.json` or `.csv`."""
-    asked, form = ListFilters.parse(pairs_of(request)), request.url_vars["form"]
-    kind = request.url_vars["kind"]
-    if form is not None:
-        return data(await read(datasette, list_data, kind, asked, form), form)
-    page = await read(datasette, LISTED[kind], asked)
+async def packages(datasette: Any, request: Any) -> Any:
+    """`/packages`."""
+    return await _list(datasette, request, load_packages)
+
+
+async def releases(datasette: Any, request: Any) -> Any:
+    """`/releases`."""
+    return await _list(datasette, request, releases_page)
+
+
+async def stacks(datasette: Any, request: Any) -> Any:
+    """`/stacks`."""
+    return await _list(datasette, request, stacks_page)
+
+
+async def _list(datasette: Any, request: Any, load: Callable[..., Any]) -> Any:
+    page = await read(datasette, load, ListFilters.parse(pairs_of(request)))
     rows = list_rows(page, datasette.urls.path(f"/{page.kind.removesuffix('s')}/"))
-    links = list_links(kind, asked.address())
-    words = {"rows": rows, "classes": classes, "links": links}
-    context = {"page": page, "asked": page.asked, **words}
+    context = {"page": page, "asked": page.asked, "rows": rows, "classes": classes}
     return await render(datasette, request, "list.html", context)
 
 
@@ -218,10 +228,29 @@ async def cover(datasette: Any, request: Any) -> Any:
     return await render(datasette, request, "cover.html", context)
 
 
+async def changes(datasette: Any, request: Any) -> Any:
+    """`/diff/<old>...<new>`: two releases, or stacks of them; as a page, `.json` or `.csv`."""
+    sides = Sides.parse(unquote(request.url_vars["sides"]), pairs_of(request))
+    if (form := request.url_vars["form"]) is not None:
+        return data(await read(datasette, changes_data, sides, form), form)
+    page = await read_once(datasette, load_changes, sides)
+    links = DataLinks(None, sides.address("json"), sides.address("csv"))
+    context = {"page": page, "sides": sides, "links": None if page.error else links}
+    return await render(datasette, request, "changes.html", context, 404 if page.error else 200)
+
+
+async def compare(datasette: Any, request: Any) -> Any:
+    """`/diff?old=&new=`: where a form with two releases leads."""
+    pairs = pairs_of(request)
+    named = dict(pairs)
+    sides = f"{named.get('old', '')}...{named.get('new', '')}"
+    return redirect(datasette, Sides.parse(sides, pairs).address())
+
+
 async def robots(datasette: Any, request: Any) -> Any:
     """`/robots.txt`: our pages may be read by crawlers; tables, SQL and filters are endless."""
     base = datasette.urls.path("/")
-    closed = [f"/{published(datasette).name}", "/find", "/cover", "/-/", "/*?"]
+    closed = [f"/{published(datasette).name}", "/find", "/cover", "/diff", "/-/", "/*?"]
     lines = ["User-agent: *", *(f"Disallow: {base}{each.lstrip('/')}" for each in closed)]
     return Response.text("\n".join(lines) + "\n")
 
@@ -248,11 +277,15 @@ ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/find$", find),
     (r"^/find\.(?P<form>json|csv)$", find_rows),
     (r"^/cover(?:\.(?P<form>json|csv))?$", cover),
+    (r"^/diff$", compare),
+    (r"^/diff/(?P<sides>.+?\.\.\..+?)(?:\.(?P<form>json|csv))?$", changes),
     (rf"^/package/{NAME}$", package),
     (r"^/spec/(?P<hash>[^/]+)$", spec),
     (rf"^/release/{NAME}$", release),
     (rf"^/stack/{NAME}$", stack),
-    (r"^/(?P<kind>packages|releases|stacks)(?:\.(?P<form>json|csv))?$", listed),
+    (r"^/packages$", packages),
+    (r"^/releases$", releases),
+    (r"^/stacks$", stacks),
     (r"^/about$", about),
     (r"^/suggest\.json$", suggest),
     (r"^/robots\.txt$", robots),

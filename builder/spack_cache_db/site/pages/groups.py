@@ -6,12 +6,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.installation import Install, install_example
 from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.releases import releases_before
+from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.filters import hosts_of
 from spack_cache_db.site.pages.lists import counts
 
@@ -69,6 +70,7 @@ class StackPage:
     hosts: Mapping[str, tuple[str, ...]]
     charts: tuple[Chart, ...]
     releases: Counts
+    changes: tuple[Sides, ...]
 
 
 def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> ReleasePage | None:
@@ -126,13 +128,24 @@ def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPa
             for key, release in lookups.releases.items()
             if key in listed
         ),
+        changes=latest_changes(lookups, stack=name),
     )
 
 
 def _chart(title: str, facet: str, counts: Mapping[str, int], place: dict[str, str]) -> Chart:
     ordered = tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
-    addresses = {value: f"/packages?{urlencode(place | {facet: value})}" for value in counts}
+    addresses = {value: _address(facet, value, place) for value in counts}
     return Chart(title, facet, ordered, addresses)
+
+
+def _address(facet: str, value: str, place: dict[str, str]) -> str:
+    """Return where to see what one value counts, in a release or a stack."""
+    if facet == "stack":
+        return f"/stack/{quote(value, safe='')}"
+    if facet == "target":
+        return f"/packages?{urlencode(place | {'has': value})}"
+    spec = f"%{value}" if facet == "compiler" else f"os={value}"
+    return f"/find?{urlencode({'q': spec} | place)}"
 
 
 def _neighbours(lookups: Lookups, name: str) -> tuple[str | None, str | None]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -129,11 +126,6 @@ COLUMNS: Mapping[str, tuple[ListColumn, ...]] = {
         _SPECS,
     ),
 }
-LIST_FIELDS: Mapping[str, tuple[str, ...]] = {
-    kind: tuple(dict.fromkeys(("name", *(column.name for column in columns))))
-    for kind, columns in COLUMNS.items()
-}
-"""What a row of each list says."""
 _UNSORTED = frozenset({"version"})
 """Columns whose words have no order across packages."""
 
@@ -177,11 +169,6 @@ class ListFilters:
     def parse(cls, pairs: Iterable[tuple[str, str]]) -> ListFilters:
         """Return what the pairs of a query string ask; unknown ones are passed over."""
         return cls(**{name: value.strip() for name, value in pairs if name in cls.__slots__})
-
-    @property
-    def is_narrowed(self) -> bool:
-        """Whether anything but an order is asked."""
-        return any(getattr(self, name) for name in self.__slots__ if name not in ("sort", "order"))
 
     def address(self, **changes: str) -> str:
         """Return the query string that asks the same but for `changes`."""
@@ -234,9 +221,6 @@ class ListPage:
     def package_query(self) -> str:
         """Return what to add to a package's address so that it is narrowed as the list is."""
         values = {name: getattr(self.asked, name) for name in (*PLACES, *OF_CONFIGURATIONS)}
-        if self.asked.has and not values["target"]:
-            is_family = self.asked.has in self.targets
-            values["target"] = f"{self.asked.has}:" if is_family else self.asked.has
         query = urlencode({name: value for name, value in values.items() if value})
         return f"?{query}" if query and self.kind == "packages" else ""
 
@@ -292,7 +276,7 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters
 def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> dict[str, Count]:
     """Return the counts of packages in release and stack, and for the columns that are asked."""
     release, stack = lookups.release(asked.release), lookups.stack(asked.stack)
-    tests: list[tuple[str, Callable[[Any], bool]]] = [
+    tests = [
         (CONFIGURATION_COLUMNS[name], condition_of(name, getattr(asked, name)).holds)
         for name in OF_CONFIGURATIONS
         if getattr(asked, name)
@@ -330,7 +314,6 @@ def _faults(lookups: Lookups, asked: ListFilters) -> tuple[str, ...]:
     """Return what is asked for that the file does not have."""
     machines = {name for names in hosts_of(lookups.families).values() for name in names}
     known = {*lookups.families, *lookups.families.values()}
-    known |= {f"{name}:" for name in lookups.families.values()}
     faults = []
     if asked.release and lookups.release(asked.release) is None:
         faults.append(f"There is no release {asked.release}: all are shown.")
@@ -367,7 +350,8 @@ def load_releases(lookups: Lookups, asked: ListFilters) -> ListPage:
         for each in lookups.releases.values()
     ]
     wanted = [row for row in rows if asked.kind in ("", row["kind"]) and _fits(row, asked)]
-    return ListPage("releases", asked, tuple(wanted), len(rows), COLUMNS["releases"])
+    names = tuple(lookups.release_names(lookups.releases))
+    return ListPage("releases", asked, tuple(wanted), len(rows), COLUMNS["releases"], names)
 
 
 def load_stacks(lookups: Lookups, asked: ListFilters) -> ListPage:
@@ -378,20 +362,6 @@ def load_stacks(lookups: Lookups, asked: ListFilters) -> ListPage:
     ]
     wanted = [row for row in rows if _fits(row, asked)]
     return ListPage("stacks", asked, tuple(wanted), len(rows), COLUMNS["stacks"])
-
-
-def list_json(page: ListPage) -> str:
-    """Return the rows of a list, as they are sorted, as a JSON array of objects."""
-    return json.dumps(page.in_order(), indent=2, ensure_ascii=False)
-
-
-def list_csv(page: ListPage) -> str:
-    """Return the rows of a list, as they are sorted, as CSV."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, LIST_FIELDS[page.kind], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(page.in_order())
-    return text.getvalue()
 
 
 def list_rows(page: ListPage, start: str) -> Markup:

@@ -13,6 +13,7 @@ from spack_cache_db.query.catalogue import Counted, configurations_of_package, s
 from spack_cache_db.query.conditions import ANYWHERE, Conditions, asked
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import Filters
@@ -76,6 +77,7 @@ class PackagePage:
     rows: tuple[ConfigurationRow, ...]
     page_count: int
     is_compiler: bool
+    changes: tuple[Sides, ...]
 
 
 def load_package(
@@ -114,6 +116,7 @@ def load_package(
         ),
         page_count=pages,
         is_compiler=name in lookups.compilers,
+        changes=latest_changes(lookups, package=name),
     )
 
 

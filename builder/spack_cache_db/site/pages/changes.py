@@ -1,0 +1,186 @@
+"""The page `/diff/<old>...<new>`: what was removed, added, upgraded and rebuilt."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import groupby
+from typing import NamedTuple, Self
+from urllib.parse import quote, urlencode
+
+from spack_cache_db.query.answers import UnknownNameError
+from spack_cache_db.query.difference import (
+    ChangedConfiguration,
+    Diff,
+    compare,
+    narrowing_of,
+    side_of,
+)
+from spack_cache_db.query.difference_output import sentence
+from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.rebuilds import Cause
+from spack_cache_db.releases import releases_before
+from spack_cache_db.site.pages.filters import hosts_of
+
+MOST_ROWS = 150
+"""So many configurations are shown one by one; of more, each package leads to its own."""
+_SIDES = ("old", "new")
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What an address compares: two releases or stacks, and what narrows them, by name."""
+
+    old: str
+    new: str
+    stack: str | None = None
+    package: str | None = None
+    target: str | None = None
+    host: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, pairs: Iterable[tuple[str, str]]) -> Self:
+        """Read `<old>...<new>` and the pairs of a query string."""
+        old, _, new = text.partition("...")
+        known = {each.name for each in fields(cls)} - {*_SIDES}
+        narrowed = {name: value.strip() or None for name, value in pairs if name in known}
+        return cls(old, new, **narrowed)
+
+    def narrowed(self) -> dict[str, str]:
+        """Return the names that narrow the comparison."""
+        every = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in every.items() if value and name not in _SIDES}
+
+    def address(self, form: str = "", **changes: str | None) -> str:
+        """Return the address that compares the same but for `changes`; as a page, or as data."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)} | changes
+        old, new = (quote(str(values.pop(side)), safe=":") for side in _SIDES)
+        query = urlencode({name: value for name, value in values.items() if value})
+        return f"/diff/{old}...{new}{form and f'.{form}'}{query and f'?{query}'}"
+
+
+class PackageChanges(NamedTuple):
+    """Configurations of one package; those that are shown are `rows`."""
+
+    package: str
+    configurations: int
+    rows: tuple[ChangedConfiguration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What was removed, added or rebuilt; `versions` are those of each package, oldest first."""
+
+    name: str
+    packages: tuple[str, ...]
+    versions: tuple[tuple[str, tuple[str, ...]], ...]
+    stacks: tuple[str, ...]
+    configurations: tuple[PackageChanges, ...]
+
+    @property
+    def count(self) -> int:
+        """How many configurations it has."""
+        return sum(each.configurations for each in self.configurations)
+
+
+class Upgrade(NamedTuple):
+    """The versions of a package that only one side has, oldest first."""
+
+    package: str
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesPage:
+    """Everything the page shows.
+
+    Attributes:
+        total: how much changed, as a sentence.
+        error: why there is no comparison.
+    """
+
+    releases: tuple[str, ...]
+    stacks: tuple[str, ...]
+    hosts: Mapping[str, tuple[str, ...]]
+    total: str = ""
+    parts: tuple[Part, ...] = ()
+    upgrades: tuple[Upgrade, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    error: str | None = None
+
+
+def load_changes(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> ChangesPage:
+    """Return the page; without a comparison where there is no such release, stack or package."""
+    choices = (
+        tuple(each.name for each in lookups.releases.values()),
+        tuple(each.name for each in lookups.stacks.values()),
+        hosts_of(lookups.families),
+    )
+    try:
+        found = difference_of(conn, lookups, sides)
+    except UnknownNameError as error:
+        return ChangesPage(*choices, error=str(error))
+    versions = [dict(_by_package(some)) for some in (found.versions.removed, found.versions.added)]
+    upgraded = versions[0].keys() & versions[1].keys()
+    changed = (found.configurations.removed, found.configurations.added, found.rebuilt)
+    is_short = sum(map(len, changed)) <= MOST_ROWS or bool(sides.package)
+    kinds = ("removed", "added")
+    parts = [
+        Part(
+            kind,
+            getattr(found.packages, kind),
+            tuple(each for each in some.items() if each[0] not in upgraded),
+            getattr(found.stacks, kind),
+            _folded(configurations, is_short),
+        )
+        for kind, some, configurations in zip(kinds, versions, changed, strict=False)
+    ]
+    parts.append(Part("rebuilt", (), (), (), _folded(found.rebuilt, is_short)))
+    return ChangesPage(
+        *choices,
+        total=sentence(found),
+        parts=tuple(parts),
+        upgrades=tuple(
+            Upgrade(key, versions[0][key], versions[1][key]) for key in sorted(upgraded)
+        ),
+        causes=found.causes,
+    )
+
+
+def difference_of(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> Diff:
+    """Return the difference that an address asks for.
+
+    Raises:
+        UnknownNameError: there is no such release, stack, package, target or host.
+    """
+    old, new = (side_of(lookups, name, sides.stack) for name in (sides.old, sides.new))
+    narrowing = narrowing_of(lookups, sides.package, sides.target, sides.host)
+    return compare(conn, lookups, old, new, narrowing)
+
+
+def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
+    """Return how the first release of each kind is compared with the one before it."""
+    before = releases_before(each.name for each in lookups.releases.values())
+    first: dict[str, Sides] = {}
+    for each in lookups.releases.values():
+        if each.name in before:
+            first.setdefault(each.kind, Sides(before[each.name], each.name, **narrowed))
+    return tuple(first.values())
+
+
+def _by_package(
+    versions: Iterable[tuple[str, str]],
+) -> Iterable[tuple[str, tuple[str, ...]]]:
+    for package, some in groupby(versions, key=lambda each: each[0]):
+        yield package, tuple(version for _, version in some)
+
+
+def _folded(some: Sequence[ChangedConfiguration], is_short: bool) -> tuple[PackageChanges, ...]:
+    """Return configurations by package, with the first rows of each where they are shown."""
+    found = []
+    for package, of_package in groupby(some, key=lambda each: each.configuration.package):
+        rows = tuple(of_package)
+        found.append(PackageChanges(package, len(rows), rows[:MOST_ROWS] if is_short else ()))
+    return tuple(found)

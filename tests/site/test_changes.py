@@ -1,0 +1,178 @@
+"""The pages that compare two releases: the same as the command line and Python, within bounds."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.query.connection import connected
+from spack_cache_db.query.difference import diff
+from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.site.pages import changes
+from spack_cache_db.site.pages.changes import Sides
+from tests.commands import run
+from tests.pagetexts import page, spec, spec_hash, write
+from tests.site.addresses import get
+from tests.site.conftest import site
+
+OLD, NEW = "develop-2025-04-13", "develop-2025-04-20"
+
+
+def listed(*specs: tuple[str, str, str, int, str]) -> dict[str, Any]:
+    """Return the specs of a page by package: (package, version, target, number, stack)."""
+    found: dict[str, Any] = {}
+    for package, version, target, number, stack in specs:
+        words: dict[str, Any] = {"versions": [version], "target": target, "stacks": sorted({stack, "root"})}
+        found.setdefault(package, []).append(spec(hash=spec_hash(number), **words))
+    return found
+
+
+PLANTED = {
+    OLD: listed(
+        ("kept", "1.0", "zen3", 1, "e4s"),
+        ("gone", "1.0", "zen3", 2, "e4s"),
+        ("grows", "1.0", "zen3", 3, "e4s"),
+        ("rebuilt", "1.0", "zen3", 4, "e4s"),
+        ("rebuilt", "1.0", "zen3", 5, "e4s"),
+        ("narrows", "1.0", "zen3", 6, "hep"),
+        ("narrows", "1.0", "aarch64", 7, "hep"),
+    ),
+    NEW: listed(
+        ("kept", "1.0", "zen3", 1, "e4s"),
+        ("grows", "1.1", "zen3", 8, "e4s"),
+        ("rebuilt", "1.0", "zen3", 4, "e4s"),
+        ("rebuilt", "1.0", "zen3", 9, "e4s"),
+        ("narrows", "1.0", "zen3", 6, "hep"),
+        ("fresh", "2.0", "zen3", 10, "ml"),
+    ),
+}
+"""Two snapshots whose changes are those that `test_planted_changes_are_shown` names."""
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of the two snapshots."""
+    folder = tmp_path_factory.mktemp("planted")
+    pages = {
+        f"{package}-{release}": page(package, release, specs)
+        for release, packages in PLANTED.items()
+        for package, specs in packages.items()
+    }
+    file = folder / "spack-cache.db"
+    build([str(write(folder / "pages", **pages))], file)
+    return file
+
+
+def section(text: str, name: str) -> str:
+    """Return one section of a page as words."""
+    found = re.search(rf'<section aria-labelledby="{name}">.*?</section>', text, re.DOTALL)
+    words = re.sub(r"<[^>]*>", " ", found[0]) if found else ""
+    return unescape(" ".join(words.split()))
+
+
+@pytest.mark.asyncio
+async def test_planted_changes_are_shown(planted: Path) -> None:
+    """The page names what was planted, each in its section and nowhere else."""
+    answer = await get(site(planted), f"/diff/{OLD}...{NEW}")
+    sections = {
+        name: section(answer.text, name) for name in ("removed", "added", "upgraded", "rebuilt")
+    }
+    assert answer.status_code == 200
+    assert "4 specs were removed, 3 added and 3 kept; 1 configurations were rebuilt" in answer.text
+    assert sections["upgraded"] == "Upgraded grows 1.0 → 1.1"
+    packages = {"kept", "gone", "grows", "rebuilt", "narrows", "fresh"}
+    named = {name: packages & {*text.split()} for name, text in sections.items()}
+    assert named == {
+        "removed": {"gone", "grows", "narrows"},
+        "added": {"fresh", "grows"},
+        "upgraded": {"grows"},
+        "rebuilt": {"rebuilt"},
+    }
+    assert "1 stack ml" in sections["added"]
+    assert sections["rebuilt"].endswith("1 1 1")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("narrowing", ["", "?package=narrows", "?stack=e4s", "?host=zen4"])
+async def test_page_command_and_python_say_the_same(planted: Path, narrowing: str) -> None:
+    """JSON and CSV of the page are what the command prints and Python returns."""
+    address, served = f"/diff/{OLD}...{NEW}", site(planted)
+    name, _, value = narrowing[1:].partition("=")
+    options = [f"--{name}", value] if name else []
+    expected = diff(planted, OLD, NEW, **({name: value} if name else {}))
+    found = json.loads((await get(served, f"{address}.json{narrowing}")).text)
+    assert found == json.loads(json.dumps(expected.as_dict()))
+    assert found == json.loads(run("diff", OLD, NEW, planted, *options, "--json").stdout)
+    rows = (await get(served, f"{address}.csv{narrowing}")).text
+    assert rows == run("diff", OLD, NEW, planted, *options, "--csv").stdout
+    links = re.findall(
+        r'href="(/diff/[^"]*\.(?:json|csv)[^"]*)"', (await get(served, address + narrowing)).text
+    )
+    assert [unescape(each) for each in links] == [
+        f"{address}.{form}{narrowing}" for form in ("json", "csv")
+    ]
+
+
+def test_what_is_too_much_for_a_page_has_pages_of_its_own(
+    planted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many changes only counts are shown by package; the page of one package has its rows."""
+    monkeypatch.setattr(changes, "MOST_ROWS", 1)
+    with connected(planted) as conn:
+        lookups = read_lookups(conn)
+        whole = changes.load_changes(conn, lookups, Sides(OLD, NEW)).parts[2]
+        one = changes.load_changes(conn, lookups, Sides(OLD, NEW, package="rebuilt")).parts[2]
+    assert [(each.package, each.configurations, each.rows) for each in whole.configurations] == [
+        ("rebuilt", 1, ())
+    ]
+    assert [len(each.rows) for each in one.configurations] == [1]
+
+
+@pytest.mark.asyncio
+async def test_unknown_names_are_told(datasette: Any) -> None:
+    """A release that does not exist is 404 with the form; data are an error in their own form."""
+    page = await get(datasette, "/diff/develop...v9")
+    assert page.status_code == 404
+    assert "no release is called" in page.text and "<select" in page.text
+    rows = await get(datasette, "/diff/develop...v9.json")
+    assert (rows.status_code, rows.json()["ok"]) == (400, False)
+
+
+@pytest.mark.asyncio
+async def test_form_leads_to_the_comparison(datasette: Any) -> None:
+    """The form of any two releases keeps what narrows the page."""
+    answer = await get(datasette, "/diff?old=develop&new=v0.23.1&stack=e4s")
+    assert answer.headers["location"] == "/diff/develop...v0.23.1?stack=e4s"
+
+
+@pytest.mark.asyncio
+async def test_what_a_stack_lost_is_two_links_away(datasette: Any) -> None:
+    """From the first page to what a stack lost since the snapshot before, by links alone."""
+    home = (await get(datasette, "/")).text
+    stack = re.search(r'href="(/stack/e4s)"', home)
+    assert stack
+    text = (await get(datasette, stack[1])).text
+    compared = [unescape(each) for each in re.findall(r'href="(/diff/[^"]*)"', text)]
+    assert f"/diff/{OLD}...{NEW}?stack=e4s" in compared
+    for each in compared:
+        assert (await get(datasette, urljoin("/", each))).status_code == 200
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("/release/develop", "/diff/develop-2025-04-20...develop"),
+        ("/package/hdf5", f"/diff/{OLD}...{NEW}?package=hdf5"),
+    ],
+)
+async def test_pages_lead_to_what_changed(datasette: Any, start: str, end: str) -> None:
+    """A release leads to what changed since the one before it, a package to its own changes."""
+    assert f'href="{end}"' in (await get(datasette, start)).text
