@@ -29,7 +29,11 @@ def listed(*specs: tuple[str, str, str, int, str]) -> dict[str, Any]:
     """Return the specs of a page by package: (package, version, target, number, stack)."""
     found: dict[str, Any] = {}
     for package, version, target, number, stack in specs:
-        words: dict[str, Any] = {"versions": [version], "target": target, "stacks": sorted({stack, "root"})}
+        words: dict[str, Any] = {
+            "versions": [version],
+            "target": target,
+            "stacks": sorted({stack, "root"}),
+        }
         found.setdefault(package, []).append(spec(hash=spec_hash(number), **words))
     return found
 
