@@ -115,16 +115,24 @@ class GraphLoop:
         """Return what only some of the specs that look like this one need."""
         own = self.specs[dag_hash]["configuration"]
         alike = {
-            one: self.run_time(one).union(*map(self.run_time, self.edges.get(one, ())))
+            one: (
+                self.run_time(one),
+                frozenset().union(*map(self.run_time, self.edges.get(one, ()))),
+            )
             for one, each in self.specs.items()
             if each["configuration"] == own
             and (each["releases"] or one == dag_hash)
             and one in self.records
         }
-        held: dict[tuple[Any, ...], set[str]] = {}
-        for one, reached in alike.items():
-            for other in reached:
-                held.setdefault(self._whole(other), set()).add(one)
+        uses: tuple[dict[tuple[Any, ...], set[str]], ...] = ({}, {})
+        for one, sets in alike.items():
+            for held, reached in zip(uses, sets, strict=True):
+                for other in reached:
+                    held.setdefault(self._whole(other), set()).add(one)
+        to_run, to_build = uses
+        # What any of them needs to run is told by who does; the rest by who uses it to be built.
+        rows = [("run", key, some) for key, some in to_run.items()]
+        rows += [("build", key, some) for key, some in to_build.items() if key not in to_run]
         return [
             {
                 **dict(
@@ -132,11 +140,12 @@ class GraphLoop:
                 ),
                 "flags": flags_of(key[-2]),
                 "package_hash": key[-3],
+                "used_to": use,
                 "specs": len(some),
                 "look_alikes": len(alike),
                 "hashes": " ".join(sorted(each[:7] for each in some)),
             }
-            for key, some in held.items()
+            for use, key, some in rows
             if len(some) < len(alike)
         ]
 

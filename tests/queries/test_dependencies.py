@@ -89,9 +89,14 @@ def look_alikes() -> dict[str, list[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", sorted(look_alikes()))
 def test_differences_of_look_alikes(first: str, real_index: sqlite3.Connection) -> None:
-    """What some look-alikes need and others do not, with how many of them, and which."""
+    """What some look-alikes need and others do not, with how many of them, and which.
+
+    What one needs to run and another only to be built tells them apart as well.
+    """
     group = look_alikes()[first]
     count = Counter(key for each in group for key in {own(found) for found in used(each)})
+    to_run = Counter(key for each in group for key in {own(found) for found in run_time(each)})
+    count = Counter({**count, **to_run})
     found = run(real_index, "differences_of_look_alikes", hash=first)
 
     if not (different := {key: number for key, number in count.items() if number < len(group)}):

@@ -191,6 +191,8 @@ def test_json_and_csv_have_the_same_rows(hashes: bool) -> None:
     for each, line in zip(objects, lines, strict=True):
         assert [*each] == [*line]
         assert line == {
-            key: " ".join(value) if isinstance(value, list) else str(value or "")
+            key: ("; " if key == "differences" else " ").join(value)
+            if isinstance(value, list)
+            else str(value or "")
             for key, value in each.items()
         }

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from spack_cache_db.build import build
+from spack_cache_db.query.answers import find
 from spack_cache_db.query.dependency_graph import read_needs
 from spack_cache_db.query.look_alikes import (
     FLAGS,
     Change,
     Differences,
     differences,
+    distinctions,
     read_facts,
 )
 from spack_cache_db.query.lookups import read_lookups
-from tests.graphs import installs
+from tests.graphs import installs, run_time, used
 from tests.indexes import edge, hash_of, index, node, record
 
 Dependency = dict[str, Any]
@@ -163,3 +166,58 @@ def test_facts_are_those_of_the_index(real_index: sqlite3.Connection) -> None:
         assert each.flags == " ".join(
             f'{name}="{" ".join(values)}"' for name, values in flags.items() if values
         )
+
+
+def groups_of(conn: sqlite3.Connection) -> dict[int, list[int]]:
+    """Return the binaries of each configuration that has several."""
+    found: dict[int, list[int]] = {}
+    for key, spec in conn.execute(
+        "SELECT configuration, id FROM specs WHERE release_count > 0 ORDER BY id"
+    ):
+        found.setdefault(key, []).append(spec)
+    return {key: specs for key, specs in found.items() if len(specs) > 1}
+
+
+def test_mpi_is_told_first(tmp_path: Path) -> None:
+    """Each look-alike has what others lack: MPI before all else, then what the fewest have."""
+    edges = {name: TOPS[name] for name in ("this", "version", "provider", "built", "less")}
+    both = to("hwloc", "hwloc", "run")
+    tops = [named(name, "top", *each, both, *BASE) for name, each in edges.items()]
+    nodes = [record(each, is_binary="external" not in each) for each in (*SYSTEM, *NODES)]
+    (tmp_path / "index.json").write_bytes(index(*nodes, *map(record, tops)))
+    build(tmp_path / "index.json", tmp_path / "x.db")
+
+    (top,) = find(tmp_path / "x.db", "top", with_hashes=True)
+    told = {spec.hash: spec.differences for spec in top.specs or ()}
+
+    assert {name: told[hash_of(name)] for name in edges} == {
+        "this": ("openmpi@4.1.6", "built with cmake@3.27.9", "hdf5@1.0"),
+        "built": ("openmpi@4.1.6", "built with cmake@3.31.0", "hdf5@1.0"),
+        "version": ("openmpi@5.0.3", "hdf5@1.0"),
+        "provider": ("mpich@4.2.1", "hdf5@1.0"),
+        "less": ("no mpich",),
+    }
+
+
+def test_what_differs_is_said_differently(real_index: sqlite3.Connection) -> None:
+    """Of two look-alikes the same is said exactly where they need and use the same."""
+    groups = groups_of(real_index)
+    told = distinctions(real_index, read_lookups(real_index), groups.values())
+    hashes = dict(real_index.execute("SELECT id, hash FROM specs"))
+    facts = read_facts(real_index, read_lookups(real_index), hashes)
+    specs = {dag_hash: facts[spec] for spec, dag_hash in hashes.items()}
+
+    assert {*told} == {spec for group in groups.values() for spec in group}
+    for group in groups.values():
+        for one, other in combinations(group, 2):
+            is_alike = all(
+                {specs[each] for each in reached(hashes[one])}
+                == {specs[each] for each in reached(hashes[other])}
+                for reached in (run_time, used)
+            )
+            assert (told[one] == told[other]) == is_alike
+
+
+def test_pages_tell_nothing_apart(samples: sqlite3.Connection) -> None:
+    """Specs that no index tells of are left out."""
+    assert distinctions(samples, read_lookups(samples), groups_of(samples).values()) == {}

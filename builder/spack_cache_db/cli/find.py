@@ -55,8 +55,9 @@ from spack_cache_db.spack.pasted_specs import pasted_spec
 _VARIANTS = "variants"
 _WORDS = tuple(name for name in Configuration._fields if name != _VARIANTS)
 """The parts of a configuration that are one word."""
-_LONG = ("releases", "variants", "stacks")
+_LONG = ("releases", "variants", "stacks", "differences")
 """The last columns of the table, whose texts are long."""
+_MOST_DIFFERENCES = 5
 
 
 @click.command()
@@ -95,7 +96,14 @@ def find(spec: str, file: Path, **options: Any) -> None:
             limit, with_hashes = options["limit"], options["hashes"] or options["install"]
             if limit is None and not (options["as_json"] or options["as_csv"]):
                 limit = most_rows(options)
-            found = found_part(conn, lookups, results, slice(limit), with_hashes=with_hashes)
+            found = found_part(
+                conn,
+                lookups,
+                results,
+                slice(limit),
+                with_hashes=with_hashes,
+                with_differences=options["hashes"],
+            )
             say_notes([*pasted.notes_on(spec), *notes_on(conn, lookups, question.within(scope))])
             if not found:
                 say_why_not(why_not(Candidates(conn, lookups), query, question.conditions, scope))
@@ -213,4 +221,10 @@ def _rows(each: Found, hashes: bool, names: Iterable[str], common: set[str]) -> 
             f"{first} +{more}" if more > 0 else first,
             variants or NOTHING,
             " ".join(place.stacks) or NOTHING,
+            _some(getattr(place, "differences", ())) or NOTHING,
         ]
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = len(texts) - _MOST_DIFFERENCES
+    return ", ".join((*texts[:_MOST_DIFFERENCES], *([f"and {more} more"] if more > 0 else [])))

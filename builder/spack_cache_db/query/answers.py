@@ -41,6 +41,7 @@ from spack_cache_db.query.conditions import (
 )
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.index_records import Verdict
+from spack_cache_db.query.look_alikes import distinctions
 from spack_cache_db.query.lookups import Lookups, Release, Stack, read_lookups
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
@@ -143,7 +144,14 @@ def find(
         question = question_of(conn, lookups, parsed)
         scope = scope_of(lookups, release, stack, host, os, platform)
         results = matching(conn, lookups, question.within(scope).conditions)
-        return found_part(conn, lookups, results, slice(limit), with_hashes=with_hashes)
+        return found_part(
+            conn,
+            lookups,
+            results,
+            slice(limit),
+            with_hashes=with_hashes,
+            with_differences=with_hashes,
+        )
 
 
 def scope_of(
@@ -209,14 +217,24 @@ def found_part(
     part: slice,
     *,
     with_hashes: bool,
+    with_differences: bool = False,
 ) -> list[Found]:
-    """Return some of the configurations that satisfy conditions, and where they are."""
+    """Return some of the configurations that satisfy conditions, and where they are.
+
+    Args:
+        conn: a connection to the file.
+        lookups: its small tables.
+        results: all that satisfy them.
+        part: which of these.
+        with_hashes: tell of each spec as well.
+        with_differences: and of what tells it apart from the others of its configuration.
+    """
     found, specs = counted_part(conn, lookups, results, part)
     ids, of_specs = [each.id for each in found], is_of_specs(results.conditions)
     told: dict[int, tuple[FoundSpec, ...]] = {}
     if with_hashes or of_specs:
         specs = specs or specs_in_scope(conn, ids, results.conditions)
-        told = _told(conn, lookups, {key: specs[key] for key in ids})
+        told = _told(conn, lookups, {key: specs[key] for key in ids}, with_differences)
     if of_specs:
         presence = {key: joined(lookups, each) for key, each in told.items()}
     else:
@@ -237,10 +255,21 @@ def found_part(
 
 
 def _told(
-    conn: sqlite3.Connection, lookups: Lookups, specs: dict[int, list[Spec]]
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    specs: dict[int, list[Spec]],
+    with_differences: bool,
 ) -> dict[int, tuple[FoundSpec, ...]]:
     """Return what there is to tell of the specs of each configuration."""
-    told = found_specs(conn, lookups, [spec for some in specs.values() for spec in some])
+    every = [spec for some in specs.values() for spec in some]
+    told = found_specs(conn, lookups, every)
+    if with_differences:
+        groups = ([spec.id for spec in some] for some in specs.values())
+        known = distinctions(conn, lookups, groups)
+        told = (
+            replace(each, differences=known.get(spec.id, ()))
+            for spec, each in zip(every, told, strict=True)
+        )
     return {key: tuple(islice(told, len(some))) for key, some in specs.items()}
 
 
@@ -264,8 +293,9 @@ def notes_on(conn: sqlite3.Connection, lookups: Lookups, question: Question) -> 
 
 def found_json(found: Iterable[Found], hashes: bool) -> str:
     """Return a JSON array with one object for each configuration, or for each spec."""
+    where = _columns(hashes)
     records = [
-        each.configuration._asdict() | {name: value} | _where(place)
+        each.configuration._asdict() | {name: value} | {key: getattr(place, key) for key in where}
         for each in found
         for name, value, place in row_values(each, hashes)
     ]
@@ -273,16 +303,20 @@ def found_json(found: Iterable[Found], hashes: bool) -> str:
 
 
 def found_csv(found: Sequence[Found], hashes: bool) -> str:
-    """Return CSV, one line per configuration, or per spec; lists are separated by blanks."""
+    """Return CSV, one line per configuration, or per spec.
+
+    Lists are separated by blanks, differences by semicolons.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*Configuration._fields, "hash" if hashes else "spec_count", *_WHERE))
+    writer.writerow((*Configuration._fields, "hash" if hashes else "spec_count", *_columns(hashes)))
     for each in found:
         *words, variants = each.configuration
         for _, value, place in row_values(each, hashes):
             lists = (" ".join(place.releases), " ".join(place.stacks))
             rest = (value, *lists, place.first_seen, place.last_seen)
-            writer.writerow((*words, " ".join(variants), *rest))
+            apart = ("; ".join(place.differences),) if isinstance(place, FoundSpec) else ()
+            writer.writerow((*words, " ".join(variants), *rest, *apart))
     return text.getvalue()
 
 
@@ -295,8 +329,9 @@ def row_values(each: Found, hashes: bool) -> Iterator[tuple[str, str | int, Pres
         yield "hash", spec.hash, spec
 
 
-def _where(place: Presence) -> dict[str, Any]:
-    return {name: getattr(place, name) for name in _WHERE}
+def _columns(hashes: bool) -> tuple[str, ...]:
+    """Return what is told of where a configuration is, or of a spec."""
+    return (*_WHERE, "differences") if hashes else _WHERE
 
 
 def _id(kind: str, name: str | None, known: dict[int, Release] | dict[int, Stack]) -> int | None:

@@ -121,9 +121,16 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class FoundSpec(Presence):
-    """A spec that satisfies a query, and where it is in any release."""
+    """A spec that satisfies a query, and where it is in any release.
+
+    Attributes:
+        hash: its hash.
+        differences: what tells it apart from the other specs found of its configuration, as
+            `look_alikes.distinctions` says; empty unless asked for.
+    """
 
     hash: str
+    differences: tuple[str, ...] = ()
 
 
 def configurations_of_package(

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
 from typing import NamedTuple
 
 from spack_cache_db.query.connection import select, select_in
@@ -200,6 +202,11 @@ class Reach:
     def only(self, here: int, there: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the specs that are only in the first set, and those only in the second."""
         return self._members(here & ~there), self._members(there & ~here)
+
+    def not_in_all(self, sets: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return of each set the specs that some other set does not have."""
+        common = reduce(and_, sets)
+        return [self._members(each & ~common) for each in sets]
 
     def _members(self, bits: int) -> tuple[int, ...]:
         found = []

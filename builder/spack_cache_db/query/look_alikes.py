@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.catalogue import configurations_by_id
 from spack_cache_db.query.connection import select_in
-from spack_cache_db.query.dependency_graph import Needs, Reach
+from spack_cache_db.query.dependency_graph import Needs, Reach, read_needs, told_of
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
@@ -20,6 +22,19 @@ COMPARED = tuple(each for each in CONFIGURATION if each not in ("package", "vers
 """The columns of a configuration in which specs of one version differ, by one word each."""
 
 SHOWN_OF_HASH = 7
+
+_SPECS_AT_ONCE = 200
+_SAID = {
+    "compiler": "%{}",
+    "os": "os={}",
+    "platform": "platform={}",
+    "target": "target={}",
+    "variants": "{}",
+    "flags": "{}",
+    "namespace": "namespace={}",
+    "recipe": "recipe {}",
+}
+"""How a part of a spec is written, after its name."""
 
 RECORDED = """
 SELECT specs.id, specs.configuration, records.node
@@ -106,6 +121,124 @@ def differences(
         more = () if changes else tuple(_changes(facts, provides, *used))
         found[each] = Differences(changes or more, not changes)
     return found
+
+
+def distinctions(
+    conn: sqlite3.Connection, lookups: Lookups, groups: Iterable[Sequence[int]]
+) -> dict[int, tuple[str, ...]]:
+    """Return what tells the specs of each group apart, by their ids.
+
+    Args:
+        conn: a connection to the file.
+        lookups: its small tables.
+        groups: the ids of specs that share a configuration.
+
+    Returns:
+        Of each spec what not all of its group need to run, such as `openmpi@5.0.3`: what provides
+        MPI first, then what the fewest of the group have. Of specs that need the same to run, what
+        was used to build them: `built with cmake@3.31.0`. Specs that no index tells of are left
+        out, and those that are alone in their group.
+    """
+    found: dict[int, tuple[str, ...]] = {}
+    for some in _pieces(group for group in groups if len(group) > 1):
+        told = {*told_of(conn, [spec for group in some for spec in group])}
+        graph = read_needs(conn, sorted(told), sys.maxsize)
+        provides = _virtuals(graph)
+        for group in some:
+            alike = [spec for spec in group if spec in told]
+            found |= _told_apart(conn, lookups, Reach(graph), provides, alike)
+    return found
+
+
+def _pieces(groups: Iterable[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
+    """Yield some groups at once: the graph of all of them would be too large for sets of bits."""
+    piece: list[Sequence[int]] = []
+    for group in groups:
+        piece.append(group)
+        if sum(map(len, piece)) >= _SPECS_AT_ONCE:
+            yield piece
+            piece = []
+    yield piece
+
+
+def _told_apart(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    reach: Reach,
+    provides: Mapping[int, frozenset[str]],
+    group: Sequence[int],
+) -> dict[int, tuple[str, ...]]:
+    """Return what tells the specs of one group apart (see `distinctions`)."""
+    found: dict[int, dict[str, _Rank]] = {spec: {} for spec in group}
+    for needs, said in ((reach.run_time, "{}"), (reach.used, "built with {}")):
+        for alike in _with_the_same(found):
+            only = reach.not_in_all([needs(spec) for spec in alike])
+            facts = read_facts(conn, lookups, {each for some in only for each in some})
+            sides = [_by_package(facts, some) for some in only]
+            names = {name: specs for side in sides for name, specs in side.items()}
+            ranks = {name: _rank(name, specs, provides) for name, specs in names.items()}
+            for spec, side in zip(alike, sides, strict=True):
+                texts = {
+                    text: ranks[name]
+                    for name in side
+                    for text in _apart(name, facts, side[name], [each.get(name) for each in sides])
+                }
+                if not texts and len(side) < len(names):
+                    lacking = min(names.keys() - side.keys(), key=ranks.__getitem__)
+                    texts = {f"no {lacking}": ranks[lacking]}
+                found[spec] |= {said.format(text): rank for text, rank in texts.items()}
+    counts = Counter(text for texts in found.values() for text in texts)
+    return {spec: _in_order(texts, counts) for spec, texts in found.items()}
+
+
+_Rank = tuple[bool, bool, str]
+"""Lower for what provides MPI, then for what provides another virtual package; and the name."""
+
+
+def _rank(name: str, specs: Iterable[int], provides: Mapping[int, frozenset[str]]) -> _Rank:
+    virtuals = frozenset().union(*(provides.get(each, frozenset()) for each in specs))
+    return "mpi" not in virtuals, not virtuals, name
+
+
+def _in_order(texts: Mapping[str, _Rank], counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Return what is said of one spec: MPI first, then what is said of the fewest."""
+
+    def place(text: str) -> tuple[bool, int, _Rank]:
+        return texts[text][0], counts[text], texts[text]
+
+    return tuple(sorted(texts, key=place))
+
+
+def _with_the_same(found: Mapping[int, Iterable[str]]) -> list[list[int]]:
+    """Return the specs of which the same is said, where there are several."""
+    same: dict[tuple[str, ...], list[int]] = {}
+    for spec, texts in found.items():
+        same.setdefault(tuple(sorted(texts)), []).append(spec)
+    return [specs for specs in same.values() if len(specs) > 1]
+
+
+def _apart(
+    name: str,
+    facts: Mapping[int, Facts],
+    here: Sequence[int],
+    others: Iterable[Sequence[int] | None],
+) -> Iterator[str]:
+    """Yield as what specs of one package differ from those that others need, if they do."""
+    own, groups = (
+        [facts[each] for each in here],
+        [[facts[x] for x in each or ()] for each in others],
+    )
+    if len({_versions(each) for each in groups}) > 1:
+        yield f"{name}@{_versions(own)}"
+        return
+    parts = [_parts(each) for each in groups]
+    texts = []
+    for part, values in _parts(own).items():
+        if any(each[part] != values for each in parts):
+            common = set.intersection(*(each[part] for each in parts))
+            texts.append(_SAID[part].format(_joined(values - common) or "none"))
+    if texts:
+        yield f"{name} {' '.join(texts)}"
 
 
 def read_facts(
