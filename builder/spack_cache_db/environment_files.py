@@ -21,6 +21,8 @@ from spack_cache_db.environments.environment import (
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 from spack_cache_db.errors import Fault, LineFault
 from spack_cache_db.machine import Machine, this_machine
+from spack_cache_db.spack.legacy_specs import Parser
+from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import family
 
 MAX_INCLUDED = 2**24
@@ -31,13 +33,18 @@ SCOPE_FILES = ("packages.yaml", "definitions.yaml", "include.yaml")
 
 
 def read_environment_file(
-    path: Path, machine: Machine | None = None, *, is_strict: bool = False
+    path: Path,
+    machine: Machine | None = None,
+    parse: Parser = parse_query,
+    *,
+    is_strict: bool = False,
 ) -> Environment:
     """Return what the environment in a file asks for, with all that it includes.
 
     Args:
         path: a `spack.yaml`, a `spack.lock`, or a list of specs.
         machine: the machine that its conditions ask for; None for this one.
+        parse: reads its specs.
         is_strict: an include that is not here is a fault.
 
     Raises:
@@ -48,16 +55,19 @@ def read_environment_file(
     except (OSError, ValueError) as error:
         said = f"{unreadable(error)}; expected a spack.yaml, a spack.lock or a list"
         raise UnreadableEnvironment([Fault(str(path), 0, said)]) from None
-    around = surroundings(path.parent, machine or this_machine(), is_strict=is_strict)
+    around = surroundings(path.parent, machine or this_machine(), parse, is_strict=is_strict)
     return read_environment(data, str(path), Limits(), around)
 
 
-def surroundings(folder: Path, machine: Machine, *, is_strict: bool = False) -> Surroundings:
+def surroundings(
+    folder: Path, machine: Machine, parse: Parser = parse_query, *, is_strict: bool = False
+) -> Surroundings:
     """Return what an environment in a folder may refer to.
 
     Args:
         folder: where the environment is.
         machine: the machine that its conditions ask for.
+        parse: reads its specs.
         is_strict: an include that is not here is a fault.
     """
     arch = f"{machine.platform}-{machine.os}-{machine.target}"
@@ -69,7 +79,8 @@ def surroundings(folder: Path, machine: Machine, *, is_strict: bool = False) -> 
         "arch_str": arch,
         "hostname": socket.gethostname(),
     }
-    return Surroundings(open_include, names, os.environ, _variables(folder, machine), is_strict)
+    variables = _variables(folder, machine)
+    return Surroundings(open_include, names, os.environ, variables, is_strict, parse)
 
 
 def open_include(path: str) -> bytes | Mapping[str, bytes] | None:

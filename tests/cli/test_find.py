@@ -294,3 +294,12 @@ def test_what_people_paste(samples_file: Path) -> None:
     assert (line.exit_code, line.stdout) == (0, run(hashed, samples_file).stdout)
     assert "read as" in line.stderr
     assert "read as" not in run(spec, samples_file).stderr
+
+
+def test_specs_of_before_spack_1_0(samples_file: Path) -> None:
+    """With `--spack 0.23` what follows a compiler is asked of the package."""
+    old = run("py-mpi4py %gcc@13 target=:zen3", samples_file, "--spack", "0.23")
+
+    assert old.exit_code == 0, old.output
+    assert old.stdout == run("py-mpi4py target=:zen3 %gcc@13", samples_file).stdout
+    assert run("py-mpi4py", samples_file, "--spack", "new").exit_code == 2

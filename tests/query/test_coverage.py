@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.environments.environment import UnreadableEnvironment
+from spack_cache_db.build import build
+from spack_cache_db.environments.environment import Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query.answers import UnknownNameError, find, scope_of
 from spack_cache_db.query.coverage import cover, cover_environment
 from spack_cache_db.query.coverage_output import Cover, CoveredSpec
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.spack.legacy_specs import parser_of
 from tests.conftest import Build
+from tests.indexes import index, old_node, record
 from tests.pagetexts import page, spec, spec_hash
 from tests.query.test_candidates import cache, scopes, texts
 
@@ -107,6 +110,58 @@ def test_a_correction_takes_the_alternative_that_has_binaries(samples: sqlite3.C
     (answer,) = covered(samples, json.dumps({"spack": environment}))
 
     assert answer.corrected == "py-mpi4py target=:zen3 %gcc@13"
+
+
+def test_specs_of_before_spack_1_0(samples: sqlite3.Connection) -> None:
+    """One note counts those that Spack 1.0 reads otherwise; as Spack 0.23 all are answered."""
+    specs = ["py-mpi4py %gcc@13 target=:zen3", "py-mpi4py %gcc target=aarch64", "py-mpi4py %gcc"]
+    today, before = (cover(samples, specs, spack=each) for each in (None, "0.23"))
+
+    assert [each.status for each in today.specs] == ["unanswerable", "unanswerable", "binary"]
+    assert [note.partition(" ask ")[0] for note in today.notes] == ["2 specs"]
+    assert "spack style --spec-strings --fix" in today.notes[0]
+    assert [each.status for each in before.specs] == ["binary"] * 3
+    assert [each.spec for each in before.specs] == specs
+    assert before.notes == ()
+    for text, each in zip(specs, before.specs, strict=True):
+        assert isinstance(each, CoveredSpec)
+        found = find(samples, text, spack="0.23")
+        assert each.configurations == len(found) == len(find(samples, each.query))
+
+
+def test_requirements_of_before_spack_1_0(samples: sqlite3.Connection) -> None:
+    """Matrices, exclusions and requirements are read alike, whichever part names the compiler."""
+    environment = {
+        "specs": [
+            {
+                "matrix": [["py-mpi4py"], ["%gcc@13 target=:zen3", "%gcc@11 target=:zen3"]],
+                "exclude": ["%gcc@11 target=:zen3"],
+            }
+        ],
+        "packages": {"all": {"require": "%gcc os=ubuntu24.04"}},
+    }
+    text = json.dumps({"spack": environment}).encode()
+    read = read_environment(text, "-", surroundings=Surroundings(parse=parser_of("0.23")))
+    (answer,) = cover_environment(samples, read_lookups(samples), read).specs
+
+    assert isinstance(answer, CoveredSpec)
+    assert (answer.query, answer.status) == (
+        "py-mpi4py os=ubuntu24.04 target=:zen3 %gcc@13",
+        "binary",
+    )
+
+
+def test_records_of_before_spack_1_0_name_one_compiler(tmp_path: Path) -> None:
+    """With Spack 0.23's rules a compiler is the one that such a record names, bare or not."""
+    nodes = [record(old_node(name, "7")) for name in ("hdf5", "zlib")]
+    (tmp_path / "index.json").write_bytes(index(*nodes, version="7"))
+    build([str(tmp_path / "index.json")], tmp_path / "old.db", release="develop")
+
+    for text in ("hdf5 %gcc", "hdf5 %gcc@12 build_system=generic", "%gcc target=x86_64_v3"):
+        found = find(tmp_path / "old.db", text, spack="0.23")
+        assert found and all(each.compiler == "gcc@12.2.0" for each in found), text
+    assert not find(tmp_path / "old.db", "hdf5 %gcc@13", spack="0.23")
+    assert not find(tmp_path / "old.db", "hdf5 %gcc@12 build_system=generic")
 
 
 @st.composite

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pytest
@@ -14,9 +15,11 @@ from spack_cache_db.spack.legacy_specs import (
     legacy_reading,
     parse_legacy_query,
     parser_of,
+    todays_spec,
 )
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
+from tests.paths import ROOT
 
 
 @pytest.mark.parametrize(
@@ -44,6 +47,20 @@ def test_what_spack_reads_alike_has_no_other_reading() -> None:
     for text in ("x %c,cxx=gcc@13.3.0", "x +a %gcc ^y +b %clang@9", "x", "x %+a"):
         assert legacy_reading(parse_query(text)) is None
     assert legacy_reading(parse_query("x ^y %gcc +b")) == parse_query("x ^y +b %gcc")
+
+
+def test_the_documentation_shows_the_rules() -> None:
+    """Each spec in the documentation of Spack 0.23's rules is read as the one beside it."""
+    text = (ROOT / "docs" / "spack-semantics.md").read_text()
+    section = text.partition("## Specs written before Spack 1.0")[2].partition("## ")[0]
+    rows = re.findall(r"^\| `(.+)` \| `(.+)` \|$", section, re.MULTILINE)
+
+    assert len(rows) > 7
+    for written, meant in rows:
+        assert parse_legacy_query(written) == parse_query(spec_text(parse_query(meant)))
+        assert todays_spec(written, "0.23") == spec_text(parse_query(meant))
+        assert todays_spec(written, "1.0") == written
+    assert todays_spec("x %", "0.23") == "x %"
 
 
 @pytest.mark.parametrize("text", ["x +a %gcc +a", "x %gcc %", "x@1 %gcc@2 @3", "x %gcc y", "% +x"])

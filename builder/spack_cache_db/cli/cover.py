@@ -16,6 +16,7 @@ from spack_cache_db.cli.options import (
     json_option,
     scope_names,
     scope_options,
+    spack_option,
 )
 from spack_cache_db.cli.terminal import (
     fail,
@@ -43,12 +44,14 @@ from spack_cache_db.query.coverage_output import (
     cover_table,
 )
 from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.spack.legacy_specs import Parser, parser_of
 
 
 @click.command()
 @click.argument("environment", type=GivenPath(), metavar="ENVIRONMENT")
 @file_argument
 @scope_options
+@spack_option
 @json_option
 @csv_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Write a Markdown table.")
@@ -74,7 +77,8 @@ def cover(environment: str, file: Path, **options: Any) -> None:
         fail("--json, --csv and --markdown exclude each other: give one of them")
     try:
         names = scope_names(options)
-        read = _read(environment, names["host"], is_strict=options["strict"])
+        parse = parser_of(options["spack"])
+        read = _read(environment, names["host"], parse, is_strict=options["strict"])
         with connected(file) as conn:
             lookups = read_lookups(conn)
             found = cover_environment(conn, lookups, read, scope_of(lookups, **names))
@@ -85,14 +89,14 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     sys.exit(0 if found.binary == found.total else 1)
 
 
-def _read(path: str, host: str | None, *, is_strict: bool) -> Environment:
+def _read(path: str, host: str | None, parse: Parser, *, is_strict: bool) -> Environment:
     """Return what an environment asks for, where its conditions ask for this machine or `host`."""
     machine = this_machine()
     machine = replace(machine, target=host or machine.target)
     if path != "-":
-        return read_environment_file(Path(path), machine, is_strict=is_strict)
+        return read_environment_file(Path(path), machine, parse, is_strict=is_strict)
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
-    around = surroundings(Path(), machine, is_strict=is_strict)
+    around = surroundings(Path(), machine, parse, is_strict=is_strict)
     return read_environment(data, "standard input", surroundings=around)
 
 

@@ -16,6 +16,7 @@ from spack_cache_db.cli.options import (
     rows_options,
     scope_names,
     scope_options,
+    spack_option,
 )
 from spack_cache_db.cli.tables import NOTHING, aligned, more_rows, most_rows, print_csv, wrapped
 from spack_cache_db.cli.terminal import (
@@ -48,8 +49,8 @@ from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.legacy_specs import parser_of
 from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.pasted_specs import pasted_spec
 
 _VARIANTS = "variants"
@@ -65,6 +66,7 @@ _MOST_DIFFERENCES = 5
 @file_argument
 @click.option("--hashes", is_flag=True, help="Show one row per spec, with its hash.")
 @scope_options
+@spack_option
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N configurations.")
 @click.option("--install", is_flag=True, help="Add the commands that install the first row.")
 @rows_options
@@ -88,7 +90,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
         names = scope_names(options)
         with connected(file) as conn:
             pasted = pasted_spec(spec)
-            query = parse_query(pasted.spec)
+            query = parser_of(options["spack"])(pasted.spec)
             lookups = read_lookups(conn)
             scope = scope_of(lookups, **names)
             question = question_or_advice(conn, lookups, query, scope)

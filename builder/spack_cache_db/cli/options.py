@@ -166,6 +166,15 @@ def scope_options(command: F) -> F:
     return command
 
 
+def spack_option(command: F) -> F:
+    """Add `--spack`: how specs are read."""
+    return click.option(
+        "--spack",
+        metavar="VERSION",
+        help="Read specs as this version of Spack, such as 0.23.",
+    )(command)
+
+
 def names_in_file(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Return the releases, stacks or targets that begin so, for completion in a shell.
 

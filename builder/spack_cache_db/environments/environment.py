@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -136,6 +136,18 @@ class UserSpec:
     group: str = ""
     external: str = ""
     is_buildable: bool = True
+
+
+def legacy_notes(specs: Iterable[UserSpec]) -> Iterator[str]:
+    """Yield a note on specs that Spack before 1.0 reads otherwise, if there are any."""
+    found = [each for each in specs if each.legacy]
+    if found:
+        many = f"{len(found):,} specs ask" if len(found) > 1 else "one spec asks"
+        yield (
+            f"{many} something of a compiler that Spack before 1.0 asks of the package, such as"
+            f" {found[0].text!r}: choose Spack 0.23 to read them so (--spack 0.23), or rewrite them"
+            " with 'spack style --spec-strings --fix FILE'"
+        )
 
 
 @dataclass(frozen=True, slots=True)

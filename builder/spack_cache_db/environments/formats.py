@@ -24,6 +24,7 @@ from spack_cache_db.environments.environment import (
     UserSpec,
     UserSpecs,
     decoded,
+    legacy_notes,
     read_spec,
 )
 from spack_cache_db.environments.lockfile import read_lock, read_nodes
@@ -67,9 +68,10 @@ def read_environment(
     return found
 
 
-def user_specs(texts: Iterable[str]) -> UserSpecs:
+def user_specs(texts: Iterable[str], parse: Parser = parse_query) -> UserSpecs:
     """Return specs given one by one, as an environment."""
-    return UserSpecs(tuple(_user_spec(text, 0, LIMITS, parse_query) for text in texts))
+    specs = tuple(_user_spec(text, 0, LIMITS, parse) for text in texts)
+    return UserSpecs(specs, tuple(legacy_notes(specs)))
 
 
 def _read(text: str, path: str, limits: Limits, surroundings: Surroundings) -> Environment:
@@ -140,7 +142,7 @@ def _list(text: str, limits: Limits, parse: Parser) -> UserSpecs:
             specs.append(_user_spec(found.spec, line, limits, parse))
         if len(specs) > limits.specs or below > limits.nodes:
             raise LineFault(0, f"has more than {limits.specs:,} specs")
-    return UserSpecs(tuple(specs), tuple(_notes(below, [*around])))
+    return UserSpecs(tuple(specs), (*_notes(below, [*around]), *legacy_notes(specs)))
 
 
 def _notes(below: int, around: list[str]) -> Iterator[str]:

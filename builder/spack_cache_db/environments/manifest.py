@@ -25,6 +25,7 @@ from spack_cache_db.environments.environment import (
     UserSpec,
     UserSpecs,
     Work,
+    legacy_notes,
 )
 from spack_cache_db.environments.includes import (
     SpackConfiguration,
@@ -259,6 +260,7 @@ class _SpackYaml:
         if self._undecided:
             named = ", ".join(dict.fromkeys(self._undecided))
             yield f"definitions: the when: of {named} asks for what is not known; it is left out"
+        yield from legacy_notes(specs)
         yield from requirements.notes
         asked = {each.query.name for spec in specs for each in spec.alternatives} | {"all"}
         others = sorted(

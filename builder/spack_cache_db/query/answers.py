@@ -46,7 +46,7 @@ from spack_cache_db.query.lookups import Lookups, Release, Stack, read_lookups
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.legacy_specs import parser_of
 from spack_cache_db.spack.targets import is_known, known_targets
 
 _WHERE = tuple(field.name for field in fields(Presence))
@@ -110,6 +110,7 @@ def find(
     host: str | None = None,
     os: str | None = None,
     platform: str | None = None,
+    spack: str | None = None,
     limit: int | None = None,
     with_hashes: bool = False,
 ) -> list[Found]:
@@ -123,6 +124,8 @@ def find(
         host: only what runs on a machine of this CPU target, such as `zen3`.
         os: only what was built for this operating system, such as `ubuntu24.04`.
         platform: only what was built for this platform, such as `linux`.
+        spack: the version of Spack for which the query is written, such as `0.23`; None for 1.0
+            and later.
         limit: at most so many records.
         with_hashes: tell of each spec as well.
 
@@ -134,11 +137,12 @@ def find(
         QuerySyntaxError: the query is no spec; its text has a caret under the place.
         UnsupportedQuery: the file cannot answer the query; its text says why.
         UnknownNameError: the file has no such release or stack, archspec no such host.
+        UnknownSpackVersion: `spack` is no version.
         DatabaseError: the file is not one of this builder.
     """
-    checked_texts(release=release, stack=stack, host=host, os=os, platform=platform)
+    checked_texts(release=release, stack=stack, host=host, os=os, platform=platform, spack=spack)
     checked_limit(limit)
-    parsed = parse_query(checked_text("query", query))
+    parsed = parser_of(spack)(checked_text("query", query))
     with connected(checked_database(db)) as conn:
         lookups = read_lookups(conn)
         question = question_of(conn, lookups, parsed)

@@ -45,6 +45,7 @@ from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.questions import SpecRecords, question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.legacy_specs import parser_of
 from spack_cache_db.spack.versions import preference_key
 
 PACKAGE_OF_HASH = """
@@ -73,6 +74,7 @@ def cover(
     host: str | None = None,
     os: str | None = None,
     platform: str | None = None,
+    spack: str | None = None,
 ) -> Cover:
     """Return which specs of an environment have a binary in a built file, and what is nearest.
 
@@ -84,16 +86,22 @@ def cover(
         host: only what runs on a machine of this CPU target, such as `zen3`.
         os: only what was built for this operating system, such as `ubuntu24.04`.
         platform: only what was built for this platform, such as `linux`.
+        spack: the version of Spack for which the specs are written, such as `0.23`; None for 1.0
+            and later.
 
     Raises:
         ArgumentError: an argument has a wrong type or value.
         UnreadableEnvironment: the environment cannot be read.
         UnknownNameError: the file has no such release or stack, archspec no such host.
+        UnknownSpackVersion: `spack` is no version.
         DatabaseError: the file is not one of this builder.
     """
-    checked_texts(release=release, stack=stack, host=host, os=os, platform=platform)
-    given = checked_environment(environment)
-    read = read_environment_file(given) if isinstance(given, Path) else user_specs(given)
+    checked_texts(release=release, stack=stack, host=host, os=os, platform=platform, spack=spack)
+    given, parse = checked_environment(environment), parser_of(spack)
+    if isinstance(given, Path):
+        read = read_environment_file(given, parse=parse)
+    else:
+        read = user_specs(given, parse)
     with connected(checked_database(db)) as conn:
         lookups = read_lookups(conn)
         scope = scope_of(lookups, release, stack, host, os, platform)

@@ -27,6 +27,7 @@ from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.site.pages.changes import Sides, difference_of
 from spack_cache_db.site.pages.cover import PastedText, covered
 from spack_cache_db.site.pages.filters import Narrowing
+from spack_cache_db.site.pages.find import asked_spec
 from spack_cache_db.site.pages.lists import ListFilters, ListPage, load_releases, load_stacks
 from spack_cache_db.site.pages.spec import (
     MOST_CANDIDATES,
@@ -36,6 +37,7 @@ from spack_cache_db.site.pages.spec import (
     load_spec,
 )
 from spack_cache_db.site.sandbox.spec_functions import parse
+from spack_cache_db.spack.legacy_specs import UnknownSpackVersion
 from spack_cache_db.spack.lexer import QuerySyntaxError
 
 _FOUND: dict[str, Callable[[list[Found], bool], str]] = {"json": found_json, "csv": found_csv}
@@ -80,11 +82,12 @@ def find_data(
 ) -> Data:
     """Return what the command `find` prints with `--json` or `--csv`, `most` rows from `start`."""
     try:
-        question = question_of(conn, lookups, parse(text)).within(narrowing.scope(lookups))
+        query = parse(asked_spec(text, narrowing).spec)
+        question = question_of(conn, lookups, query).within(narrowing.scope(lookups))
         results = matching(conn, lookups, question.conditions)
         part = slice(start, start + most + 1)
         found = found_part(conn, lookups, results, part, with_hashes=False)
-    except (QuerySyntaxError, UnsupportedQuery, UnknownNameError) as error:
+    except (QuerySyntaxError, UnsupportedQuery, UnknownNameError, UnknownSpackVersion) as error:
         return Data(error=str(error))
     return Data(_FOUND[form](found[:most], False), len(found) > most)
 
@@ -101,7 +104,7 @@ def cover_data(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText, f
     """Return what the command `cover` prints with `--json` or `--csv`."""
     try:
         return Data(_COVERED[form](covered(conn, lookups, pasted)))
-    except (UnreadableEnvironment, UnknownNameError) as error:
+    except (UnreadableEnvironment, UnknownNameError, UnknownSpackVersion) as error:
         return Data(error=str(error))
 
 

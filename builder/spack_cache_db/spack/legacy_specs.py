@@ -46,6 +46,23 @@ def parse_legacy_query(text: str) -> SpecQuery:
     return parse_query(spec_text(found))
 
 
+def todays_spec(text: str, version: str | None) -> str:
+    """Return a spec that was written for a version of Spack as Spack 1.0 reads the same.
+
+    What is no spec comes back as it is.
+
+    Raises:
+        UnknownSpackVersion: there is no such version.
+    """
+    parse = parser_of(version)
+    if parse is parse_query:
+        return text
+    try:
+        return spec_text(parse(text))
+    except QuerySyntaxError:
+        return text
+
+
 def legacy_reading(query: SpecQuery) -> SpecQuery | None:
     """Return what Spack before 1.0 reads in a query; None if that is the same, or no spec."""
     if not any(map(_asks_more, query.dependencies)):

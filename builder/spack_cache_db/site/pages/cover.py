@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
-from spack_cache_db.environments.environment import Limits, UnreadableEnvironment
+from spack_cache_db.environments.environment import Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import Fault
 from spack_cache_db.query.answers import UnknownNameError
@@ -21,6 +21,7 @@ from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.pages.filters import Narrowing, hosts_of
 from spack_cache_db.site.sandbox.spec_functions import LONGEST, LOOK_AT_THE_TIME
+from spack_cache_db.spack.legacy_specs import UnknownSpackVersion, parser_of
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST, work=2_000_000)
 NAME = "what you pasted"
@@ -77,10 +78,12 @@ def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -> C
 
     Raises:
         UnreadableEnvironment: it cannot be read.
+        UnknownSpackVersion: its specs are written for no version of Spack.
         UnknownNameError: there is no such release, stack or host.
     """
     scope = pasted.scope(lookups)
-    environment = read_environment(pasted.text.encode("utf-8", "replace"), NAME, LIMITS)
+    around = Surroundings(parse=parser_of(pasted.spack))
+    environment = read_environment(pasted.text.encode("utf-8", "replace"), NAME, LIMITS, around)
 
     def look_at_the_time() -> None:
         list(select(conn, LOOK_AT_THE_TIME))
@@ -101,7 +104,7 @@ def load_cover(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -
         return CoverPage(releases, hosts)
     try:
         found = covered(conn, lookups, pasted)
-    except (UnreadableEnvironment, UnknownNameError) as error:
+    except (UnreadableEnvironment, UnknownNameError, UnknownSpackVersion) as error:
         return CoverPage(releases, hosts, error=str(error))
     return CoverPage(
         releases,

@@ -20,11 +20,15 @@ from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """Names that narrow an answer, as a visitor gives them; None narrows nothing."""
+    """Names that narrow an answer, as a visitor gives them; None narrows nothing.
+
+    `spack` narrows nothing: it is the version of Spack for which specs are written.
+    """
 
     release: str | None = None
     stack: str | None = None
     host: str | None = None
+    spack: str | None = None
 
     @classmethod
     def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:

@@ -32,8 +32,9 @@ from spack_cache_db.site.pages.package import PAGE_ROWS, folded
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.sandbox.spec_functions import parse
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.legacy_specs import UnknownSpackVersion, todays_spec
 from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.pasted_specs import pasted_spec
+from spack_cache_db.spack.pasted_specs import PastedSpec, pasted_spec
 
 MOST_PACKAGES = 40
 NO_TIME = "the reason why nothing matches takes too long to find: name a package"
@@ -98,6 +99,16 @@ class FindPage:
     hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+def asked_spec(text: str, narrowing: Narrowing) -> PastedSpec:
+    """Return the spec of what was typed or pasted, as Spack 1.0 writes it.
+
+    Raises:
+        UnknownSpackVersion: the specs are written for no version of Spack.
+    """
+    pasted = pasted_spec(text)
+    return replace(pasted, spec=todays_spec(pasted.spec, narrowing.spack))
+
+
 def load_find(
     conn: sqlite3.Connection,
     lookups: Lookups,
@@ -116,10 +127,10 @@ def load_find(
     """
     try:
         scope = narrowing.scope(lookups)
-        pasted = pasted_spec(text)
+        pasted = asked_spec(text, narrowing)
         found = _load(conn, lookups, pasted.spec, scope, page, opened)
         found = replace(found, notes=(*pasted.notes_on(text), *found.notes))
-    except UnknownNameError as error:
+    except (UnknownNameError, UnknownSpackVersion) as error:
         found = FindPage(error=str(error))
     names = tuple(each.name for each in lookups.releases.values())
     return replace(found, releases=names, hosts=hosts_of(lookups.families))

@@ -23,7 +23,9 @@ from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 
-LONGEST = 400
+LONGEST = 2_000
+"""Characters of a spec; Spack prints concrete ones of more than a thousand."""
+
 MOST_KEPT = 8
 # More steps than Datasette lets pass between two looks at the time.
 LOOK_AT_THE_TIME = """
