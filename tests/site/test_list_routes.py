@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import html
+import io
 import re
 import sqlite3
 from pathlib import Path
@@ -137,3 +140,48 @@ async def test_what_is_asked_comes_back_as_text(datasette: Any) -> None:
         page = (await get(datasette, f'{path}?q="><script>x</script>&release=<b>')).text
         assert "<script>x" not in page
         assert "<b>" not in page
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("path", "rows"),
+    [
+        ("/packages?sort=specs&q=t", 4),
+        ("/packages?release=develop&stack=e4s&host=zen3", 5),
+        ("/packages?compiler=gcc&os=rhel8", 1),
+        ("/packages?target=aarch64:", 1),
+        ("/releases?kind=snapshot", 2),
+        ("/stacks", 3),
+    ],
+)
+async def test_a_list_can_be_taken(datasette: Any, path: str, rows: int) -> None:
+    """The links below a list lead to its rows as JSON and CSV, in its order, with its values."""
+    page = (await get(datasette, path)).text
+    names = re.findall(r'<th scope="row"><a href="[^"]*">([^<]*)</a>', page)
+    links = re.findall(r'href="(/\w+\.(?:json|csv)[^"]*)"', page)
+    as_json, as_csv = [await get(datasette, html.unescape(each)) for each in links]
+
+    assert [row["name"] for row in as_json.json()] == names
+    assert len(names) == rows
+    assert [*csv.DictReader(io.StringIO(as_csv.text))] == [
+        {name: "" if value is None else str(value) for name, value in row.items()}
+        for row in as_json.json()
+    ]
+
+
+@pytest.mark.asyncio
+async def test_a_list_of_what_is_not_there_is_refused(datasette: Any) -> None:
+    """Data of a release or target that the file lacks is an error, and not that of all."""
+    for asked in ("release=v9", "stack=x", "host=zen9", "target=zen9", "compiler=icc", "os=beos"):
+        assert (await get(datasette, f"/packages.json?{asked}")).status_code == 400
+
+
+@pytest.mark.asyncio
+async def test_no_json_is_cut_without_a_word(many: Any) -> None:
+    """The data of a page with more rows than one answer holds says that there are more."""
+    page = (await get(many, "/package/zlib")).text
+    address = html.unescape(re.findall(r'href="([^"]*\.json[^"]*)"', page)[-1])
+    found = (await get(many, address)).json()
+
+    assert len(found["rows"]) == 1000
+    assert found["next"]

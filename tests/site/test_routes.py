@@ -95,13 +95,15 @@ async def test_ambiguous_prefix_lists_candidates(datasette: Any) -> None:
     ],
 )
 async def test_json_of_a_page_is_its_data(datasette: Any, path: str, rows: int) -> None:
-    """The JSON link of a page gives its rows, as plain objects, and the CSV link as many."""
+    """The JSON link of a page gives its rows, and whether there are more; the CSV link as many."""
     page = await get(datasette, path)
     links = re.findall(r'href="(/spack-cache/\w+\.(?:json|csv)[^"]*)', page.text)
     as_json, as_csv = [await get(datasette, link.replace("&amp;", "&")) for link in links]
 
-    assert len(as_json.json()) == rows
-    assert {"package", "hash", "variants"} <= as_json.json()[0].keys()
+    found = as_json.json()
+    assert len(found["rows"]) == rows
+    assert found["next"] is None
+    assert {"package", "hash", "variants"} <= found["rows"][0].keys()
     assert len(as_csv.text.splitlines()) == rows + 1
 
 

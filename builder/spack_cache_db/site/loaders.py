@@ -28,7 +28,15 @@ from spack_cache_db.site.pages.changes import Sides, difference_of
 from spack_cache_db.site.pages.cover import PastedText, covered
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.find import asked_spec
-from spack_cache_db.site.pages.lists import ListFilters, ListPage, load_releases, load_stacks
+from spack_cache_db.site.pages.lists import (
+    ListFilters,
+    ListPage,
+    list_csv,
+    list_json,
+    load_packages,
+    load_releases,
+    load_stacks,
+)
 from spack_cache_db.site.pages.spec import (
     MOST_CANDIDATES,
     HashMatch,
@@ -108,6 +116,30 @@ def cover_data(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText, f
         return Data(error=str(error))
 
 
+def releases_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
+    """Return the list of releases."""
+    return load_releases(lookups, asked)
+
+
+def stacks_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
+    """Return the list of stacks."""
+    return load_stacks(lookups, asked)
+
+
+LISTED = {"packages": load_packages, "releases": releases_page, "stacks": stacks_page}
+_LIST_FORMS = {"json": list_json, "csv": list_csv}
+
+
+def list_data(
+    conn: sqlite3.Connection, lookups: Lookups, kind: str, asked: ListFilters, form: str
+) -> Data:
+    """Return the rows of a list; an error where something is asked for that the file lacks."""
+    page = LISTED[kind](conn, lookups, asked)
+    if page.faults:
+        return Data(error=" ".join(page.faults))
+    return Data(_LIST_FORMS[form](page))
+
+
 def spec_page(
     conn: sqlite3.Connection, lookups: Lookups, text: str, page: int, release: str | None
 ) -> SpecPage | Prefixed | None:
@@ -122,13 +154,3 @@ def spec_page(
         return Prefixed(only=hashes[0])
     shown = load_candidates(conn, lookups, hashes[:MOST_CANDIDATES])
     return Prefixed(candidates=tuple(shown), is_more=len(hashes) > MOST_CANDIDATES)
-
-
-def releases_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
-    """Return the list of releases."""
-    return load_releases(lookups, asked)
-
-
-def stacks_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
-    """Return the list of stacks."""
-    return load_stacks(lookups, asked)

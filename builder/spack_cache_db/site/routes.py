@@ -18,14 +18,14 @@ from spack_cache_db.query.plain_words import read_words
 from spack_cache_db.site.datasettes import Handler, ensure
 from spack_cache_db.site.download import is_as_it_was, send_file
 from spack_cache_db.site.loaders import (
+    LISTED,
     Data,
     Prefixed,
     changes_data,
     cover_data,
     find_data,
-    releases_page,
+    list_data,
     spec_page,
-    stacks_page,
 )
 from spack_cache_db.site.middleware import OWN_PAGE
 from spack_cache_db.site.pages import charts
@@ -40,13 +40,14 @@ from spack_cache_db.site.pages.filters import (
     Narrowing,
     data_links,
     found_links,
+    list_links,
     package_links,
     page_number,
 )
 from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
-from spack_cache_db.site.pages.lists import ListFilters, classes, list_rows, load_packages
+from spack_cache_db.site.pages.lists import ListFilters, classes, list_rows
 from spack_cache_db.site.pages.names import having, load_names, named, suggested
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import is_hash_prefix
@@ -121,25 +122,17 @@ async def _group(
     return await render(datasette, request, f"{kind}.html", {"page": page, "links": links})
 
 
-async def packages(datasette: Any, request: Any) -> Any:
-    """`/packages`."""
-    return await _list(datasette, request, load_packages)
-
-
-async def releases(datasette: Any, request: Any) -> Any:
-    """`/releases`."""
-    return await _list(datasette, request, releases_page)
-
-
-async def stacks(datasette: Any, request: Any) -> Any:
-    """`/stacks`."""
-    return await _list(datasette, request, stacks_page)
-
-
-async def _list(datasette: Any, request: Any, load: Callable[..., Any]) -> Any:
-    page = await read(datasette, load, ListFilters.parse(pairs_of(request)))
+async def listed(datasette: Any, request: Any) -> Any:
+    """`/packages`, `/releases` and `/stacks`; as a page, `.json` or `.csv`."""
+    asked, form = ListFilters.parse(pairs_of(request)), request.url_vars["form"]
+    kind = request.url_vars["kind"]
+    if form is not None:
+        return data(await read(datasette, list_data, kind, asked, form), form)
+    page = await read(datasette, LISTED[kind], asked)
     rows = list_rows(page, datasette.urls.path(f"/{page.kind.removesuffix('s')}/"))
-    context = {"page": page, "asked": page.asked, "rows": rows, "classes": classes}
+    links = list_links(kind, asked.address())
+    words = {"rows": rows, "classes": classes, "links": links}
+    context = {"page": page, "asked": page.asked, **words}
     return await render(datasette, request, "list.html", context)
 
 
@@ -283,9 +276,7 @@ ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/spec/(?P<hash>[^/]+)$", spec),
     (rf"^/release/{NAME}$", release),
     (rf"^/stack/{NAME}$", stack),
-    (r"^/packages$", packages),
-    (r"^/releases$", releases),
-    (r"^/stacks$", stacks),
+    (r"^/(?P<kind>packages|releases|stacks)(?:\.(?P<form>json|csv))?$", listed),
     (r"^/about$", about),
     (r"^/suggest\.json$", suggest),
     (r"^/robots\.txt$", robots),

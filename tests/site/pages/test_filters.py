@@ -131,7 +131,7 @@ def test_data_links_carry_the_filters() -> None:
 
     assert links.json == (
         "/spack-cache/build_listings.json?package=hdf5&release=develop&target=zen3"
-        "&_shape=array&_size=max"
+        "&_shape=objects&_size=max"
     )
 
 

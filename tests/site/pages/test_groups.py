@@ -45,8 +45,8 @@ def test_every_bar_leads_somewhere(conn: sqlite3.Connection, lookups: Lookups) -
             dict(sorted(chart.bars, key=lambda each: (-each[1], each[0])))
         )
         assert chart.addresses.keys() == dict(chart.bars).keys()
-    assert release.charts[0].addresses["aarch64"] == "/packages?release=develop&has=aarch64"
-    assert stack.charts[1].addresses["gcc@13.2.0"] == "/find?q=%25gcc%4013.2.0&stack=e4s"
+    assert release.charts[0].addresses["aarch64"] == "/packages?release=develop&target=aarch64"
+    assert stack.charts[1].addresses["gcc@13.2.0"] == "/packages?stack=e4s&compiler=gcc%4013.2.0"
 
 
 def test_packages_are_counted_in_the_release(conn: sqlite3.Connection, lookups: Lookups) -> None:

@@ -125,18 +125,18 @@ def choices_of(
     choices.append(Choice("variant", LABELS["variant"], None, _varying(here.fitting)))
     # Where nothing is left, the only value of a place is a way out.
     return tuple(
-        _with_chosen(each)
+        _with_chosen(each, len(here.fitting))
         for each in choices
         if each.chosen is not None
         or len(each.values) > (each.name != "variant" and bool(here.fitting))
     )
 
 
-def _with_chosen(choice: Choice) -> Choice:
-    """Return a choice whose values have the one that is chosen, even if it leaves nothing."""
+def _with_chosen(choice: Choice, count: int) -> Choice:
+    """Return a choice whose values have the one that is chosen, and how many it leaves."""
     if choice.chosen is None or choice.chosen in dict(choice.values):
         return choice
-    return replace(choice, values=((choice.chosen, 0), *choice.values))
+    return replace(choice, values=((choice.chosen, count), *choice.values))
 
 
 def _places(

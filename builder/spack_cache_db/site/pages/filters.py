@@ -15,7 +15,7 @@ from spack_cache_db.query.answers import scope_of
 from spack_cache_db.query.conditions import Condition, Conditions, Word
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.spack.compilers import CompilerConstraint
-from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_on
+from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_on, target_matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +210,14 @@ class Filters:
 
 
 def condition_of(name: str, value: str) -> Condition:
-    """Return what a filter asks; a compiler without a version stands for all of its versions."""
+    """Return what a filter asks: its very value, but for a machine and for what stands for several.
+
+    A compiler without a version stands for all of its versions, `aarch64:` for a family of targets.
+    """
     if name == "compiler" and "@" not in value:
         return Condition(name, value, CompilerConstraint(value))
-    return Condition(name, value, value if name == "host" else Word(value))
+    is_several = name == "host" or (name == "target" and value.endswith(":"))
+    return Condition(name, value, value if is_several else Word(value))
 
 
 def page_number(pairs: Sequence[tuple[str, str]]) -> int:
@@ -269,7 +273,7 @@ def data_links(
     joint = "&" if query else ""
     return DataLinks(
         browse=f"{base}?{query}{f'{joint}_nocount=1' if many else ''}",
-        json=f"{base}.json?{query}{joint}_shape=array&_size=max",
+        json=f"{base}.json?{query}{joint}_shape=objects&_size=max",
         csv=f"{base}.csv?{query}{joint}_stream=on&_size=max",
     )
 
@@ -278,7 +282,11 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
     """Return the addresses of the builds on a package's page, narrowed as the page is."""
     pairs = [("package", package)]
     for name, value in filters.chosen():
-        if name == "compiler" and "@" not in value:
+        if name == "target" and value.endswith(":"):
+            names = {*known_targets(), value.removesuffix(":")}
+            of_family = sorted(name for name in names if target_matches(value, name))
+            pairs.append(("target__in", ",".join(of_family)))
+        elif name == "compiler" and "@" not in value:
             pairs.append(("compiler__startswith", value))
         elif name in _MATCHED:
             pairs.append((name, value))
@@ -294,6 +302,11 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
         return data_links(database, "build_listings", pairs)
     table = "builds" if filters.host is None else "host_builds"
     return data_links(database, table, pairs)
+
+
+def list_links(kind: str, query: str) -> DataLinks:
+    """Return the addresses of the rows of a list; `query` begins with its question mark."""
+    return DataLinks(browse=None, json=f"/{kind}.json{query}", csv=f"/{kind}.csv{query}")
 
 
 def found_links(text: str, narrowing: Narrowing) -> DataLinks:

@@ -6,7 +6,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.installation import Install, install_example
@@ -134,18 +134,8 @@ def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPa
 
 def _chart(title: str, facet: str, counts: Mapping[str, int], place: dict[str, str]) -> Chart:
     ordered = tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
-    addresses = {value: _address(facet, value, place) for value in counts}
+    addresses = {value: f"/packages?{urlencode(place | {facet: value})}" for value in counts}
     return Chart(title, facet, ordered, addresses)
-
-
-def _address(facet: str, value: str, place: dict[str, str]) -> str:
-    """Return where to see what one value counts, in a release or a stack."""
-    if facet == "stack":
-        return f"/stack/{quote(value, safe='')}"
-    if facet == "target":
-        return f"/packages?{urlencode(place | {'has': value})}"
-    spec = f"%{value}" if facet == "compiler" else f"os={value}"
-    return f"/find?{urlencode({'q': spec} | place)}"
 
 
 def _neighbours(lookups: Lookups, name: str) -> tuple[str | None, str | None]:

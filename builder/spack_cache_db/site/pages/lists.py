@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -126,6 +129,11 @@ COLUMNS: Mapping[str, tuple[ListColumn, ...]] = {
         _SPECS,
     ),
 }
+LIST_FIELDS: Mapping[str, tuple[str, ...]] = {
+    kind: tuple(dict.fromkeys(("name", *(column.name for column in columns))))
+    for kind, columns in COLUMNS.items()
+}
+"""What a row of each list says."""
 _UNSORTED = frozenset({"version"})
 """Columns whose words have no order across packages."""
 
@@ -169,6 +177,11 @@ class ListFilters:
     def parse(cls, pairs: Iterable[tuple[str, str]]) -> ListFilters:
         """Return what the pairs of a query string ask; unknown ones are passed over."""
         return cls(**{name: value.strip() for name, value in pairs if name in cls.__slots__})
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether anything but an order is asked."""
+        return any(getattr(self, name) for name in self.__slots__ if name not in ("sort", "order"))
 
     def address(self, **changes: str) -> str:
         """Return the query string that asks the same but for `changes`."""
@@ -221,6 +234,9 @@ class ListPage:
     def package_query(self) -> str:
         """Return what to add to a package's address so that it is narrowed as the list is."""
         values = {name: getattr(self.asked, name) for name in (*PLACES, *OF_CONFIGURATIONS)}
+        if self.asked.has and not values["target"]:
+            is_family = self.asked.has in self.targets
+            values["target"] = f"{self.asked.has}:" if is_family else self.asked.has
         query = urlencode({name: value for name, value in values.items() if value})
         return f"?{query}" if query and self.kind == "packages" else ""
 
@@ -276,7 +292,7 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters
 def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> dict[str, Count]:
     """Return the counts of packages in release and stack, and for the columns that are asked."""
     release, stack = lookups.release(asked.release), lookups.stack(asked.stack)
-    tests = [
+    tests: list[tuple[str, Callable[[Any], bool]]] = [
         (CONFIGURATION_COLUMNS[name], condition_of(name, getattr(asked, name)).holds)
         for name in OF_CONFIGURATIONS
         if getattr(asked, name)
@@ -314,6 +330,7 @@ def _faults(lookups: Lookups, asked: ListFilters) -> tuple[str, ...]:
     """Return what is asked for that the file does not have."""
     machines = {name for names in hosts_of(lookups.families).values() for name in names}
     known = {*lookups.families, *lookups.families.values()}
+    known |= {f"{name}:" for name in lookups.families.values()}
     faults = []
     if asked.release and lookups.release(asked.release) is None:
         faults.append(f"There is no release {asked.release}: all are shown.")
@@ -362,6 +379,20 @@ def load_stacks(lookups: Lookups, asked: ListFilters) -> ListPage:
     ]
     wanted = [row for row in rows if _fits(row, asked)]
     return ListPage("stacks", asked, tuple(wanted), len(rows), COLUMNS["stacks"])
+
+
+def list_json(page: ListPage) -> str:
+    """Return the rows of a list, as they are sorted, as a JSON array of objects."""
+    return json.dumps(page.in_order(), indent=2, ensure_ascii=False)
+
+
+def list_csv(page: ListPage) -> str:
+    """Return the rows of a list, as they are sorted, as CSV."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, LIST_FIELDS[page.kind], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(page.in_order())
+    return text.getvalue()
 
 
 def list_rows(page: ListPage, start: str) -> Markup:
