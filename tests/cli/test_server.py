@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spack_cache_db.build.publication import inspect_path
 from spack_cache_db.cli.server import datasette, served, site_settings
-from spack_cache_db.cli.site import site_folder
+from spack_cache_db.site import site_folder
 
 
 def test_the_database_is_called_spack_cache(samples_file: Path) -> None:

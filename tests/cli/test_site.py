@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import spack_cache_db
-from spack_cache_db.cli.site import site_folder
+import spack_cache_db.site
 from spack_cache_db.errors import DatabaseError
+from spack_cache_db.site import site_folder
 from tests.commands import run
 from tests.paths import ROOT
 
@@ -18,7 +18,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package elsewhere, in `builder/` of what may be a checkout."""
     folder = tmp_path / "builder" / "spack_cache_db"
     (folder / "site" / "files").mkdir(parents=True)
-    monkeypatch.setattr(spack_cache_db, "__file__", str(folder / "__init__.py"))
+    monkeypatch.setattr(spack_cache_db.site, "__file__", str(folder / "site" / "__init__.py"))
     return folder
 
 

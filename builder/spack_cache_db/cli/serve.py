@@ -13,9 +13,9 @@ import click
 
 from spack_cache_db.cli.options import file_argument
 from spack_cache_db.cli.signals import SIGNALS
-from spack_cache_db.cli.site import site_folder
 from spack_cache_db.cli.terminal import fail, say
 from spack_cache_db.errors import BuilderError, reason
+from spack_cache_db.site import site_folder
 
 _BACKLOG = 2048
 

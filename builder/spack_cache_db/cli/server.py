@@ -24,9 +24,9 @@ import yaml
 from datasette.app import Datasette
 
 from spack_cache_db.build.publication import NAME, current_inspection
-from spack_cache_db.cli.site import site_folder
 from spack_cache_db.errors import DatabaseError, reason
 from spack_cache_db.query.connection import open_database
+from spack_cache_db.site import site_folder
 
 PREFIX = ".spack-cache-db-served-"
 

@@ -39,7 +39,7 @@ def open_database(path: Path) -> sqlite3.Connection:
             part of one.
     """
     _require_file(path)
-    _check_header(path)
+    check_header(path)
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
     try:
         _check_statements(connection)
@@ -142,8 +142,12 @@ def _require_file(path: Path) -> None:
         )
 
 
-def _check_header(path: Path) -> None:
-    """Check what a file says of itself in its first bytes (SQLite's file format, 1.3)."""
+def check_header(path: Path) -> None:
+    """Check what a file says of itself in its first bytes (SQLite's file format, 1.3).
+
+    Raises:
+        DatabaseError: it is no database of this builder, of another schema version, or cut off.
+    """
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER.size)

@@ -1,8 +1,8 @@
 """What Datasette 0.65 and 1.0 do in different ways, or in no way that suits this site.
 
-Hooks with types, permissions for our own pages and the file, canned queries for 1.0, the order of
-tables on Datasette's own page of a database; and what keeps its event loop from answering others:
-expressions that take long, and large pages.
+Hooks with types, permissions for our own pages and the file, the order of tables on Datasette's own
+page of a database; and what keeps its event loop from answering others: expressions that take long,
+and large pages.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-import yaml
 from datasette import hookimpl, utils
+from datasette.utils.asgi import Forbidden
 from jinja2 import Template
 
 from spack_cache_db.schema import TABLES, VIEWS
@@ -85,6 +85,13 @@ class SlicedTemplate(Template):
         return "".join(pieces)
 
 
+def add_templates(environment: Any, folder: Path) -> None:
+    """Have a Datasette look for templates in a folder, just before it looks among its own."""
+    paths = environment.loader.loaders[0].searchpath
+    if str(folder) not in paths:
+        paths.insert(len(paths) - 1, str(folder))
+
+
 def render_in_slices(datasette: Any) -> None:
     """Have a Datasette render all pages by `SlicedTemplate`."""
     # 1.0 keeps its environment under another name.
@@ -127,17 +134,17 @@ async def ensure(datasette: Any, actor: Any, action: str, database: str) -> None
     await datasette.ensure_permission(action=action, resource=resource, actor=actor)
 
 
-def permitted(handler: Handler, database_of: Callable[[Any], Any]) -> Handler:
+def permitted(handler: Handler, database_of: Callable[[Any, Any], Any]) -> Handler:
     """Return a route's handler that answers only who may view the database.
 
     Args:
         handler: it takes some of `datasette`, `request` and `send`.
-        database_of: returns the database that a Datasette's pages read.
+        database_of: returns the database of a Datasette that a request reads.
     """
     taken = inspect.signature(handler).parameters
 
     async def guarded(datasette: Any, request: Any, send: Any) -> Any:
-        name = request.url_vars.get("database") or database_of(datasette).name
+        name = database_of(datasette, request).name
         await ensure(datasette, request.actor, "view-database", name)
         given = {"datasette": datasette, "request": request, "send": send}
         return await handler(**{key: value for key, value in given.items() if key in taken})
@@ -145,26 +152,13 @@ def permitted(handler: Handler, database_of: Callable[[Any], Any]) -> Handler:
     return guarded
 
 
-async def add_queries(datasette: Any, metadata: Path) -> None:
-    """Add the canned queries of a metadata file to each database that Datasette 1.0 serves.
-
-    0.65 reads them from the metadata, 1.0 from its configuration alone. They are trusted: where
-    visitors may not send SQL, these still answer.
-    """
-    described = yaml.safe_load(metadata.read_text(encoding="utf-8"))
-    for database, content in (described.get("databases") or {}).items():
-        if database not in datasette.databases:
-            continue
-        for name, query in (content.get("queries") or {}).items():
-            await datasette.add_query(
-                database,
-                name,
-                query["sql"],
-                title=query.get("title"),
-                description=query.get("description"),
-                parameters=query.get("params"),
-                is_trusted=True,
-            )
+async def may_view(datasette: Any, actor: Any, database: str) -> bool:
+    """Return whether a visitor may view a database."""
+    try:
+        await ensure(datasette, actor, "view-database", database)
+    except Forbidden:
+        return False
+    return True
 
 
 def in_order(found: Iterable[Any]) -> list[Any]:

@@ -1,6 +1,6 @@
 """What a visitor reads where a request failed: status and sentence, as page, JSON or text.
 
-Datasette's own handler is taken out (`plugins/spack_cache.py`): it renders a page beside any other
+Datasette's own handler is taken out (`plugin`): it renders a page beside any other
 handler's, and where `rich` happens to be installed it prints all variables of every frame, which
 takes a second of the event loop for each bad address.
 """

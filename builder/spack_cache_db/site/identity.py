@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from datasette.utils.asgi import NotFound
-
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.summary import Origin, read_origin
+from spack_cache_db.site.catalogues import NoCatalogue, published
 from spack_cache_db.site.pages.home import newest_snapshot
-from spack_cache_db.site.sandbox.database import published
 
 TITLE = "Spack build cache"
 """The title of a site that shows no file."""
@@ -48,7 +46,7 @@ async def learn(datasette: Any) -> None:
     """Read what every page shows; Datasette 1.0 is told, 0.65 asks (`metadata_of`)."""
     try:
         _identities[datasette] = await published(datasette).execute_fn(read_identity)
-    except (NotFound, sqlite3.Error):
+    except (NoCatalogue, sqlite3.Error):
         # It shows no file, or none of ours: then Datasette shows its tables, and our pages say what
         # is wrong.
         return

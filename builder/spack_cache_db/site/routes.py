@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
+from datasette.utils import tilde_decode, tilde_encode
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
 from spack_cache_db.query.plain_words import read_words
-from spack_cache_db.site.datasettes import Handler, ensure
+from spack_cache_db.site.catalogues import others, published
+from spack_cache_db.site.datasettes import Handler, ensure, may_view
 from spack_cache_db.site.download import is_as_it_was, send_file
 from spack_cache_db.site.loaders import (
     LISTED,
@@ -51,7 +53,7 @@ from spack_cache_db.site.pages.lists import ListFilters, classes, list_rows
 from spack_cache_db.site.pages.names import having, load_names, named, suggested
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import is_hash_prefix
-from spack_cache_db.site.sandbox.database import published, read, read_once
+from spack_cache_db.site.sandbox.database import read, read_once
 
 LONGEST_LINK = 6_000
 """Characters of an address to which a pasted text leads; most servers take eight thousand."""
@@ -67,7 +69,8 @@ async def home(datasette: Any, request: Any) -> Any:
     """`/`."""
     database = published(datasette)
     page = await read_once(datasette, load_home)
-    context = {"page": page, "size": database.size, "sha256": database.hash}
+    beside = [each for each in others(datasette) if await may_view(datasette, request.actor, each)]
+    context = {"page": page, "size": database.size, "sha256": database.hash, "others": beside}
     return await render(datasette, request, "home.html", context)
 
 
@@ -77,7 +80,7 @@ async def package(datasette: Any, request: Any) -> Any:
     page = await read(datasette, load_package, name, filters)
     if page is None:
         return await missing(datasette, request, "package", name)
-    links = package_links(published(datasette).name, name, filters)
+    links = package_links(data_path(datasette), name, filters)
     return await render(datasette, request, "package.html", {"page": page, "links": links})
 
 
@@ -95,7 +98,7 @@ async def spec(datasette: Any, request: Any) -> Any:
         context = {"prefix": text, "candidates": page.candidates, "is_more": page.is_more}
         return await render(datasette, request, "candidates.html", context)
     table = "build_listings" if page.listings else "specs"
-    links = data_links(published(datasette).name, table, [("hash", text)])
+    links = data_links(data_path(datasette), table, [("hash", text)])
     context = {"page": page, "links": links, "tree_rows": tree_rows}
     return await render(datasette, request, "spec.html", context)
 
@@ -118,7 +121,7 @@ async def _group(
     page = await read_once(datasette, load, name)
     if page is None:
         return await missing(datasette, request, kind, name)
-    links = data_links(published(datasette).name, view, [(kind, name)], many=True)
+    links = data_links(data_path(datasette), view, [(kind, name)], many=True)
     return await render(datasette, request, f"{kind}.html", {"page": page, "links": links})
 
 
@@ -243,15 +246,15 @@ async def compare(datasette: Any, request: Any) -> Any:
 async def robots(datasette: Any, request: Any) -> Any:
     """`/robots.txt`: our pages may be read by crawlers; tables, SQL and filters are endless."""
     base = datasette.urls.path("/")
-    closed = [f"/{published(datasette).name}", "/find", "/cover", "/diff", "/-/", "/*?"]
+    closed = [f"/{data_path(datasette)}", "/find", "/cover", "/diff", "/-/", "/*?"]
     lines = ["User-agent: *", *(f"Disallow: {base}{each.lstrip('/')}" for each in closed)]
     return Response.text("\n".join(lines) + "\n")
 
 
 async def download(datasette: Any, request: Any, send: Any) -> None:
     """`/<database>.db`: the whole file, with length, entity tag and ranges."""
-    database = datasette.databases.get(request.url_vars["database"])
-    if database is None or not database.path or database.is_mutable:
+    database = asked_database(datasette, request)
+    if not database.path or database.is_mutable:
         raise NotFound("There is no such file here.")
     if not datasette.setting("allow_download"):
         raise Forbidden("Downloading the file is turned off here.")
@@ -260,6 +263,27 @@ async def download(datasette: Any, request: Any, send: Any) -> None:
     if not is_as_it_was(path):
         raise NotFound("The file has been overwritten; the server has to be started again.")
     await send_file(request.scope, send, path, f'"{database.hash}"')
+
+
+def asked_database(datasette: Any, request: Any) -> Any:
+    """Return the database that a request reads: the one that its address names, or the published.
+
+    Raises:
+        NotFound: there is none of that name.
+        NoCatalogue: none is published.
+    """
+    name = request.url_vars.get("database")
+    if name is None:
+        return published(datasette)
+    try:
+        return datasette.get_database(route=tilde_decode(name))
+    except KeyError:
+        raise NotFound("There is no such file here.") from None
+
+
+def data_path(datasette: Any) -> str:
+    """Return the first part of the addresses of Datasette's tables of the published database."""
+    return str(tilde_encode(published(datasette).route))
 
 
 NAME = "(?P<name>.*[^/])"

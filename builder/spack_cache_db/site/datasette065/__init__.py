@@ -1,4 +1,4 @@
-"""What only Datasette 0.65 needs: a plugin of its own, which `plugins/spack_cache.py` registers.
+"""What only Datasette 0.65 needs: a plugin of its own, which `site/plugin.py` registers.
 
 1.0 does all of this itself, or has no place for it: with 0.65 this room can go, and its tests and
 `settings.json`. Datasette finds `templates/` here because it looks for them in plugins.
@@ -13,6 +13,7 @@ from typing import Any, Self
 from datasette.utils import to_css_class
 from markupsafe import Markup, escape
 
+from spack_cache_db.site.catalogues import is_site
 from spack_cache_db.site.datasette065 import facets
 from spack_cache_db.site.datasettes import hook
 from spack_cache_db.site.identity import metadata_of
@@ -38,6 +39,8 @@ _SILENT, _SAID = b"<html>", b'<html lang="en">'
 @hook
 def startup(datasette: Any) -> None:
     """Count facets once and the large views never; spare Datasette copies of the metadata."""
+    if not is_site(datasette):
+        return
     tell_view_counts(datasette)
     databases = datasette.metadata("databases") or {}
     facets.take_over(databases)
@@ -53,6 +56,8 @@ def get_metadata(datasette: Any) -> dict[str, str]:
 @hook
 def skip_csrf(datasette: Any, scope: dict[str, Any]) -> bool:
     """Take environments from a form without a token: the page only reads, and sets no cookie."""
+    if not is_site(datasette):
+        return False
     return READING_POSTS.fullmatch(path_of(scope, datasette.setting("base_url"))) is not None
 
 
@@ -69,9 +74,9 @@ def extra_template_vars() -> dict[str, object]:
 
 
 @partial(hook, tryfirst=True)
-def asgi_wrapper() -> Callable[[App], App]:
+def asgi_wrapper(datasette: Any) -> Callable[[App], App]:
     """Say the language of Datasette's pages, before the site's own wrapper compresses them."""
-    return say_language
+    return lambda app: say_language(app) if is_site(datasette) else app
 
 
 def tell_view_counts(datasette: Any) -> None:

@@ -266,9 +266,12 @@ def data_links(
     """Return the addresses of the rows of a table or view that match `pairs`.
 
     Args:
+        database: the first part of its addresses, as Datasette encodes it.
+        table: the table or view.
+        pairs: columns and their values.
         many: so many rows that to count them would cost more than to show the first.
     """
-    base = f"/{quote(database)}/{quote(table)}"
+    base = f"/{database}/{quote(table)}"
     query = urlencode(pairs)
     joint = "&" if query else ""
     return DataLinks(

@@ -23,10 +23,10 @@ from urllib.parse import parse_qs
 from weakref import WeakKeyDictionary
 
 from datasette.database import QueryInterrupted, Results
-from datasette.utils.asgi import NotFound
 
 from spack_cache_db.query.connection import is_interrupted
 from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site.catalogues import published
 from spack_cache_db.site.sandbox.pool import Budget, Pool
 from spack_cache_db.site.sandbox.process import NO_MEMORY, with_lookups
 from spack_cache_db.site.sandbox.statements import (
@@ -41,7 +41,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Load = Callable[Concatenate[sqlite3.Connection, Lookups, P], T]
 
-DATABASE = "spack-cache"
 PAGE_SECONDS = 2.0
 """What a page of the catalogue may take."""
 PAGE_STATEMENTS = 1.5
@@ -58,21 +57,6 @@ _kept: WeakKeyDictionary[Any, dict[Any, OrderedDict[Any, Any]]] = WeakKeyDiction
 _statements: ContextVar[float | None] = ContextVar("statements", default=None)
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 _NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
-
-
-def published(datasette: Any) -> Any:
-    """Return the database that the pages read: the published file.
-
-    Raises:
-        NotFound: there is none.
-    """
-    if DATABASE in datasette.databases:
-        return datasette.databases[DATABASE]
-    files = (each for each in datasette.databases.values() if each.path)
-    found = next(files, None)
-    if found is None:
-        raise NotFound("No database is served here.")
-    return found
 
 
 def pool_of(database: Any) -> Pool:

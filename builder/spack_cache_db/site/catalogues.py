@@ -1,0 +1,129 @@
+"""Which databases of a Datasette are catalogues, files made by `build`, and what it shows of them.
+
+A Datasette serves files of any name, several at once, and some that are no catalogues. Our pages
+read the first catalogue; the others have Datasette's pages. A Datasette without a catalogue is not
+changed, unless it was started with the site's folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import yaml
+from datasette.utils import StartupError, tilde_encode
+
+from spack_cache_db.errors import DatabaseError
+from spack_cache_db.query.connection import check_header
+from spack_cache_db.site import site_folder
+
+_faults: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+
+
+class NoCatalogue(Exception):
+    """No database is a catalogue, so there is nothing that our pages could show."""
+
+    # Not Datasette's NotFound, at which it looks for another page.
+    status = 404
+
+    def __init__(self) -> None:
+        super().__init__("No file that is served here was made by spack-cache-db build.")
+
+
+def fault_of(database: Any) -> str | None:
+    """Return why one of Datasette's databases is no catalogue; None if it is one."""
+    if not database.path:
+        return "is in memory"
+    if database not in _faults:
+        try:
+            check_header(Path(database.path))
+            _faults[database] = None
+        except DatabaseError as error:
+            _faults[database] = str(error)
+    return _faults[database]
+
+
+def catalogues(datasette: Any) -> list[Any]:
+    """Return the databases that are catalogues, in the order in which they were given."""
+    # Datasette may add a database meanwhile, in another thread.
+    return [each for each in [*datasette.databases.values()] if fault_of(each) is None]
+
+
+def published(datasette: Any) -> Any:
+    """Return the database that our pages read.
+
+    Raises:
+        NoCatalogue: there is none.
+    """
+    found = next(iter(catalogues(datasette)), None)
+    if found is None:
+        raise NoCatalogue
+    return found
+
+
+def name_of(datasette: Any) -> str | None:
+    """Return the name of the database that our pages read; None if there is none."""
+    return next((each.name for each in catalogues(datasette)), None)
+
+
+def others(datasette: Any) -> list[str]:
+    """Return the names of all databases but the one that our pages read."""
+    hidden = {name_of(datasette), "_internal"}
+    return [name for name in datasette.databases if name not in hidden]
+
+
+def is_site(datasette: Any) -> bool:
+    """Return whether a Datasette shows our pages."""
+    folder = datasette.plugins_dir
+    is_ours = folder is not None and Path(folder).resolve() == site_folder() / "plugins"
+    return is_ours or bool(catalogues(datasette))
+
+
+def require_addresses(datasette: Any, own: Iterable[str]) -> None:
+    """Refuse a database whose addresses are those of our pages.
+
+    Args:
+        datasette: either version of it.
+        own: regular expressions for the paths of our pages.
+
+    Raises:
+        StartupError: there is one; Datasette prints the message and ends.
+    """
+    patterns = [re.compile(each) for each in own]
+    for name in datasette.databases:
+        paths = (f"/{tilde_encode(name)}", f"/{tilde_encode(name)}/table")
+        if any(each.match(path) for each in patterns for path in paths):
+            raise StartupError(
+                f"the database {name!r} has the address of one of the site's pages: "
+                "rename the file, or link it under another name"
+            )
+
+
+def describe(datasette: Any) -> None:
+    """Add what metadata.yml says of a catalogue to the metadata, under the name of each catalogue.
+
+    What the metadata says already comes first. Datasette 1.0 reads columns and descriptions in its
+    metadata, and canned queries, facets and sorting in its configuration.
+    """
+    text = (site_folder() / "metadata.yml").read_text(encoding="utf-8")
+    (described,) = yaml.safe_load(text)["databases"].values()
+    told = [datasette._metadata_local]
+    if hasattr(datasette, "config"):
+        datasette.config = datasette.config or {}
+        told.append(datasette.config)
+    for metadata in told:
+        databases = metadata.get("databases") or {}
+        known = {each.name: databases.get(each.name) for each in catalogues(datasette)}
+        merged = {name: overlaid(deepcopy(described), of) for name, of in known.items()}
+        metadata["databases"] = databases | merged
+
+
+def overlaid(ours: Any, theirs: Any) -> Any:
+    """Return two descriptions as one: the second comes first, key by key."""
+    if not (isinstance(ours, dict) and isinstance(theirs, dict)):
+        return ours if theirs is None else theirs
+    return theirs | {key: overlaid(value, theirs.get(key)) for key, value in ours.items()}

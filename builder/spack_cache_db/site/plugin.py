@@ -1,0 +1,201 @@
+"""The catalogue's pages and safety limits, as Datasette hooks.
+
+Datasette finds this module by its entry point. The hooks add the pages of `spack_cache_db.site` to
+Datasette's own, and limit what a request can cost, where a catalogue is served. Only hooks of both
+Datasette 0.65 and 1.0 are used.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sqlite3
+import sys
+from collections.abc import Awaitable, Callable
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from datasette.plugins import pm
+from datasette.utils.asgi import asgi_static
+from datasette.version import __version__
+from markupsafe import Markup, escape
+
+from spack_cache_db.records import ROOT
+from spack_cache_db.site import (
+    catalogues,
+    datasettes,
+    delivery,
+    errors,
+    identity,
+    middleware,
+    queues,
+    routes,
+    site_folder,
+)
+from spack_cache_db.site.catalogues import is_site
+from spack_cache_db.site.datasettes import hook
+from spack_cache_db.site.sandbox import database as sandbox
+from spack_cache_db.site.sandbox import spec_functions
+from spack_cache_db.site.sandbox.statements import authorize, restrict
+
+STATIC = r"^/static/(?P<path>.*)$"
+_OWN_ERRORS = "datasette.handle_exception"
+_HASH = re.compile(r"[a-z2-7]{32}")
+_cells = itertools.count(1)
+_HASHES = ("hash", "dependency_hash")
+_NAMED = {
+    ("package", "builds"): "package",
+    ("package", "build_listings"): "package",
+    ("package", "host_builds"): "package",
+    ("package", "dependency_edges"): "package",
+    ("dependency_package", "dependency_edges"): "package",
+    ("release", "build_listings"): "release",
+    ("release", "spec_stacks"): "release",
+    ("stack", "spec_stacks"): "stack",
+    ("name", "packages"): "package",
+    ("name", "releases"): "release",
+    ("name", "stacks"): "stack",
+}
+
+# `datasette.app` is not to be had yet: it loads its plugins while it is loaded itself.
+if __version__.startswith("0."):
+    _room = import_module("spack_cache_db.site.datasette065")
+    if not pm.is_registered(_room):
+        pm.register(_room)
+
+
+@hook
+def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
+    """Add what a catalogue is shown with: this is the first hook, before metadata is read."""
+    if not is_site(datasette):
+        return
+    if pm.has_plugin(_OWN_ERRORS):
+        pm.unregister(name=_OWN_ERRORS)
+    catalogues.require_addresses(datasette, [STATIC, *(pattern for pattern, _ in routes.ROUTES)])
+    catalogues.describe(datasette)
+    datasettes.add_templates(env, site_folder() / "templates")
+
+
+@hook
+def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
+    """Give visitors' SQL its sandbox; learn what all pages show."""
+    if not is_site(datasette):
+        return None
+    for name in catalogues.others(datasette):
+        if (fault := catalogues.fault_of(datasette.databases[name])) is not None:
+            print(f"Not in the site's pages: {fault}", file=sys.stderr)
+    datasettes.check_sql_in_linear_time()
+    datasettes.render_in_slices(datasette)
+    sandbox.use_sandbox(datasette)
+    return partial(identity.learn, datasette)
+
+
+@hook
+def register_routes(datasette: Any) -> tuple[tuple[str, datasettes.Handler], ...]:
+    """Add our pages; they come before Datasette's own, so `/` is ours."""
+    if not is_site(datasette):
+        return ()
+    static = (STATIC, asgi_static(_static()))
+    pages = (
+        (pattern, datasettes.permitted(handler, routes.asked_database))
+        for pattern, handler in routes.ROUTES
+    )
+    return (static, *pages)
+
+
+@hook
+def extra_template_vars(datasette: Any) -> dict[str, object]:
+    """Tell the templates the version of style sheets and scripts, and what all pages show."""
+    return {
+        "asset_version": _asset_version(),
+        "catalogue": catalogues.name_of(datasette),
+        "in_order": datasettes.in_order,
+        "newest_snapshot": identity.newest(datasette),
+        "site_title": identity.title_of(datasette),
+    }
+
+
+def _static() -> Path:
+    return site_folder() / "static"
+
+
+@cache
+def _asset_version() -> str:
+    # Read once: a server is started again after an update.
+    return routes.asset_version(_static())
+
+
+@hook
+def render_cell(
+    value: object, column: str, table: str | None, database: str, datasette: Any
+) -> Markup | Awaitable[object] | None:
+    """Link hashes, and names of packages, releases and stacks, to their pages.
+
+    Between two cells of a large table others have their turn.
+    """
+    if database != catalogues.name_of(datasette):
+        return None
+    shown = _link(value, column, table, datasette)
+    is_pause = next(_cells) % datasettes.CELLS_AT_ONCE == 0
+    return datasettes.after_others(shown) if is_pause else shown
+
+
+def _link(value: object, column: str, table: str | None, datasette: Any) -> Markup | None:
+    if not isinstance(value, str):
+        return None
+    kind = "spec" if column in _HASHES and _HASH.fullmatch(value) else None
+    kind = kind or _NAMED.get((column, table or ""))
+    if kind is None or (kind == "stack" and value == ROOT):
+        return None
+    address = datasette.urls.path(f"/{kind}/{quote(value)}")
+    return Markup('<a href="{}">{}</a>').format(address, escape(value))
+
+
+@hook
+def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) -> None:
+    """Add our functions, bound every statement and say what it may use.
+
+    Datasette's own bookkeeping stays as it is.
+
+    A connection and the functions that know it keep each other for ever (Python cannot see the
+    cycle through SQLite), and Datasette opens one to memory whenever it is asked for its versions.
+    """
+    if not is_site(datasette):
+        return
+    if not database.startswith("_internal"):
+        restrict(conn)
+    if not database.startswith("_"):
+        spec_functions.register(conn)
+        authorize(conn)
+
+
+@hook
+def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
+    """Put bounds around every request and every answer, the outermost last."""
+
+    def wrap(app: middleware.App) -> middleware.App:
+        if not is_site(datasette):
+            return app
+        own = [pattern for pattern, _ in routes.ROUTES]
+        app = errors.guard_csv(app, datasette.setting("base_url"), own)
+        app = queues.admit(app, datasette, own)
+        app = delivery.collect(app)
+        app = middleware.guard(app, datasette)
+        return delivery.deliver(app)
+
+    return wrap
+
+
+@hook
+def handle_exception(
+    datasette: Any, request: Any, exception: Exception
+) -> Callable[[], Awaitable[Any]]:
+    """Answer a request that failed with a sentence; without a catalogue, as Datasette does."""
+    if not is_site(datasette):
+        own: Callable[[], Awaitable[Any]]
+        own = import_module(_OWN_ERRORS).handle_exception(datasette, request, exception)
+        return own
+    return partial(errors.answer, datasette, request, exception)
