@@ -55,9 +55,9 @@ def read_unit(phases: Phases, unit: Unit) -> None:
     with phases.phase("(front matter alone)"):
         for raw in raws:
             read_front_matter(bytes(raw.data))
-    with phases.phase("records: front matter, JSON, checks, SHA-256"):
+    with phases.phase("records: front matter, meta, SHA-256"):
         pages = [parse_page(raw) for raw in raws]
-    with phases.phase("columns: normal form, interning, consistency"):
+    with phases.phase("columns: listings, normal form, interning, consistency"):
         reader = PageReader(Writer())
         for page in pages:
             reader.keep(page)

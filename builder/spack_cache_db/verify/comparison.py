@@ -157,7 +157,7 @@ def _verify_page(file: RawFile, database: Path) -> Verification:
     else:
         found = [*differences(said, stored)]
     told = tuple(Fault(page.location, 0, each) for each in found)
-    return replace(_NOTHING, pages=1, listings=len(page.details), differences=told)
+    return replace(_NOTHING, pages=1, listings=len(said["spec_details"]), differences=told)
 
 
 def differences(said: Mapping[str, Any], stored: Mapping[str, Any]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.sources.pages.consistency import computed_meta, declared_meta
 from spack_cache_db.sources.pages.page_format import Meta, Page, SpecDetail
+from spack_cache_db.sources.pages.page_parser import read_details
 from spack_cache_db.sources.pages.page_reader import (
     UNKNOWN_SIZE,
     as_set,
@@ -91,7 +92,7 @@ def page_values(page: Page) -> dict[str, Any]:
     """
     return {
         "meta": declared_meta(page.meta),
-        "spec_details": {each.hash: _detail_values(page, each) for each in page.details},
+        "spec_details": {each.hash: _detail_values(page, each) for each in read_details(page)},
     }
 
 

@@ -19,7 +19,7 @@ from spack_cache_db.sources.pages.consistency import (
     page_problems,
 )
 from spack_cache_db.sources.pages.page_format import Meta, Page
-from spack_cache_db.sources.pages.page_parser import parse_page
+from spack_cache_db.sources.pages.page_parser import parse_page, read_details
 from spack_cache_db.sources.pages.page_reader import PageReader, as_set, normal_configuration
 from spack_cache_db.sources.units import RawFile
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec
@@ -37,8 +37,8 @@ def parsed(data: bytes) -> Page:
 def computed(found: Page) -> dict[str, Any]:
     """Return the `meta` that a page's specs imply."""
     return computed_meta(
-        {normal_configuration(found.package, each) for each in found.details},
-        Counter(as_set("stack", each.stacks) for each in found.details).items(),
+        {normal_configuration(found.package, each) for each in read_details(found)},
+        Counter(as_set("stack", each.stacks) for each in read_details(found)).items(),
     )
 
 
@@ -48,8 +48,8 @@ def problems(data: bytes) -> list[Problem]:
     return list(
         page_problems(
             found.meta,
-            {normal_configuration(found.package, each) for each in found.details},
-            Counter(as_set("stack", each.stacks) for each in found.details).items(),
+            {normal_configuration(found.package, each) for each in read_details(found)},
+            Counter(as_set("stack", each.stacks) for each in read_details(found)).items(),
         )
     )
 
@@ -145,7 +145,7 @@ def test_a_page_that_adds_up_does_not_hide_one_that_does_not() -> None:
     """What is remembered of a sound page counts for its equals alone."""
     meta = parsed(page(specs=SPECS)).meta
     configurations = sorted(
-        {normal_configuration("zlib", each) for each in parsed(page(specs=SPECS)).details}
+        {normal_configuration("zlib", each) for each in read_details(parsed(page(specs=SPECS)))}
     )
     look = Consistency(configurations, [("e4s", "root"), ("root",)])
     assert look.problems(meta, [1, 2], [1, 2]) == ()

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spack_cache_db.errors import LineFault
-from spack_cache_db.sources.pages.front_matter import Json, read_front_matter
+from spack_cache_db.sources.pages.front_matter import read_front_matter
+from spack_cache_db.sources.pages.page_format import Json
 from tests.pagetexts import page
 
 SMALL = b'---\ntitle: "zlib"\nlayout: cache\nmeta: {"a": 1}\n---'

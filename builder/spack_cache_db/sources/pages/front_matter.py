@@ -17,6 +17,7 @@ import yaml
 from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, text_value
 from spack_cache_db.errors import LineFault
 from spack_cache_db.sources.bounds import require_text
+from spack_cache_db.sources.pages.page_format import Json
 
 JSON_KEYS = {"meta", "spec_details"}
 """The big keys, whose values are JSON and are not read as YAML."""
@@ -37,14 +38,6 @@ _YAML = YamlBounds(size=MAX_YAML, parts=20_000)
 
 _CONTINUES = frozenset([b" ", b"\t", b"#", b"-", b"]", b"}", b"\r", b"\n"])
 _CLOSED = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
-
-
-class Json(NamedTuple):
-    """The JSON text of a big key, and where it stands (1-based line, column of its first byte)."""
-
-    text: bytes
-    line: int
-    column: int
 
 
 class FrontMatter(NamedTuple):

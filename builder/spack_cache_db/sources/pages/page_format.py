@@ -7,7 +7,7 @@ decoded, checked and counted at once, and one of an unknown type stops the progr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import fields
@@ -48,22 +48,29 @@ OF_A_LISTING = frozenset({"hash", "stacks", "size", "tarball"})
 """The fields of a detail that say nothing of the configuration."""
 
 
+class Json(NamedTuple):
+    """The JSON text of a big key, and where it stands (1-based line, column of its first byte)."""
+
+    text: bytes
+    line: int
+    column: int
+
+
 class Page(Struct, frozen=True, gc=False):
     """One page: one package in one release.
 
     `format` is the era of the page: A (2025 on), B (early 2025) or C (2023 and 2024). `location`
-    and `line` (of `spec_details`) are for messages, `path` is the page's name within the input.
+    is for messages, `path` is the page's name within the input. `spec_details` is not decoded.
     """
 
     location: str
     path: str
-    line: int
     sha256: str
     package: str
     release: str
     format: str
     meta: Meta
-    details: tuple[SpecDetail, ...]
+    spec_details: Json
 
 
 TEXT = "text"

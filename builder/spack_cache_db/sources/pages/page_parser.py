@@ -10,7 +10,8 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -21,13 +22,13 @@ from spack_cache_db.sources.bounds import MAX_NAME, MAX_TEXTS
 from spack_cache_db.sources.pages.front_matter import (
     JSON_KEYS,
     FrontMatter,
-    Json,
     read_front_matter,
 )
 from spack_cache_db.sources.pages.page_format import (
     NUMBER,
     TEXT,
     TEXTS,
+    Json,
     Meta,
     Page,
     Shape,
@@ -202,43 +203,56 @@ def quoted(text: str) -> str:
 
 _META_DECODER = msgspec.json.Decoder(Meta)
 _DETAILS_DECODER = msgspec.json.Decoder(tuple[SpecDetail, ...])
-_HASHES = re.compile(r"(?:[a-z2-7]{32} )*")
-"""Spack's DAG hash: 32 characters of lower-case base32 (Spack 1.1 `spec.py`, `util/hash.py`)."""
+_BASE32 = b"abcdefghijklmnopqrstuvwxyz234567"
 
 _NAMES_HOLD = "at most 100 printable characters with no blank at either end"
 
 
 def parse_page(raw: RawFile) -> Page:
-    """Return the record of one page.
+    """Return the record of one page, whose `spec_details` have not been looked at.
 
     Raises:
-        InputError: with every fault of this page.
+        InputError: with every fault of the rest of this page.
     """
-    try:
+    with _faults_at(raw.location):
         front = read_front_matter(bytes(raw.data))
         if front.keys != KEYS or front.json.keys() != JSON_KEYS:
             raise _Refused(key_faults(front))
         package, release = _names(front)
-        meta = _decode_meta(front)
-        details = _decode_details(front)
-    except LineFault as fault:
-        raise InputError([Fault(raw.location, fault.line, fault.message)]) from None
-    except _Refused as refused:
-        raise InputError(
-            Fault(raw.location, each.line, each.message) for each in _few(refused.faults)
-        ) from None
-    sha256 = hashlib.sha256(raw.data).hexdigest()
+        meta = _decode_meta(front.json["meta"])
     return Page(
         location=raw.location,
         path=raw.path,
-        line=front.lines["spec_details"],
-        sha256=sha256,
+        sha256=hashlib.sha256(raw.data).hexdigest(),
         package=package,
         release=release,
         format=_format(front, meta),
         meta=meta,
-        details=details,
+        spec_details=front.json["spec_details"],
     )
+
+
+def read_details(page: Page) -> tuple[SpecDetail, ...]:
+    """Return the listings of a page.
+
+    Raises:
+        InputError: with every fault of its `spec_details`.
+    """
+    with _faults_at(page.location):
+        return _decode_details(page.spec_details)
+
+
+@contextmanager
+def _faults_at(location: str) -> Iterator[None]:
+    """Raise what is wrong in a file as an `InputError` that names the file."""
+    try:
+        yield
+    except LineFault as fault:
+        raise InputError([Fault(location, fault.line, fault.message)]) from None
+    except _Refused as refused:
+        raise InputError(
+            Fault(location, each.line, each.message) for each in _few(refused.faults)
+        ) from None
 
 
 def _few(faults: list[LineFault]) -> Iterator[LineFault]:
@@ -292,19 +306,19 @@ def _names_release(categories: object) -> bool:
     )
 
 
-def _decode_meta(front: FrontMatter) -> Meta:
-    text = front.json["meta"].text
-    require_countable(front.json["meta"], "meta")
+def _decode_meta(source: Json) -> Meta:
+    require_countable(source, "meta")
     try:
-        meta, is_plain = (_read_meta if len(text) <= _LONGEST_KEPT else _meta)(text)
+        decode = _read_meta if len(source.text) <= _LONGEST_KEPT else _meta
+        meta, is_plain = decode(source.text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
-        raise _Refused(_explain(front, "meta")) from None
+        raise _Refused(_explain(source, "meta")) from None
     if not is_plain:
-        _refuse_if_faulty(front, "meta")
+        _refuse_if_faulty(source, "meta")
     try:
         require_bounded_meta(meta)
     except ValueError as error:
-        raise LineFault(front.lines["meta"], str(error)) from None
+        raise LineFault(source.line, str(error)) from None
     return meta
 
 
@@ -321,21 +335,35 @@ _LONGEST_KEPT = 2**16
 """Bytes: what is kept for the next page may not fill the memory."""
 
 
-def _decode_details(front: FrontMatter) -> tuple[SpecDetail, ...]:
-    text = front.json["spec_details"].text
-    require_countable(front.json["spec_details"], "spec_details")
+def _decode_details(source: Json) -> tuple[SpecDetail, ...]:
+    require_countable(source, "spec_details")
     try:
-        details = _DETAILS_DECODER.decode(text)
+        details = _DETAILS_DECODER.decode(source.text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
-        raise _Refused(_explain(front, "spec_details")) from None
+        raise _Refused(_explain(source, "spec_details")) from None
     hashes = [detail.hash for detail in details]
-    if (
-        not _holds(text, DETAIL.texts(details))
-        or not _HASHES.fullmatch(" ".join([*hashes, ""]))
-        or len(set(hashes)) != len(hashes)
-    ):
-        _refuse_if_faulty(front, "spec_details")
+    if not holds_each_key_once(source.text, details) or not are_distinct_hashes(hashes):
+        _refuse_if_faulty(source, "spec_details")
     return details
+
+
+def are_distinct_hashes(texts: Sequence[str]) -> bool:
+    """Return whether each of these texts is a DAG hash, and none stands twice.
+
+    A DAG hash is 32 characters of lower-case base32 (Spack 1.1 `spec.py`, `util/hash.py`).
+    """
+    joined = "".join(texts)
+    return (
+        {*map(len, texts)} <= {32}
+        and joined.isascii()
+        and not joined.encode().translate(None, _BASE32)
+        and len({*texts}) == len(texts)
+    )
+
+
+def holds_each_key_once(text: bytes, details: Sequence[SpecDetail]) -> bool:
+    """Return whether JSON has each key of these listings once, and needs no closer look."""
+    return _holds(text, DETAIL.texts(details))
 
 
 def _holds(text: bytes, texts: int) -> bool:
@@ -347,20 +375,20 @@ def _holds(text: bytes, texts: int) -> bool:
     return b"\\" not in text and text.count(b'"') == 2 * texts
 
 
-def _refuse_if_faulty(front: FrontMatter, key: str) -> None:
-    faults = _explain(front, key, certain=False)
+def _refuse_if_faulty(source: Json, key: str) -> None:
+    faults = _explain(source, key, certain=False)
     if faults:
         raise _Refused(faults)
 
 
-def _explain(front: FrontMatter, key: str, *, certain: bool = True) -> list[LineFault]:
+def _explain(source: Json, key: str, *, certain: bool = True) -> list[LineFault]:
     """Return what is wrong with a big key; `certain`: the decoder refused it."""
-    value, faults = json_faults(front.json[key], key)
+    value, faults = json_faults(source, key)
     if not faults:
-        faults = (meta_faults if key == "meta" else detail_faults)(value, front.lines[key])
+        faults = (meta_faults if key == "meta" else detail_faults)(value, source.line)
     if not faults and certain:
-        line = front.lines[key]
-        faults = [LineFault(line, f"{key} is not JSON that can be read, expected what pages hold")]
+        said = f"{key} is not JSON that can be read, expected what pages hold"
+        return [LineFault(source.line, said)]
     return faults
 
 

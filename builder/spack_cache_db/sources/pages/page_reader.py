@@ -21,13 +21,14 @@ from spack_cache_db.sources.bounds import (
 )
 from spack_cache_db.sources.columns import Document, PageFacts, Writer
 from spack_cache_db.sources.pages.consistency import Consistency
+from spack_cache_db.sources.pages.listing_texts import ListingTexts, Row
 from spack_cache_db.sources.pages.page_format import (
     OF_A_LISTING,
     Page,
     SpecDetail,
     values_of,
 )
-from spack_cache_db.sources.pages.page_parser import parse_page
+from spack_cache_db.sources.pages.page_parser import parse_page, read_details
 from spack_cache_db.sources.tarballs import TarballParts
 from spack_cache_db.sources.units import RawFile
 from spack_cache_db.spack.compilers import normal_compiler
@@ -102,6 +103,7 @@ class PageReader:
         self._sizes = {UNKNOWN_SIZE: 0}
         self._tarballs = TarballParts(texts.configurations.things)
         self._consistency = Consistency(texts.configurations.things, texts.stack_sets.things)
+        self._listing_texts = ListingTexts(self._row_without_hash)
 
     def add(self, file: RawFile) -> None:
         """Read one page.
@@ -112,23 +114,10 @@ class PageReader:
         self.keep(parse_page(file))
 
     def keep(self, page: Page) -> None:
-        """Add a page that has been parsed (as `add`)."""
-        spec, configuration, stacks, size, tarball = [], [], [], [], []
-        hashes, sizes, stack_spellings = self._texts.hashes, self._sizes, self._stack_spellings
-        spellings = self._spellings[page.package]
-        for detail in page.details:
-            key = _spelling(detail)
-            at = spellings.get(key)
-            if at is None:
-                at = spellings[key] = self._configuration(page, detail)
-            configuration.append(at)
-            stack_set = stack_spellings.get(detail.stacks)
-            stacks.append(self._stack_set(page, detail) if stack_set is None else stack_set)
-            spec.append(hashes[detail.hash])
-            known = sizes.get(detail.size)
-            size.append(self._size(page, detail) if known is None else known)
-            url = detail.tarball
-            tarball.append(self._tarball(page, detail, url, at) if isinstance(url, str) else 0)
+        """Add a page whose listings have not been looked at (as `add`)."""
+        texts, rows = self._listing_texts.rows(page) or self._decoded(page)
+        hashes = self._texts.hashes
+        configuration, stacks, size, tarball = zip(*rows, strict=True) if rows else ((),) * 4
         problems = self._consistency.problems(page.meta, configuration, stacks)
         facts = PageFacts(page.package, page.format)
         number = self._writer.add(
@@ -137,12 +126,37 @@ class PageReader:
         self._writer.append(
             "listings",
             number,
-            spec=spec,
+            spec=[hashes[text] for text in texts],
             configuration=configuration,
             stacks=stacks,
             size=size,
             tarball=tarball,
         )
+
+    def _decoded(self, page: Page) -> tuple[list[str], list[Row]]:
+        details = read_details(page)
+        return [each.hash for each in details], [self._row(page, each) for each in details]
+
+    def _row(self, page: Page, detail: SpecDetail) -> Row:
+        key = _spelling(detail)
+        spellings = self._spellings[page.package]
+        configuration = spellings.get(key)
+        if configuration is None:
+            configuration = spellings[key] = self._configuration(page, detail)
+        stacks = self._stack_spellings.get(detail.stacks)
+        if stacks is None:
+            stacks = self._stack_set(page, detail)
+        size = self._sizes.get(detail.size)
+        if size is None:
+            size = self._size(page, detail)
+        url = detail.tarball
+        tarball = self._tarball(page, detail, url, configuration) if isinstance(url, str) else 0
+        return configuration, stacks, size, tarball
+
+    def _row_without_hash(self, page: Page, detail: SpecDetail) -> Row | None:
+        row = self._row(page, detail)
+        tarball = row[-1]
+        return None if tarball and self._texts.tarballs.things[tarball - 1].is_whole else row
 
     def _configuration(self, page: Page, detail: SpecDetail) -> int:
         try:
@@ -186,4 +200,4 @@ def _require_short(page: Page, detail: SpecDetail, word: str, text: str) -> None
 def detail_fault(page: Page, detail: SpecDetail, error: ValueError) -> InputError:
     """Return the error that names a detail which has no normal form."""
     message = f"the spec {detail.hash} {error}"
-    return InputError([Fault(page.location, page.line, message)])
+    return InputError([Fault(page.location, page.spec_details.line, message)])

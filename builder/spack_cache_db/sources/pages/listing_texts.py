@@ -1,0 +1,144 @@
+"""The listings of a page by their text, so that a text that repeats is decoded once.
+
+Two listings of one configuration mostly differ in their hash alone, and pages of two weeks repeat
+each other. Cut at each `"hash": "`, the text of `spec_details` gives pieces that begin with 32
+characters of a hash; the rest of a piece, the end of one listing and the beginning of the next,
+repeats:
+
+    [{"compiler": "gcc@13.2.0", | 2i24…54qa", "os": "rhel8", …}, {"compiler": "gcc@13.2.0", | 3wdo…
+
+This is sound where the text has no backslash, because each listing is decoded strictly when it is
+first seen: a cut inside of a string leaves an odd number of quotes on both sides, which is no JSON.
+Whatever does not fit is left to the decoder of whole pages, which also tells what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import UNSET
+
+from spack_cache_db.errors import InputError
+from spack_cache_db.sources.pages.page_format import Page, SpecDetail
+from spack_cache_db.sources.pages.page_parser import (
+    MAX_ITEMS,
+    are_distinct_hashes,
+    holds_each_key_once,
+)
+
+Row = tuple[int, int, int, int]
+"""The numbers of a listing's configuration, stacks, size and tarball."""
+
+_DETAIL_DECODER = msgspec.json.Decoder(SpecDetail)
+_AT_HASH = b'"hash": "'
+_BETWEEN = b"}, {"
+_HASH_LENGTH = 32
+_TARBALL = b'"tarball": "'
+_FOLDER = b"/build_cache/"
+# Stand for the listing's hash and for the page's mirror in the URL of a tarball. A page has no NUL.
+_THE_HASH, _THE_MIRROR = b"\0h", b"\0m"
+_MOST_TEXTS = 2**16
+_MOST_BYTES = 2**25
+"""When so much is kept, all of it is forgotten: what a worker keeps may not fill the memory."""
+
+
+class _Place(dict[bytes, tuple[Row, "_Place"]]):
+    """Where a hash may stand: after `head`, the beginning of its listing.
+
+    Maps the text after the hash, as far as the next one, to the row of the listing and to the place
+    of the next hash.
+    """
+
+    __slots__ = ("head",)
+
+    def __init__(self, head: bytes) -> None:
+        super().__init__()
+        self.head = head
+
+
+class ListingTexts:
+    """Rows of listings by their text.
+
+    Args:
+        row_of: the row of a listing, which depends on its package and on all of its text but the
+            hash; None for one whose row depends on its hash.
+    """
+
+    def __init__(self, row_of: Callable[[Page, SpecDetail], Row | None]) -> None:
+        self._row_of = row_of
+        self._forget()
+
+    def _forget(self) -> None:
+        self._places: dict[tuple[str, bytes, bytes], _Place] = {}
+        self._texts = self._bytes = 0
+
+    def rows(self, page: Page) -> tuple[list[str], list[Row]] | None:
+        """Return the hash and the row of each listing; None if the page has to be decoded."""
+        text = page.spec_details.text
+        if b"\\" in text or text[:2] != b"[{" or text[-2:] != b"}]" or len(text) > MAX_ITEMS:
+            return None
+        mirror = b""
+        if _TARBALL in text:
+            mirror = _mirror_of(text)
+            if not mirror:
+                return None
+            text = text.replace(mirror, _THE_MIRROR)
+        head, *pieces = text[2:].split(_AT_HASH)
+        if not pieces:
+            return None
+        pieces[-1] = pieces[-1][:-2] + _BETWEEN
+        if self._texts > _MOST_TEXTS or self._bytes > _MOST_BYTES:
+            self._forget()
+        place = self._place(page.package, mirror, head)
+        hashes, rows = [], []
+        for piece in pieces:
+            dag_hash, after = piece[:_HASH_LENGTH], piece[_HASH_LENGTH:]
+            if mirror:
+                after = after.replace(dag_hash, _THE_HASH)
+            known = place.get(after) or self._read(page, mirror, place, dag_hash, after)
+            if known is None:
+                return None
+            row, place = known
+            hashes.append(dag_hash)
+            rows.append(row)
+        texts = b" ".join(hashes).decode(errors="replace").split(" ")
+        return (texts, rows) if not place.head and are_distinct_hashes(texts) else None
+
+    def _place(self, package: str, mirror: bytes, head: bytes) -> _Place:
+        key = (package, mirror, head)
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = _Place(head)
+        return place
+
+    def _read(
+        self, page: Page, mirror: bytes, place: _Place, dag_hash: bytes, after: bytes
+    ) -> tuple[Row, _Place] | None:
+        """Decode a listing that is new and keep its row; None if it is not as pages write them."""
+        end, between, head = after.partition(_BETWEEN)
+        if not between:
+            return None
+        text = b"".join([b"{", place.head, _AT_HASH, dag_hash, end, b"}"])
+        text = text.replace(_THE_MIRROR, mirror).replace(_THE_HASH, dag_hash)
+        try:
+            detail = _DETAIL_DECODER.decode(text)
+            is_plain = holds_each_key_once(text, [detail]) and detail.hash.encode() == dag_hash
+            # Its URL alone may contain its hash; what else does is not the same in another listing.
+            is_plain = is_plain and text.count(dag_hash) == 1 + (detail.tarball is not UNSET)
+            row = self._row_of(page, detail) if is_plain else None
+        except (msgspec.DecodeError, UnicodeError, InputError):
+            return None
+        if row is None:
+            return None
+        self._texts += 1
+        self._bytes += len(after)
+        known = place[after] = row, self._place(page.package, mirror, head)
+        return known
+
+
+def _mirror_of(text: bytes) -> bytes:
+    """Return what the first tarball's URL begins with, up to the folder that mirrors have."""
+    start = text.find(_TARBALL) + len(_TARBALL)
+    url = text[start : text.find(b'"', start)]
+    return url[: url.find(_FOLDER) + 1]
