@@ -111,7 +111,7 @@ def test_a_file_of_another_program_is_not_replaced(name: str, tmp_path: Path) ->
     with pytest.raises(OutputError, match=f"{name}: was not made by spack-cache-db"):
         build(folder, tmp_path / "README.md")
     result = run("build", folder, "-o", tmp_path / "README.md")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "use --force" in result.stderr
     assert other.read_text() == "precious"
     assert names(tmp_path) == {"in", name}
@@ -148,7 +148,7 @@ def test_a_folder_of_databases_holds_no_pages(tmp_path: Path) -> None:
     build(folder, folder / "x.db")
     (folder / "a.md").unlink()
     result = run("build", folder, "-o", tmp_path / "y.db")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr.splitlines()[0] == f"{folder}: holds no file, expected pages or indexes"
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from spack_cache_db.cli.signals import end_full, heed_signals
-from spack_cache_db.cli.terminal import CommandError, FaultyInput, fail
+from spack_cache_db.cli.terminal import FaultyInput, UnexpectedError, fail
 from spack_cache_db.errors import BuilderError, InputError, printable
 from spack_cache_db.safety_net import TRACEBACK, unexpected
 
@@ -46,7 +46,8 @@ COMMANDS: Mapping[str, Command] = {
 class _Commands(click.Group):
     """Loads a command when it is called; errors are messages without a traceback.
 
-    The same fault has the same status in every command: faults of the input 1, all others 2.
+    The same fault has the same status in every command: faults of the input and bugs of this
+    program 1, all others 2.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -91,8 +92,9 @@ class _Commands(click.Group):
         except Exception as error:
             if TRACEBACK in os.environ:
                 raise
-            said = _missing_extra(ctx.invoked_subcommand, error) or unexpected(error)
-            fail(said)
+            if missing := _missing_extra(ctx.invoked_subcommand, error):
+                fail(missing)
+            raise UnexpectedError(printable(unexpected(error))) from None
 
 
 def _missing_extra(command: str | None, error: Exception) -> str | None:
@@ -134,6 +136,6 @@ def main() -> NoReturn:
         end_full(error)
         if TRACEBACK in os.environ:
             raise
-        CommandError(printable(unexpected(error))).show()
-        raise SystemExit(CommandError.exit_code) from None
+        UnexpectedError(printable(unexpected(error))).show()
+        raise SystemExit(UnexpectedError.exit_code) from None
     raise SystemExit(0)

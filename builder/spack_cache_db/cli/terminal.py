@@ -77,6 +77,12 @@ class FaultyInput(CommandError):
     exit_code = 1
 
 
+class UnexpectedError(CommandError):
+    """A bug of this program."""
+
+    exit_code = 1
+
+
 def fail(message: str) -> NoReturn:
     """End the command by an error in one line."""
     raise CommandError(printable(message))
