@@ -148,7 +148,7 @@ def test_a_folder_of_databases_holds_no_pages(tmp_path: Path) -> None:
     build(folder, folder / "x.db")
     (folder / "a.md").unlink()
     result = run("build", folder, "-o", tmp_path / "y.db")
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert result.stderr.splitlines()[0] == f"{folder}: holds no file, expected pages or indexes"
 
 
