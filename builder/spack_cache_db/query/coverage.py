@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from spack_cache_db.arguments import (
     AnyPath,
@@ -46,7 +45,6 @@ from spack_cache_db.query.questions import SpecRecords, question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.legacy_specs import parser_of
-from spack_cache_db.spack.versions import preference_key
 
 PACKAGE_OF_HASH = """
 SELECT DISTINCT packages.name FROM specs
@@ -236,13 +234,8 @@ class _Specs:
         found: dict[Candidate, int],
         conditions: dict[Candidate, Conditions],
     ) -> CoveredSpec:
-        versions = self._candidates.lookups.words["version"]
-
-        def place(row: Candidate) -> tuple[Any, ...]:
-            version = row.key("version")
-            return *preference_key(versions[version]), -version, row.id
-
-        newest = min(found, key=place)
+        package = self._candidates.lookups.words["package"][next(iter(found)).key("package")]
+        newest = next(row for row in self._candidates.rows(package) if row in found)
         current = self._specs([newest], conditions[newest], limit=1)
         return CoveredSpec(
             "",
