@@ -28,6 +28,10 @@ from spack_cache_db.spack.targets import family
 MAX_INCLUDED = 2**24
 """Bytes of a file that is included."""
 
+ENVIRONMENT_FILES = ("spack.yaml", "spack.lock")
+MOST_ENVIRONMENTS = 2_000
+"""Environments of a folder."""
+
 SCOPE_FILES = ("packages.yaml", "definitions.yaml", "include.yaml")
 """What matters of a folder with configuration."""
 
@@ -57,6 +61,29 @@ def read_environment_file(
         raise UnreadableEnvironment([Fault(str(path), 0, said)]) from None
     around = surroundings(path.parent, machine or this_machine(), parse, is_strict=is_strict)
     return read_environment(data, str(path), Limits(), around)
+
+
+def environments_in(folder: Path) -> list[Path]:
+    """Return the environments in a folder, at any depth, sorted.
+
+    Of each place it is the `spack.yaml`, or else the `spack.lock`. Hidden folders and linked ones
+    are left out.
+
+    Raises:
+        UnreadableEnvironment: there is none, or there are more than `MOST_ENVIRONMENTS`.
+    """
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        name = next((each for each in ENVIRONMENT_FILES if each in files), None)
+        found += [Path(place, name)] if name else []
+        if len(found) > MOST_ENVIRONMENTS:
+            said = f"has more than {MOST_ENVIRONMENTS:,} environments"
+            raise UnreadableEnvironment([Fault(str(folder), 0, said)])
+    if not found:
+        said = f"there is no environment in this folder, expected {' or '.join(ENVIRONMENT_FILES)}"
+        raise UnreadableEnvironment([Fault(str(folder), 0, said)])
+    return sorted(found)
 
 
 def surroundings(

@@ -184,3 +184,72 @@ def test_a_real_process(samples_file: Path, tmp_path: Path) -> None:
 
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["binary"] == 1
+
+
+@pytest.fixture
+def environments(tmp_path: Path) -> Path:
+    """A folder of environments at several depths, one of which cannot be read."""
+    texts = {
+        "a/spack.yaml": "spack: {specs: [py-mpi4py@4, py-mpi4py@99]}",
+        "a/spack.lock": "{}",
+        "b/c/spack.yaml": "spack: {specs: [py-mpi4py]}",
+        "b/c/other.yaml": "spack: {specs: [zlib]}",
+        "d/spack.yaml": "spack: [",
+        ".hidden/spack.yaml": "spack: {specs: [zlib]}",
+    }
+    for name, text in texts.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def test_a_folder(samples_file: Path, environments: Path) -> None:
+    """All environments in a folder are one report; those that cannot be read are told in it."""
+    result = CliRunner().invoke(cli, ["cover", str(environments), str(samples_file)])
+    total, _, first, second, broken = result.stdout.splitlines()
+
+    assert result.exit_code == 2, result.output
+    assert total == "2 of 3 specs have a binary, in 3 environments"
+    assert first.split() == ["a/spack.yaml", *["1", "of", "2"], *["near", "1,", "binary", "1"]]
+    assert second.split()[:4] == ["b/c/spack.yaml", *["1", "of", "1"]]
+    assert broken.startswith("d/spack.yaml") and "broken YAML" in broken
+    (environments / "d" / "spack.yaml").unlink()
+    assert CliRunner().invoke(cli, ["cover", str(environments), str(samples_file)]).exit_code == 1
+    empty = CliRunner().invoke(cli, ["cover", str(environments / "d"), str(samples_file)])
+    assert (empty.exit_code, "there is no environment in this folder" in empty.stderr) == (2, True)
+
+
+def test_a_folder_as_data(samples_file: Path, environments: Path) -> None:
+    """JSON, CSV and Markdown have what they have of each environment alone."""
+    command = ["cover", str(environments), str(samples_file)]
+    said = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
+    rows = [*csv.DictReader(io.StringIO(CliRunner().invoke(cli, [*command, "--csv"]).stdout))]
+    markdown = CliRunner().invoke(cli, [*command, "--markdown"]).stdout
+    command[1] = str(environments / "a" / "spack.yaml")
+    alone = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
+
+    assert (said["binary"], said["total"]) == (2, 3)
+    assert said["environments"][0] == {"path": "a/spack.yaml", **alone}
+    assert "broken YAML" in said["environments"][2]["error"]
+    assert [(row["environment"], row["status"]) for row in rows] == [
+        *(("a/spack.yaml", "binary"), ("a/spack.yaml", "near"), ("b/c/spack.yaml", "binary")),
+    ]
+    assert CliRunner().invoke(cli, [*command, "--markdown"]).stdout in markdown + "\n"
+
+
+def test_another_machine(samples_file: Path, tmp_path: Path) -> None:
+    """An operating system and a platform narrow the answer, and conditions ask for them."""
+    path = tmp_path / "spack.yaml"
+    path.write_text(
+        "spack: {specs: [$x], definitions: [{x: [py-mpi4py], when: os == 'ubuntu24.04'},"
+        " {x: [py-numpy], when: platform == 'darwin'}]}"
+    )
+
+    def specs(*options: str) -> list[tuple[str, str | None]]:
+        command = ["cover", str(path), str(samples_file), "--json", *options]
+        said = json.loads(CliRunner().invoke(cli, command).stdout)["specs"]
+        return [(each["spec"], (each["configuration"] or {}).get("os")) for each in said]
+
+    assert specs("--os", "ubuntu24.04", "--platform", "linux") == [("py-mpi4py", "ubuntu24.04")]
+    assert specs("--os", "rhel8", "--platform", "darwin")[0][0] == "py-numpy"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
@@ -26,12 +28,17 @@ from spack_cache_db.cli.terminal import (
     say_notes,
     width,
 )
-from spack_cache_db.environment_files import read_environment_file, surroundings
-from spack_cache_db.environments.environment import Environment
+from spack_cache_db.environment_files import (
+    environments_in,
+    read_environment_file,
+    surroundings,
+)
+from spack_cache_db.environments.environment import Environment, UnreadableEnvironment
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.machine import this_machine
+from spack_cache_db.machine import Machine, this_machine
 from spack_cache_db.query.answers import scope_of
+from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import (
@@ -43,7 +50,15 @@ from spack_cache_db.query.coverage_output import (
     cover_markdown,
     cover_table,
 )
-from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.folder_coverage import (
+    EnvironmentCover,
+    FolderCover,
+    folder_csv,
+    folder_json,
+    folder_markdown,
+    folder_table,
+)
+from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.spack.legacy_specs import Parser, parser_of
 
 
@@ -51,6 +66,8 @@ from spack_cache_db.spack.legacy_specs import Parser, parser_of
 @click.argument("environment", type=GivenPath(), metavar="ENVIRONMENT")
 @file_argument
 @scope_options
+@click.option("--os", metavar="NAME", help="Only binaries for this operating system.")
+@click.option("--platform", metavar="NAME", help="Only binaries for this platform, such as linux.")
 @spack_option
 @json_option
 @csv_option
@@ -65,8 +82,9 @@ from spack_cache_db.spack.legacy_specs import Parser, parser_of
 def cover(environment: str, file: Path, **options: Any) -> None:
     """Show which specs of an environment have a binary.
 
-    ENVIRONMENT is a spack.yaml, a spack.lock, or a list with one spec on each line; use - for
-    standard input. Files that a spack.yaml includes are read, too. FILE is a database.
+    ENVIRONMENT is a spack.yaml, a spack.lock, what Spack prints, or a list with one spec on each
+    line; use - for standard input. Of a folder, all environments in it are read. Files that a
+    spack.yaml includes are read, too. FILE is a database.
 
     The exit status is 0 if every spec has a binary, 1 if some have none, 2 for an error.
 
@@ -75,24 +93,60 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     forms = [name for name in ("as_json", "as_csv", "as_markdown") if options[name]]
     if len(forms) > 1:
         fail("--json, --csv and --markdown exclude each other: give one of them")
+    path = Path(environment)
+    is_folder = environment != "-" and path.is_dir()
     try:
-        names = scope_names(options)
-        parse = parser_of(options["spack"])
-        read = _read(environment, names["host"], parse, is_strict=options["strict"])
+        names = _names(options)
+        paths = environments_in(path) if is_folder else [environment]
         with connected(file) as conn:
             lookups = read_lookups(conn)
-            found = cover_environment(conn, lookups, read, scope_of(lookups, **names))
+            scope = scope_of(lookups, **names)
+            found = [_covered(conn, lookups, str(each), scope, names, options) for each in paths]
     except BuilderError as error:
         fail(str(error))
-    say_notes(found.notes)
-    _print(replace(found, only=options["only"]), options)
-    sys.exit(0 if found.binary == found.total else 1)
+    if is_folder:
+        _end(_folder(path, found), _FOLDER, options)
+    if found[0].cover is None:
+        fail(found[0].error)
+    say_notes(found[0].cover.notes)
+    _end(found[0].cover, _ONE, options)
 
 
-def _read(path: str, host: str | None, parse: Parser, *, is_strict: bool) -> Environment:
-    """Return what an environment asks for, where its conditions ask for this machine or `host`."""
+def _names(options: dict[str, Any]) -> dict[str, str | None]:
+    """Return the names that narrow an answer, those of an operating system and a platform too."""
+    given = {name: options[name] for name in ("os", "platform") if options[name]}
+    return scope_names(options) | given
+
+
+def _covered(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    path: str,
+    scope: Conditions,
+    names: dict[str, str | None],
+    options: dict[str, Any],
+) -> EnvironmentCover:
+    """Return the answers for one environment, or why it cannot be read."""
+    try:
+        read = _read(path, _machine(names), parser_of(options["spack"]), options["strict"])
+    except UnreadableEnvironment as error:
+        return EnvironmentCover(path, None, str(error))
+    found = cover_environment(conn, lookups, read, scope)
+    return EnvironmentCover(path, replace(found, only=options["only"]))
+
+
+def _machine(names: dict[str, str | None]) -> Machine:
+    """Return the machine that an environment's conditions ask for: this one, or the one named."""
     machine = this_machine()
-    machine = replace(machine, target=host or machine.target)
+    return replace(
+        machine,
+        target=names.get("host") or machine.target,
+        os=names.get("os") or machine.os,
+        platform=names.get("platform") or machine.platform,
+    )
+
+
+def _read(path: str, machine: Machine, parse: Parser, is_strict: bool) -> Environment:
     if path != "-":
         return read_environment_file(Path(path), machine, parse, is_strict=is_strict)
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
@@ -100,13 +154,37 @@ def _read(path: str, host: str | None, parse: Parser, *, is_strict: bool) -> Env
     return read_environment(data, "standard input", surroundings=around)
 
 
-def _print(found: Cover, options: dict[str, Any]) -> None:
+def _folder(folder: Path, found: list[EnvironmentCover]) -> FolderCover:
+    """Return the answers for the environments of a folder, each by its place in it."""
+    return FolderCover(
+        tuple(replace(each, path=str(Path(each.path).relative_to(folder))) for each in found)
+    )
+
+
+class _Forms(NamedTuple):
+    """What writes answers in each form."""
+
+    json: Callable[[Any], str]
+    csv: Callable[[Any], str]
+    markdown: Callable[[Any], str]
+    table: Callable[[Any, int | None], str]
+
+
+_ONE = _Forms(cover_json, cover_csv, cover_markdown, cover_table)
+_FOLDER = _Forms(folder_json, folder_csv, folder_markdown, lambda found, _: folder_table(found))
+
+
+def _end(found: Cover | FolderCover, forms: _Forms, options: dict[str, Any]) -> NoReturn:
+    """Print answers, and end with the status that they have."""
     if options["as_json"]:
-        click.echo(printable_json(cover_json(found)))
+        click.echo(printable_json(forms.json(found)))
     elif options["as_csv"]:
         shown = printable_values(found) if is_terminal() else found
-        click.echo(cover_csv(shown), nl=False, color=True)
+        click.echo(forms.csv(shown), nl=False, color=True)
     elif options["as_markdown"]:
-        click.echo(cover_markdown(printable_values(found)))
+        click.echo(forms.markdown(printable_values(found)))
     else:
-        click.echo(cover_table(printable_values(found), width()))
+        click.echo(forms.table(printable_values(found), width()))
+    if isinstance(found, FolderCover) and len(found.covers) < len(found.environments):
+        sys.exit(2)
+    sys.exit(0 if found.binary == found.total else 1)

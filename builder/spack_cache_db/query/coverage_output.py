@@ -233,12 +233,16 @@ def _columns(specs: list[CoveredSpec | CoveredNode]) -> tuple[list[str], list[st
     return [each.status for each in specs], [each.spec for each in specs]
 
 
+def statuses_told(found: Cover) -> str:
+    """Return how many specs have each status that there is."""
+    counts = [(status, found.counted(status)) for status in (*OF_NODES, *STATUSES)]
+    return ", ".join(f"{status} {count}" for status, count in counts if count)
+
+
 def _counts(found: Cover) -> Iterator[str]:
     """Yield how many specs have each status, if it is more than one; and each group's total."""
-    counts = [(status, found.counted(status)) for status in (*OF_NODES, *STATUSES)]
-    told = [f"{status} {count:,}" for status, count in counts if count]
-    if len(told) > 1:
-        yield ", ".join(told)
+    if "," in (told := statuses_told(found)):
+        yield told
     groups = dict.fromkeys(each.group for each in found.specs if isinstance(each, CoveredSpec))
     for group in groups if len(groups) > 1 else ():
         own = [each for each in found.specs if isinstance(each, CoveredSpec)]

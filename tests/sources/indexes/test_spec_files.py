@@ -80,6 +80,7 @@ def test_real_files_are_read(path: Path) -> None:
 
 BROKEN = {
     "empty": (b"", "broken spec file"),
+    "a lockfile": (b'{"_meta": {}, "roots": [], "concrete_specs": {}}', "cover spack.lock"),
     "cut": (json.dumps(FILES["specfile 5"]).encode()[:-40], "broken spec file"),
     "nested": (b'{"spec": ' + b"[" * 1_000_000, "broken spec file"),
     "nested YAML": (b"spec: " + b"[" * 2_000, "broken spec file"),

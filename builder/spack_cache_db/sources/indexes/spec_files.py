@@ -40,6 +40,11 @@ NODE_LIMIT = 10_000
 KNOWN = ("binary_cache_checksum", "buildcache_layout_version", "buildinfo", "full_hash")
 """The keys of a spec file beside `spec`."""
 
+A_LOCKFILE = (
+    "a spack.lock says which specs an environment has, and not which have binaries; to see which"
+    " do, use 'spack-cache-db cover spack.lock FILE'"
+)
+
 _YAML = YamlBounds(size=2**24, parts=500_000)
 """YAML without aliases, which Spack writes none of and which can grow without end."""
 
@@ -97,6 +102,8 @@ class SpecFile:
 
     def _read(self, text: bytes) -> None:
         file = read_members(text)
+        if "concrete_specs" in file:
+            raise IndexFault(A_LOCKFILE)
         spec = file.pop("spec", b"null")
         self.rest = {key: read_strictly(value) for key, value in file.items()}
         if spec[:1] == b"[":
