@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from spack_cache_db.query.answers import UnknownNameError
 from spack_cache_db.query.difference import diff
 from spack_cache_db.query.history import history, history_csv, history_json
+from spack_cache_db.records import Configuration
 from spack_cache_db.releases import release_date, releases_before
 from tests.brute_force import BruteForce
 from tests.contradictions import QUERIES, STACKS, Listing, listings, opened
@@ -91,3 +93,37 @@ def test_stack_that_the_file_lacks_is_refused(samples: sqlite3.Connection) -> No
     """A name that is not known is an error, and no history of nothing."""
     with pytest.raises(UnknownNameError):
         history(samples, "py-ml-dtypes", stack="no-such")
+
+
+@pytest.mark.slow
+@QUICK
+@given(drawn=listings())
+def test_views_say_what_the_difference_says(drawn: list[Listing]) -> None:
+    """`release_changes` has each configuration that `diff` names, with its hashes counted."""
+    sources = BruteForce(drawn)
+    before = releases_before(sources.releases)
+    words = ", ".join(Configuration._fields)
+    with opened(drawn) as conn:
+        rows = conn.execute(
+            f"SELECT release, change, {words}, kept, added, removed FROM release_changes"
+        ).fetchall()
+        expected = set()
+        for release, older in before.items():
+            found = diff(conn, older, release)
+            for change, some in (
+                ("added", found.configurations.added),
+                ("removed", found.configurations.removed),
+                ("rebuilt", found.rebuilt),
+            ):
+                for each in some:
+                    *names, variants = each.configuration
+                    expected.add((release, change, *names, " ".join(variants), *each.specs))
+        previous = dict(conn.execute("SELECT release, previous FROM release_changes"))
+        counted = conn.execute(f"SELECT release, {words}, specs FROM release_counts").fetchall()
+    assert {*rows} == expected and len(rows) == len(expected)
+    assert previous.items() <= before.items()
+    assert Counter({row[:-1]: row[-1] for row in counted}) == Counter(
+        (name, *each.configuration[:-1], " ".join(each.configuration.variants))
+        for name, some in sources.shown.items()
+        for each in some.values()
+    )

@@ -6,15 +6,24 @@ Only binaries are counted: a spec that no release lists is counted nowhere.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from spack_cache_db.build.frames import Numbers, Pairs, numbers, pairs, summed
+from spack_cache_db.build.frames import (
+    Frame,
+    Numbers,
+    Pairs,
+    numbers,
+    packed,
+    pairs,
+    summed,
+    unpacked,
+)
 from spack_cache_db.build.ids import Numbered
-from spack_cache_db.releases import release_date
+from spack_cache_db.releases import release_date, releases_before
 
 RELEASES_AT_ONCE = 8
 
@@ -27,11 +36,13 @@ class Counts(NamedTuple):
 
     `columns` has counted columns by table and name, where the value of the thing with id `i` is at
     `i - 1`. The pairs are (configuration, release) and (configuration, stack), with their specs.
+    `changes` has the columns of `configuration_changes`.
     """
 
     columns: dict[str, dict[str, list[Any]]]
     configuration_releases: Pairs
     configuration_stacks: Pairs
+    changes: Frame
     facets: list[FacetCount]
 
 
@@ -48,8 +59,10 @@ def count(numbered: Numbered) -> Counts:
         value for release, facet, value, *_ in facets if release and facet == "stacks"
     )
     dates = _Dates(ids["releases"])
-    columns = {
+    previous = _previous(ids["releases"])
+    columns: dict[str, dict[str, list[Any]]] = {
         "releases": {
+            "previous": [each or None for each in previous[1:].tolist()],
             "package_count": _times(package_releases.second, releases),
             "spec_count": _times(listings["release"], releases),
         },
@@ -69,7 +82,46 @@ def count(numbered: Numbered) -> Counts:
         },
         "specs": dates.seen(listings["spec"], listings["release"], len(numbered.hashes)),
     }
-    return Counts(columns, in_releases, in_stacks, facets)
+    changes = _changes(listings, previous)
+    return Counts(columns, in_releases, in_stacks, changes, facets)
+
+
+def _previous(releases: Mapping[str, int]) -> Numbers:
+    """Return the release before each, by their ids; 0 for none."""
+    before = releases_before(releases)
+    return numbers([0, *(releases.get(before.get(name, ""), 0) for name in releases)])
+
+
+def _changes(listings: Frame, previous: Numbers) -> Frame:
+    """Return how many specs of each (release, configuration) were added and removed.
+
+    Args:
+        listings: in the order of (release, spec).
+        previous: the release before each.
+    """
+    releases = np.arange(len(previous))
+    following = np.zeros_like(previous)
+    following[previous] = releases
+    following[0] = 0
+    keys = packed(listings["release"], listings["spec"])
+    parts = []
+    # What the release before lacks was added; what the one after lacks was removed from that one.
+    for other, changed in ((previous, releases), (following, following)):
+        beside = other[listings["release"]]
+        wanted = packed(beside, listings["spec"])
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        is_kept = (keys[at] == wanted) & (listings["shown"][at] == listings["shown"])
+        chosen = listings.where((beside > 0) & ~is_kept)
+        parts.append(packed(changed[chosen["release"]], chosen["shown"]))
+    found, place = np.unique(np.concatenate(parts), return_inverse=True)
+    is_added = (np.arange(len(place)) < len(parts[0])).astype(np.int64)
+    release, configuration = unpacked(found)
+    return Frame(
+        release=release,
+        configuration=configuration,
+        added=summed(place, is_added, len(found)),
+        removed=summed(place, 1 - is_added, len(found)),
+    )
 
 
 def _package_releases(numbered: Numbered, in_releases: Pairs) -> Pairs:

@@ -87,6 +87,7 @@ def counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
         **columns["specs"],
     )
     yield "configuration_releases", counts.configuration_releases.rows()
+    yield "configuration_changes", counts.changes.rows()
     yield "configuration_stacks", counts.configuration_stacks.rows()
     yield "facet_counts", [(at, *row) for at, row in enumerate(counts.facets, start=1)]
 

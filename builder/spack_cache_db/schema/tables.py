@@ -95,6 +95,7 @@ TABLES: tuple[Table, ...] = (
             text("kind"),
             text("date", nullable=True),
             Column("position"),
+            to("previous", "releases", nullable=True),
             Column("package_count"),
             Column("spec_count"),
         ),
@@ -210,6 +211,16 @@ TABLES: tuple[Table, ...] = (
         "configuration_releases",
         (to("configuration", "configurations"), to("release", "releases"), Column("spec_count")),
         primary_key=("configuration", "release"),
+    ),
+    Table(
+        "configuration_changes",
+        (
+            to("release", "releases"),
+            to("configuration", "configurations"),
+            Column("added"),
+            Column("removed"),
+        ),
+        primary_key=("release", "configuration"),
     ),
     Table(
         "configuration_stacks",

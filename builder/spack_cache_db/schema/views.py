@@ -154,6 +154,42 @@ LEFT JOIN configurations AS needed_configurations
   ON needed_configurations.id = needed.configuration
 LEFT JOIN packages AS needed_packages ON needed_packages.id = needed_configurations.package
 LEFT JOIN versions AS needed_versions ON needed_versions.id = needed_configurations.version""",
+    "release_counts": f"""\
+SELECT
+  releases.name AS release,
+  releases.kind,
+  releases.date,
+  packages.name AS package,
+{_BUILD_COLUMNS},
+  configuration_releases.spec_count AS specs
+FROM configuration_releases
+JOIN configurations ON configurations.id = configuration_releases.configuration
+LEFT JOIN releases ON releases.id = configuration_releases.release
+{CONFIGURATION_JOINS}""",
+    "release_changes": f"""\
+SELECT
+  releases.name AS release,
+  previous_releases.name AS previous,
+  packages.name AS package,
+{_BUILD_COLUMNS},
+  CASE
+    WHEN here.spec_count IS NULL THEN 'removed'
+    WHEN there.spec_count IS NULL THEN 'added'
+    ELSE 'rebuilt'
+  END AS change,
+  coalesce(here.spec_count, 0) - configuration_changes.added AS kept,
+  configuration_changes.added,
+  configuration_changes.removed
+FROM configuration_changes
+JOIN releases ON releases.id = configuration_changes.release
+JOIN configurations ON configurations.id = configuration_changes.configuration
+LEFT JOIN releases AS previous_releases ON previous_releases.id = releases.previous
+LEFT JOIN configuration_releases AS here
+  ON here.configuration = configuration_changes.configuration AND here.release = releases.id
+LEFT JOIN configuration_releases AS there
+  ON there.configuration = configuration_changes.configuration
+  AND there.release = releases.previous
+{CONFIGURATION_JOINS}""",
     "host_builds": f"""\
 SELECT
   target_runs_on.host,
