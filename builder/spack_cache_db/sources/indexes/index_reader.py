@@ -19,11 +19,7 @@ from spack_cache_db.sources.indexes.spack_json import (
     IndexFault,
     NodeDependency,
     SpecNode,
-    as_json,
     is_hash,
-    name,
-    said,
-    short,
 )
 from spack_cache_db.sources.indexes.spec_files import SpecFileRecords
 from spack_cache_db.sources.indexes.spellings import (
@@ -34,6 +30,7 @@ from spack_cache_db.sources.indexes.spellings import (
     provider_of,
     said_of,
 )
+from spack_cache_db.sources.strict_json import as_json, name, said, short
 from spack_cache_db.sources.tarballs import Tarball
 
 INSTALLATION = (

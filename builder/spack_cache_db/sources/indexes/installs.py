@@ -26,13 +26,10 @@ from spack_cache_db.sources.indexes.spack_json import (
     NodeDependency,
     Record,
     SpecNode,
-    name,
     read_node,
-    read_strictly,
     require_hash,
-    require_once,
-    said,
 )
+from spack_cache_db.sources.strict_json import name, read_strictly, require_once, said
 
 NAMED_NODES = "5"
 """The database version whose nodes are of specfile 1 (Spack 0.13 to 0.16 `database.py`)."""

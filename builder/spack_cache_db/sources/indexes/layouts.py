@@ -15,13 +15,8 @@ import msgspec
 import zstandard
 from msgspec import Struct
 
-from spack_cache_db.sources.indexes.spack_json import (
-    IndexFault,
-    read_strictly,
-    require_once,
-    said,
-    without_signature,
-)
+from spack_cache_db.sources.indexes.spack_json import IndexFault, without_signature
+from spack_cache_db.sources.strict_json import read_strictly, require_once, said
 
 
 class _Address(Struct, frozen=True, forbid_unknown_fields=True):

@@ -28,11 +28,10 @@ from spack_cache_db.sources.indexes.spack_json import (
     IndexFault,
     NodeDependency,
     read_members,
-    read_strictly,
     require_hash,
-    said,
     without_signature,
 )
+from spack_cache_db.sources.strict_json import read_strictly, said
 
 NODE_LIMIT = 10_000
 """Nodes of the largest spec file that is read; the largest known have a few hundred."""

@@ -23,10 +23,8 @@ from spack_cache_db.sources.indexes.spack_json import (
     NodeDependency,
     Record,
     SpecNode,
-    as_json,
-    name,
-    read_strictly,
 )
+from spack_cache_db.sources.strict_json import as_json, name, read_strictly
 from spack_cache_db.spack.compilers import LANGUAGES, NO_COMPILER, normal_compiler
 from spack_cache_db.spack.variants import printed_variants
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import ROOT
-from spack_cache_db.sources.indexes.spack_json import read_strictly, said
+from spack_cache_db.sources.strict_json import read_strictly, said
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
 

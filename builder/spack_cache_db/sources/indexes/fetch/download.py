@@ -29,7 +29,8 @@ from spack_cache_db.sources.indexes.fetch.web import (
     require_size,
     tags_of,
 )
-from spack_cache_db.sources.indexes.spack_json import Index, said
+from spack_cache_db.sources.indexes.spack_json import Index
+from spack_cache_db.sources.strict_json import said
 
 _RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
 _INDEX = msgspec.json.Decoder(Index)

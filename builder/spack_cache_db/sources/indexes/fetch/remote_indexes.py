@@ -40,7 +40,8 @@ from spack_cache_db.sources.indexes.layouts import (
     is_sum,
     read_manifest,
 )
-from spack_cache_db.sources.indexes.spack_json import IndexFault, said
+from spack_cache_db.sources.indexes.spack_json import IndexFault
+from spack_cache_db.sources.strict_json import said
 
 T = TypeVar("T")
 
