@@ -79,6 +79,23 @@
     }
   };
 
+  const setUpDrop = () => {
+    for (const area of document.querySelectorAll("form.cover textarea")) {
+      area.addEventListener("dragover", (event) => {
+        if (event.dataTransfer.types.includes("Files")) event.preventDefault();
+      });
+      area.addEventListener("drop", async (event) => {
+        const files = [...event.dataTransfer.files];
+        if (!files.length) return;
+        event.preventDefault();
+        const texts = await Promise.all(files.map((file) => file.text()));
+        const named = (text, place) => `--- # ${files[place].name.replace(/\s/g, "_")}\n${text}\n`;
+        area.value = texts.length === 1 ? texts[0] : texts.map(named).join("");
+      });
+    }
+  };
+
+  setUpDrop();
   setUpSuggestions();
   setUpCopyButtons();
   setUpColumns();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
 from hypothesis import given
@@ -108,3 +109,32 @@ def test_groups_hold_as_spack_says(options: list[str], group: str, when: str) ->
             and not any(matches(out, each, "x") for out in way.without)
             for way in found.alternatives
         )
+
+
+NOT, YES = {"buildable": False}, {"buildable": True}
+
+
+@pytest.mark.parametrize(
+    ("packages", "is_buildable"),
+    [
+        ({}, True),
+        ({"cray-mpich": NOT}, False),
+        ({"all": NOT}, False),
+        ({"mpi": NOT}, False),
+        ({"blas": NOT}, True),
+        ({"mpi": NOT, "cray-mpich": YES}, True),
+        ({"all": NOT, "mpi": YES}, True),
+        ({"own-api": NOT}, True),
+        ({"own-api": NOT, "all": {"providers": {"own-api": ["cray-mpich@8", "x"]}}}, False),
+    ],
+)
+def test_a_virtual_package_that_is_not_built(
+    packages: dict[str, dict[str, object]], is_buildable: bool
+) -> None:
+    """What provides a virtual package that is not buildable is not, unless it says so itself."""
+    external = {"externals": [{"spec": "cray-mpich@8.1", "prefix": "/opt"}]}
+    own = packages | {"cray-mpich": packages.get("cray-mpich", {}) | external}
+    text = json.dumps({"spack": {"specs": ["cray-mpich"], "packages": own}})
+    (found,) = read_manifest(text, "-", Limits(10)).specs
+
+    assert (found.external, found.is_buildable) == ("cray-mpich@8.1", is_buildable)

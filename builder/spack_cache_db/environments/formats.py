@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -27,6 +28,7 @@ from spack_cache_db.environments.environment import (
     legacy_notes,
     read_spec,
 )
+from spack_cache_db.environments.joined_files import joined_files, opened
 from spack_cache_db.environments.lockfile import read_lock, read_nodes
 from spack_cache_db.environments.spack_output import ListedSpec, is_spack_output, printed_specs
 from spack_cache_db.errors import LineFault
@@ -63,9 +65,23 @@ def read_environment(
     with faults.collected():
         if len(data) > MAX_BYTES:
             raise LineFault(0, f"has more than {MAX_BYTES:,} bytes")
-        found = _read(decoded(data), path, limits, surroundings)
+        text = decoded(data)
+        if files := joined_files(text, path):
+            path, text = next(iter(files.items()))
+            surroundings = _among(files, surroundings)
+        found = _read(text, path, limits, surroundings)
     faults.raise_any()
     return found
+
+
+def _among(files: Mapping[str, str], surroundings: Surroundings) -> Surroundings:
+    """Return surroundings in which several files of one text include each other."""
+
+    def open_either(path: str) -> bytes | Mapping[str, bytes] | None:
+        found = opened(files, path)
+        return surroundings.open(path) if found is None else found
+
+    return replace(surroundings, open=open_either)
 
 
 def user_specs(texts: Iterable[str], parse: Parser = parse_query) -> UserSpecs:

@@ -8,8 +8,9 @@ than a binary that exists, so they take none away.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
 
@@ -23,11 +24,13 @@ from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, im
 from spack_cache_db.spack.legacy_specs import Parser
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.versions import VersionRanges
+from spack_cache_db.spack.virtuals import PROVIDERS
 
 ALL = "all"
 PREFERENCES = ("prefer", "version", "target", "compiler", "variants", "providers")
 MOST_ALTERNATIVES = 64
 T = TypeVar("T", bound=Hashable)
+_NAME = re.compile(r"[\w-]+")
 _GROUPS = ("spec", "one_of", "any_of")
 
 
@@ -47,28 +50,43 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """All requirements, by the package under whose name they stand; `notes` on the rest."""
+    """All requirements, by the package under whose name they stand.
+
+    `providers` are the packages that provide each virtual package, and `notes` say what else there
+    is.
+    """
 
     required: Mapping[str, tuple[Requirement, ...]]
     conflicts: Mapping[str, tuple[Requirement, ...]]
     externals: Mapping[str, tuple[SpecQuery, ...]]
     buildable: Mapping[str, bool]
     notes: tuple[str, ...] = ()
+    providers: Mapping[str, Set[str]] = field(default_factory=dict)
 
     def external_of(self, query: SpecQuery, work: Work) -> tuple[str, bool]:
         """Return the external that satisfies a spec, if there is one; and if Spack may build it.
 
         What an external does not say, such as its variants, may be as the spec asks.
         """
-        is_buildable = self.buildable.get(query.name or "", self.buildable.get(ALL, True))
         for each in self.externals.get(query.name or "", ()):
             work.join(query.text, each.text, line=0)
             try:
                 constrained(each, query)
             except UnsatisfiableSpec:
                 continue
-            return each.text, is_buildable
-        return "", is_buildable
+            return each.text, self._is_buildable(query.name)
+        return "", self._is_buildable(query.name)
+
+    def _is_buildable(self, name: str | None) -> bool:
+        """Return whether Spack may build a package, by Spack 1.1's `is_spec_buildable`.
+
+        Its own entry decides; else `all`, unless a virtual package that it provides says otherwise.
+        """
+        usual = self.buildable.get(ALL, True)
+        provided = (virtual for virtual, packages in self.providers.items() if name in packages)
+        if any(self.buildable.get(virtual, usual) != usual for virtual in provided):
+            usual = not usual
+        return self.buildable.get(name or "", usual)
 
     def alternatives(self, query: SpecQuery, work: Work) -> tuple[Alternative, ...]:
         """Return the ways to satisfy a spec together with what is required of its package.
@@ -126,6 +144,7 @@ def read_requirements(node: yaml.Node, work: Work, parse: Parser = parse_query) 
     preferred: set[str] = set()
     externals: dict[str, tuple[SpecQuery, ...]] = {}
     buildable: dict[str, bool] = {}
+    providers = dict(PROVIDERS)
     for package, section in entries_of(node, "packages").items():
         # Each group of specs has the packages of all of them, and its own.
         work.add(Work.JOIN, line_of(section))
@@ -140,13 +159,24 @@ def read_requirements(node: yaml.Node, work: Work, parse: Parser = parse_query) 
             required[package] = tuple(_required(entries["require"], parse))
         if "conflict" in entries:
             conflicts[package] = tuple(_conflicts(entries["conflict"], parse))
-    return Requirements(required, conflicts, externals, buildable, tuple(_notes(preferred)))
+        if "providers" in entries:
+            for virtual, names in _providers(entries["providers"]):
+                providers[virtual] = providers.get(virtual, frozenset()) | names
+    notes = tuple(_notes(preferred))
+    return Requirements(required, conflicts, externals, buildable, notes, providers)
 
 
 def _notes(preferred: set[str]) -> Iterator[str]:
     if preferred:
         keys = ", ".join(each for each in PREFERENCES if each in preferred)
         yield f"packages: {keys}: preferences take no binary away, and are left aside"
+
+
+def _providers(node: yaml.Node) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the packages that provide each virtual package, by their names."""
+    for virtual, specs in entries_of(node, "virtual packages").items():
+        texts = (text_of(each, "a spec") for each in items_of(specs, "specs"))
+        yield virtual, frozenset(name[0] for name in map(_NAME.match, texts) if name)
 
 
 def _externals(node: yaml.Node, package: str, parse: Parser) -> Iterator[SpecQuery]:

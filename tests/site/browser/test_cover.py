@@ -42,3 +42,28 @@ def test_the_same_as_data(visit: Visit) -> None:
 
     said = json.loads(page.locator("body").inner_text())
     assert [each["status"] for each in said["specs"]] == ["binary", "near"]
+
+
+DROP = """
+(area, files) => {
+  const data = new DataTransfer();
+  for (const [name, text] of files) data.items.add(new File([text], name));
+  area.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
+}
+"""
+
+
+@VISITORS
+def test_files_are_dropped(visit: Visit) -> None:
+    """Files that are dropped into the box stand in it, several with their names."""
+    if not visit.options["java_script_enabled"]:
+        return
+    page = visit.page
+    page.goto("/cover")
+    area = page.get_by_label("One spec a line")
+    files = [["spack.yaml", "spack: {specs: [zlib]}"], ["packages.yaml", "packages: {}"]]
+    page.evaluate(f"([area, files]) => ({DROP})(area, files)", [area.element_handle(), files])
+    text = "".join(f"--- # {name}\n{text}\n" for name, text in files)
+    expect(area).to_have_value(text)
+    page.get_by_role("button", name="Find binaries").click()
+    expect(page.get_by_role("status").first).to_contain_text("1 of 1 specs have a binary")

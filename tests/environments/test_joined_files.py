@@ -1,0 +1,80 @@
+"""Several files in one text include each other by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from spack_cache_db.environments.environment import (
+    Surroundings,
+    UnreadableEnvironment,
+    UserSpecs,
+)
+from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.joined_files import joined_files, opened
+
+ENVIRONMENT = "spack: {specs: [$mine], include: [../shared/packages.yaml, lists.yaml, scope]}\n"
+PACKAGES = "packages: {all: {require: target=zen3}}\n"
+LISTS = "definitions: [{mine: [hdf5, zlib]}]\n"
+SCOPE = "packages: {hdf5: {require: +mpi}}\n"
+
+
+def read(text: str, path: str = "what you pasted") -> tuple[list[str], tuple[str, ...]]:
+    """Return what specs are asked for with what is required of them, and the notes."""
+    found = read_environment(text.encode(), path)
+    assert isinstance(found, UserSpecs)
+    return [each.alternatives[0].query.text for each in found.specs], found.notes
+
+
+@pytest.mark.parametrize("form", ["--- # {}", "---  #{}  ", "==> {} <=="])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_files_include_each_other(form: str, is_named: bool) -> None:
+    """In either form, in any order, with paths or with names alone; other files stay missing."""
+    parts = [
+        ("packages.yaml", PACKAGES),
+        ("x/lists.yaml", LISTS),
+        ("scope/packages.yaml", SCOPE),
+        ("spack.yaml", ENVIRONMENT.replace("scope]", "scope, other.yaml]")),
+    ]
+    text = "".join(f"{form.format(name)}\n{part}" for name, part in parts[:-1])
+    last = parts[-1][1]
+    text = text + form.format("spack.yaml") + "\n" + last if is_named else last + text
+
+    specs, notes = read(text)
+
+    assert specs == ["hdf5 +mpi", "zlib target=zen3"]
+    assert notes[0].startswith("one include is not here") and notes[0].endswith("other.yaml")
+
+
+def test_files_stand_beside_those_of_the_folder() -> None:
+    """Where a text has no file of that name, it is looked for as before."""
+    opened_paths = []
+
+    def open_path(path: str) -> bytes:
+        opened_paths.append(path)
+        return SCOPE.encode()
+
+    around = Surroundings(open=open_path)
+    text = f"{ENVIRONMENT}--- # packages.yaml\n{PACKAGES}--- # lists.yaml\n{LISTS}"
+    found = read_environment(text.encode(), "/home/me/e/spack.yaml", surroundings=around)
+
+    assert isinstance(found, UserSpecs)
+    assert [each.alternatives[0].query.text for each in found.specs] == [
+        "hdf5 +mpi",
+        "zlib target=zen3",
+    ]
+    assert opened_paths == ["/home/me/e/scope"]
+
+
+def test_a_fault_is_in_its_file() -> None:
+    """Messages name the file of the text, and the line in it."""
+    text = f"--- # spack.yaml\n{ENVIRONMENT}--- # lists.yaml\n\ndefinitions: 1\n"
+    with pytest.raises(UnreadableEnvironment) as caught:
+        read(text)
+    assert "lists.yaml:2: " in str(caught.value)
+
+
+def test_one_file_stays_one() -> None:
+    """Documents without a name, comments and headings of Spack part nothing."""
+    for text in (ENVIRONMENT, f"---\n{LISTS}", f"--- # mine\n{LISTS}", "==> 2 specs\nhdf5\n"):
+        assert joined_files(text, "x") == {}
+    assert opened({"spack.yaml": "", "a/x.yaml": "", "b/x.yaml": ""}, "c/x.yaml") is None
