@@ -15,27 +15,38 @@ from spack_cache_db.errors import (
     InputError,
     OutputError,
 )
+from spack_cache_db.verify import Verification, verify
 
 if TYPE_CHECKING:
     from spack_cache_db.environments.environment import UnreadableEnvironment
-    from spack_cache_db.query.answers import Found, UnknownNameError, find
+    from spack_cache_db.query.answers import Found, FoundList, UnknownNameError, find
+    from spack_cache_db.query.cache import Cache
+    from spack_cache_db.query.catalogue import FoundSpec
     from spack_cache_db.query.coverage import cover
     from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.difference import Diff, diff
     from spack_cache_db.query.history import History, HistoryRow, history
     from spack_cache_db.query.refusals import UnsupportedQuery
+    from spack_cache_db.query.summary import info
+    from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, fetch
     from spack_cache_db.spack.lexer import QuerySyntaxError
 
 __all__ = [
     "ArgumentError",
     "BuilderError",
+    "Cache",
     "Cover",
     "CoveredNode",
     "CoveredSpec",
     "DatabaseError",
     "Diff",
     "Fault",
+    "FetchLimits",
+    "FetchOptions",
+    "FetchReport",
     "Found",
+    "FoundList",
+    "FoundSpec",
     "History",
     "HistoryRow",
     "InputError",
@@ -45,23 +56,33 @@ __all__ = [
     "UnknownNameError",
     "UnreadableEnvironment",
     "UnsupportedQuery",
+    "Verification",
     "build",
     "check",
     "cover",
     "diff",
+    "fetch",
     "find",
     "history",
+    "info",
+    "verify",
 ]
 
 __version__: str
 
 # Commands load this package too, and each needs little of it.
 _LOADED_WHEN_USED = {
+    "Cache": "query.cache",
     "Cover": "query.coverage_output",
     "CoveredNode": "query.coverage_output",
     "CoveredSpec": "query.coverage_output",
     "Diff": "query.difference",
+    "FetchLimits": "sources.indexes.fetch",
+    "FetchOptions": "sources.indexes.fetch",
+    "FetchReport": "sources.indexes.fetch",
     "Found": "query.answers",
+    "FoundList": "query.answers",
+    "FoundSpec": "query.catalogue",
     "History": "query.history",
     "HistoryRow": "query.history",
     "QuerySyntaxError": "spack.lexer",
@@ -70,8 +91,10 @@ _LOADED_WHEN_USED = {
     "UnsupportedQuery": "query.refusals",
     "cover": "query.coverage",
     "diff": "query.difference",
+    "fetch": "sources.indexes.fetch",
     "find": "query.answers",
     "history": "query.history",
+    "info": "query.summary",
 }
 
 if not TYPE_CHECKING:

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 class BuilderError(Exception):
     """Base of every error that a user can mend; anything else that is raised is a bug."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what restores the error in another process.
+
+        By default Python calls the class with `args`, the message, for which its arguments differ.
+        """
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[BuilderError], args: tuple[Any, ...], state: dict[str, Any]) -> Any:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 @dataclass(frozen=True, slots=True, order=True)

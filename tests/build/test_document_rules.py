@@ -12,7 +12,7 @@ from spack_cache_db.build import build
 from spack_cache_db.build.frames import Frame, numbers
 from spack_cache_db.build.merge import kept_documents
 from spack_cache_db.errors import InputError
-from spack_cache_db.query.summary import describe
+from spack_cache_db.query.summary import info
 from spack_cache_db.sources.columns import Document, PageFacts
 from spack_cache_db.verify import verify
 from tests.indexes import index, node, record
@@ -118,7 +118,7 @@ def test_the_same_bytes_again_are_one_index(tmp_path: Path) -> None:
     report = build([tmp_path / "one", tmp_path / "two" / "index.json"], tmp_path / "x.db")
 
     assert (report.indexes, report.records, report.faults) == (1, 2, ())
-    assert describe(tmp_path / "x.db")["indexes"] == 1
+    assert info(tmp_path / "x.db")["indexes"] == 1
     for path in (tmp_path / "one", tmp_path / "two", one):
         assert verify(tmp_path / "x.db", path).differences == ()
 

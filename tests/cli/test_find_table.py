@@ -14,14 +14,14 @@ SPECS = (
 )
 FOUND = [
     Found(
+        *Configuration(
+            "zlib", version, "gcc@13.2.0", "rhel8", "linux", "zen3", ("+shared", "~pic")
+        ),
+        spec_count=2,
         releases=("develop", *OLD),
         stacks=("e4s",),
         first_seen="2025-01-05",
         last_seen="2025-01-05",
-        configuration=Configuration(
-            "zlib", version, "gcc@13.2.0", "rhel8", "linux", "zen3", ("+shared", "~pic")
-        ),
-        spec_count=2,
         specs=SPECS,
     )
     for version in ("1.3", "1.2")

@@ -45,7 +45,7 @@ def test_the_records(built: Build) -> None:
     newest, oldest = find(built(**TWO_RELEASES), "hdf5", with_hashes=True)
 
     assert newest == Found(
-        configuration=configuration(
+        *configuration(
             package="hdf5",
             version="1.10",
             compiler="gcc@13.2.0",

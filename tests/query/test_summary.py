@@ -12,7 +12,7 @@ from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.summary import Examples, Origin, describe, read_examples, read_origin
+from spack_cache_db.query.summary import Examples, Origin, info, read_examples, read_origin
 from spack_cache_db.schema import SCHEMA_VERSION
 from tests.conftest import Build
 from tests.indexes import REAL_FILE, index, node, record
@@ -21,7 +21,7 @@ from tests.pagetexts import page, spec, write
 
 def test_what_is_in_the_samples(samples_file: Path) -> None:
     """Counts, eras, kinds of releases and days are those of the five sample pages."""
-    assert describe(samples_file) == {
+    assert info(samples_file) == {
         "file": str(samples_file),
         "size": samples_file.stat().st_size,
         "schema_version": SCHEMA_VERSION,
@@ -47,7 +47,7 @@ def test_what_is_in_the_samples(samples_file: Path) -> None:
 def test_what_is_in_the_file_of_an_index(tmp_path: Path) -> None:
     """Indexes, records and dependencies are counted too; externals are no binaries of ours."""
     build(REAL_FILE, tmp_path / "x.db")
-    found = describe(tmp_path / "x.db")
+    found = info(tmp_path / "x.db")
     names = ("pages", "indexes", "records", "listings", "specs", "dependencies", "packages")
     assert [found[name] for name in names] == [0, 1, 905, 883, 883, 6115, 226]
     assert (found["pages_by_format"], found["indexes_by_format"]) == ({}, {"8": 1})

@@ -9,7 +9,7 @@ import click
 
 from spack_cache_db.cli.options import file_argument, json_option
 from spack_cache_db.cli.terminal import say
-from spack_cache_db.query.summary import describe
+from spack_cache_db.query.summary import info as info_of
 
 
 @click.command()
@@ -17,7 +17,7 @@ from spack_cache_db.query.summary import describe
 @json_option
 def info(file: Path, as_json: bool) -> None:
     """Show what a database holds, its sources and its schema version."""
-    described = describe(file)
+    described = info_of(file)
     if as_json:
         click.echo(json.dumps(described, indent=2))
         return

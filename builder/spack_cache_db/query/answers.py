@@ -9,12 +9,11 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from html import escape
 from itertools import islice
 from typing import Any
 
 from spack_cache_db.arguments import (
-    AnyPath,
-    checked_database,
     checked_limit,
     checked_text,
     checked_texts,
@@ -39,10 +38,9 @@ from spack_cache_db.query.conditions import (
     asked,
     is_of_specs,
 )
-from spack_cache_db.query.connection import connected
 from spack_cache_db.query.index_records import Verdict
 from spack_cache_db.query.look_alikes import distinctions
-from spack_cache_db.query.lookups import Lookups, Release, Stack, read_lookups
+from spack_cache_db.query.lookups import Database, Lookups, Release, Stack, opened
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.records import Configuration
@@ -52,40 +50,87 @@ from spack_cache_db.spack.targets import is_known, known_targets
 _WHERE = tuple(field.name for field in fields(Presence))
 
 
+MOST_SHOWN = 50
+"""Rows of a notebook's table."""
+
+
 class UnknownNameError(BuilderError):
     """A release, stack or machine that is not known; the message names those that are close."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Presence):
-    """A configuration that satisfies a query; its own fields can be read here as well.
+class Found:
+    """A configuration that satisfies a query.
 
     Attributes:
+        package: its package; `version` to `variants` are what can be seen of it, in normal form.
+        spec_count: how many specs satisfy query, release and stack.
         releases: all releases that show the configuration, in the file's order: branches, then
             releases and snapshots from new to old.
         stacks: all stacks that hold it in some release, sorted, without `root`.
         first_seen: the day of the first snapshot that shows it.
         last_seen: the day of the last. Where a hash, or what a spec depends on, is asked, these
             four are of the specs that satisfy the query.
-        configuration: package, version, compiler, os, platform, target and variants.
-        spec_count: how many specs satisfy query, release and stack.
         specs: those specs, what is current first; None unless asked for.
     """
 
-    configuration: Configuration
+    package: str
+    version: str
+    compiler: str
+    os: str
+    platform: str
+    target: str
+    variants: tuple[str, ...]
     spec_count: int
+    releases: tuple[str, ...]
+    stacks: tuple[str, ...]
+    first_seen: str | None
+    last_seen: str | None
     specs: tuple[FoundSpec, ...] | None = None
+
+    @property
+    def configuration(self) -> Configuration:
+        """What can be seen of it, as one record."""
+        return Configuration(*(getattr(self, name) for name in Configuration._fields))
 
     @property
     def hashes(self) -> tuple[str, ...] | None:
         """The hashes of the specs; None unless asked for."""
         return None if self.specs is None else tuple(spec.hash for spec in self.specs)
 
-    def __getattr__(self, name: str) -> Any:
-        """Return a field of the configuration: `found.version`."""
-        if name in Configuration._fields:
-            return getattr(self.configuration, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def as_dict(self) -> dict[str, Any]:
+        """Return the object that `find --json` prints."""
+        return next(self._dicts(hashes=False))
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """Return the objects that `find --json --hashes` prints: one for each spec."""
+        return [*self._dicts(hashes=True)]
+
+    def _dicts(self, hashes: bool) -> Iterator[dict[str, Any]]:
+        words, where = self.configuration._asdict(), _columns(hashes)
+        for name, value, place in row_values(self, hashes):
+            yield words | {name: value} | {key: getattr(place, key) for key in where}
+
+
+class FoundList(list[Found]):
+    """The configurations that satisfy a query, which notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        """Return the table that IPython shows (its docs: "Rich display")."""
+        columns = (*Configuration._fields, "spec_count", *_WHERE)
+        head = "".join(f"<th>{name}</th>" for name in columns)
+        rows = "".join(f"<tr>{_cells(each.as_dict())}</tr>" for each in self[:MOST_SHOWN])
+        more = len(self) - MOST_SHOWN
+        note = f"<p>and {more:,} more</p>" if more > 0 else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{note}"
+
+
+def _cells(record: dict[str, Any]) -> str:
+    texts = (
+        " ".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
+        for value in record.values()
+    )
+    return "".join(f"<td>{escape(text)}</td>" for text in texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +147,7 @@ class ResultSet:
 
 
 def find(
-    db: AnyPath | sqlite3.Connection,
+    db: Database,
     query: str,
     *,
     release: str | None = None,
@@ -113,11 +158,11 @@ def find(
     spack: str | None = None,
     limit: int | None = None,
     with_hashes: bool = False,
-) -> list[Found]:
+) -> FoundList:
     """Find the configurations in a built file that satisfy a spec in Spack's syntax.
 
     Args:
-        db: a file made by `build`, as text or `Path`, or a connection to one.
+        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
         query: such as `hdf5@1.14: +mpi target=zen3 %gcc@13`; `*` is any package.
         release: only specs that this release lists.
         stack: only specs in this stack; in that release, where one is given.
@@ -143,12 +188,11 @@ def find(
     checked_texts(release=release, stack=stack, host=host, os=os, platform=platform, spack=spack)
     checked_limit(limit)
     parsed = parser_of(spack)(checked_text("query", query))
-    with connected(checked_database(db)) as conn:
-        lookups = read_lookups(conn)
+    with opened(db) as (conn, lookups):
         question = question_of(conn, lookups, parsed)
         scope = scope_of(lookups, release, stack, host, os, platform)
         results = matching(conn, lookups, question.within(scope).conditions)
-        return found_part(
+        found = found_part(
             conn,
             lookups,
             results,
@@ -156,6 +200,7 @@ def find(
             with_hashes=with_hashes,
             with_differences=with_hashes,
         )
+        return FoundList(found)
 
 
 def scope_of(
@@ -245,12 +290,12 @@ def found_part(
         presence = presence_of_configurations(conn, lookups, ids)
     return [
         Found(
+            *each.configuration,
+            each.spec_count,
             where.releases,
             where.stacks,
             where.first_seen,
             where.last_seen,
-            each.configuration,
-            each.spec_count,
             told[each.id] if with_hashes else None,
         )
         for each in found
@@ -297,11 +342,8 @@ def notes_on(conn: sqlite3.Connection, lookups: Lookups, question: Question) -> 
 
 def found_json(found: Iterable[Found], hashes: bool) -> str:
     """Return a JSON array with one object for each configuration, or for each spec."""
-    where = _columns(hashes)
     records = [
-        each.configuration._asdict() | {name: value} | {key: getattr(place, key) for key in where}
-        for each in found
-        for name, value, place in row_values(each, hashes)
+        record for each in found for record in (each.as_dicts() if hashes else [each.as_dict()])
     ]
     return json.dumps(records, indent=2, ensure_ascii=False)
 
@@ -324,7 +366,7 @@ def found_csv(found: Sequence[Found], hashes: bool) -> str:
     return text.getvalue()
 
 
-def row_values(each: Found, hashes: bool) -> Iterator[tuple[str, str | int, Presence]]:
+def row_values(each: Found, hashes: bool) -> Iterator[tuple[str, str | int, Found | FoundSpec]]:
     """Yield what a row counts and where that is: the configuration, or each of its specs."""
     if not hashes:
         yield "spec_count", each.spec_count, each

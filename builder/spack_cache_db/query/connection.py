@@ -40,7 +40,9 @@ def open_database(path: Path) -> sqlite3.Connection:
     """
     _require_file(path)
     check_header(path)
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
+    # Reading needs no lock: SQLite itself lets threads share a connection.
+    uri = f"{path.resolve().as_uri()}?immutable=1"
+    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
     try:
         _check_statements(connection)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -68,11 +70,22 @@ def connected(db: Path | sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         return
     conn = open_database(db)
     try:
-        yield conn
-    except sqlite3.DatabaseError as error:
-        raise damaged(db, error) from None
+        with told_as_damaged(db):
+            yield conn
     finally:
         conn.close()
+
+
+@contextmanager
+def told_as_damaged(path: Path) -> Iterator[None]:
+    """Raise `DatabaseError` where SQLite finds that a file is not what a build wrote."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        # The file is not looked at: it was closed.
+        raise
+    except sqlite3.DatabaseError as error:
+        raise damaged(path, error) from None
 
 
 def select(conn: sqlite3.Connection, sql: str, **parameters: Any) -> Iterator[tuple[Any, ...]]:

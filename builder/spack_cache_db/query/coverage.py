@@ -11,7 +11,6 @@ from pathlib import Path
 
 from spack_cache_db.arguments import (
     AnyPath,
-    checked_database,
     checked_environment,
     checked_texts,
 )
@@ -35,12 +34,12 @@ from spack_cache_db.query.conditions import (
     is_of_specs,
     without,
 )
-from spack_cache_db.query.connection import connected, select
+from spack_cache_db.query.connection import select
 from spack_cache_db.query.coverage_output import Cover, CoveredSpec
 from spack_cache_db.query.explanation import WhyNot, explained
 from spack_cache_db.query.index_records import Verdict
 from spack_cache_db.query.lockfile_coverage import cover_lock
-from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.lookups import Database, Lookups, opened
 from spack_cache_db.query.questions import SpecRecords, question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
@@ -64,7 +63,7 @@ MOST_UNKNOWN = 20
 
 
 def cover(
-    db: AnyPath | sqlite3.Connection,
+    db: Database,
     environment: AnyPath | Iterable[str],
     *,
     release: str | None = None,
@@ -77,7 +76,7 @@ def cover(
     """Return which specs of an environment have a binary in a built file, and what is nearest.
 
     Args:
-        db: a file made by `build`, as text or `Path`, or a connection to one.
+        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
         environment: the path of a `spack.yaml`, a `spack.lock` or a list of specs; or specs.
         release: only what this release lists.
         stack: only what is in this stack; in that release, where one is given.
@@ -100,8 +99,7 @@ def cover(
         read = read_environment_file(given, parse=parse)
     else:
         read = user_specs(given, parse)
-    with connected(checked_database(db)) as conn:
-        lookups = read_lookups(conn)
+    with opened(db) as (conn, lookups):
         scope = scope_of(lookups, release, stack, host, os, platform)
         return cover_environment(conn, lookups, read, scope)
 

@@ -122,17 +122,16 @@ class Cover:
         """The answers to show."""
         return [each for each in self.specs if not self.only or each.status in self.only]
 
-
-def cover_record(found: Cover) -> dict[str, Any]:
-    """Return a cover as plain values, as it is written in JSON."""
-    counts = {"binary": found.binary, "total": found.total}
-    if found.is_lock:
-        counts |= {status: found.counted(status) for status in reversed(OF_NODES)}
-    else:
-        counts |= {status: found.counted(status) for status in STATUSES if status != "binary"}
-        nodes = {status: found.counted(status) for status in OF_NODES}
-        counts |= {status: count for status, count in nodes.items() if count}
-    return {"specs": [*map(_record, found.rows)], **counts, "notes": [*found.notes]}
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `cover --json` prints."""
+        counts = {"binary": self.binary, "total": self.total}
+        if self.is_lock:
+            counts |= {status: self.counted(status) for status in reversed(OF_NODES)}
+        else:
+            counts |= {status: self.counted(status) for status in STATUSES if status != "binary"}
+            nodes = {status: self.counted(status) for status in OF_NODES}
+            counts |= {status: count for status, count in nodes.items() if count}
+        return {"specs": [*map(_record, self.rows)], **counts, "notes": [*self.notes]}
 
 
 def _record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
@@ -166,7 +165,7 @@ def _record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
 
 def cover_json(found: Cover) -> str:
     """Return the record as JSON."""
-    return json.dumps(cover_record(found), indent=2, ensure_ascii=False)
+    return json.dumps(found.as_dict(), indent=2, ensure_ascii=False)
 
 
 def cover_csv(found: Cover) -> str:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from spack_cache_db.arguments import AnyPath, checked_database, checked_text, checked_texts
+from spack_cache_db.arguments import checked_text, checked_texts
 from spack_cache_db.query.answers import UnknownNameError, hint, scope_of
 from spack_cache_db.query.catalogue import configurations_by_id
 from spack_cache_db.query.conditions import Condition, Conditions, Word, asked
-from spack_cache_db.query.connection import connected, select
-from spack_cache_db.query.lookups import Lookups, Release, Stack, read_lookups
+from spack_cache_db.query.connection import select
+from spack_cache_db.query.lookups import Database, Lookups, Release, Stack, opened
 from spack_cache_db.query.rebuilds import Cause, causes_of_rebuilds
 from spack_cache_db.query.selection import column_ids
 from spack_cache_db.records import Configuration
@@ -134,7 +134,7 @@ class Content(NamedTuple):
 
 
 def diff(
-    db: AnyPath | sqlite3.Connection,
+    db: Database,
     old: str,
     new: str,
     *,
@@ -146,7 +146,7 @@ def diff(
     """Compare two releases of a built file, or two stacks.
 
     Args:
-        db: a file made by `build`, as text or `Path`, or a connection to one.
+        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
         old: the name of a release, or of a release and a stack: `develop:e4s`.
         new: the same for what `old` is compared with.
         stack: only specs in this stack, on both sides.
@@ -164,8 +164,7 @@ def diff(
     """
     checked_texts(stack=stack, package=package, target=target, host=host)
     names = checked_text("old", old), checked_text("new", new)
-    with connected(checked_database(db)) as conn:
-        lookups = read_lookups(conn)
+    with opened(db) as (conn, lookups):
         before, after = (side_of(lookups, name, stack) for name in names)
         narrowing = narrowing_of(lookups, package, target, host)
         return compare(conn, lookups, before, after, narrowing)

@@ -12,7 +12,6 @@ from spack_cache_db.query.coverage_output import (
     Cover,
     cover_csv,
     cover_markdown,
-    cover_record,
     statuses_told,
 )
 
@@ -53,7 +52,7 @@ class FolderCover:
 def folder_json(found: FolderCover) -> str:
     """Return JSON: the records of all environments, each with its path, and the totals."""
     records = [
-        {"path": each.path, **(cover_record(each.cover) if each.cover else {"error": each.error})}
+        {"path": each.path, **(each.cover.as_dict() if each.cover else {"error": each.error})}
         for each in found.environments
     ]
     counts = {"binary": found.binary, "total": found.total}

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from spack_cache_db.arguments import AnyPath, checked_database, checked_text, checked_texts
+from spack_cache_db.arguments import checked_text, checked_texts
 from spack_cache_db.query.answers import scope_of
 from spack_cache_db.query.catalogue import runs_of
 from spack_cache_db.query.conditions import Conditions, asked, without
-from spack_cache_db.query.connection import IDS_AT_ONCE, connected, json_pieces, select, select_in
-from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.connection import IDS_AT_ONCE, json_pieces, select, select_in
+from spack_cache_db.query.lookups import Database, Lookups, opened
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.releases import releases_before
@@ -102,7 +102,7 @@ class History:
 
 
 def history(
-    db: AnyPath | sqlite3.Connection,
+    db: Database,
     spec: str,
     *,
     stack: str | None = None,
@@ -111,7 +111,7 @@ def history(
     """Return how many specs of each release in a built file satisfy a spec, and what changed.
 
     Args:
-        db: a file made by `build`, as text or `Path`, or a connection to one.
+        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
         spec: in Spack's syntax, such as `hdf5@1.14: +mpi`; `*` is any package.
         stack: only specs in this stack.
         host: only what runs on a machine of this CPU target, such as `zen3`.
@@ -125,8 +125,7 @@ def history(
     """
     checked_texts(stack=stack, host=host)
     parsed = parse_query(checked_text("spec", spec))
-    with connected(checked_database(db)) as conn:
-        lookups = read_lookups(conn)
+    with opened(db) as (conn, lookups):
         scope = scope_of(lookups, stack=stack, host=host)
         conditions = question_of(conn, lookups, parsed).within(scope).conditions
         return history_of(lookups, spec, shown_specs(conn, lookups, conditions))

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
-from spack_cache_db.query.connection import select, select_in
+from spack_cache_db.arguments import AnyPath, checked_database, checked_file
+from spack_cache_db.query.connection import (
+    connected,
+    open_database,
+    select,
+    select_in,
+    told_as_damaged,
+)
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.spack.versions import preference_key
 
@@ -146,3 +155,50 @@ def read_lookups(conn: sqlite3.Connection) -> Lookups:
 
 def _names_of(table: str) -> str:
     return f"SELECT id, name FROM {table}"
+
+
+class OpenFile:
+    """A built file that stays open, with its small tables. Threads may share it.
+
+    Raises:
+        DatabaseError: see `open_database`; or the file is damaged.
+    """
+
+    def __init__(self, file: AnyPath) -> None:
+        self.path = checked_file("file", file)
+        self.conn = open_database(self.path)
+        with told_as_damaged(self.path):
+            self.lookups = read_lookups(self.conn)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Path]]:
+        """Open the file again in another process."""
+        return type(self), (self.path,)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.conn.close()
+
+
+Database = AnyPath | sqlite3.Connection | OpenFile
+
+
+@contextmanager
+def opened(db: Database) -> Iterator[tuple[sqlite3.Connection, Lookups]]:
+    """Yield a connection to a built file and its small tables; only a path is closed again.
+
+    Raises:
+        ArgumentError: it is no path, connection or open file.
+        DatabaseError: see `open_database`; or the file is damaged.
+    """
+    if isinstance(db, OpenFile):
+        with told_as_damaged(db.path):
+            yield db.conn, db.lookups
+        return
+    with connected(checked_database(db)) as conn:
+        yield conn, read_lookups(conn)

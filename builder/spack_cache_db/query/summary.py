@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from spack_cache_db import schema
-from spack_cache_db.errors import DatabaseError
+from spack_cache_db.arguments import AnyPath, checked_file
 from spack_cache_db.query.catalogue import configurations_by_id
-from spack_cache_db.query.connection import open_database, select
+from spack_cache_db.query.connection import connected, select
 from spack_cache_db.query.installation import EXAMPLES
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import Configuration
@@ -35,32 +34,29 @@ _COUNTED = {
 """What is counted, and the rows that it is."""
 
 
-def describe(path: Path) -> dict[str, Any]:
+def info(file: AnyPath) -> dict[str, Any]:
     """Return what is in a file and where it came from, as plain values.
 
     Raises:
-        DatabaseError: see `open_database`.
+        ArgumentError: the file is no path.
+        DatabaseError: see `open_database`; or the file is damaged.
     """
-    connection = open_database(path)
-    try:
+    path = checked_file("file", file)
+    with connected(path) as conn:
         counts = {
-            name: connection.execute(f"SELECT count(*) FROM {counted}").fetchone()[0]
+            name: conn.execute(f"SELECT count(*) FROM {counted}").fetchone()[0]
             for name, counted in _COUNTED.items()
         }
         formats = {
             f"{name}_by_format": dict(
-                connection.execute(
+                conn.execute(
                     f"SELECT format, count(*) FROM {_COUNTED[name]} GROUP BY format ORDER BY format"
                 )
             )
             for name in ("pages", "indexes")
         }
-        kinds = dict(connection.execute("SELECT kind, count(*) FROM releases GROUP BY kind"))
-        first, last = connection.execute("SELECT min(date), max(date) FROM releases").fetchone()
-    except sqlite3.DatabaseError as error:
-        raise DatabaseError(f"{path}: is damaged: {error}; build it anew") from None
-    finally:
-        connection.close()
+        kinds = dict(conn.execute("SELECT kind, count(*) FROM releases GROUP BY kind"))
+        first, last = conn.execute("SELECT min(date), max(date) FROM releases").fetchone()
     return {
         "file": str(path),
         "size": path.stat().st_size,

@@ -58,9 +58,6 @@ class QuerySyntaxError(BuilderError, ValueError):
         self.found = found
         super().__init__(self._message())
 
-    def __reduce__(self) -> tuple[type["QuerySyntaxError"], tuple[str, int, str, str]]:
-        return (type(self), (self.text, self.column, self.expected, self.found))
-
     def _message(self) -> str:
         """Return the query, a caret under the column, and what was expected."""
         # Every blank and control character prints as one blank, so that the caret stays put.

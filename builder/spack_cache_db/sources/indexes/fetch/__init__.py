@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spack_cache_db.arguments import AnyPath, checked_output, checked_text
 from spack_cache_db.errors import Fault
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ class FetchReport:
 
 
 def fetch(
-    urls: Iterable[str],
-    output: Path,
+    urls: str | Iterable[str],
+    output: AnyPath,
     options: FetchOptions | None = None,
     limits: FetchLimits | None = None,
     progress: Progress | None = None,
@@ -93,15 +94,22 @@ def fetch(
     """Bring the indexes of mirrors into a folder, `<release>/<stack>/` below it for each.
 
     Args:
-        urls: mirrors, images of OCI registries, manifests of releases; known by what is there.
+        urls: one or several: mirrors, images of OCI registries, manifests of releases; known by
+            what is there.
         output: the folder, made if there is none.
         options: what is wanted of them.
         limits: sizes, times, how many at once.
         progress: called with bytes received and expected.
 
+    Returns:
+        What came; mirrors with a fault are in its `faults`.
+
     Raises:
+        ArgumentError: a URL is no text, or the output no path.
         OutputError: the folder cannot be made, or another run writes into it.
     """
+    given = [checked_text("a URL", each) for each in ([urls] if isinstance(urls, str) else urls)]
+    folder = checked_output(output)
     from spack_cache_db.sources.indexes.fetch import batch
 
-    return batch.fetch(urls, output, options or FetchOptions(), limits or FetchLimits(), progress)
+    return batch.fetch(given, folder, options or FetchOptions(), limits or FetchLimits(), progress)

@@ -1,0 +1,189 @@
+"""The package from Python: records, tables, errors in other processes, a file that stays open."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spack_cache_db
+from spack_cache_db.errors import BuilderError, Fault, InputError, LineFault
+from tests.commands import run
+from tests.pagetexts import SAMPLES
+
+SPEC = "py-mpi4py@4 target=x86_64_v3"
+USER = """
+import sqlite3
+from pathlib import Path
+
+import spack_cache_db
+from spack_cache_db import Cache, Cover, Diff, Found, FoundList, History, InputError
+
+def versions(cache: Cache) -> list[str]:
+    found: FoundList = cache.find("hdf5", limit=3, with_hashes=True)
+    first: Found = found[0]
+    hashes: tuple[str, ...] | None = first.hashes
+    variants: tuple[str, ...] = first.variants
+    day: str | None = first.last_seen
+    print(hashes, variants, day, first.specs, first.as_dict()["package"])
+    return [each.version for each in found]
+
+def ask(path: Path) -> None:
+    with Cache(path) as cache:
+        covered: Cover = cache.cover(["hdf5"], release="develop")
+        changed: Diff = cache.diff("a", "b", package="hdf5")
+        seen: History = cache.history("hdf5")
+        print(covered.binary, changed.is_empty, seen.present, cache.info()["specs"])
+    try:
+        report = spack_cache_db.build(path, "x.db")
+        print(report.sha256, spack_cache_db.verify("x.db", path).differences)
+        print(spack_cache_db.fetch("https://example.org", path).faults)
+    except InputError as error:
+        print([fault.line for fault in error.faults])
+"""
+WRONG = """
+import spack_cache_db
+
+found = spack_cache_db.find("x.db", "hdf5")
+found[0].versoin
+spack_cache_db.Cache("x.db").find(3)
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(samples_file: Path) -> Iterator[spack_cache_db.Cache]:
+    """The sample pages, open."""
+    with spack_cache_db.Cache(samples_file) as opened:
+        yield opened
+
+
+def test_a_record_is_what_json_prints(samples_file: Path) -> None:
+    """`as_dict` and `as_dicts` give the objects that `find` prints, key by key in their order."""
+    found = spack_cache_db.find(samples_file, SPEC, with_hashes=True)
+    printed = json.loads(run("find", SPEC, samples_file, "--json").stdout)
+    hashes = json.loads(run("find", SPEC, samples_file, "--json", "--hashes").stdout)
+
+    dicts = [each.as_dict() for each in found]
+    assert found
+    assert json.loads(json.dumps(dicts)) == printed
+    assert [[*each] for each in dicts] == [[*each] for each in printed]
+    assert json.loads(json.dumps([row for each in found for row in each.as_dicts()])) == hashes
+    covered = spack_cache_db.cover(samples_file, [SPEC, "hdf5"])
+    assert json.loads(json.dumps(covered.as_dict()))["binary"] == 1
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_result_is_a_data_frame(samples_file: Path, library: str) -> None:
+    """A row for each configuration, a column for each field, and values as they are."""
+    frames = pytest.importorskip(library)
+    found = spack_cache_db.find(samples_file, "py-mpi4py")
+    frame = frames.DataFrame(found)
+
+    assert len(frame) == len(found) > 3
+    assert [*frame.columns][:-1] == [*found[0].as_dict()]
+    assert [*frame["version"]] == [each.version for each in found]
+    assert [*frame["spec_count"]] == [each.spec_count for each in found]
+    assert [tuple(each) for each in frame["releases"]] == [each.releases for each in found]
+
+
+def test_a_notebook_shows_a_table(samples_file: Path) -> None:
+    """All columns and rows up to a bound; what looks like markup is text."""
+    found = spack_cache_db.find(samples_file, "*")
+    many = spack_cache_db.FoundList([*found] * 10)
+    odd = spack_cache_db.Found("<b>", "1", "gcc", "os", "linux", "t", (), 1, (), (), None, None)
+
+    assert found._repr_html_().count("<tr>") == len(found) + 1
+    assert many._repr_html_().count("<tr>") < len(many)
+    assert "<th>last_seen</th>" in many._repr_html_()
+    assert "&lt;b&gt;" in spack_cache_db.FoundList([odd])._repr_html_()
+
+
+def test_an_open_file_answers_as_the_functions_do(
+    cache: spack_cache_db.Cache, samples_file: Path
+) -> None:
+    """Each method gives what the function of its name gives for the path, from any thread."""
+    calls: tuple[tuple[str, tuple[Any, ...]], ...] = (
+        ("find", (SPEC,)),
+        ("cover", ([SPEC, "hdf5"],)),
+        ("diff", ("develop", "develop")),
+        ("history", ("py-mpi4py",)),
+        ("info", ()),
+    )
+    for name, arguments in calls:
+        expected = getattr(spack_cache_db, name)(samples_file, *arguments)
+        with ThreadPoolExecutor(2) as threads:
+            asked = [threads.submit(getattr(cache, name), *arguments) for _ in range(4)]
+        assert [each.result() for each in asked] == [expected] * 4
+    again = pickle.loads(pickle.dumps(cache))
+    assert again.find(SPEC) == cache.find(SPEC)
+    again.close()
+
+
+def failures(folder: Path, file: Path) -> dict[str, Callable[[], object]]:
+    """Return calls that end in each public error."""
+    folder.joinpath("bad.md").write_text("---")
+    folder.joinpath("spack.yaml").write_text("spack: [")
+    return {
+        "ArgumentError": lambda: spack_cache_db.find(file, 1),  # type: ignore[arg-type]
+        "DatabaseError": lambda: spack_cache_db.info(folder / "bad.md"),
+        "InputError": lambda: spack_cache_db.build(folder / "bad.md", folder / "x.db"),
+        "OutputError": lambda: spack_cache_db.build(SAMPLES, folder),
+        "QuerySyntaxError": lambda: spack_cache_db.find(file, "hdf5 +"),
+        "UnknownNameError": lambda: spack_cache_db.find(file, "hdf5", release="x"),
+        "UnreadableEnvironment": lambda: spack_cache_db.cover(file, folder / "spack.yaml"),
+        "UnsupportedQuery": lambda: spack_cache_db.find(file, "hdf5 ^zlib"),
+    }
+
+
+def test_an_error_is_the_same_in_another_process(samples_file: Path, tmp_path: Path) -> None:
+    """Type, text and attributes of each error survive pickling and copying."""
+    calls = failures(tmp_path, samples_file)
+    raised: list[BuilderError] = [LineFault(3, "what", "where")]
+    raised.append(InputError([Fault("b", 1, "x"), Fault("a", 0, "y")]))
+    for name, call in calls.items():
+        with pytest.raises(getattr(spack_cache_db, name)) as error:
+            call()
+        raised.append(error.value)
+
+    for each in raised:
+        each.add_note("in a worker")
+        for other in (pickle.loads(pickle.dumps(each)), copy.copy(each)):
+            assert type(other) is type(each)
+            assert (str(other), other.args, vars(other)) == (str(each), each.args, vars(each))
+
+
+@pytest.mark.slow
+def test_a_process_pool_gets_the_faults(tmp_path: Path) -> None:
+    """An error that is raised in a process of a pool arrives with its faults, in their order."""
+    for name in "ba":
+        (tmp_path / f"{name}.md").write_text("---")
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        asked = pool.submit(spack_cache_db.build, tmp_path, tmp_path / "x.db")
+        with pytest.raises(InputError) as error:
+            asked.result()
+
+    assert [Path(each.path).name for each in error.value.faults] == ["a.md", "b.md"]
+
+
+@pytest.mark.slow
+@pytest.mark.once
+def test_a_project_is_checked_against_the_types(tmp_path: Path) -> None:
+    """`mypy --strict` of a project accepts right uses, and finds the two wrong ones."""
+    pytest.importorskip("mypy")
+    said = []
+    for name, text in (("user", USER), ("wrong", WRONG)):
+        (tmp_path / f"{name}.py").write_text(text)
+        command = [sys.executable, "-m", "mypy", "--strict", f"{name}.py"]
+        said.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout)
+
+    assert said[0].startswith("Success"), said[0]
+    assert said[1].count("error:") == 2, said[1]
