@@ -124,7 +124,10 @@ def differences(
 
 
 def distinctions(
-    conn: sqlite3.Connection, lookups: Lookups, groups: Iterable[Sequence[int]]
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    groups: Iterable[Sequence[int]],
+    most: int = sys.maxsize,
 ) -> dict[int, tuple[str, ...]]:
     """Return what tells the specs of each group apart, by their ids.
 
@@ -132,6 +135,7 @@ def distinctions(
         conn: a connection to the file.
         lookups: its small tables.
         groups: the ids of specs that share a configuration.
+        most: when so many specs have been read, those that need more are left out.
 
     Returns:
         Of each spec what not all of its group need to run, such as `openmpi@5.0.3`: what provides
@@ -142,10 +146,10 @@ def distinctions(
     found: dict[int, tuple[str, ...]] = {}
     for some in _pieces(group for group in groups if len(group) > 1):
         told = {*told_of(conn, [spec for group in some for spec in group])}
-        graph = read_needs(conn, sorted(told), sys.maxsize)
+        graph = read_needs(conn, sorted(told), most)
         provides = _virtuals(graph)
         for group in some:
-            alike = [spec for spec in group if spec in told]
+            alike = [spec for spec in group if spec in told - graph.missing]
             found |= _told_apart(conn, lookups, Reach(graph), provides, alike)
     return found
 

@@ -270,3 +270,19 @@ def test_what_one_would_install_comes_first(built: Build) -> None:
         ("develop-1.14", "linux", rows[0].target),
     ]
     assert rows[0].target.startswith("x86_64")
+
+
+def test_rows_that_differ_by_hash_alone_say_in_what(real_index: sqlite3.Connection) -> None:
+    """Beside a row stands what its binaries differ in; an opened row says it of each."""
+    lookups = read_lookups(real_index)
+    closed = load_package(real_index, lookups, "openmpi", Filters())
+    gmake = load_package(real_index, lookups, "gmake", Filters())
+    assert closed is not None and gmake is not None
+    row = next(each for each in gmake.rows if each.apart)
+    opened = load_package(real_index, lookups, "gmake", Filters(opened=row.hashes[0]))
+    assert opened is not None
+    (same,) = [each for each in opened.rows if each.is_open]
+
+    assert not any(each.apart for each in closed.rows if each.spec_count == 1)
+    assert {text for each in same.specs for text in each.spec.differences} >= {*row.apart}
+    assert len(same.specs) == same.spec_count

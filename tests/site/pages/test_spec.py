@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
+from spack_cache_db.query.catalogue import Spec
 from spack_cache_db.query.dependency_graph import read_needs, told_of
 from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import (
     Contradiction,
     compared,
@@ -124,7 +127,7 @@ def test_look_alikes_are_compared(real_index: sqlite3.Connection) -> None:
     assert page is not None and page.trees is not None
     assert page.trees.node_count == 11
     told = {
-        each.hash[:7]: (each.differences.is_build_only, *map(str, each.differences.changes))
+        each.spec.hash[:7]: (each.differences.is_build_only, *map(str, each.differences.changes))
         for each in page.others
         if each.differences is not None
     }
@@ -194,11 +197,37 @@ def test_one_page_of_them_the_current_first(built: Build) -> None:
 
     found = read_others(conn, 1, pagetexts.spec_hash(1), 1)
 
-    assert [*found.values()] == [
-        (pagetexts.spec_hash(9), 1, None),
-        (pagetexts.spec_hash(2), 1, "2025-01-05"),
+    assert [(each.hash, each.last_seen) for each in found] == [
+        (pagetexts.spec_hash(9), None),
+        (pagetexts.spec_hash(2), "2025-01-05"),
     ]
-    assert read_others(conn, 1, pagetexts.spec_hash(1), 2) == {}
+    assert read_others(conn, 1, pagetexts.spec_hash(1), 2) == []
+
+
+def test_what_pages_tell_of_look_alikes_tells_them_apart(built: Build) -> None:
+    """Releases, stacks, days and sizes stand beside each hash, as far as they differ."""
+    conn = built(
+        a=page("foo", "develop", [spec(1), spec(9, size="2 MB")]),
+        b=page("foo", "develop-2025-01-05", [spec(2, stacks=["ml"]), spec(1)]),
+        c=page("foo", "develop-2025-01-12", [spec(2, stacks=["ml"]), spec(1)]),
+    )
+    lookups = read_lookups(conn)
+    page_of = load_spec(conn, lookups, pagetexts.spec_hash(1))
+    assert page_of is not None
+    opened = load_package(conn, lookups, "foo", Filters(opened=pagetexts.spec_hash(1)))
+    assert opened is not None
+
+    places = {each.spec.hash: each.places for each in opened.rows[0].specs}
+    assert places == {
+        pagetexts.spec_hash(1): ("develop and 2 other releases", "e4s", "2025-01-05 to 2025-01-12"),
+        pagetexts.spec_hash(9): ("develop", "e4s", "2 MB"),
+        pagetexts.spec_hash(2): (
+            "develop-2025-01-12 and 1 other release",
+            "ml",
+            "2025-01-05 to 2025-01-12",
+        ),
+    }
+    assert {each.spec.hash for each in page_of.others} < places.keys()
 
 
 @pytest.fixture
@@ -224,9 +253,9 @@ def test_what_pages_alone_tell_of_is_not_compared(mixed: Path) -> None:
         "SELECT id, configuration FROM specs WHERE hash = ?", [hash_of("foo")]
     ).fetchone()
     others = read_others(conn, configuration, hash_of("foo"), 1)
-    graph = read_needs(conn, told_of(conn, [this, *others]), 100)
+    graph = read_needs(conn, told_of(conn, [this, *(each.id for each in others)]), 100)
     found = {
-        each.hash: each.differences
+        each.spec.hash: each.differences
         for each in compared(conn, read_lookups(conn), graph, this, others)
     }
 
@@ -236,8 +265,9 @@ def test_what_pages_alone_tell_of_is_not_compared(mixed: Path) -> None:
     assert told is not None
     assert [*map(str, told.changes)] == ["lib 1.0 only here"]
 
-    page_only = next(key for key, row in others.items() if row[0] == pagetexts.spec_hash(1))
-    back = compared(conn, read_lookups(conn), graph, page_only, {this: ("x", 1, None)})
+    page_only = next(each.id for each in others if each.hash == pagetexts.spec_hash(1))
+    itself = Spec(this, "x", 1, None, None)
+    back = compared(conn, read_lookups(conn), graph, page_only, [itself])
     assert [each.differences for each in back] == [None]
     conn.close()
 

@@ -1,15 +1,49 @@
-"""Rows of the table of configurations, as the package and search pages show it."""
+"""Rows of the table of configurations, and what tells the specs of one of them apart."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from spack_cache_db.query.catalogue import Counted, presence_of_configurations, specs_in_scope
+from spack_cache_db.query.catalogue import (
+    Counted,
+    FoundSpec,
+    Spec,
+    found_specs,
+    presence_of_configurations,
+    specs_in_scope,
+)
 from spack_cache_db.query.conditions import Conditions
+from spack_cache_db.query.connection import select_in
+from spack_cache_db.query.look_alikes import distinctions
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import Configuration
+
+SIZES = """
+SELECT spec, size FROM listings
+WHERE release = :release AND spec IN (SELECT value FROM json_each(:ids))
+"""
+MOST_COMPARED = 200
+"""So many specs of the rows of one page are compared, at most."""
+MOST_NODES = 2_000
+"""So many specs are read, at most, to compare what they need."""
+MOST_NODES_OF_ROWS = 1_000
+"""The same for all rows of a page together."""
+MOST_APART = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LookAlike:
+    """One of the specs of a configuration.
+
+    Attributes:
+        places: its releases, stacks, days and size, as far as they tell it from the others.
+    """
+
+    spec: FoundSpec
+    places: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +56,8 @@ class ConfigurationRow:
         releases: all that show the configuration, in the file's order.
         last_seen: the day of the last snapshot that shows it.
         hashes: the specs, what is current first; of a row that is not opened the first alone.
-        is_open: whether all of the hashes and releases are to be shown.
+        apart: what tells its specs apart, such as `openmpi@5.0.3`; the most frequent first.
+        specs: the specs of a row that is opened, empty for others.
     """
 
     configuration: Configuration
@@ -32,7 +67,13 @@ class ConfigurationRow:
     releases: tuple[str, ...]
     last_seen: str | None
     hashes: tuple[str, ...]
-    is_open: bool
+    apart: tuple[str, ...] = ()
+    specs: tuple[LookAlike, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all of the hashes and releases are to be shown."""
+        return bool(self.specs)
 
 
 def table_rows(
@@ -51,14 +92,15 @@ def table_rows(
     """
     presence = presence_of_configurations(conn, lookups, [each.id for each in found])
     hidden = frozenset(folded)
+    apart = _apart(conn, lookups, [each.id for each in found if each.spec_count > 1], conditions)
 
-    def hashes(each: Counted, limit: int) -> tuple[str, ...]:
-        specs = specs_in_scope(conn, [each.id], conditions, limit).get(each.id, ())
-        return tuple(spec.hash for spec in specs)
+    def specs(each: Counted, limit: int) -> list[Spec]:
+        return specs_in_scope(conn, [each.id], conditions, limit).get(each.id, [])
 
     def row(each: Counted) -> ConfigurationRow:
-        first = hashes(each, 1)
-        is_open = opened is not None and first == (opened,)
+        known = specs(each, 1)
+        is_open = opened is not None and [spec.hash for spec in known] == [opened]
+        known = specs(each, -1) if is_open else known
         return ConfigurationRow(
             each.configuration,
             variants=tuple(text for text in each.configuration.variants if text not in hidden),
@@ -66,8 +108,76 @@ def table_rows(
             stacks=presence[each.id].stacks,
             releases=presence[each.id].releases,
             last_seen=presence[each.id].last_seen,
-            hashes=hashes(each, -1) if is_open else first,
-            is_open=is_open,
+            hashes=tuple(spec.hash for spec in known),
+            apart=apart.get(each.id, ()),
+            specs=_compared(conn, lookups, known) if is_open else (),
         )
 
     return tuple(map(row, found))
+
+
+def _compared(
+    conn: sqlite3.Connection, lookups: Lookups, specs: Sequence[Spec]
+) -> tuple[LookAlike, ...]:
+    known = distinctions(conn, lookups, [[spec.id for spec in specs]], MOST_NODES)
+    return look_alikes(conn, lookups, specs, known)
+
+
+def look_alikes(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    specs: Sequence[Spec],
+    differences: Mapping[int, tuple[str, ...]],
+) -> tuple[LookAlike, ...]:
+    """Return specs of one configuration with where they are, and how they differ, by their ids."""
+    told = [*found_specs(conn, lookups, specs)]
+    first: dict[str, list[int]] = {}
+    for spec, each in zip(specs, told, strict=True):
+        if each.releases:
+            first.setdefault(each.releases[0], []).append(spec.id)
+    sizes: dict[int, str | None] = {}
+    for release in lookups.releases.values():
+        sizes |= select_in(conn, SIZES, first.get(release.name, ()), release=release.id)
+    places = _places(told, [sizes.get(spec.id) for spec in specs])
+    return tuple(
+        LookAlike(replace(each, differences=differences.get(spec.id, ())), where)
+        for spec, each, where in zip(specs, told, places, strict=True)
+    )
+
+
+def _places(told: Sequence[FoundSpec], sizes: Sequence[str | None]) -> Iterator[tuple[str, ...]]:
+    """Yield what tells each spec from the others of where they are, in words."""
+    facts = (
+        [_listed(each.releases) for each in told],
+        [", ".join(each.stacks) for each in told],
+        [" to ".join(filter(None, {each.first_seen: 0, each.last_seen: 0})) for each in told],
+        [size or "" for size in sizes],
+    )
+    telling = [texts for texts in facts if len({*texts}) > 1]
+    for texts in zip(*telling, strict=True) if telling else [()] * len(told):
+        yield tuple(text for text in texts if text)
+
+
+def _listed(releases: Sequence[str]) -> str:
+    """Return the first of some releases, and how many others there are."""
+    if len(releases) < 2:
+        return "".join(releases)
+    others = len(releases) - 1
+    return f"{releases[0]} and {others} other release{'' if others == 1 else 's'}"
+
+
+def _apart(
+    conn: sqlite3.Connection, lookups: Lookups, ids: Sequence[int], conditions: Conditions
+) -> dict[int, tuple[str, ...]]:
+    """Return what tells the specs of each configuration apart first, as far as they are few."""
+    specs = specs_in_scope(conn, ids, conditions)
+    groups: dict[int, list[int]] = {}
+    for key, some in specs.items():
+        if sum(map(len, groups.values())) + len(some) <= MOST_COMPARED:
+            groups[key] = [spec.id for spec in some]
+    known = distinctions(conn, lookups, groups.values(), MOST_NODES_OF_ROWS)
+    found = {}
+    for key, group in groups.items():
+        firsts = Counter(known[spec][0] for spec in group if known.get(spec))
+        found[key] = tuple(text for text, _ in firsts.most_common(MOST_APART))
+    return found

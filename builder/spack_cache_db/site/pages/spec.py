@@ -5,63 +5,56 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spack_cache_db.query.catalogue import configurations_by_id
+from spack_cache_db.query.catalogue import Spec, configurations_by_id
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.dependency_graph import Needs, read_needs, read_nodes, told_of
 from spack_cache_db.query.installation import Install, install_listed
 from spack_cache_db.query.look_alikes import Differences, differences
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import Configuration
+from spack_cache_db.site.pages.configurations import MOST_NODES, LookAlike, look_alikes
 from spack_cache_db.site.pages.dependency_tree import Trees, trees
 
 MOST_OTHERS = 100
 """So many specs of the same configuration stand on one page."""
-MOST_NODES = 2_000
-"""So many specs are read, at most, to compare what they need."""
 
 OTHERS = """
-SELECT specs.id, specs.hash, specs.release_count, specs.last_seen FROM specs
-WHERE specs.configuration = :configuration AND specs.hash != :hash AND specs.release_count > 0
-ORDER BY specs.id LIMIT :limit OFFSET :offset
+SELECT id, hash, stacks, first_seen, last_seen FROM specs
+WHERE configuration = :configuration AND hash != :hash AND release_count > 0
+ORDER BY id LIMIT :limit OFFSET :offset
 """
-
-Other = tuple[str, int, str | None]
-"""Hash, number of releases, and last day of a spec."""
 
 
 @dataclass(frozen=True, slots=True)
-class OtherSpec:
+class OtherSpec(LookAlike):
     """Another spec of the same configuration; `differences` is None where they are not known."""
 
-    hash: str
-    release_count: int
-    last_seen: str | None
     differences: Differences | None
 
 
 def read_others(
     conn: sqlite3.Connection, configuration: int, dag_hash: str, page: int
-) -> dict[int, Other]:
-    """Return one page of the other binaries of a configuration, by their ids: the current first."""
+) -> list[Spec]:
+    """Return one page of the other binaries of a configuration: the current first."""
     window = {"limit": MOST_OTHERS, "offset": (page - 1) * MOST_OTHERS}
     rows = select(conn, OTHERS, configuration=configuration, hash=dag_hash, **window)
-    return {key: (dag, count, last) for key, dag, count, last in rows}
+    return [*map(Spec._make, rows)]
 
 
 def compared(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    graph: Needs,
-    spec: int,
-    others: Mapping[int, Other],
+    conn: sqlite3.Connection, lookups: Lookups, graph: Needs, spec: int, others: Sequence[Spec]
 ) -> tuple[OtherSpec, ...]:
     """Return the others with in what each differs from a spec, as far as the graph has both."""
-    known = [each for each in others if each in graph.edges] if spec in graph.edges else []
+    known = [each.id for each in others if each.id in graph.edges] if spec in graph.edges else []
     found = differences(conn, lookups, graph, spec, known)
-    return tuple(OtherSpec(*row, differences=found.get(key)) for key, row in others.items())
+    told = look_alikes(conn, lookups, others, {})
+    return tuple(
+        OtherSpec(each.spec, each.places, found.get(other.id))
+        for other, each in zip(others, told, strict=True)
+    )
 
 
 MOST_CANDIDATES = 50
@@ -213,7 +206,7 @@ def load_spec(
     chosen = release if release in listed else None
     other_count = own.spec_count - bool(release_count)
     others = read_others(conn, configuration, dag_hash, page)
-    graph = read_needs(conn, told_of(conn, [spec, *others]), MOST_NODES)
+    graph = read_needs(conn, told_of(conn, [spec, *(each.id for each in others)]), MOST_NODES)
     node = read_nodes(conn, [spec])[spec]
     return SpecPage(
         hash=dag_hash,
