@@ -6,6 +6,9 @@ import json
 import sqlite3
 from collections import defaultdict
 
+from spack_cache_db.spack.versions import version_key
+from tests.conftest import Build
+from tests.pagetexts import page, spec
 from tests.samples import LISTINGS, SINGULAR, configuration, seen
 
 
@@ -81,3 +84,25 @@ def test_spec_variants_shows_every_value(all_samples: sqlite3.Connection) -> Non
             for pair in values(text)
         }
     )
+
+
+def test_versions_sort_and_compilers_group(all_samples: sqlite3.Connection) -> None:
+    """In every view in words, a version's position is Spack's, and a compiler has no version."""
+    for view in ("builds", "build_listings", "host_builds", "release_counts", "release_changes"):
+        rows = all_samples.execute(
+            "SELECT DISTINCT package, version, version_position, compiler, compiler_name "
+            f"FROM {view}"
+        ).fetchall()
+        for package, version, position, compiler, name in rows:
+            older = {each[1] for each in rows if each[0] == package and each[2] < position}
+            assert all(version_key(each) < version_key(version) for each in older)
+            assert name == compiler.partition("@")[0]
+        assert rows or view == "release_changes"
+
+
+def test_a_size_is_a_number_or_null(built: Build) -> None:
+    """What is no whole number of bytes is NULL in `size_bytes`, and as it was in `size`."""
+    sizes = {"0": 0, "82": 82, "-": None, "": None, "1.5 MB": None, "-3": None, "9" * 30: None}
+    specs = [spec(number, size=text) for number, text in enumerate(sizes)]
+    connection = built(a=page("a", specs=specs))
+    assert dict(connection.execute("SELECT size, size_bytes FROM build_listings")) == sizes

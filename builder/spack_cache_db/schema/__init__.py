@@ -37,10 +37,10 @@ __all__ = [
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "6d7ed595b674f8359ca76be7f52f35be9fe80480083336527aa30b0c87835c90"
+STATEMENTS_SHA256 = "c4b7cab66c53a427ff3cb464f71b20eb7a6e11d13cf109ef5cc7e0caa814a24f"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 

@@ -30,6 +30,11 @@ _BUILD_COLUMNS = ",\n".join(
     f"  {word_of(column)} AS {column}" for column in CONFIGURATION if column != "package"
 )
 
+# For sorting and grouping. They stand last, so that the columns before them keep their places.
+_FOR_ANALYSIS = """\
+  versions.position AS version_position,
+  compilers.compiler AS compiler_name"""
+
 # These foreign keys are never NULL, so LEFT JOIN gives what JOIN would. It leaves SQLite's planner
 # fewer orders to weigh: of twelve inner joins it takes one that begins with all pairs of names, and
 # does not come to an end (SQLite docs, "Query Planner", 9). A condition on a name makes it an
@@ -47,7 +52,8 @@ _SPEC_COLUMNS = f"""\
   stack_sets.shown AS stacks,
   specs.release_count AS releases,
   specs.first_seen,
-  specs.last_seen"""
+  specs.last_seen,
+{_FOR_ANALYSIS}"""
 
 _SPEC_JOINS = f"""\
 LEFT JOIN stack_sets ON stack_sets.id = specs.stacks
@@ -89,7 +95,12 @@ _LISTING_COLUMNS = f"""\
 {_BUILD_COLUMNS},
   stack_sets.stacks,
   coalesce(listings.size, '-') AS size,
-  {_TARBALL}"""
+  {_TARBALL},
+{_FOR_ANALYSIS},
+  CASE
+    WHEN listings.size GLOB '[0-9]*' AND listings.size NOT GLOB '*[^0-9]*'
+      AND length(listings.size) < 19 THEN CAST(listings.size AS INTEGER)
+  END AS size_bytes"""
 
 _LISTING_JOINS = f"""\
 LEFT JOIN stack_sets ON stack_sets.id = listings.stacks
@@ -161,7 +172,8 @@ SELECT
   releases.date,
   packages.name AS package,
 {_BUILD_COLUMNS},
-  configuration_releases.spec_count AS specs
+  configuration_releases.spec_count AS specs,
+{_FOR_ANALYSIS}
 FROM configuration_releases
 JOIN configurations ON configurations.id = configuration_releases.configuration
 LEFT JOIN releases ON releases.id = configuration_releases.release
@@ -179,7 +191,8 @@ SELECT
   END AS change,
   coalesce(here.spec_count, 0) - configuration_changes.added AS kept,
   configuration_changes.added,
-  configuration_changes.removed
+  configuration_changes.removed,
+{_FOR_ANALYSIS}
 FROM configuration_changes
 JOIN releases ON releases.id = configuration_changes.release
 JOIN configurations ON configurations.id = configuration_changes.configuration
