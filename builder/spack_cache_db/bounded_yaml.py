@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,6 +76,11 @@ def load(text: str, bounds: YamlBounds) -> Any:
     """
     node = _compose(text, replace(bounds, aliases=0), _ValueLoader)
     return None if node is None else _value(_Constructor(), node)
+
+
+def part_count(root: yaml.Node) -> int:
+    """Return how many scalars, lists and mappings a node has, each once, itself included."""
+    return sum(1 for _ in _nodes(root))
 
 
 def text_value(node: yaml.Node) -> Any:
@@ -170,15 +176,21 @@ def _require_small(text: str, bounds: YamlBounds, loader: Any) -> None:
 def _place(root: yaml.Node, text: str, path: str) -> None:
     """Let all nodes know their file, and their line in it; YAML counts other lines."""
     ends = [end.start() for end in re.finditer("\n", text)]
+    for node in _nodes(root):
+        mark = node.start_mark
+        line = bisect_left(ends, mark.index)
+        node.start_mark = yaml.Mark(path, mark.index, line, mark.column, None, 0)
+
+
+def _nodes(root: yaml.Node) -> Iterator[yaml.Node]:
+    """Yield a node and all nodes in it, each once, wherever aliases put it."""
     waiting, done = [root], set()
     while waiting:
         node = waiting.pop()
         if id(node) in done:
             continue
         done.add(id(node))
-        mark = node.start_mark
-        line = bisect_left(ends, mark.index)
-        node.start_mark = yaml.Mark(path, mark.index, line, mark.column, None, 0)
+        yield node
         if isinstance(node, yaml.MappingNode):
             waiting += [each for pair in node.value for each in pair]
         elif isinstance(node, yaml.SequenceNode):

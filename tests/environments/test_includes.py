@@ -156,6 +156,19 @@ def test_many_files_are_too_many() -> None:
     large = "#" * 2**20
     with pytest.raises(UnreadableEnvironment, match="includes more than 16,777,216 bytes"):
         read(wide, dict.fromkeys((f"/e/{name}" for name in names), large))
+    deep = json.dumps({"packages": {f"p{number}": {"require": "+x"} for number in range(1_000)}})
+    with pytest.raises(UnreadableEnvironment, match="includes more than 50,000 values"):
+        read(wide, dict.fromkeys((f"/e/{name}" for name in names), deep))
+
+
+def test_too_much_is_said_once() -> None:
+    """An environment that asks for too much has one fault for it, not one for each of its parts."""
+    many = [{"matrix": [[f"x{n}"] * 90, [f"+a{n}"] * 90]} for n in range(9)]
+    lists = [{f"l{n}": many} for n in range(9)]
+    text = json.dumps({"spack": {"specs": [*many, "$l1"], "definitions": lists}})
+    with pytest.raises(UnreadableEnvironment) as caught:
+        read_environment(text.encode(), "x", Limits(work=1_000))
+    assert len(caught.value.faults) == 1
 
 
 def test_aliases_are_merged_once() -> None:

@@ -216,6 +216,10 @@ class UnreadableEnvironment(InputError):
     """An environment that cannot be read. `faults` holds all that is wrong, sorted, each once."""
 
 
+class TooMuchWork(LineFault):
+    """What an environment asks for is too much to be made; nothing more is said of it."""
+
+
 class Work:
     """How much of an environment was multiplied, added up before it is made.
 
@@ -241,7 +245,7 @@ class Work:
         """
         self.done += amount
         if self.done > self._most:
-            raise LineFault(
+            raise TooMuchWork(
                 line, "makes too many combinations: give shorter lists, matrices or requirements"
             )
 
@@ -261,6 +265,7 @@ class Faults:
         """Begin without any; `path` is what the environment is called."""
         self._path = path
         self._found: list[Fault] = []
+        self._is_ended = False
 
     @contextmanager
     def collected(self) -> Iterator[None]:
@@ -268,6 +273,9 @@ class Faults:
         try:
             yield
         except LineFault as fault:
+            if isinstance(fault, TooMuchWork) and self._is_ended:
+                return
+            self._is_ended |= isinstance(fault, TooMuchWork)
             self._found.append(Fault(fault.path or self._path, fault.line, fault.message))
 
     def raise_any(self) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from spack_cache_db.bounded_yaml import compose, fault_at, line_of
+from spack_cache_db.bounded_yaml import compose, fault_at, line_of, part_count
 from spack_cache_db.environments.environment import TOP_KEYS, Surroundings, Work, decoded
 from spack_cache_db.environments.expressions import ExpressionError, holds
 from spack_cache_db.environments.sections import (
@@ -32,6 +32,9 @@ SECTIONS = ("packages", "definitions")
 
 MOST_FILES = 256
 MOST_BYTES = 2**24
+MOST_PARTS = 50_000
+"""Values in all included files."""
+
 _INCLUDE_KEYS = {"path", "when", "optional", "name", "sha256", "path_override_env_var"}
 _GIT_KEYS = {"git", "branch", "commit", "tag", "paths"}
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*://")
@@ -92,6 +95,7 @@ class _Includes:
         self._surroundings = surroundings
         self._read: set[str] = set()
         self._bytes = 0
+        self._parts = 0
 
     def scopes(self, node: yaml.Node, path: str, chain: tuple[str, ...]) -> Iterator[yaml.Node]:
         """Yield the sections of a file, then those of each of its includes, highest first."""
@@ -166,10 +170,17 @@ class _Includes:
         self._bytes += sum(len(data) for _, data in parts)
         if self._bytes > MOST_BYTES:
             raise fault_at(node, f"includes more than {MOST_BYTES:,} bytes")
-        nodes = [_top(compose(decoded(data, path), BOUNDS, path), path) for path, data in parts]
+        nodes = [_top(self._composed(data, path, node), path) for path, data in parts]
         # What a folder's `include.yaml` names stands beside it.
         inside = place if isinstance(found, bytes) else posixpath.join(place, "include.yaml")
         yield from self.scopes(_mapping_of(nodes, place), inside, (*chain, place))
+
+    def _composed(self, data: bytes, path: str, including: yaml.Node) -> yaml.Node | None:
+        found = compose(decoded(data, path), BOUNDS, path)
+        self._parts += part_count(found) if found is not None else 0
+        if self._parts > MOST_PARTS:
+            raise fault_at(including, f"includes more than {MOST_PARTS:,} values")
+        return found
 
 
 def place_of(written: str, including: str, surroundings: Surroundings) -> str:

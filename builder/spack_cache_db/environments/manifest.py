@@ -53,6 +53,9 @@ from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.intersection import UnsatisfiableSpec
 from spack_cache_db.spack.legacy_specs import legacy_reading
 
+MOST_NAMED = 20
+"""Packages that a note names."""
+
 _GROUP_KEYS = {"group", "specs", "matrix", "exclude", "needs", "explicit", "override"}
 
 
@@ -267,7 +270,9 @@ class _SpackYaml:
             {*requirements.required, *requirements.conflicts} - {str(each) for each in asked}
         )
         if others:
-            yield f"packages: requirements of dependencies are left aside (of {', '.join(others)})"
+            more = f" and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
+            named = ", ".join(others[:MOST_NAMED]) + more
+            yield f"packages: requirements of dependencies are left aside (of {named})"
         if "develop" in self._section and not _is_empty(self._section["develop"]):
             yield "develop: packages built from your own sources are looked for as any other"
 
