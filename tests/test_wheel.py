@@ -58,6 +58,7 @@ OWN = (
     f"/find.csv?q={SPEC}",
     f"/cover?q={SPEC}",
     "/diff/develop-2025-04-20...develop",
+    f"/find.atom?q={SPEC}",
     "/release/develop",
     "/stack/e4s",
     "/robots.txt",

@@ -74,6 +74,12 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.fixture(scope="module")
+def served(planted: Path) -> Any:
+    """The site of that file."""
+    return site(planted)
+
+
 def section(text: str, name: str) -> str:
     """Return one section of a page as words."""
     found = re.search(rf'<section aria-labelledby="{name}">.*?</section>', text, re.DOTALL)
@@ -82,9 +88,9 @@ def section(text: str, name: str) -> str:
 
 
 @pytest.mark.asyncio
-async def test_planted_changes_are_shown(planted: Path) -> None:
+async def test_planted_changes_are_shown(served: Any) -> None:
     """The page names what was planted, each in its section and nowhere else."""
-    answer = await get(site(planted), f"/diff/{OLD}...{NEW}")
+    answer = await get(served, f"/diff/{OLD}...{NEW}")
     sections = {
         name: section(answer.text, name) for name in ("removed", "added", "upgraded", "rebuilt")
     }
@@ -105,9 +111,11 @@ async def test_planted_changes_are_shown(planted: Path) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("narrowing", ["", "?package=narrows", "?stack=e4s", "?host=zen4"])
-async def test_page_command_and_python_say_the_same(planted: Path, narrowing: str) -> None:
+async def test_page_command_and_python_say_the_same(
+    served: Any, planted: Path, narrowing: str
+) -> None:
     """JSON and CSV of the page are what the command prints and Python returns."""
-    address, served = f"/diff/{OLD}...{NEW}", site(planted)
+    address = f"/diff/{OLD}...{NEW}"
     name, _, value = narrowing[1:].partition("=")
     options = [f"--{name}", value] if name else []
     expected = diff(planted, OLD, NEW, **({name: value} if name else {}))

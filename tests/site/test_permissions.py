@@ -15,7 +15,14 @@ from tests.site.conftest import IS_065, SQL, metadata, site
 
 STAFF = {"id": "staff"}
 COMPARED = "/diff?old=develop&new=v0.23.1"
-DATA = ("/suggest.json?q=hdf", "/find.json?q=hdf5", "/find.csv?q=hdf5", "/robots.txt", COMPARED)
+DATA = (
+    "/suggest.json?q=hdf",
+    "/find.json?q=hdf5",
+    "/find.csv?q=hdf5",
+    "/robots.txt",
+    COMPARED,
+    "/feed.atom",
+)
 CLOSED = (*OWN, *UNKNOWN, *DATA, "/spack-cache.db", f"/spec/{spec_hash(MPI)[:7]}")
 DATASETTES = ("/spack-cache", "/spack-cache/specs.json", "/spack-cache/find_spec.json?spec=hdf5")
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,14 +27,20 @@ WHERE configuration IN (SELECT value FROM json_each(:ids)) AND release_count > 0
 UNION ALL
 SELECT spec FROM listings WHERE configuration IN (SELECT value FROM json_each(:ids))
 """
+IN_STACK = """
+(:stack IS NULL OR shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
+"""
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
-SHOWN = """
-SELECT shown.release, shown.spec, shown.configuration
+SHOWN = f"""
+SELECT releases.id, shown.spec, shown.configuration
 FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN release_specs AS shown
   ON shown.release = releases.id
   AND shown.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
-WHERE :stack IS NULL
-  OR shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {IN_STACK}
+"""
+ALL_SHOWN = f"""
+SELECT shown.spec, shown.configuration FROM release_specs AS shown
+WHERE shown.release = :release AND {IN_STACK}
 """
 WITH_HASH = "SELECT id FROM specs WHERE hash >= :hash AND hash < :hash || '{'"
 _COLUMNS = ("release", "date", "specs", "configurations", "added", "removed")
@@ -143,8 +149,8 @@ def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
     ids = {each.name: key for key, each in lookups.releases.items()}
     rows = []
     for key, release in reversed(lookups.releases.items()):
-        here, older = shown.get(key, {}), before.get(release.name)
-        was: Mapping[int, int] = shown.get(ids[older], {}) if older else {}
+        here, older = shown[key], before.get(release.name)
+        was = shown[ids[older]] if older else {}
         kept = len(here.keys() & was.keys())
         row = HistoryRow(
             release.name,
@@ -160,25 +166,49 @@ def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
     return History(query, tuple(rows))
 
 
-def shown_specs(conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions) -> Shown:
+def shown_specs(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    conditions: Conditions,
+    releases: Iterable[int] | None = None,
+) -> Shown:
     """Return what satisfies conditions in each release, by the configuration shown there.
 
-    A release among the conditions is passed over.
+    Args:
+        conditions: a release among them is passed over.
+        releases: the ids of the releases; None for all.
     """
-    stack, verdict = asked(conditions, "stack"), asked(conditions, "specs")
+    wanted, stack = (
+        [*(lookups.releases if releases is None else releases)],
+        asked(conditions, "stack"),
+    )
     every = without(conditions, "release", "stack")
+    if not every:
+        return {
+            release: dict(select(conn, ALL_SHOWN, release=release, stack=stack))
+            for release in wanted
+        }
     configurations = {*configuration_ids(conn, lookups, every, every=True)}
+    specs = _candidates(conn, every, configurations)
+    found: Shown = {release: {} for release in wanted}
+    places = {"stack": stack, "releases": json.dumps(wanted)}
+    for runs in json_pieces(runs_of(sorted(specs)), IDS_AT_ONCE // 4):
+        for release, spec, configuration in select(conn, SHOWN, runs=runs, **places):
+            if configuration in configurations:
+                found[release][spec] = configuration
+    return found
+
+
+def _candidates(
+    conn: sqlite3.Connection, conditions: Conditions, configurations: Iterable[int]
+) -> Set[int]:
+    """Return the specs that some release shows with one of these configurations."""
     specs: Set[int] = {row[0] for row in select_in(conn, SPECS, configurations)}
     if (prefix := asked(conditions, "hash")) is not None:
         specs &= {row[0] for row in select(conn, WITH_HASH, hash=prefix)}
-    if verdict is not None:
+    if (verdict := asked(conditions, "specs")) is not None:
         specs &= verdict.holds
-    found: Shown = {}
-    for runs in json_pieces(runs_of(sorted(specs)), IDS_AT_ONCE // 4):
-        for release, spec, configuration in select(conn, SHOWN, runs=runs, stack=stack):
-            if configuration in configurations:
-                found.setdefault(release, {})[spec] = configuration
-    return found
+    return specs
 
 
 def history_json(rows: Iterable[HistoryRow]) -> str:

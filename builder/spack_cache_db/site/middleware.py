@@ -64,7 +64,13 @@ _SECURITY = {
 }
 LONGEST_AT_ONCE = 64 * 1024
 """Bytes that are compressed on the event loop; more of them in a thread."""
-_COMPRESSIBLE = (b"text/", b"application/json", b"application/javascript", b"image/svg")
+_COMPRESSIBLE = (
+    b"text/",
+    b"application/json",
+    b"application/javascript",
+    b"image/svg",
+    b"application/atom",
+)
 _NO_GZIP = re.compile(rb"(?:gzip|\*)\s*;\s*q=0(?:\.0*)?\s*(?:,|$)")
 
 METHODS = b"GET, HEAD, OPTIONS"

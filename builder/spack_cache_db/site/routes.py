@@ -34,6 +34,7 @@ from spack_cache_db.site.pages import charts
 from spack_cache_db.site.pages.changes import Sides, load_changes
 from spack_cache_db.site.pages.cover import load_cover, pasted_of
 from spack_cache_db.site.pages.dependency_tree import tree_rows
+from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
     HIDEABLE,
     LABELS,
@@ -62,7 +63,11 @@ MOST_FOUND = 1_000
 MOST_FORM_FIELDS = 20
 MOST_FIELDS = 200
 
-_KINDS = {"json": "application/json; charset=utf-8", "csv": "text/csv; charset=utf-8"}
+_KINDS = {
+    "atom": "application/atom+xml; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json; charset=utf-8",
+}
 
 
 async def home(datasette: Any, request: Any) -> Any:
@@ -71,6 +76,7 @@ async def home(datasette: Any, request: Any) -> Any:
     page = await read_once(datasette, load_home)
     beside = [each for each in others(datasette) if await may_view(datasette, request.actor, each)]
     context = {"page": page, "size": database.size, "sha256": database.hash, "others": beside}
+    context["feed"] = Topic().feed
     return await render(datasette, request, "home.html", context)
 
 
@@ -81,7 +87,8 @@ async def package(datasette: Any, request: Any) -> Any:
     if page is None:
         return await missing(datasette, request, "package", name)
     links = package_links(data_path(datasette), name, filters)
-    return await render(datasette, request, "package.html", {"page": page, "links": links})
+    context = {"page": page, "links": links, "feed": Topic(package=name).feed}
+    return await render(datasette, request, "package.html", context)
 
 
 async def spec(datasette: Any, request: Any) -> Any:
@@ -122,7 +129,9 @@ async def _group(
     if page is None:
         return await missing(datasette, request, kind, name)
     links = data_links(data_path(datasette), view, [(kind, name)], many=True)
-    return await render(datasette, request, f"{kind}.html", {"page": page, "links": links})
+    feed = Topic(stack=name).feed if kind == "stack" else None
+    context = {"page": page, "links": links, "feed": feed}
+    return await render(datasette, request, f"{kind}.html", context)
 
 
 async def listed(datasette: Any, request: Any) -> Any:
@@ -134,7 +143,8 @@ async def listed(datasette: Any, request: Any) -> Any:
     page = await read(datasette, LISTED[kind], asked)
     rows = list_rows(page, datasette.urls.path(f"/{page.kind.removesuffix('s')}/"))
     links = list_links(kind, asked.address())
-    words = {"rows": rows, "classes": classes, "links": links}
+    feed = Topic().feed if kind == "releases" else None
+    words = {"rows": rows, "classes": classes, "links": links, "feed": feed}
     context = {"page": page, "asked": page.asked, **words}
     return await render(datasette, request, "list.html", context)
 
@@ -184,7 +194,10 @@ async def find(datasette: Any, request: Any) -> Any:
         return await render(datasette, request, "names.html", listed)
     has_rows = page.answer and page.answer.rows and page.reading is None
     links = found_links(text, narrowing) if has_rows else None
+    is_spec = page.answer is not None and page.reading is None
+    topic = Topic(text, stack=narrowing.stack, host=narrowing.host)
     context = {"page": page, "search_text": text, "links": links, "narrowing": narrowing}
+    context["feed"] = topic.feed if is_spec else None
     return await render(datasette, request, "find.html", context)
 
 
@@ -243,6 +256,24 @@ async def compare(datasette: Any, request: Any) -> Any:
     return redirect(datasette, Sides.parse(sides, pairs).address())
 
 
+async def changes_feed(datasette: Any, request: Any) -> Any:
+    """`/feed.atom`, of a package or a stack as well, and `/find.atom?q=`."""
+    # Only feeds need the library that writes them.
+    from spack_cache_db.site.atom import atom
+
+    topic = Topic.parse(pairs_of(request))
+    if (request.url_vars["of"] == "find") != (topic.query is not None):
+        return data(Data(error="the feed of a spec is /find.atom?q=SPEC"), "atom")
+    found = await read_once(datasette, load_feed, topic)
+    if found.error is not None:
+        return data(Data(error=found.error), "atom")
+
+    def absolute(path: str) -> str:
+        return str(datasette.absolute_url(request, datasette.urls.path(path)))
+
+    return data(Data(atom(found, topic, absolute)), "atom")
+
+
 async def robots(datasette: Any, request: Any) -> Any:
     """`/robots.txt`: our pages may be read by crawlers; tables, SQL and filters are endless."""
     base = datasette.urls.path("/")
@@ -294,6 +325,7 @@ ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/find$", find),
     (r"^/find\.(?P<form>json|csv)$", find_rows),
     (r"^/cover(?:\.(?P<form>json|csv))?$", cover),
+    (r"^/(?P<of>feed|find)\.atom$", changes_feed),
     (r"^/diff$", compare),
     (r"^/diff/(?P<sides>.+?\.\.\..+?)(?:\.(?P<form>json|csv))?$", changes),
     (rf"^/package/{NAME}$", package),
@@ -313,7 +345,7 @@ async def render(
 ) -> Any:
     """Render one of our templates, with the headers of our own pages."""
     words = {"labels": LABELS, "hideable": HIDEABLE}
-    context = {"charts": charts, "links": None, **words, **context}
+    context = {"charts": charts, "links": None, "feed": None, **words, **context}
     html = await datasette.render_template(template, context, request=request)
     return Response.html(html, status=status, headers=dict(OWN_PAGE))
 

@@ -1,0 +1,217 @@
+"""Feeds: what each snapshot changed of everything, of a package, of a stack or of a query's answer.
+
+Only snapshots have a day, so only they have an entry: the day of a branch or a release is not in
+the file, and the day of the build would make all entries new with each build.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+from uuid import NAMESPACE_URL, uuid5
+
+from spack_cache_db.query.answers import UnknownNameError, scope_of
+from spack_cache_db.query.catalogue import configurations_by_id
+from spack_cache_db.query.conditions import Conditions
+from spack_cache_db.query.connection import select
+from spack_cache_db.query.difference import narrowing_of
+from spack_cache_db.query.history import Shown, shown_specs
+from spack_cache_db.query.lookups import Lookups, Release
+from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.query.summary import read_origin
+from spack_cache_db.releases import releases_before
+from spack_cache_db.site.pages.changes import Sides
+from spack_cache_db.site.sandbox.spec_functions import parse
+from spack_cache_db.spack.lexer import QuerySyntaxError
+
+MOST_SNAPSHOTS = 26
+"""A feed looks at so many snapshots, the newest: half a year of weekly ones."""
+MOST_NAMED = 10
+"""So many configurations that are new in a snapshot are named, and as many that are gone."""
+NO_DAY = "1970-01-01"
+"""When a feed was changed that never had an entry."""
+
+CHANGED = """
+SELECT release, sum(added), sum(removed) FROM configuration_changes
+WHERE release IN (SELECT value FROM json_each(:releases)) GROUP BY release
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a feed is about, by name; nothing for everything."""
+
+    query: str | None = None
+    package: str | None = None
+    stack: str | None = None
+    host: str | None = None
+
+    @classmethod
+    def parse(cls, pairs: Iterable[tuple[str, str]]) -> Topic:
+        """Read the pairs of a query string; the first of each name counts."""
+        named = {name: value.strip() or None for name, value in reversed([*pairs])}
+        return cls(*map(named.get, ("q", "package", "stack", "host")))
+
+    def __str__(self) -> str:
+        """Return the topic in words."""
+        words = [self.query or self.package or "all binaries"]
+        words += [f"in {self.stack}"] if self.stack else []
+        words += [f"on {self.host}"] if self.host else []
+        return " ".join(words)
+
+    @property
+    def page(self) -> str:
+        """The address of the page that the feed is about."""
+        if self.query or self.host:
+            return self._address("/find", q=self.query or self.package or "*")
+        if self.package:
+            return f"/package/{quote(self.package, safe='')}"
+        return f"/stack/{quote(self.stack, safe='')}" if self.stack else "/releases"
+
+    @property
+    def feed(self) -> str:
+        """The address of the feed."""
+        path = "/find.atom" if self.query else "/feed.atom"
+        return self._address(path, q=self.query, package=self.package)
+
+    def _address(self, path: str, **asked: str | None) -> str:
+        given = {**asked, "stack": self.stack, "host": self.host}
+        query = urlencode({name: value for name, value in given.items() if value})
+        return f"{path}?{query}" if query else path
+
+
+class FeedEntry(NamedTuple):
+    """What one snapshot changed; `changes` are configurations in words, `address` shows all."""
+
+    id: str
+    title: str
+    date: str
+    address: str
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A feed, the newest entry first.
+
+    Attributes:
+        id: the same whenever the file is built, as are those of the entries.
+        owner: who publishes the build cache.
+        updated: the day of the newest entry.
+        error: why there is no feed.
+    """
+
+    id: str
+    owner: str
+    updated: str = NO_DAY
+    entries: tuple[FeedEntry, ...] = ()
+    error: str | None = None
+
+
+class _Change(NamedTuple):
+    """How much a snapshot added and removed, and the configurations that are new or gone."""
+
+    snapshot: Release
+    previous: Release
+    added: int
+    removed: int
+    new: frozenset[int] = frozenset()
+    gone: frozenset[int] = frozenset()
+
+
+def load_feed(conn: sqlite3.Connection, lookups: Lookups, topic: Topic) -> Feed:
+    """Return the feed about a topic."""
+    origin = read_origin(conn)
+    seed = f"{origin.url or origin.owner} {topic.feed}"
+    try:
+        conditions, package = _asked(conn, lookups, topic)
+    except (QuerySyntaxError, UnsupportedQuery, UnknownNameError) as error:
+        return Feed(_id(seed), origin.owner, error=str(error))
+    changes = [each for each in _changes(conn, lookups, conditions) if each.added or each.removed]
+    words = _words(conn, lookups, changes)
+    entries = []
+    for each, lines in zip(changes, words, strict=True):
+        old, new = each.previous.name, each.snapshot.name
+        sides = Sides(old, new, stack=topic.stack, package=package, host=topic.host)
+        amounts = f"{each.added:,} added, {each.removed:,} removed"
+        entry = FeedEntry(
+            id=_id(f"{seed} {new}"),
+            title=f"{new}: {amounts}",
+            date=str(each.snapshot.date),
+            address=sides.address(),
+            changes=tuple(lines),
+        )
+        entries.append(entry)
+    updated = entries[0].date if entries else NO_DAY
+    return Feed(_id(seed), origin.owner, updated, tuple(entries))
+
+
+def _asked(
+    conn: sqlite3.Connection, lookups: Lookups, topic: Topic
+) -> tuple[Conditions, str | None]:
+    """Return what a topic asks of specs, and the only package that it is about.
+
+    Raises:
+        QuerySyntaxError, UnsupportedQuery, UnknownNameError: this file cannot answer it.
+    """
+    scope = (
+        *narrowing_of(lookups, topic.package, None, topic.host),
+        *scope_of(lookups, stack=topic.stack),
+    )
+    if topic.query is None:
+        return scope, topic.package
+    query = parse(topic.query)
+    return question_of(conn, lookups, query).within(scope).conditions, query.name
+
+
+def _changes(
+    conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions
+) -> Iterator[_Change]:
+    """Yield what each snapshot changed, the newest first."""
+    before = releases_before(each.name for each in lookups.releases.values())
+    dated = (each for each in lookups.releases.values() if each.date and each.name in before)
+    known = {each.name: each for each in lookups.releases.values()}
+    compared = [(each, known[before[each.name]]) for each in islice(dated, MOST_SNAPSHOTS)]
+    if not conditions:
+        listed = json.dumps([each.id for each, _ in compared])
+        found = {key: amounts for key, *amounts in select(conn, CHANGED, releases=listed)}
+        for each, previous in compared:
+            yield _Change(each, previous, *found.get(each.id, (0, 0)))
+        return
+    wanted = {side.id for sides in compared for side in sides}
+    shown: Shown = shown_specs(conn, lookups, conditions, wanted)
+    for each, previous in compared:
+        here, there = shown[each.id], shown[previous.id]
+        kept = len(here.keys() & there.keys())
+        new, gone = {*here.values()}, {*there.values()}
+        amounts = len(here) - kept, len(there) - kept
+        yield _Change(each, previous, *amounts, frozenset(new - gone), frozenset(gone - new))
+
+
+def _words(
+    conn: sqlite3.Connection, lookups: Lookups, changes: Sequence[_Change]
+) -> Iterator[list[str]]:
+    """Yield, for each change, some of the configurations that are new or gone."""
+    named = [[sorted(some)[:MOST_NAMED] for some in (each.new, each.gone)] for each in changes]
+    ids = sorted({key for sides in named for some in sides for key in some})
+    found = {each.id: each.configuration for each in configurations_by_id(conn, lookups, ids)}
+    for each, sides in zip(changes, named, strict=True):
+        lines = []
+        for word, some, every in zip(("new", "gone"), sides, (each.new, each.gone), strict=True):
+            for key in some:
+                what = found[key]
+                parts = (what.compiler, what.os, what.target, *what.variants)
+                lines.append(f"{word}: {what.package}@{what.version} {' '.join(parts)}")
+            if len(every) > len(some):
+                lines.append(f"{word}: {len(every) - len(some):,} more")
+        yield lines
+
+
+def _id(seed: str) -> str:
+    return uuid5(NAMESPACE_URL, seed).urn

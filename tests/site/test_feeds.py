@@ -1,0 +1,154 @@
+"""Feeds are valid Atom, say what snapshots changed, and stay when a file is built again."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import feedparser
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.query.history import history
+from tests.pagetexts import page, spec, spec_hash, write
+from tests.site.addresses import get
+from tests.site.conftest import site
+
+WEEKS = ("develop-2025-01-05", "develop-2025-01-12", "develop-2025-01-19", "develop-2025-01-26")
+LISTED: tuple[dict[str, tuple[tuple[int, str, str], ...]], ...] = (
+    {"hdf5": ((1, "1.0", "e4s"), (2, "1.0", "ml")), "zlib": ((3, "1.3", "e4s"),)},
+    {"hdf5": ((1, "1.0", "e4s"), (4, "1.1", "e4s")), "zlib": ((3, "1.3", "e4s"),)},
+    {"hdf5": ((1, "1.0", "e4s"), (4, "1.1", "e4s")), "zlib": ((3, "1.3", "e4s"),)},
+    {"hdf5": ((4, "1.1", "e4s"),), "zlib": ((5, "1.3", "ml"),)},
+)
+"""The specs of each week: number, version and stack. Nothing changes in the third week."""
+
+CHANGES = {
+    "/feed.atom": {3: (1, 2), 1: (1, 1)},
+    "/feed.atom?package=hdf5": {3: (0, 1), 1: (1, 1)},
+    "/feed.atom?stack=e4s": {3: (0, 2), 1: (1, 0)},
+    "/find.atom?" + urlencode({"q": "hdf5@1.1"}): {1: (1, 0)},
+    "/find.atom?" + urlencode({"q": "hdf5@1.1", "stack": "ml"}): {},
+    "/find.atom?" + urlencode({"q": "*", "stack": "ml"}): {3: (1, 0), 1: (0, 1)},
+    "/find.atom?" + urlencode({"q": "hdf5@99"}): {},
+}
+"""By feed: how many were added and removed in which weeks, the newest first."""
+
+
+def write_weeks(folder: Path, weeks: int) -> Path:
+    """Write the pages of the first weeks, and of the branch and a release."""
+    places = [*zip(WEEKS[:weeks], LISTED[:weeks], strict=True)]
+    pages = {
+        f"{package}-{release}": page(
+            package,
+            release,
+            [
+                spec(hash=spec_hash(number), versions=[version], stacks=[stack, "root"])
+                for number, version, stack in specs
+            ],
+        )
+        for release, packages in [*places, ("develop", LISTED[3]), ("v1.0", LISTED[0])]
+        for package, specs in packages.items()
+    }
+    return write(folder, **pages)
+
+
+@pytest.fixture(scope="module")
+def weeks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of all weeks."""
+    folder = tmp_path_factory.mktemp("weeks")
+    build([str(write_weeks(folder / "pages", 4))], folder / "spack-cache.db")
+    return folder / "spack-cache.db"
+
+
+@pytest.fixture(scope="module")
+def served(weeks: Path) -> Any:
+    """The site of that file."""
+    return site(weeks)
+
+
+async def parsed(served: Any, path: str) -> Any:
+    """Return a feed as a reader of feeds understands it."""
+    answer = await get(served, path)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/atom+xml; charset=utf-8"
+    found = feedparser.parse(answer.content)
+    assert not found.bozo, found.get("bozo_exception")
+    assert found.version == "atom10"
+    return found
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", CHANGES)
+async def test_feed_has_an_entry_for_each_change(served: Any, path: str) -> None:
+    """Each snapshot that changed the answer has an entry with its day, whose page is there."""
+    found = await parsed(served, path)
+    numbers = [
+        tuple(map(int, re.findall(r"(\d+) (?:added|removed)", each.title)))
+        for each in found.entries
+    ]
+    expected = CHANGES[path]
+    assert [each.updated for each in found.entries] == [
+        f"{WEEKS[week][-10:]}T00:00:00+00:00" for week in expected
+    ]
+    assert numbers == [*expected.values()]
+    for each in found.entries:
+        assert each.id.startswith("urn:uuid:") and each.link.startswith("http://localhost/diff/")
+        assert (await get(served, each.link.removeprefix("http://localhost"))).status_code == 200
+    # RFC 4287, 4.1.1: what a feed must have.
+    assert found.feed.id and found.feed.title and found.feed.updated and found.feed.author
+    assert [each.rel for each in found.feed.links] == ["alternate", "self"]
+    alternate = found.feed.links[0].href.removeprefix("http://localhost")
+    assert (await get(served, alternate)).status_code in (200, 302)
+
+
+@pytest.mark.asyncio
+async def test_feed_of_a_spec_counts_as_its_history_does(served: Any, weeks: Path) -> None:
+    """A feed and `history` of one spec say the same of each snapshot."""
+    found = await parsed(served, "/find.atom?" + urlencode({"q": "hdf5"}))
+    rows = [each for each in history(weeks, "hdf5").releases if each.date and each.before]
+    assert [each.title for each in found.entries] == [
+        f"{row.release}: {row.added} added, {row.removed} removed"
+        for row in reversed(rows)
+        if row.added or row.removed
+    ]
+    assert "new: hdf5@1.1" in found.entries[-1].summary
+
+
+@pytest.mark.asyncio
+async def test_entries_stay_when_the_file_is_built_anew(served: Any, tmp_path: Path) -> None:
+    """A later snapshot adds an entry, and leaves ids and dates of the others as they were."""
+    build([str(write_weeks(tmp_path / "pages", 3))], tmp_path / "spack-cache.db")
+    before = site(tmp_path / "spack-cache.db")
+    for path in CHANGES:
+        now, then = await parsed(served, path), await parsed(before, path)
+        assert now.feed.id == then.feed.id
+        older = [(each.id, each.updated, each.title) for each in then.entries]
+        newer = [(each.id, each.updated, each.title) for each in now.entries]
+        assert newer[len(newer) - len(older) :] == older
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "path", ["/find.atom", "/find.atom?q=hdf5@", "/feed.atom?package=no", "/feed.atom?stack=no"]
+)
+async def test_what_has_no_feed_is_refused(datasette: Any, path: str) -> None:
+    """A text that is no spec and an unknown name are status 400, in words."""
+    answer = await get(datasette, path)
+    assert (answer.status_code, answer.text[:7]) == (400, "Error: ")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "path", ["/", "/releases", "/package/hdf5", "/stack/e4s", "/find?q=hdf5@99"]
+)
+async def test_pages_name_their_feed(datasette: Any, path: str) -> None:
+    """A reader of feeds finds the one of a page, also of a search that finds nothing yet."""
+    text = (await get(datasette, path)).text
+    link = re.search(
+        r'<link rel="alternate" type="application/atom\+xml"[^>]* href="([^"]*)"', text
+    )
+    assert link and text.count(link[1]) == 2
+    await parsed(datasette, link[1].replace("&amp;", "&"))
