@@ -67,12 +67,12 @@ def test_tracebacks_are_shown_on_demand(folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_command_that_nobody_foresaw_ends_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Status 2, one line, and how to see more."""
+    """Status 1, one line, and how to see more."""
     monkeypatch.setattr("spack_cache_db.cli.site.site_folder", lambda: 1 / 0)
 
     told = run("site")
 
-    assert told.exit_code == 2
+    assert told.exit_code == 1
     assert told.stderr == (
         "Error: unexpected ZeroDivisionError: division by zero; "
         "please report it (--traceback shows where)\n"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from spack_cache_db.bounded_files import LargeFileFault, open_regular, read_open, unreadable
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.safety_net import faults_of
+from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.bounds import MAX_INDEX
 from spack_cache_db.sources.units import (
@@ -31,7 +31,7 @@ def read(unit: Unit, max_page_size: int) -> Iterator[RawFile | MirrorFolder | Fa
     """Yield the files and mirrors of a unit, and a fault for whatever cannot be read."""
     for file in files_of(unit):
         try:
-            with faults_of(file.path if isinstance(file, Fault) else file.location):
+            with FaultsOf(file.path if isinstance(file, Fault) else file.location):
                 if isinstance(file, Fault):
                     yield file
                 elif isinstance(file, MirrorFolder):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.safety_net import faults_of
+from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.indexes.index_reader import Share
 from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
@@ -65,7 +65,7 @@ def read_files(
             columns.faults.append(file)
             continue
         try:
-            with faults_of(file.location):
+            with FaultsOf(file.location):
                 if isinstance(file, MirrorFolder):
                     mirrors.add_mirror(file)
                 else:

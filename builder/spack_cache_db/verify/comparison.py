@@ -15,7 +15,7 @@ from spack_cache_db.build import Input
 from spack_cache_db.build.workers import uncollected, work_through
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.query.connection import damaged, open_database
-from spack_cache_db.safety_net import faults_of
+from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.sources.files import read
 from spack_cache_db.sources.indexes.mirrors import OpenIndex, is_spacks, open_file, open_mirror
 from spack_cache_db.sources.indexes.spack_json import IndexFault
@@ -60,7 +60,7 @@ def verify_unit(unit: Unit, database: Path, max_page_size: int, place: Place) ->
             total = replace(total, faults=(*total.faults, file))
             continue
         try:
-            with faults_of(file.location), _intact(database):
+            with FaultsOf(file.location), _intact(database):
                 total = sum(_verify(file, database, place), start=total)
         except InputError as error:
             total = replace(total, faults=(*total.faults, *error.faults))

@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, InputError, LineFault
-from spack_cache_db.safety_net import faults_of
+from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.sources.bounds import MAX_INDEX, MAX_NAME, require_short, require_text
 from spack_cache_db.sources.columns import Document, IndexFacts, Writer
 from spack_cache_db.sources.indexes.index_reader import (
@@ -155,7 +155,7 @@ class Binaries:
 @contextmanager
 def _faults_of(location: str) -> Iterator[None]:
     """Make whatever is wrong with a file or a folder an `InputError`."""
-    with faults_of(location):
+    with FaultsOf(location):
         try:
             yield
         except IndexFault as fault:

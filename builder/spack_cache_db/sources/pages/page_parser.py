@@ -11,7 +11,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -214,12 +213,14 @@ def parse_page(raw: RawFile) -> Page:
     Raises:
         InputError: with every fault of the rest of this page.
     """
-    with _faults_at(raw.location):
+    try:
         front = read_front_matter(bytes(raw.data))
         if front.keys != KEYS or front.json.keys() != JSON_KEYS:
             raise _Refused(key_faults(front))
         package, release = _names(front)
         meta = _decode_meta(front.json["meta"])
+    except (LineFault, _Refused) as error:
+        raise _located(error, raw.location) from None
     return Page(
         location=raw.location,
         path=raw.path,
@@ -238,21 +239,16 @@ def read_details(page: Page) -> tuple[SpecDetail, ...]:
     Raises:
         InputError: with every fault of its `spec_details`.
     """
-    with _faults_at(page.location):
-        return _decode_details(page.spec_details)
-
-
-@contextmanager
-def _faults_at(location: str) -> Iterator[None]:
-    """Raise what is wrong in a file as an `InputError` that names the file."""
     try:
-        yield
-    except LineFault as fault:
-        raise InputError([Fault(location, fault.line, fault.message)]) from None
-    except _Refused as refused:
-        raise InputError(
-            Fault(location, each.line, each.message) for each in _few(refused.faults)
-        ) from None
+        return _decode_details(page.spec_details)
+    except (LineFault, _Refused) as error:
+        raise _located(error, page.location) from None
+
+
+def _located(error: LineFault | _Refused, location: str) -> InputError:
+    """Return what is wrong in a file as an error that names the file."""
+    faults = error.faults if isinstance(error, _Refused) else [error]
+    return InputError(Fault(location, each.line, each.message) for each in _few(faults))
 
 
 def _few(faults: list[LineFault]) -> Iterator[LineFault]:
@@ -313,18 +309,17 @@ def _decode_meta(source: Json) -> Meta:
         meta, is_plain = decode(source.text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise _Refused(_explain(source, "meta")) from None
-    if not is_plain:
-        _refuse_if_faulty(source, "meta")
-    try:
-        require_bounded_meta(meta)
     except ValueError as error:
         raise LineFault(source.line, str(error)) from None
+    if not is_plain:
+        _refuse_if_faulty(source, "meta")
     return meta
 
 
 def _meta(text: bytes) -> tuple[Meta, bool]:
-    """Return `meta`, and whether it needs no closer look."""
+    """Return `meta`, and whether it needs no closer look (raises as `require_bounded_meta`)."""
     meta = _META_DECODER.decode(text)
+    require_bounded_meta(meta)
     return meta, _holds(text, META.texts([meta]))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from spack_cache_db.errors import Fault, InputError, OutputError, reason
-from spack_cache_db.safety_net import faults_of
+from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, Progress
 from spack_cache_db.sources.indexes.fetch.addresses import (
     FetchFault,
@@ -95,7 +95,7 @@ class _Run:
         async def one(thing: T) -> None:
             try:
                 async with places:
-                    with faults_of(shown(named(thing))):
+                    with FaultsOf(shown(named(thing))):
                         await do(thing)
             except InputError as error:
                 self.faults.update(error.faults)
