@@ -17,6 +17,7 @@ from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.pages.timeline import Timeline, load_timeline
 from spack_cache_db.spack.targets import family
 from spack_cache_db.spack.versions import preference_key
 
@@ -78,6 +79,7 @@ class PackagePage:
     page_count: int
     is_compiler: bool
     changes: tuple[Sides, ...]
+    timeline: Timeline
 
 
 def load_package(
@@ -117,6 +119,7 @@ def load_package(
         page_count=pages,
         is_compiler=name in lookups.compilers,
         changes=latest_changes(lookups, package=name),
+        timeline=load_timeline(conn, lookups, package.id, every_version=filters.all_versions),
     )
 
 
