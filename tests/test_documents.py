@@ -19,7 +19,7 @@ from benchmarks.server import free_port, wait_until_up
 from spack_cache_db.site.sandbox import spec_functions
 from tests.documents import Fence, Typed, fences, typed
 from tests.indexes import index, node, record
-from tests.paths import ROOT
+from tests.paths import DATA, ROOT
 from tests.sources.indexes.fetch.mirrors import below, layout_3
 from tests.sources.indexes.fetch.server import serve
 
@@ -54,11 +54,19 @@ PUBLIC = "https://binaries.spack.io"
 """The public build cache, whose place a server on this machine takes."""
 
 
+PACKAGES = "https://github.com/spack/spack-packages"
+"""The repository of Spack's packages, whose place one on this machine takes."""
+
+
 class Reader:
     """Somebody at a terminal in an empty folder: one shell, at most one server in front of it."""
 
     def __init__(self, folder: Path, mirrors: str) -> None:
-        """Begin in `folder/empty`, with a checkout beside it, and public mirrors at a URL."""
+        """Begin in `folder/empty`, beside a checkout and Spack's packages.
+
+        Public mirrors are at a URL.
+        """
+        self._packages = folder / "spack-packages"
         self.checkout = folder / "checkout"
         self.empty = folder / "empty"
         self.empty.mkdir()
@@ -80,6 +88,7 @@ class Reader:
     def type(self, each: Typed) -> str:
         """Type a command, see that it succeeds, and return what it printed."""
         command = each.command.partition(" #")[0].replace(PUBLIC, self._mirrors)
+        command = command.replace(PACKAGES, f"file://{self._packages}")
         if SERVER.match(command):
             self._serve(command)
             return ""
@@ -147,6 +156,12 @@ def _environment() -> dict[str, str]:
 def reader(tmp_path: Path) -> Iterator[Reader]:
     """A reader of the documents, in an empty folder."""
     shutil.copytree(ROOT, tmp_path / "checkout", ignore=_not_in_a_checkout)
+    stack = tmp_path / "spack-packages" / "stacks" / "e4s"
+    shutil.copytree(DATA / "stacks" / "stacks" / "e4s-cray-rhel", stack)
+    shutil.copytree(DATA / "stacks" / ".ci", tmp_path / "spack-packages" / ".ci")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Stacks"]):
+        someone = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *someone, *words], cwd=tmp_path / "spack-packages", check=True)
     manifest = {"develop": [{"label": "e4s", "url": "s3://spack-binaries/develop/e4s"}]}
     files = below("develop/e4s", layout_3(index(record(node("hdf5")))))
     files["cache_spack_io_index.json"] = json.dumps(manifest).encode()

@@ -20,6 +20,9 @@ OF_NODES = ("missing", "alike", "rebuilt")
 """The statuses of nodes of a lockfile that have no binary."""
 
 _GAP = "  "
+_WIDEST = 40
+"""Columns that specs take in a table; an answer to a longer one stands behind it, or below."""
+
 _SHORTEST = 30
 """Columns of an answer that is worth a column of its own."""
 
@@ -216,7 +219,8 @@ def cover_table(found: Cover, width: int | None = None) -> str:
     lines = [total(found), *_counts(found)]
     if not specs:
         return "\n".join(lines)
-    first, second = (max(map(len, column)) for column in _columns(specs))
+    first, longest = (max(map(len, column)) for column in _columns(specs))
+    second = min(longest, _WIDEST)
     lines.append("")
     before = None
     for each in specs:
