@@ -59,6 +59,7 @@ OWN = (
     f"/cover?q={SPEC}",
     "/diff/develop-2025-04-20...develop",
     f"/find.atom?q={SPEC}",
+    "/badge/py-mpi4py.svg",
     "/release/develop",
     "/stack/e4s",
     "/robots.txt",

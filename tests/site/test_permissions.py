@@ -22,6 +22,7 @@ DATA = (
     "/robots.txt",
     COMPARED,
     "/feed.atom",
+    "/badge/hdf5.svg",
 )
 CLOSED = (*OWN, *UNKNOWN, *DATA, "/spack-cache.db", f"/spec/{spec_hash(MPI)[:7]}")
 DATASETTES = ("/spack-cache", "/spack-cache/specs.json", "/spack-cache/find_spec.json?spec=hdf5")

@@ -31,6 +31,7 @@ from spack_cache_db.site.loaders import (
 )
 from spack_cache_db.site.middleware import OWN_PAGE
 from spack_cache_db.site.pages import charts
+from spack_cache_db.site.pages.badge import load_badge
 from spack_cache_db.site.pages.changes import Sides, load_changes
 from spack_cache_db.site.pages.cover import load_cover, pasted_of
 from spack_cache_db.site.pages.dependency_tree import tree_rows
@@ -67,6 +68,7 @@ _KINDS = {
     "atom": "application/atom+xml; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
     "json": "application/json; charset=utf-8",
+    "svg": "image/svg+xml; charset=utf-8",
 }
 
 
@@ -274,6 +276,16 @@ async def changes_feed(datasette: Any, request: Any) -> Any:
     return data(Data(atom(found, topic, absolute)), "atom")
 
 
+async def badge(datasette: Any, request: Any) -> Any:
+    """`/badge/<package>.svg`: a picture for a README."""
+    name = unquote(request.url_vars["name"])
+    found = await read_once(datasette, load_badge, name)
+    if found is None:
+        return await missing(datasette, request, "package", name)
+    text = await datasette.render_template("badge.svg", {"badge": found}, request=request)
+    return data(Data(text), "svg")
+
+
 async def robots(datasette: Any, request: Any) -> Any:
     """`/robots.txt`: our pages may be read by crawlers; tables, SQL and filters are endless."""
     base = datasette.urls.path("/")
@@ -326,6 +338,7 @@ ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/find\.(?P<form>json|csv)$", find_rows),
     (r"^/cover(?:\.(?P<form>json|csv))?$", cover),
     (r"^/(?P<of>feed|find)\.atom$", changes_feed),
+    (r"^/badge/(?P<name>.+)\.svg$", badge),
     (r"^/diff$", compare),
     (r"^/diff/(?P<sides>.+?\.\.\..+?)(?:\.(?P<form>json|csv))?$", changes),
     (rf"^/package/{NAME}$", package),
