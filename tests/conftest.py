@@ -11,9 +11,10 @@ import pytest
 from hypothesis import settings
 
 from spack_cache_db.build import build
+from tests import trees
 from tests.builds import many_pages
 from tests.commands import OLD
-from tests.indexes import MIRRORS, REAL_FILE, index, node, record, write_layout3
+from tests.indexes import MIRRORS, REAL_FILE, index, node, real, record, write_layout3
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 
 pytest_plugins = ["tests.browser"]
@@ -83,6 +84,26 @@ def real_index_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def real_index(real_index_file: Path) -> Iterator[sqlite3.Connection]:
     """A connection to the database of a real index."""
     connection = sqlite3.connect(real_index_file)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="session")
+def real_tree_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of an installed tree, and of a mirror that has more binaries."""
+    folder = tmp_path_factory.mktemp("tree")
+    mirror = folder / "mirrors" / "develop" / "e4s"
+    mirror.mkdir(parents=True)
+    (mirror / "index.json").write_bytes(real())
+    tree = trees.write_tree(folder / "opt", trees.real_tree())
+    build([tree, folder / "mirrors"], folder / "spack-cache.db")
+    return folder / "spack-cache.db"
+
+
+@pytest.fixture(scope="session")
+def real_tree(real_tree_file: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to the database of an installed tree and a mirror."""
+    connection = sqlite3.connect(real_tree_file)
     yield connection
     connection.close()
 

@@ -35,6 +35,7 @@ READ = (
 
 NOT_TYPED = {
     "docs/mirrors.md": "its way to a site is typed in tests/deploy/test_commands.py",
+    "docs/installed.md": "its commands are run in tests/cli/test_trees.py, on a tree of its own",
     "docs/install.md": "the README installs the same way",
     "docs/container.md": "needs podman and a registry; the workflow does the same with docker",
     "docs/deploy.md": "typed in tests/deploy, beside the servers that it sets up",
@@ -215,10 +216,14 @@ def test_fences_name_their_language() -> None:
 
 @pytest.mark.parametrize("fence", _all("sql"), ids=lambda fence: fence.place)
 def test_sql_finds_rows(
-    fence: Fence, samples: sqlite3.Connection, all_sources: sqlite3.Connection
+    fence: Fence,
+    samples: sqlite3.Connection,
+    all_sources: sqlite3.Connection,
+    real_tree: sqlite3.Connection,
 ) -> None:
     """Each statement of the documents has an answer: in the shipped pages, or from an index."""
-    connection = all_sources if fence.place.startswith("mirrors.md") else samples
+    others = {"mirrors.md": all_sources, "installed.md": real_tree}
+    connection = others.get(fence.place.partition(":")[0], samples)
     spec_functions.register(connection)
     assert connection.execute(fence.text).fetchall() != []
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from spack_cache_db.errors import ArgumentError
@@ -92,6 +93,23 @@ def checked_place(release: object, stack: object) -> None:
         if isinstance(value, str) and not _is_name(value):
             expected = "a name: printable characters, no blank at either end"
             raise ArgumentError(f"{name} is {value!r}, expected {expected}")
+
+
+def checked_recipes(recipes: object) -> dict[str, str]:
+    """Return the addresses of recipes by namespace.
+
+    Raises:
+        ArgumentError: they are something else, or an address is none of the web.
+    """
+    if recipes is not None and not isinstance(recipes, Mapping):
+        raise ArgumentError(f"recipes is {_said(recipes)}, expected addresses by namespace")
+    for namespace, url in (recipes or {}).items():
+        if not isinstance(namespace, str) or not _is_name(namespace):
+            raise ArgumentError(f"recipes names {_said(namespace)}, expected a namespace")
+        if not isinstance(url, str) or not re.fullmatch(r"https?://[^/\s]\S*", url):
+            expected = "an address such as https://example.org/packages/{package}"
+            raise ArgumentError(f"recipes of {namespace} are at {_said(url)}, expected {expected}")
+    return {**(recipes or {})}
 
 
 def checked_options(jobs: object, max_page_size: object, progress: object) -> None:

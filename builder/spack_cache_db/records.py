@@ -8,6 +8,10 @@ ROOT = "root"
 """The stack of the top-level index, which lists everything: kept, and never shown as a stack."""
 
 
+INSTALLED = "installed"
+"""The kind of a release that is an installed tree, and its name where none is given."""
+
+
 class Configuration(NamedTuple):
     """What a person can see of a spec, in normal form; `variants` is sorted."""
 

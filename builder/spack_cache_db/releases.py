@@ -49,15 +49,21 @@ def is_public_mirror(url: str) -> bool:
     return f"{url}/".startswith(f"{_PUBLIC}/")
 
 
-def sort_releases(names: set[str]) -> list[str]:
-    """Return branches, then releases, then snapshots, both from new to old, then others."""
+def sort_releases(names: set[str], foremost: Iterable[str] = ()) -> list[str]:
+    """Return branches, then releases, then snapshots, both from new to old, then others.
+
+    Args:
+        names: the releases.
+        foremost: those that come before all others, in their order.
+    """
 
     def newness(name: str) -> Any:
         return version_key(name.removeprefix("v"))
 
-    ordered: list[str] = []
+    ordered = [*dict.fromkeys(name for name in foremost if name in names)]
+    others = names - {*ordered}
     for kind in _ORDER:
-        of_kind = sorted(name for name in names if release_kind(name) == kind)
+        of_kind = sorted(name for name in others if release_kind(name) == kind)
         if kind == "release":
             of_kind.sort(key=newness, reverse=True)
         elif kind == "snapshot":

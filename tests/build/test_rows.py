@@ -32,7 +32,9 @@ def test_each_table_has_rows_of_its_columns() -> None:
     )
     numbered = number(merge.merged())
     tables = [*plain_rows(numbered, [], ["refused"]), *counted_rows(numbered, count(numbered))]
-    assert sorted(name for name, _ in tables) == sorted(each.name for each in schema.TABLES)
+    of_a_build = {"origin", "recipes"}
+    names = {each.name for each in schema.TABLES} - of_a_build
+    assert sorted(name for name, _ in tables) == sorted(names)
     of_indexes = {"mirrors", "target_descriptions", "nodes", "records", "old_hashes", "splices"}
     of_indexes |= {name for name, _ in tables if name.startswith("dependenc")}
     for name, rows in tables:

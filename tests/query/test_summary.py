@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def test_what_is_in_the_samples(samples_file: Path) -> None:
         "releases_by_kind": {"branch": 1, "snapshot": 1},
         "first_snapshot": "2025-04-20",
         "last_snapshot": "2025-04-20",
+        "origin": {name: version(name) for name in ("archspec", "spack-cache-db")},
     }
 
 

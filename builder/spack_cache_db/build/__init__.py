@@ -6,8 +6,9 @@ sqlite-utils), is loaded when something is built.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import (
@@ -16,6 +17,8 @@ from spack_cache_db.arguments import (
     checked_output,
     checked_paths,
     checked_place,
+    checked_recipes,
+    checked_texts,
 )
 from spack_cache_db.errors import Fault
 from spack_cache_db.sources.units import ANYWHERE, DEFAULT_MAX_PAGE_SIZE, Place
@@ -32,6 +35,9 @@ class Input(NamedTuple):
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE
     place: Place = ANYWHERE
     progress: Progress | None = None
+    first: str | None = None
+    recipes: Mapping[str, str] = MappingProxyType({})
+    without_paths: bool = False
 
     @classmethod
     def checked(
@@ -88,6 +94,9 @@ def build(
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
     release: str | None = None,
     stack: str | None = None,
+    first: str | None = None,
+    recipes: Mapping[str, str] | None = None,
+    without_paths: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """Build a database from pages, indexes and mirrors; write its inspect file beside it.
@@ -101,6 +110,10 @@ def build(
         max_page_size: refuse larger pages; bytes.
         release: that of indexes and mirrors, whatever folders they lie in.
         stack: the same.
+        first: the release that stands before all others; else installed trees do.
+        recipes: by namespace, the address of the recipes of its packages; `{package}` in it stands
+            for the name of one.
+        without_paths: leave out where installed specs and externals lie.
         progress: called with (units read, units in all), in this process.
 
     Raises:
@@ -109,7 +122,10 @@ def build(
         OutputError: the file cannot be written, or the output is another program's file. In any
             case the old file stays.
     """
-    given = Input.checked(paths, jobs, max_page_size, release, stack, progress)
+    checked_texts(first=first)
+    given = Input.checked(paths, jobs, max_page_size, release, stack, progress)._replace(
+        first=first, recipes=checked_recipes(recipes), without_paths=without_paths
+    )
     file = checked_output(output)
     from spack_cache_db.build import pipeline
 

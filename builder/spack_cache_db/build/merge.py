@@ -7,7 +7,7 @@ was divided; `ids` gives the final ones, which do not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -114,11 +114,15 @@ class Merge:
                 found = {name: np.asarray(each, np.uint32) for name, each in arrays.items()}
                 self._parts[table].append(Frame(**found).renumbered(TABLES[table], new))
 
-    def merged(self) -> Merged:
-        """Join what was added; a page or an index that contradicts another becomes a fault."""
+    def merged(self, first: str | None = None) -> Merged:
+        """Join what was added; a page or an index that contradicts another becomes a fault.
+
+        Args:
+            first: the release that stands before all others.
+        """
         whole = {table: joined(self._parts.pop(table)) for table in TABLES}
         kept, faults = kept_documents(self._documents, whole["listings"], self._texts.hashes.things)
-        kept, releases = _in_order(self._documents, kept)
+        kept, releases = _in_order(self._documents, kept, first)
         documents = [self._documents[number - 1] for number in kept]
         release_number = {name: at for at, name in enumerate(releases, start=1)}
         document_release = numbers([0, *(release_number[each.release] for each in documents)])
@@ -147,6 +151,16 @@ class Merge:
         )
 
 
+def is_tree(document: Document) -> bool:
+    """Return whether a document is the index of an installed tree."""
+    return document.index_facts is not None and document.index_facts.is_installed
+
+
+def installed_releases(documents: Iterable[Document]) -> set[str]:
+    """Return the releases that are installed trees."""
+    return {each.release for each in documents if is_tree(each)}
+
+
 def kept_documents(
     documents: Sequence[Document], listings: Frame, hashes: Sequence[str]
 ) -> tuple[list[int], list[Fault]]:
@@ -154,9 +168,10 @@ def kept_documents(
 
     A package has one page in a release, and a spec belongs to one package there. A stack of a
     release has one index, because an index lists all that the stack has: what a second one lacks
-    could not be told from what was removed. Indexes of one mirror belong together. The first by
-    path is kept, but indexes that know the address of their mirror come before others; the same
-    bytes again are passed over.
+    could not be told from what was removed. Indexes of one mirror belong together, and so do
+    installed trees, of which one may use what another has. The first by path is kept, but indexes
+    that know the address of their mirror come before others; the same bytes again are passed over.
+    What is no installed tree has a release of its own.
     """
 
     def order(number: int) -> tuple[object, ...]:
@@ -171,13 +186,14 @@ def kept_documents(
         each = documents[number - 1]
         claim = _claim(each)
         known = first.setdefault(claim, each) if claim else each
-        if known is each or _are_of_one_mirror(known, each):
+        if known is each or _are_of_one_mirror(known, each) or _are_two_trees(known, each):
             kept.append(number)
         elif claim and known.sha256 != each.sha256:
             release, what, rule = claim
             message = f"another {what} in {release} than {known.location}, expected one {rule}"
             faults.append(Fault(each.location, 0, message))
     refused = _with_shared_hashes(documents, kept, listings, hashes)
+    refused |= _among_trees(documents, kept)
     return [number for number in kept if number not in refused], [*faults, *refused.values()]
 
 
@@ -198,6 +214,24 @@ def _claim(document: Document) -> tuple[str, str, str] | None:
 def _are_of_one_mirror(one: Document, other: Document) -> bool:
     facts, more = one.index_facts, other.index_facts
     return facts is not None and more is not None and facts.whole == more.whole
+
+
+def _are_two_trees(one: Document, other: Document) -> bool:
+    return is_tree(one) and is_tree(other) and one.sha256 != other.sha256
+
+
+def _among_trees(documents: Sequence[Document], kept: list[int]) -> dict[int, Fault]:
+    """Refuse what is of the release of an installed tree and is none."""
+    trees = {each.release: each for each in (documents[at - 1] for at in kept) if is_tree(each)}
+    refused = {}
+    for number in kept:
+        each = documents[number - 1]
+        if each.release in trees and not is_tree(each):
+            tree = trees[each.release].location
+            message = f"is of the release {each.release}, as is the installed tree {tree}"
+            expected = "expected another release (--release)"
+            refused[number] = Fault(each.location, 0, f"{message}; {expected}")
+    return refused
 
 
 def _with_shared_hashes(
@@ -232,9 +266,16 @@ def _doubtful(listings: Frame) -> Frame:
     return listings.where(np.isin(listings["spec"], doubtful))
 
 
-def _in_order(documents: Sequence[Document], kept: list[int]) -> tuple[list[int], list[str]]:
-    """Return the documents that are kept, in their order (see `Merged`), and all releases."""
-    releases = sort_releases({documents[number - 1].release for number in kept})
+def _in_order(
+    documents: Sequence[Document], kept: list[int], first: str | None
+) -> tuple[list[int], list[str]]:
+    """Return the documents that are kept, in their order (see `Merged`), and all releases.
+
+    What is installed stands before what could be installed.
+    """
+    trees = installed_releases(documents[number - 1] for number in kept)
+    foremost = [*([first] if first else []), *sorted(trees)]
+    releases = sort_releases({documents[number - 1].release for number in kept}, foremost)
     place = {name: at for at, name in enumerate(releases)}
 
     def order(number: int) -> tuple[object, ...]:

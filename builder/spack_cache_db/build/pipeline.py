@@ -13,16 +13,20 @@ from spack_cache_db.build import Input, Report, database, publication
 from spack_cache_db.build.counts import count
 from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.merge import Merge, Merged
+from spack_cache_db.build.origin import leave_out_paths, origin_rows
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import counted_rows, plain_rows
 from spack_cache_db.build.search_words import configuration_tokens, package_tokens
 from spack_cache_db.build.workers import read_units, uncollected
-from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.errors import ArgumentError, Fault, InputError
 from spack_cache_db.records import Problem
 from spack_cache_db.sources.units import plan
 
 Told = Sequence[tuple[int, Problem]]
 """Problems, each with the number of its document."""
+
+MOST_NAMED = 5
+"""So many releases are named where one is not known."""
 
 _COUNTS = {
     "pages": "pages",
@@ -51,6 +55,11 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     faults = tuple(sorted(set(merged.faults)))
     if faults and not (keep_going and merged.documents):
         raise InputError(faults)
+    if given.first and given.first not in merged.releases:
+        known = ", ".join(merged.releases[:MOST_NAMED])
+        raise ArgumentError(f"first is {given.first!r}, expected a release, such as {known}")
+    if given.without_paths:
+        leave_out_paths(merged.texts)
     clock.stage("read")
     numbered, bytes_read = number(merged), merged.bytes_read
     told = problems(merged, numbered)
@@ -58,7 +67,7 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     clock.stage("number")
     try:
         with publication.replacing(output) as temporary:
-            counts = _fill(temporary, numbered, told, map(str, faults), clock)
+            counts = _fill(temporary, given, numbered, told, map(str, faults), clock)
             database.require_intact(temporary)
             clock.stage("check")
             sha256 = publication.prepare(temporary, output)
@@ -100,7 +109,7 @@ def read(given: Input) -> Merged:
         merge.add(columns)
         done += 1
         share(0)
-    merged = merge.merged()
+    merged = merge.merged(given.first)
     if not merged.documents and not merged.faults:
         raise InputError(
             Fault(path, 0, "holds no file, expected pages or indexes") for path in given.paths
@@ -109,11 +118,13 @@ def read(given: Input) -> Merged:
 
 
 def _fill(
-    path: Path, numbered: Numbered, told: Told, refused: Iterable[str], clock: _Clock
+    path: Path, given: Input, numbered: Numbered, told: Told, refused: Iterable[str], clock: _Clock
 ) -> dict[str, int]:
     """Write the whole file; return what is counted in it."""
     db = database.create(path)
     try:
+        database.insert(db, "origin", origin_rows(given))
+        database.insert(db, "recipes", sorted(given.recipes.items()))
         _insert(db, numbered, told, refused)
         clock.stage("count and insert")
         database.index_text(

@@ -18,7 +18,8 @@ from spack_cache_db import schema
 from spack_cache_db.build.counts import Counts
 from spack_cache_db.build.frames import Frame, Numbers, numbers, places
 from spack_cache_db.build.ids import Numbered, name_of
-from spack_cache_db.records import ROOT, Problem
+from spack_cache_db.build.merge import installed_releases
+from spack_cache_db.records import INSTALLED, ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind
 from spack_cache_db.sources.columns import TABLES, Document
 from spack_cache_db.spack import targets
@@ -59,10 +60,11 @@ def counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
     """Yield the rows of the other tables."""
     ids, columns = numbered.ids, counts.columns
     releases, packages, stacks = ids["releases"], ids["packages"], ids["stacks"]
+    trees = installed_releases(numbered.documents)
     yield _rows(
         "releases",
         name=releases,
-        kind=map(release_kind, releases),
+        kind=[INSTALLED if name in trees else release_kind(name) for name in releases],
         date=map(release_date, releases),
         position=releases.values(),
         **columns["releases"],

@@ -19,6 +19,13 @@ from spack_cache_db.site import site_folder
 from spack_cache_db.verify import verify as verify_file
 
 
+def _by_namespace(ctx: click.Context, parameter: object, given: tuple[str, ...]) -> dict[str, str]:
+    for each in given:
+        if "=" not in each:
+            raise click.BadParameter(f"{each!r} has no '=', expected NAMESPACE=URL", ctx)
+    return {namespace: url for namespace, _, url in (each.partition("=") for each in given)}
+
+
 @click.command()
 @input_options
 @click.option(
@@ -35,6 +42,23 @@ from spack_cache_db.verify import verify as verify_file
     help="Build from the five sample pages that come with this program.",
 )
 @click.option(
+    "--first",
+    metavar="NAME",
+    help="The release that comes first in lists and answers; else installed trees do.",
+)
+@click.option(
+    "--recipes",
+    multiple=True,
+    metavar="NAMESPACE=URL",
+    callback=_by_namespace,
+    help="Where the recipes of a namespace are; {package} in URL stands for a package's name.",
+)
+@click.option(
+    "--without-paths",
+    is_flag=True,
+    help="Leave out the paths of installed specs and externals, for a public site.",
+)
+@click.option(
     "--keep-going",
     is_flag=True,
     help="Leave out input with faults, and record them in the table problems.",
@@ -49,6 +73,9 @@ def build(
     max_page_size: int,
     release: str | None,
     stack: str | None,
+    first: str | None,
+    recipes: dict[str, str],
+    without_paths: bool,
     example: bool,
     keep_going: bool,
     force: bool,
@@ -78,6 +105,9 @@ def build(
             max_page_size=max_page_size,
             release=release,
             stack=stack,
+            first=first,
+            recipes=recipes,
+            without_paths=without_paths,
             progress=progress,
         )
     for fault in report.faults:

@@ -24,7 +24,10 @@ def info(file: Path, as_json: bool) -> None:
     width = max(map(len, described))
     for name, value in described.items():
         if isinstance(value, dict):
-            value = ", ".join(f"{key}: {count:,}" for key, count in value.items())
+            value = ", ".join(f"{key}: {_text(each)}" for key, each in value.items())
         value = "-" if value == "" else value
-        text = f"{value:,}" if isinstance(value, int) else ("-" if value is None else value)
-        say(f"{name.replace('_', ' '):<{width}}  {text}")
+        say(f"{name.replace('_', ' '):<{width}}  {_text(value)}")
+
+
+def _text(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str("-" if value is None else value)

@@ -57,6 +57,7 @@ def info(file: AnyPath) -> dict[str, Any]:
         }
         kinds = dict(conn.execute("SELECT kind, count(*) FROM releases GROUP BY kind"))
         first, last = conn.execute("SELECT min(date), max(date) FROM releases").fetchone()
+        origin = dict(conn.execute("SELECT name, value FROM origin ORDER BY name"))
     return {
         "file": str(path),
         "size": path.stat().st_size,
@@ -66,6 +67,7 @@ def info(file: AnyPath) -> dict[str, Any]:
         "releases_by_kind": kinds,
         "first_snapshot": first,
         "last_snapshot": last,
+        "origin": origin,
     }
 
 

@@ -18,8 +18,10 @@ __all__ = [
     "CONFIGURATION",
     "CONFIGURATION_JOINS",
     "FULL_TEXT",
+    "LEFT_OUT",
     "NAMES",
     "PAGE_SIZE",
+    "PATHS",
     "SCHEMA_VERSION",
     "STATEMENTS_SHA256",
     "TABLES",
@@ -37,12 +39,15 @@ __all__ = [
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "c4b7cab66c53a427ff3cb464f71b20eb7a6e11d13cf109ef5cc7e0caa814a24f"
+STATEMENTS_SHA256 = "a5043ebd9fbae650bf9fdc783585bf8db04a7e7664a2f0c77fcd5964a0648e9e"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
+
+PATHS, LEFT_OUT = "paths", "left out"
+"""The row of `origin` that a file has whose maker left out where installed specs lie."""
 
 PAGE_SIZE = 4096
 """Bytes in a page of the file: fixed, because the same pages must give the same bytes."""

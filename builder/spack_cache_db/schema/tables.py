@@ -87,6 +87,8 @@ each of them points at."""
 SEEN = (text("first_seen", nullable=True), text("last_seen", nullable=True))
 
 TABLES: tuple[Table, ...] = (
+    Table("origin", (text("name"), text("value")), primary_key=("name",)),
+    Table("recipes", (text("namespace"), text("url")), primary_key=("namespace",)),
     Table(
         "releases",
         (

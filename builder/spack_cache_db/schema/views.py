@@ -165,6 +165,23 @@ LEFT JOIN configurations AS needed_configurations
   ON needed_configurations.id = needed.configuration
 LEFT JOIN packages AS needed_packages ON needed_packages.id = needed_configurations.package
 LEFT JOIN versions AS needed_versions ON needed_versions.id = needed_configurations.version""",
+    "installations": """\
+SELECT
+  specs.hash,
+  packages.name AS package,
+  versions.name AS version,
+  releases.name AS release,
+  json_extract(records.rest, '$.path') AS prefix,
+  json_extract(records.rest, '$.explicit') AS explicit,
+  datetime(json_extract(records.rest, '$.installation_time'), 'unixepoch') AS installed_at
+FROM releases
+JOIN mirrors ON mirrors.release = releases.id
+JOIN records ON records.mirror = mirrors.id
+JOIN specs ON specs.id = records.spec
+JOIN configurations ON configurations.id = specs.configuration
+LEFT JOIN packages ON packages.id = configurations.package
+LEFT JOIN versions ON versions.id = configurations.version
+WHERE releases.kind = 'installed' AND json_extract(records.rest, '$.installed') IS NOT 0""",
     "release_counts": f"""\
 SELECT
   releases.name AS release,

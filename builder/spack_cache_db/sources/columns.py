@@ -36,7 +36,8 @@ class IndexFacts(NamedTuple):
     `format` is the version of its database, or the layout of a mirror's spec files; `url` is the
     address of the mirror, where it is known. `whole` is the location of what has all binaries of
     its release and stack: a mirror, or an index that lies alone. It is None for a spec file, which
-    has one of them. `binaries` is the number of binaries that the index lists.
+    has one of them. `binaries` is the number of binaries that the index lists. `is_installed` says
+    that it is the index of an installed tree.
     """
 
     stack: str
@@ -44,6 +45,7 @@ class IndexFacts(NamedTuple):
     url: str | None
     whole: str | None
     binaries: int = 0
+    is_installed: bool = False
 
 
 class Document(NamedTuple):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from spack_cache_db import schema
 from spack_cache_db.errors import Fault, InputError, reason
-from spack_cache_db.records import ROOT
+from spack_cache_db.records import INSTALLED, ROOT
 
 
 class Place(NamedTuple):
@@ -25,7 +25,7 @@ class Place(NamedTuple):
     stack: str | None = None
 
     def of(self, path: str, view: str | None = None) -> tuple[str, str]:
-        """Return release and stack of an index.
+        """Return release and stack of the index of a mirror.
 
         What is given here comes first; then a named view of a mirror is a stack; then come the
         first two folders of `path`, the index's path within the input; what lies in none of
@@ -34,6 +34,10 @@ class Place(NamedTuple):
         folders = [*path.split("/")[:-1], "", ""]
         release = self.release or folders[0] or ROOT
         return release, self.stack or view or folders[1] or ROOT
+
+    def of_tree(self) -> tuple[str, str]:
+        """Return release and stack of an installed tree: the folders around it say nothing."""
+        return self.release or INSTALLED, self.stack or ROOT
 
 
 ANYWHERE = Place()

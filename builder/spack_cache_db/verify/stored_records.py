@@ -14,7 +14,8 @@ from itertools import groupby
 from operator import getitem
 from typing import Any
 
-from spack_cache_db.schema import CONFIGURATION_JOINS, word_of
+from spack_cache_db.build.origin import external_without_paths, without_path
+from spack_cache_db.schema import CONFIGURATION_JOINS, LEFT_OUT, PATHS, word_of
 from spack_cache_db.sources.columns import Document
 from spack_cache_db.verify.stored_pages import IS_BINARY
 
@@ -82,6 +83,8 @@ _DECLARED = """
 SELECT code, message, declared FROM problems WHERE mirror = :mirror AND declared IS NOT NULL
 """
 
+_ORIGIN = "SELECT 1 FROM origin WHERE name = ? AND value = ?"
+
 
 class StoredRecords:
     """The records of one mirror, as a built file says them."""
@@ -89,6 +92,8 @@ class StoredRecords:
     def __init__(self, connection: sqlite3.Connection, mirror: int) -> None:
         self._connection = connection
         self._mirror = mirror
+        left_out = connection.execute(_ORIGIN, (PATHS, LEFT_OUT)).fetchone()
+        self._is_without_paths = left_out is not None
         self._rows = {
             row[0]: row[1:] for row in connection.execute(_RECORDS, {"mirror": mirror}).fetchall()
         }
@@ -131,11 +136,15 @@ class StoredRecords:
         record = dict(said)
         unknown = self._unknown(record)
         spec = record.pop("spec")
+        if self._is_without_paths:
+            record = without_path(record)
         if "name" not in spec:
             ((name, node),) = spec.items()
             edges = node.get("dependencies", {}).items()
             spec = {**node, "name": name}
             spec["dependencies"] = [{"name": to, **edge} for to, edge in edges]
+        if self._is_without_paths and isinstance(spec.get("external"), dict):
+            spec["external"] = external_without_paths(spec["external"])
         arch = spec.pop("arch")
         found = {"dependencies": _each_once(map(self._edge, spec.pop("dependencies", ())))}
         for prefix, values in (("", record), ("spec.", spec), ("spec.arch.", arch)):

@@ -153,7 +153,7 @@ def test_an_installation_is_browsed(tmp_path: Path) -> None:
     (folder / "a" / ".spack" / "spec.json").write_text("not read")
 
     assert rows(folder, "SELECT package FROM builds") == [("a",), ("c",)]
-    assert rows(folder, PLACES) == [("root", "root", "8", 5, 2)]
+    assert rows(folder, PLACES) == [("installed", "root", "8", 5, 2)]
     sql = "SELECT dependency_package FROM dependency_edges WHERE package = 'a'"
     assert sorted(rows(folder, sql)) == [("glibc",), ("gone",)]
 

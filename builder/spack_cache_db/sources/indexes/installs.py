@@ -15,7 +15,7 @@ from types import UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 
 from spack_cache_db.sources.indexes.spack_json import (
     Arch,
@@ -40,7 +40,17 @@ VERSIONS = (NAMED_NODES, "6", "7", "8")
 BROKEN = (msgspec.DecodeError, RecursionError, ValueError)
 """What reading a record raises that is none of Spack's."""
 
+
+class _Whereabouts(Struct, frozen=True):
+    """What tells the record of an installed tree from that of a mirror."""
+
+    in_buildcache: Any = UNSET
+    installed: Any = UNSET
+    path: Any = UNSET
+
+
 _INDEX = msgspec.json.Decoder(Index)
+_WHEREABOUTS = msgspec.json.Decoder(_Whereabouts)
 _INSTALLS = msgspec.json.Decoder(dict[str, Raw])
 _RECORD = msgspec.json.Decoder(Record)
 _RECORD_KEY = re.compile(rb'"([a-z2-7]{32})"\s*:\s*\{')
@@ -131,6 +141,24 @@ class Installs:
     def __iter__(self) -> Iterator[str]:
         """Yield the hash of each record, in the order of the index."""
         return iter(self._texts)
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether this is the index of an installed tree.
+
+        Its records have a path, and do not say whether they are in a build cache (Spack
+        `database.py`, `InstallRecord`).
+        """
+        for text in self._texts.values():
+            try:
+                said = _WHEREABOUTS.decode(text)
+            except BROKEN:
+                continue  # Whoever reads the record says what is wrong.
+            if said.in_buildcache is not UNSET:
+                return False
+            if said.installed is not UNSET and isinstance(said.path, str):
+                return True
+        return False
 
     def version(self, dag_hash: str) -> str:
         """Return the version of a spec; `KeyError` if it has no record."""

@@ -94,8 +94,7 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
     with _faults_of(file.location):
         data = decompressed(file.data, MAX_INDEX)
         if b'"database"' in data[:256]:
-            whole = file.location
-            return _index(file.location, file.path, data, place.of(file.path), None, whole)
+            return _index(file.location, file.path, data, place, file.path)
         # `_cache/<release>/<package>/spec-N.json`, as the folders of pages have them.
         found = SpecFile(data, MAX_INDEX)
         folders = file.path.split("/")[:-1]
@@ -193,28 +192,42 @@ def _index_of_mirror(
         _require_sum(path, data)
     below = path.relative_to(mirror.location).as_posix()
     within = f"{mirror.path}/{below}" if mirror.path else below
-    of = place.of(_place_of(mirror), view)
-    whole = str(binaries.folder)
-    return _index(str(path), within, decompressed(data, MAX_INDEX), of, binaries, whole)
+    data = decompressed(data, MAX_INDEX)
+    return _index(str(path), within, data, place, _place_of(mirror), view, binaries)
 
 
 def _index(
     location: str,
     path: str,
     data: bytes,
-    of: tuple[str, str],
-    binaries: Binaries | None,
-    whole: str,
+    place: Place,
+    place_path: str,
+    view: str | None = None,
+    binaries: Binaries | None = None,
 ) -> OpenIndex:
-    """Open an index; `of` are its release and its stack, `whole` is as in `IndexFacts`."""
+    """Open an index.
+
+    Args:
+        location: where it lies, as the user would type it.
+        path: its name within the input.
+        data: its bytes.
+        place: its release and stack, where they are given.
+        place_path: the path whose folders say them otherwise.
+        view: the view of a mirror that it is.
+        binaries: those of the mirror in which it lies; None for an index alone.
+    """
     try:
         require_text(data)
     except LineFault as fault:
         raise IndexFault(f"line {fault.line}: {fault.message}") from None
     installs = Installs(data)
     url = binaries.url if binaries else None
-    facts = IndexFacts(of[1], installs.database_version, url, whole)
-    document = _document(location, path, hashlib.sha256(data), of[0], facts)
+    whole = str(binaries.folder) if binaries else location
+    is_installed = installs.is_installed
+    release, stack = place.of_tree() if is_installed else place.of(place_path, view)
+    version = installs.database_version
+    facts = IndexFacts(stack, version, url, whole, is_installed=is_installed)
+    document = _document(location, path, hashlib.sha256(data), release, facts)
     return OpenIndex(document, installs, _listing_of(binaries))
 
 

@@ -1,0 +1,188 @@
+"""Installed trees: known by their content, first in every list, with prefixes and times."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.errors import ArgumentError, InputError
+from spack_cache_db.query.summary import info
+from spack_cache_db.verify import verify
+from tests.indexes import edge, hash_of, index, node, record
+from tests.pagetexts import page, spec, write
+from tests.trees import INSTALLED_AT, installed, real_tree, write_tree
+
+RELEASES = "SELECT name, kind FROM releases ORDER BY position"
+INSTALLATIONS = """
+SELECT hash, package, version, release, prefix, explicit, installed_at FROM installations
+ORDER BY hash, release
+"""
+
+
+def built(output: Path, *paths: Path, **options: Any) -> sqlite3.Connection:
+    """Build, see that the file gives all of it back, and connect to the file."""
+    build(paths, output, **options)
+    read = {name: value for name, value in options.items() if name in ("release", "stack")}
+    assert verify(output, paths, **read).differences == ()
+    return sqlite3.connect(output)
+
+
+def told(records: Iterable[dict[str, Any]], release: str = "installed") -> list[tuple[Any, ...]]:
+    """Return the rows of `installations` that records of a tree should have."""
+    return sorted(
+        (
+            each["spec"]["hash"],
+            each["spec"]["name"],
+            each["spec"]["version"],
+            release,
+            each["path"],
+            int(each["explicit"]),
+            datetime.fromtimestamp(each["installation_time"], UTC).strftime("%Y-%m-%d %H:%M:%S"),
+        )
+        for each in records
+        if each["installed"]
+    )
+
+
+def test_all_that_a_tree_says_of_installation_is_a_view(tmp_path: Path) -> None:
+    """Every record of a real tree has a row: prefix, explicit or not, and the time in UTC."""
+    records = real_tree()
+    with closing(built(tmp_path / "x.db", write_tree(tmp_path / "opt", records))) as db:
+        assert db.execute(RELEASES).fetchall() == [("installed", "installed")]
+        assert db.execute(INSTALLATIONS).fetchall() == told(records)
+        assert told(records)[0][-1] >= "2023-12-06 00:00:00"
+
+
+def test_what_is_gone_is_not_installed(tmp_path: Path) -> None:
+    """What others need and was removed is known, and no row of `installations`."""
+    gone = installed(node("gone"), installed=False, path=None)
+    tree = write_tree(tmp_path / "opt", [installed(node("a", edge("gone", "build"))), gone])
+    with closing(built(tmp_path / "x.db", tree)) as db:
+        assert [row[1] for row in db.execute(INSTALLATIONS)] == ["a"]
+        assert db.execute("SELECT package FROM builds").fetchall() == [("a",)]
+
+
+@pytest.mark.parametrize("way", ["folder", "file", "renamed", "deep"])
+def test_a_tree_is_known_by_its_content(tmp_path: Path, way: str) -> None:
+    """Wherever the index of a tree lies and whatever it is called; `--release` gives another name.
+
+    A mirror that lies there instead is none.
+    """
+    tree = write_tree(tmp_path / "a" / "b" / "c", [installed(node("a"))])
+    path = tree / ".spack-db" / "index.json"
+    if way == "renamed":
+        path = path.rename(tmp_path / "backup.json")
+    path = {"folder": tree, "deep": tmp_path / "a"}.get(way, path)
+    for options, name in (({}, "installed"), ({"release": "big-machine"}, "big-machine")):
+        with closing(built(tmp_path / "x.db", path, **options)) as db:
+            assert db.execute(RELEASES).fetchall() == [(name, "installed")]
+    file = next(iter(path.rglob("index.json")), path)
+    file.write_bytes(index(record(node("a"))))
+    with closing(built(tmp_path / "x.db", path)) as db:
+        assert db.execute(RELEASES).fetchall() != [("installed", "installed")]
+
+
+def test_trees_stand_before_releases(tmp_path: Path) -> None:
+    """A tree beside a branch comes first, unless a release is named first; the file says which."""
+    tree = write_tree(tmp_path / "opt", [installed(node("a"))])
+    pages = write(
+        tmp_path / "pages",
+        a=page("a", "develop", [spec(1)]),
+        b=page("a", "v1.0", [spec(2)]),
+    )
+    with closing(built(tmp_path / "x.db", tree, pages)) as db:
+        assert [name for name, _ in db.execute(RELEASES)] == ["installed", "develop", "v1.0"]
+    with closing(built(tmp_path / "y.db", tree, pages, first="v1.0")) as db:
+        assert [name for name, _ in db.execute(RELEASES)] == ["v1.0", "installed", "develop"]
+    assert info(tmp_path / "y.db")["origin"]["first"] == "v1.0"
+    with pytest.raises(ArgumentError, match="first is 'v2', expected a release, such as inst"):
+        build([tree, pages], tmp_path / "y.db", first="v2")
+
+
+def test_trees_that_use_each_other_are_one_release(tmp_path: Path) -> None:
+    """Several trees are told together, each spec with all prefixes; a copy is passed over."""
+    own = [installed(node("a", edge("b", "link"))), installed(node("b"), path="/upstream/b")]
+    upstream = [installed(node("b")), installed(node("c"))]
+    trees = [write_tree(tmp_path / "own", own), write_tree(tmp_path / "upstream", upstream)]
+    copy = write_tree(tmp_path / "copy", own)
+    with closing(built(tmp_path / "x.db", *trees, copy)) as db:
+        assert sorted(db.execute(INSTALLATIONS)) == sorted([*told(own), *told(upstream)])
+
+
+def test_a_tree_shares_its_release_with_nothing_else(tmp_path: Path) -> None:
+    """A mirror or a page of the same name is refused, by name."""
+    tree = write_tree(tmp_path / "opt", [installed(node("a"))])
+    mirror = tmp_path / "mirrors" / "installed" / "e4s"
+    mirror.mkdir(parents=True)
+    (mirror / "index.json").write_bytes(index(record(node("b"))))
+    pages = write(tmp_path / "pages", a=page("zlib", "installed", [spec(1)]))
+    for other in (tmp_path / "mirrors", pages):
+        with pytest.raises(InputError, match="as is the installed tree"):
+            build([tree, other], tmp_path / "x.db")
+
+
+def test_paths_are_left_out_for_a_public_site(tmp_path: Path) -> None:
+    """No prefix is in the bytes of the file, which says so; all else is, and can be verified."""
+    found: dict[str, Any] = {"compilers": {"c": "/secret/bin/gcc"}}
+    outside = node("gcc", external={"path": "/secret", "module": ["m"], "extra_attributes": found})
+    records = [installed(node("a", edge("gcc", "build")), path="/secret/a")]
+    records += [installed(outside, path="/secret")]
+    tree = write_tree(tmp_path / "opt", records)
+    output = tmp_path / "x.db"
+    with closing(built(output, tree, without_paths=True)) as db:
+        rows = db.execute(INSTALLATIONS).fetchall()
+        assert rows == sorted((*row[:4], None, *row[5:]) for row in told(records))
+        (external,) = db.execute("SELECT external FROM nodes WHERE external IS NOT NULL").fetchone()
+        assert json.loads(external) == {"module": ["m"]}
+    assert b"/secret" not in output.read_bytes()
+    assert info(output)["origin"]["paths"] == "left out"
+    records[0]["explicit"] = True
+    (tree / ".spack-db" / "index.json").unlink()
+    (tree / ".spack-db").rmdir()
+    assert len(verify(output, write_tree(tree, records)).differences) == 1
+
+
+def test_the_same_tree_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Whatever the order of the trees and of their records."""
+    chance = random.Random(5)
+    records = [
+        installed(node(name), explicit=chance.random() < 0.5, installation_time=INSTALLED_AT + at)
+        for at, name in enumerate("abcdefgh")
+    ]
+    parts = [records[:5], records[3:]]
+    seen = set()
+    for at in range(4):
+        chance.shuffle(parts)
+        trees = [
+            write_tree(tmp_path / f"{at}-{hash_of(str(sorted(map(str, part))))}", part)
+            for part in parts
+        ]
+        output = tmp_path / "x.db"
+        build(trees, output)
+        seen.add(output.read_bytes())
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    "recipes",
+    [
+        {"ours": "ftp://a"},
+        {"ours": "https://"},
+        {"": "https://a"},
+        {"ours": None},
+        "ours=https://a",
+    ],
+)
+def test_recipes_are_addresses_by_namespace(tmp_path: Path, recipes: Any) -> None:
+    """Anything else is refused before anything is read."""
+    with pytest.raises(ArgumentError, match=r"recipes|expected a namespace"):
+        build(tmp_path / "nothing", tmp_path / "x.db", recipes=recipes)
