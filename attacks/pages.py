@@ -97,7 +97,7 @@ def _page(chosen: random.Random, number: int) -> bytes:
     """Return a page with some values changed; every tenth has damaged bytes as well."""
     specs = [spec(number * 10 + each, tarball=f"https://x/{each}") for each in range(3)]
     meta = meta_of(specs)
-    package, release = chosen.choice(["zlib", "lib/odd", MARK, "é"]), f"r{number}"
+    package, release = "zlib", chosen.choice(["r", "lib/odd", MARK, "é"]) + str(number)
     where = chosen.choice(["nothing", "spec", "specs", "meta", "both"])
     if where in ("spec", "both"):
         _change(chosen, specs[0])

@@ -39,7 +39,7 @@ WAYS: list[Callable[[Path], Any]] = [
 ]
 
 
-A_NAME = "a name: printable characters, no blank at either end"
+A_NAME = "a name: printable characters, no blank at either end, no - before it"
 
 
 @pytest.mark.parametrize("way", WAYS, ids=range(len(WAYS)))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from spack_cache_db.errors import ArgumentError
+from spack_cache_db.spack.names import is_name
 
 AnyPath = str | os.PathLike[str]
 
@@ -90,8 +91,8 @@ def checked_place(release: object, stack: object) -> None:
     """Raise `ArgumentError` if a release or stack of indexes has a name that none can have."""
     checked_texts(release=release, stack=stack)
     for name, value in (("release", release), ("stack", stack)):
-        if isinstance(value, str) and not _is_name(value):
-            expected = "a name: printable characters, no blank at either end"
+        if isinstance(value, str) and not is_name(value):
+            expected = "a name: printable characters, no blank at either end, no - before it"
             raise ArgumentError(f"{name} is {value!r}, expected {expected}")
 
 
@@ -104,7 +105,7 @@ def checked_recipes(recipes: object) -> dict[str, str]:
     if recipes is not None and not isinstance(recipes, Mapping):
         raise ArgumentError(f"recipes is {_said(recipes)}, expected addresses by namespace")
     for namespace, url in (recipes or {}).items():
-        if not isinstance(namespace, str) or not _is_name(namespace):
+        if not isinstance(namespace, str) or not is_name(namespace):
             raise ArgumentError(f"recipes names {_said(namespace)}, expected a namespace")
         if not isinstance(url, str) or not re.fullmatch(r"https?://[^/\s]\S*", url):
             expected = "an address such as https://example.org/packages/{package}"
@@ -137,10 +138,6 @@ def _path(value: object, name: str) -> str:
         if isinstance(text, str):
             return text
     raise ArgumentError(f"{name} is {_said(value)}, expected str or Path")
-
-
-def _is_name(text: str) -> bool:
-    return text != "" and text.isprintable() and text == text.strip()
 
 
 def _said(value: object) -> str:

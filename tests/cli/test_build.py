@@ -17,7 +17,7 @@ from tests.paths import ROOT
 BAD_PAGES = ROOT / "tests" / "bad_pages"
 KEYS = "categories, layout, meta, spec_details, title"
 SPEC = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"
-NAMES = "at most 100 printable characters with no blank at either end"
+NAMES = "at most 100 of a-z, A-Z, 0-9, _, - and ., no - or . at the start"
 
 FAULTS = {
     "broken_json_in_meta.md": (

@@ -145,3 +145,19 @@ def test_the_folder_stays_while_a_worker_lives(file: Path) -> None:
         parent.stdout.read()
     with pinned(file, "z.db"):
         assert not path.exists()
+
+
+def test_a_worker_that_ends_leaves_the_folder(file: Path) -> None:
+    """A forked process that leaves the context in good order removes nothing from the others."""
+    script = (
+        "import os, sys\nfrom pathlib import Path\n"
+        "from spack_cache_db.cli.server import pinned\n"
+        f"with pinned(Path({str(file)!r}), 'y.db') as path:\n"
+        "    worker = os.fork()\n"
+        "    if not worker:\n"
+        "        sys.exit(0)\n"
+        "    os.waitpid(worker, 0)\n"
+        "    print(path.read_text())\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert ended.stdout == "old\n"

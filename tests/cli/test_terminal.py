@@ -25,20 +25,41 @@ from tests.pagetexts import page, spec, write
 ODD = ["k=a\x1b[2Jb", "l=a\nb", "m=\x9b31m", "n=\u202etxt", "o=\x7f\r"]
 SHOWN = [r"k=a\x1b[2Jb", r"l=a\nb", r"m=\x9b31m", r"n=\u202etxt", r"o=\x7f\r"]
 TARBALL = "https://x.org/\x1b[2J\n/build_cache/y.spack"
+PLAIN = {each: f"_{ord(each):x}_" for each in "\x1b\n\x9b\u202e\x7f\r\x07"}
+"""What stands in pages for characters that no build takes in."""
 
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Path:
-    """A folder with a configuration that would clear the screen, and a plain one."""
+    """A folder, its own name odd, with a configuration of which `database` makes an odd one."""
     odd = spec(1, variants=ODD, stacks=["\x1b]0;title\x07"], tarball=TARBALL)
-    return write(tmp_path / "pages\x1b[2J", a=page(specs=[odd, spec(2, os="\x1b[5m")]))
+    plain = page(specs=[odd, spec(2, os="\x1b[5m")]).decode()
+    for character, word in PLAIN.items():
+        plain = plain.replace(json.dumps(character)[1:-1], word)
+    return write(tmp_path / "pages\x1b[2J", a=plain.encode())
+
+
+def odd(text: str | None) -> str | None:
+    """Return a text of a database, or its JSON, with odd characters in it."""
+    for character, word in PLAIN.items() if text else ():
+        is_json = text is not None and text[:1] in "[{"
+        text = (text or "").replace(word, json.dumps(character)[1:-1] if is_json else character)
+    return text
 
 
 @pytest.fixture
 def database(pages: Path, tmp_path: Path) -> Path:
-    """A database of these pages, its own name no better."""
+    """A database as no build makes it: with texts of these pages that a terminal would obey."""
     path = tmp_path / "x\x1b[2J\n.db"
     built(path, pages)
+    with closing(sqlite3.connect(path)) as changed:
+        changed.create_function("odd", 1, odd)
+        tables = changed.execute("SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE TABLE%'")
+        for (table,) in tables.fetchall():
+            for _, column, kind, *_ in changed.execute(f"PRAGMA table_info([{table}])").fetchall():
+                if kind == "TEXT":
+                    changed.execute(f"UPDATE [{table}] SET [{column}] = odd([{column}])")
+        changed.commit()
     return path
 
 
@@ -83,17 +104,17 @@ def test_json_and_csv_say_what_the_pages_say(database: Path) -> None:
 
 def test_other_commands_show_it_too(pages: Path, database: Path, tmp_path: Path) -> None:
     """Reports, faults, differences and refusals, and the names of files in them."""
-    other = write(tmp_path / "other\x1b", a=page(specs=[spec(1, variants=["k=\x1b[3J"])]))
-    write(tmp_path / "other\x1b", b=b"---\ntitle: \x1b[2J\n")
+    other = write(tmp_path / "other\x1b", a=page(specs=[spec(1, variants=["k=é[3J"])]))
+    bad = write(tmp_path / "bad\x1b", b=b"---\ntitle: \x1b[2J\n")
     for options in ((), ("--json",)):
         lines("info", database, *options)
         lines("check", pages, *options)
-        lines("check", other, *options, status=1)
-        lines("verify", database, pages, *options)
+        lines("check", bad, *options, status=1)
+        lines("verify", database, pages, *options, status=1)
         said = "".join(lines("verify", database, other, *options, status=1))
-        assert r"\x1b[3J" in said.replace(r"\u001b", r"\x1b")
-        lines("build", pages, other, "-o", tmp_path / "\x1b.db", "--keep-going", *options)
-    lines("build", other, "-o", database, status=1)
+        assert r"x1b[2Jb" in said.replace(r"\u001b", r"\x1b")
+        lines("build", pages, bad, "-o", tmp_path / "\x1b.db", "--keep-going", *options)
+    lines("build", bad, "-o", database, status=1)
     lines("build", pages, "-o", tmp_path / "\x1b\n" / ("x" * 300), status=2)
     for path in (pages, tmp_path / "no\x1b[2J\nfile"):
         lines("find", "zlib", path, status=2)
@@ -121,7 +142,7 @@ def test_advice_shows_it_too(database: Path) -> None:
     assert r"zlib\x1b\n" in "".join(lines("find", "zlib", database, status=1))
     for options in (("--release", "dev"), ("--stack", "\x1b[2J\n")):
         lines("find", "*", database, *options, status=2)
-    for query in ("zlib\x1b[2J", "zlib@\x1b", "* os=\x1b"):
+    for query in ("zlib+\x1b[2J", "zlib@\x1b", "* os=\x1b"):
         lines("find", query, database, status=2)
     lines("find", "* a='\x1b\n'", database, status=1)
 

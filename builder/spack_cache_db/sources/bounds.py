@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
+from spack_cache_db.spack.names import is_name, is_package
 
 MAX_NAME = 200
 """Characters of a version, a compiler, an os, a platform, a target, a stack or a variant's name."""
@@ -48,9 +49,12 @@ def require_text(data: bytes) -> None:
 
 def require_bounded(configuration: Configuration) -> None:
     """Raise `ValueError` if a text of a configuration is too long, or it has too many variants."""
+    package = configuration.package
+    if not is_package(package):
+        raise ValueError(f"has the package {_quoted(package)}, expected a name that Spack can read")
     for word, value in zip(Configuration._fields, configuration, strict=True):
-        if isinstance(value, str):
-            require_short(word, value, MAX_NAME)
+        if isinstance(value, str) and value:
+            require_name(word, value)
     require_bounded_variants(configuration.variants)
 
 
@@ -63,10 +67,22 @@ def require_bounded_variants(variants: tuple[str, ...]) -> None:
         require_short("variant name", text.partition("=")[0], MAX_NAME)
 
 
+def require_name(word: str, text: str) -> None:
+    """Raise `ValueError` if a text is no name or too long a one; `word` says of what."""
+    require_short(word, text, MAX_NAME)
+    if not is_name(text):
+        expected = "expected a name without a blank at either end or - before it"
+        raise ValueError(f"has the {word} {_quoted(text)}, {expected}")
+
+
 def require_short(word: str, text: str, limit: int) -> None:
-    """Raise `ValueError` if a text is too long or cannot be stored; `word` says what it is."""
-    if "\0" in text or not (text.isascii() or text.isprintable() or _is_unicode(text)):
-        raise ValueError(f"has a {word} with a character that is no text, expected UTF-8")
+    """Raise `ValueError` if a text is too long or not printable; `word` says what it is.
+
+    Control and format characters change how the text around them is shown: U+202E reverses it.
+    """
+    if not text.isprintable():
+        wrong = next(each for each in text if not each.isprintable())
+        raise ValueError(f"has a {word} with the character {wrong!a}, expected printable text")
     if len(text) > limit:
         raise ValueError(f"has a {word} of {len(text):,} characters, expected at most {limit:,}")
 
@@ -77,9 +93,5 @@ def require_few(word: str, count: int) -> None:
         raise ValueError(f"has {count:,} {word}, expected at most {MAX_TEXTS:,}")
 
 
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _quoted(text: str) -> str:
+    return ascii(text if len(text) <= 60 else text[:57] + "...")

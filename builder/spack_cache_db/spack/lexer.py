@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from spack_cache_db.errors import BuilderError
+from spack_cache_db.spack.names import PACKAGE
 
 MAX_LENGTH = 4096
 
@@ -31,7 +32,7 @@ _TOKENS = (
     ("flag", rf"(?:\+\+|~~|--|[+~\-])\s*{_KEY}"),
     ("pair", rf"{_KEY}:?==?(?:{_BARE}|{_QUOTED})"),
     ("file", r"(?:\.|/|[a-zA-Z0-9_\-]*/)[a-zA-Z0-9_./\-]*(?:\.json|\.yaml)"),
-    ("name", rf"{_WORD}(?:\.{_WORD})*|\*"),
+    ("name", rf"{PACKAGE}|\*"),
     ("hash", r"/[a-zA-Z0-9_]+"),
     ("blank", r"\s+"),
 )

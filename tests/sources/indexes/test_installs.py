@@ -183,7 +183,7 @@ def test_keys_that_stand_twice(key: str, indent: int | None, tmp_path: Path) -> 
         (WHOLE.replace('"1.0"', '"\xed\xa0\x80"', 1).encode("latin-1"), "not UTF-8: byte 0xed"),
         (json.dumps(json.loads(WHOLE), indent=1).encode() + b"\xff", "not UTF-8: byte 0xff"),
         (WHOLE.replace('"1.0"', '"\\ud800"', 1).encode(), "malformed: unexpected end of hex"),
-        (WHOLE.replace('"1.0"', '"\\u0000"', 1).encode(), "a character that is no text"),
+        (WHOLE.replace('"1.0"', '"\\u0000"', 1).encode(), "with the character '\\x00'"),
         (WHOLE.replace('"ref_count": 0', '"ref_count": ' + "1" * 5000, 1).encode(), "ref_count"),
         (WHOLE.replace('"ref_count": 0', '"ref_count": 2147483646', 1).encode(), "<= 1048575"),
         (WHOLE.encode().replace(b"{", b"{\0", 1), "a NUL byte"),

@@ -201,3 +201,21 @@ def test_words_must_fit_into_a_list(word: str) -> None:
         use_of((word,))
     with pytest.raises(ValueError, match="type or virtual"):
         use_of(said(deptypes=["link"], virtuals=[word]))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": "--help"},
+        {"name": "a/b"},
+        {"version": "1\u202e"},
+        {"namespace": "a\nb"},
+        {"arch": {**OTHER["arch"], "platform_os": "-rf"}},
+        {"arch": {**OTHER["arch"], "target": "zen\u200b3"}},
+        {"parameters": {"x": "a\u202eb"}},
+    ],
+)
+def test_names_of_nodes_are_names(changes: dict[str, Any]) -> None:
+    """What looks like an option, or turns the text around it, is refused as in pages."""
+    with pytest.raises(ValueError, match="expected"):
+        numbers(Spellings(Texts()), decoded({**node("a"), **changes}))

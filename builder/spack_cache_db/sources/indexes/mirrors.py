@@ -19,7 +19,7 @@ from msgspec import UNSET
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.safety_net import FaultsOf
-from spack_cache_db.sources.bounds import MAX_INDEX, MAX_NAME, require_short, require_text
+from spack_cache_db.sources.bounds import MAX_INDEX, require_name, require_text
 from spack_cache_db.sources.columns import Document, IndexFacts, Writer
 from spack_cache_db.sources.indexes.index_reader import (
     BinaryPlace,
@@ -319,8 +319,8 @@ def _place_of(mirror: MirrorFolder) -> str:
 def _document(location: str, path: str, digest: Any, release: str, facts: IndexFacts) -> Document:
     """Return the document of an index; `IndexFault` if its names cannot be stored."""
     try:
-        require_short("release", release, MAX_NAME)
-        require_short("stack", facts.stack, MAX_NAME)
+        require_name("release", release)
+        require_name("stack", facts.stack)
     except ValueError as error:
         raise IndexFault(str(error)) from None
     return Document(location, path, digest.hexdigest(), release, (), None, facts)

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.bounds import MAX_NAME, require_bounded, require_short
+from spack_cache_db.sources.bounds import require_bounded, require_name
 from spack_cache_db.sources.columns import Interned, NodeFacts, Texts, Use
 from spack_cache_db.sources.indexes.spack_json import (
     Arch,
@@ -75,7 +75,7 @@ def _set(words: tuple[str, ...]) -> tuple[str, ...]:
     for word in words:
         if not word or "," in word:
             raise ValueError(f"{name(word)!r} is no type or virtual, expected a word")
-        require_short("type or virtual", word, MAX_NAME)
+        require_name("type or virtual", word)
     return tuple(sorted(words))
 
 
@@ -195,6 +195,7 @@ class Spellings:
 
 def _facts(node: SpecNode) -> NodeFacts:
     target = parse_arch(bytes(node.arch)).target
+    require_name("namespace", node.namespace)
     external = None if node.external is UNSET else read_strictly(bytes(node.external))
     if node.external is not UNSET and not isinstance(external, dict):
         raise ValueError("external is no object")

@@ -34,6 +34,7 @@ from spack_cache_db.sources.pages.page_format import (
     SpecDetail,
 )
 from spack_cache_db.sources.units import RawFile
+from spack_cache_db.spack.names import is_name, is_package
 
 KEYS = {"title", "layout", "categories"} | JSON_KEYS
 
@@ -204,7 +205,11 @@ _META_DECODER = msgspec.json.Decoder(Meta)
 _DETAILS_DECODER = msgspec.json.Decoder(tuple[SpecDetail, ...])
 _BASE32 = b"abcdefghijklmnopqrstuvwxyz234567"
 
-_NAMES_HOLD = "at most 100 printable characters with no blank at either end"
+_LONGEST_NAME = 100
+_NAMES_HOLD = (
+    f"at most {_LONGEST_NAME} printable characters with no blank at either end and no - before them"
+)
+_PACKAGES_HOLD = f"at most {_LONGEST_NAME} of a-z, A-Z, 0-9, _, - and ., no - or . at the start"
 
 
 def parse_page(raw: RawFile) -> Page:
@@ -270,8 +275,8 @@ def _names(front: FrontMatter) -> tuple[str, str]:
     faults = []
     if not isinstance(package, str) or not package:
         faults.append(LineFault(lines["title"], "title is not a package name, expected text"))
-    elif not _is_name(package):
-        message = f"title is {quoted(package)}, expected a package name: {_NAMES_HOLD}"
+    elif not is_package(package) or len(package) > _LONGEST_NAME:
+        message = f"title is {quoted(package)}, expected a package name: {_PACKAGES_HOLD}"
         faults.append(LineFault(lines["title"], message))
     if layout != "cache":
         said = quoted(layout) if isinstance(layout, str) else "no text"
@@ -279,17 +284,12 @@ def _names(front: FrontMatter) -> tuple[str, str]:
     if not _names_release(categories):
         message = "no release in categories, expected [package, RELEASE]"
         faults.append(LineFault(lines["categories"], message))
-    elif not _is_name(categories[1]):
+    elif not is_name(categories[1]) or len(categories[1]) > _LONGEST_NAME:
         message = f"the release is {quoted(categories[1])}, expected a name: {_NAMES_HOLD}"
         faults.append(LineFault(lines["categories"], message))
     if faults:
         raise _Refused(faults)
     return package, categories[1]
-
-
-def _is_name(text: str) -> bool:
-    """Return whether text can stand in a message, a link and a table; it is data, never a path."""
-    return text.isprintable() and text == text.strip() and len(text) <= 100
 
 
 def _names_release(categories: object) -> bool:

@@ -13,10 +13,10 @@ from itertools import pairwise
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources.bounds import (
-    MAX_NAME,
     MAX_TEXT,
     require_bounded,
     require_few,
+    require_name,
     require_short,
 )
 from spack_cache_db.sources.columns import Document, PageFacts, Writer
@@ -75,7 +75,7 @@ def require_bounded_stacks(stacks: tuple[str, ...]) -> None:
     """Raise `ValueError` as `require_bounded` does."""
     require_few("stacks", len(stacks))
     for text in stacks:
-        require_short("stack", text, MAX_NAME)
+        require_name("stack", text)
 
 
 def require_short_text(word: str, text: str) -> None:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import ROOT
 from spack_cache_db.sources.strict_json import read_strictly, said
+from spack_cache_db.spack.names import is_name
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
 
@@ -81,8 +82,8 @@ def require_name(url: str, kind: str, name: str) -> str:
         kind: `release`, `stack` or `view`, for the message.
         name: what came from the network or the command line.
     """
-    fits = name.isprintable() and len(name.encode(errors="replace")) <= LONGEST_NAME
-    if not name or name.startswith(".") or "/" in name or "\\" in name or not fits:
+    fits = is_name(name) and len(name.encode(errors="replace")) <= LONGEST_NAME
+    if name.startswith(".") or "/" in name or "\\" in name or not fits:
         given = repr(name if len(name) <= 60 else name[:57] + "...")
         raise FetchFault(url, f"{given} is no name of a {kind}, expected one such as develop")
     return name
