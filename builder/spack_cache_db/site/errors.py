@@ -46,7 +46,11 @@ SLOW = (
     "This page took longer than {limit:,} ms, which is all the time that one is given: ask for"
     " less, or again when there is less to do here."
 )
-INTERRUPTED = "The query took longer than {limit:,} ms, which is all the time that one is given."
+INTERRUPTED = (
+    "The query took longer than {limit:,} ms, which is all the time that one is given. Name a"
+    " package or a release in WHERE, count with facet_counts or the columns that end in _count, or"
+    " download the file and run the query there."
+)
 
 
 _ROW_END = b"\r\n"
@@ -131,6 +135,7 @@ async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
         "title": failure.title,
         "error": failure.sentence,
         "sql": request.args.get("sql"),
+        "path": request.path,
     }
     html = await datasette.render_template("error.html", context, request=request)
     return Response.html(html, status=failure.status, headers=headers)

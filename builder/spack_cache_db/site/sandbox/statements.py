@@ -11,6 +11,7 @@ its cost grows with cells and characters. The bound of time is in `process`.
 
 from __future__ import annotations
 
+import difflib
 import re
 import sqlite3
 from typing import Any, NamedTuple
@@ -97,6 +98,15 @@ TOO_MUCH = (
     " with LIMIT"
 )
 
+NAMES_OF = {
+    "table": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')",
+    "column": """
+SELECT DISTINCT columns.name
+FROM sqlite_master AS known JOIN pragma_table_info(known.name) AS columns
+WHERE known.type IN ('table', 'view')
+""",
+}
+_UNKNOWN = re.compile(r"no such (table|column): (?:\w+\.)?(\w+)")
 _QUOTED = re.compile(r'\s+|(".*?")')
 
 
@@ -182,9 +192,13 @@ def run_statement(
 
     Raises:
         TooLarge: the result has more than `RESULT_BYTES` bytes or `most_cells` cells.
-        sqlite3.Error: SQLite refused the statement.
+        sqlite3.Error: SQLite refused the statement; the text names those that are close to a table
+            or column that is not there.
     """
-    cursor = conn.execute(sql, params)
+    try:
+        cursor = conn.execute(sql, params)
+    except sqlite3.OperationalError as error:
+        raise _with_close_names(conn, error) from None
     rows: list[tuple[Value, ...]] = []
     size = cells = 0
     columns = [described[0] for described in cursor.description or ()]
@@ -201,6 +215,18 @@ def run_statement(
             raise TooLarge(TOO_MUCH.format(cells=most_cells))
         rows.append(row)
     return Rows(columns, rows, is_cut=False)
+
+
+def _with_close_names(
+    conn: sqlite3.Connection, error: sqlite3.OperationalError
+) -> sqlite3.OperationalError:
+    """Return an error that names what is close to the table or column that it says is missing."""
+    found = _UNKNOWN.fullmatch(str(error))
+    if found is None:
+        return error
+    known = [row[0] for row in conn.execute(NAMES_OF[found[1]]) if "_fts" not in row[0]]
+    close = difflib.get_close_matches(found[2], known, cutoff=0.5)
+    return sqlite3.OperationalError(f"{error}; close: {', '.join(close)}") if close else error
 
 
 def _size(value: Value) -> int:

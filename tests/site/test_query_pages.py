@@ -1,0 +1,97 @@
+"""Datasette's pages of SQL: what is wrong stands above the form, and what helps beside it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.site.addresses import get
+from tests.site.conftest import IS_065, SQL
+
+
+def rows_of(text: str) -> int:
+    """Return how many rows the table on a page has."""
+    return text.partition("<tbody>")[2].partition("</tbody>")[0].count("<tr>")
+
+
+@pytest.mark.asyncio
+async def test_a_canned_query_opens_with_form_and_rows(datasette: Any) -> None:
+    """Its SQL is folded behind a link, its parameters are a form, its rows follow."""
+    text = (await get(datasette, "/spack-cache/specs_of_package?package=zlib")).text
+
+    assert "WITH chosen" not in text
+    assert "_show_sql=1" in text
+    assert re.search(r'name="package"[^>]*value="zlib"', text)
+    assert rows_of(text) == 3
+    assert "<th" in text and ">error</th>" not in text
+
+
+@pytest.mark.asyncio
+async def test_what_is_wrong_with_a_parameter_is_no_row(datasette: Any) -> None:
+    """A sentence above the form says it; the data keeps it in its column."""
+    path = "/spack-cache/specs_of_package"
+    text = (await get(datasette, f"{path}?package=nothing")).text
+    (row,) = (await get(datasette, f"{path}.json?package=nothing&_shape=array")).json()
+    notice = re.search(r'<p class="notice" role="status">([^<]*)\.</p>', text)
+
+    assert notice is not None
+    assert notice[1].lower() in row["error"].replace("'", "&#39;").lower()
+    assert text.index(notice[0]) < text.index('<form class="sql')
+    assert rows_of(text) == 0
+
+
+@pytest.mark.asyncio
+async def test_the_next_page_of_a_query_is_told_above_it(many: Any) -> None:
+    """All rows of the page are rows of the table; where the next begins stands above."""
+    text = (await get(many, "/spack-cache/newest_versions")).text
+
+    assert "Row 1000 of 1102 is on page 2." in text
+    assert rows_of(text) == 999
+
+
+@pytest.mark.asyncio
+async def test_the_database_begins_with_editor_and_queries(datasette: Any) -> None:
+    """Then what is ready to run, described, the views, and the tables last."""
+    text = (await get(datasette, "/spack-cache")).text
+    places = [text.index(each) for each in ("sql-editor", 'id="queries"', 'id="views"')]
+
+    assert places == sorted(places)
+    assert places[-1] < text.index('id="tables"')
+    assert re.search(r"specs_of_package\">[^<]+</a></dt><dd>[A-Z][^<]{10,}</dd>", text)
+    assert 'aria-label="SQL"' in text
+    assert text.count("<main") == 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("sql", "close"),
+    [
+        ("select * from build", "builds"),
+        ("select * from Builds_listing", "build_listings"),
+        ("select packge from builds", "package"),
+        ("select b.hsah from builds b", "hash"),
+        ("select * from qqqqqqqq", None),
+    ],
+)
+async def test_a_name_that_is_not_there_is_told_with_close_ones(
+    datasette: Any, sql: str, close: str | None
+) -> None:
+    """A slip of the keyboard in a table or column is answered with what there is."""
+    said = (await get(datasette, f"{SQL}.json?sql={sql.replace(' ', '+')}")).json()["error"]
+
+    assert said.startswith("no such ")
+    assert (re.search(rf"; close: .*\b{close}\b", said) is not None) == (close is not None)
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio
+async def test_a_query_that_took_too_long_can_be_changed(datasette: Any) -> None:
+    """The page has the query in a form, and says what makes one faster."""
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT max(i) FROM n"
+    text = (await datasette.client.get(SQL, params={"sql": endless})).text
+
+    assert "download the file" in text
+    assert re.search(r'<textarea[^>]*name="sql"[^>]*>WITH RECURSIVE', text)
+    assert IS_065 or 'action="/spack-cache/-/query"' in text
