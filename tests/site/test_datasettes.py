@@ -70,13 +70,14 @@ async def test_others_have_their_turn_while_a_page_is_rendered() -> None:
             await asyncio.sleep(0)
 
     asking = asyncio.create_task(others())
-    began = time.monotonic()
-    rows = range(100_000)
+    # Of this thread alone: what else the machine does is no time of the page.
+    began = time.thread_time()
+    rows = range(50_000)
     pages = await asyncio.gather(*(template.render_async(rows=rows) for _ in range(2)))
     ended = True
     await asking
 
-    assert turns > (time.monotonic() - began) / SLICE_SECONDS / 10
+    assert turns > (time.thread_time() - began) / SLICE_SECONDS / 10
     assert pages == ["".join(f"<b>{each}</b>" for each in rows)] * 2
 
 

@@ -176,6 +176,7 @@ async def test_a_list_of_what_is_not_there_is_refused(datasette: Any) -> None:
         assert (await get(datasette, f"/packages.json?{asked}")).status_code == 400
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_no_json_is_cut_without_a_word(many: Any) -> None:
     """The data of a page with more rows than one answer holds says that there are more."""

@@ -143,7 +143,7 @@ def decoded(files: list[bytes]) -> tuple[Columns, list[str]]:
         return read(files)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(pages(), min_size=1, max_size=4))
 def test_texts_say_what_decoding_says(files: list[bytes]) -> None:
     """The same listings, documents, problems and faults, whatever a page holds."""
