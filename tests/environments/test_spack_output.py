@@ -89,6 +89,12 @@ FIND_P = """\
 gmake@4.4.1\t /home/user/spack/opt/gmake-4.4.1-srkzfjru5z55bl5gy24dbjsrvqwg5fom
 tcl@8.6.12  /home/user/spack/opt/tcl-8.6.12-imrm45j44xmboxdqpj7akq2lwkwza4vo
 """
+FIND_0_12 = """\
+==> 1 installed package
+-- linux-ubuntu22.04-x86_64_v3 / gcc@11.4.0 ---------------------
+    m4@1.4.18
+        ^libsigsegv@2.11
+"""
 BUILDCACHE_LIST = """\
 ==> 2 cached builds.
 -- linux-ubuntu22.04-x86_64_v3 / gcc@11.4.0 ---------------------
@@ -147,6 +153,7 @@ GCC = f"{ARCH} %gcc@11.4.0"
             ],
             0,
         ),
+        (FIND_0_12, [f"m4@1.4.18 {GCC}"], 1),
         (FIND_P, [f"gmake@4.4.1 {GCC}", f"tcl@8.6.12 {GCC}"], 0),
         (
             BUILDCACHE_LIST,
@@ -169,6 +176,7 @@ def test_an_output_is_a_list(text: str, specs: list[str], below: int) -> None:
     assert all((parse_query(each.text).name or "") in lines[each.line - 1] for each in found.specs)
     assert ("other specs in a tree" in " ".join(found.notes)) == bool(below)
     assert not below or found.notes[0].startswith(f"{below} ")
+    assert read_environment(text.replace("\n", "\r\n").encode(), "-") == found
 
 
 def test_typed_lines_are_no_output() -> None:

@@ -244,3 +244,14 @@ async def test_files_that_are_pasted_together(datasette: Any) -> None:
     assert [each["status"] for each in alone["specs"]] == ["binary", "binary"]
     assert [each["status"] for each in both["specs"]] == ["near", "binary"]
     assert both["notes"][0].startswith("one include is not here")
+
+
+@pytest.mark.asyncio
+async def test_a_long_list_begins_with_its_numbers(datasette: Any) -> None:
+    """The page tells how many specs have each status, and a reason that lines share once."""
+    groups = "spack: {specs: [hdf5, {group: more, specs: [hdf5@98, hdf5@99, zlib, hdf5@99]}]}"
+    page = (await get(datasette, q=groups)).text
+
+    assert "near 3, binary 2; no group: 1 of 1; more: 1 of 4" in page
+    assert page.count("The same.") == 1
+    assert page.count("without @99") + page.count("Without @99") == 1

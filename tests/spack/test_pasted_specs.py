@@ -10,6 +10,7 @@ from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.pasted_specs import LONGEST, pasted_spec
 
+HASH = f"/{'2feova4' * 4}abcd"
 PRINTED = "py-mpi4py@4.0.1%gcc@11.4.0~x arch=linux-ubuntu22.04-x86_64_v3"
 MEANT = "py-mpi4py@4.0.1 ~x arch=linux-ubuntu22.04-x86_64_v3 %gcc@11.4.0"
 
@@ -87,6 +88,9 @@ def test_a_spec_alone_stays(text: str) -> None:
         ("[e]\t ^glibc@2.35%gcc", "glibc@2.35 %gcc", True),
         ("[b]  a4wqsr7\t  ^x@1 +a %c,cxx=gcc@15", "x@1 +a /a4wqsr7 %c,cxx=gcc@15", True),
         ("2feova4 py-mpi4py@4.0.1", "py-mpi4py@4.0.1 /2feova4", False),
+        (f"[+] /opt/spack/linux-zen3/zlib-ng-2.2.1-{'2feova4' * 4}abcd", HASH, False),
+        (f"==> Installing zlib-1.2-{'2feova4' * 4}abcd [3/5]", HASH, False),
+        (f"/opt/x/hdf5-1.14.3-{'2feova4' * 4}abcd/lib/libhdf5.so", HASH, False),
         (f"{'2feova4' * 4}abcd zlib", f"zlib /{'2feova4' * 4}abcd", False),
         ("ewqcxyz bzip2@1.0.8", "bzip2@1.0.8 /ewqcxyz", False),
         ("x2zs3nk     zlib@1.3", "zlib@1.3 /x2zs3nk", True),

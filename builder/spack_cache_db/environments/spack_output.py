@@ -26,7 +26,7 @@ _TITLES = (*_INPUT, "Concretized")
 _PRINTED = re.compile(r"==> |\s*-- .+ -{2,}\s*$|\s*(?:\[[-+^a-z]\]| - )\s+\S|Concretized$")
 _HASH_BEFORE = re.compile(r"[a-z2-7]{7,32}(?P<gap>\s+)")
 _INDENTED = 4
-"""Blanks before the name of a dependency, in trees of `spack find`."""
+"""More blanks stand before the name of a dependency, in trees of `spack find`."""
 
 
 class ListedSpec(NamedTuple):
@@ -46,18 +46,19 @@ def printed_specs(text: str) -> Iterator[ListedSpec]:
 
     What is between `Input spec` and `Concretized` is left out: the same follows, concretized.
     """
-    around, is_input, are_cells = "", False, False
+    around, is_input, are_cells, margin = "", False, False, 0
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.expandtabs().rstrip()
         words = line.strip()
         if section := _SECTION.fullmatch(words):
-            around, are_cells = _built_for(section), True
+            around, are_cells, margin = _built_for(section), True, -1
         elif words.startswith("==>"):
             around, is_input, are_cells = "", False, "root specs" in words
         elif words in _TITLES:
             is_input, are_cells = words in _INPUT, False
         elif words and not is_input and not _RULE.fullmatch(words):
-            specs = _cells(line, around) if are_cells else _line(line)
+            margin = _blanks(line) if margin < 0 else margin
+            specs = _cells(line, around, margin) if are_cells else _line(line)
             yield from (ListedSpec(number, each) for each in specs if each.spec)
 
 
@@ -70,11 +71,15 @@ def _built_for(section: re.Match[str]) -> str:
     return " ".join(found)
 
 
-def _cells(line: str, around: str) -> Iterator[PastedSpec]:
+def _blanks(line: str) -> int:
+    """Return how many blanks stand before the name of a spec, behind its hash if it has one."""
+    hashed = _HASH_BEFORE.match(line)
+    return len(hashed["gap"]) - 1 if hashed else len(line) - len(line.lstrip())
+
+
+def _cells(line: str, around: str, margin: int) -> Iterator[PastedSpec]:
     """Yield the specs of a line below a heading of `spack find`: several, or one of a tree."""
-    hashed = _HASH_BEFORE.match(line.strip())
-    blanks = len(hashed["gap"]) - 1 if hashed else len(line) - len(line.lstrip())
-    if blanks >= _INDENTED:
+    if _blanks(line) - margin >= _INDENTED:
         yield PastedSpec(line.split()[-1], is_dependency=True, is_printed=True)
         return
     for dag_hash, spec in printed_cells(line):

@@ -216,7 +216,7 @@ def cover_table(found: Cover, width: int | None = None) -> str:
         width: the longest line that is wanted; None for any. What is longer is wrapped.
     """
     specs = in_order(found.rows)
-    lines = [total(found), *_counts(found)]
+    lines = [total(found), *counts_told(found)]
     if not specs:
         return "\n".join(lines)
     first, longest = (max(map(len, column)) for column in _columns(specs))
@@ -242,7 +242,7 @@ def statuses_told(found: Cover) -> str:
     return ", ".join(f"{status} {count}" for status, count in counts if count)
 
 
-def _counts(found: Cover) -> Iterator[str]:
+def counts_told(found: Cover) -> Iterator[str]:
     """Yield how many specs have each status, if it is more than one; and each group's total."""
     if "," in (told := statuses_told(found)):
         yield told

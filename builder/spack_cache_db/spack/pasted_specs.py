@@ -2,7 +2,7 @@
 
 Known are commands (`$ spack install --fresh -j 8 hdf5+mpi`), quotes and backticks, and the lines
 in which `spack spec` and `spack find` print a spec: its state (`[+]`, ` - `), its hash, and the
-spec itself, in Spack 0.17 to 1.2.
+spec itself, in Spack 0.17 to 1.2; and prefixes of what is installed.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ _END = re.compile(r"[|&;#]|\d?>|\\$|2>&1")
 _PROMPT = re.compile(r"(?:\S.*?[\])])?[$>]\s+")
 _STATE = re.compile(r"(?:\[[-+^a-z]\]|-(?=\s))\s*")
 _HASHED = re.compile(r"(?P<hash>[a-z2-7]{7}|[a-z2-7]{32})(?P<gap>\s+)(?P<rest>\^?[\w.].*)")
+_PREFIX = re.compile(r"(?:.*[\s/])?[\w.+-]+-(?P<hash>[a-z2-7]{32})(?:[/:\s.].*)?")
 _INDENTED = 5
 """Blanks between a hash and the name of a dependency, in trees of `spack find`."""
 
@@ -154,7 +155,12 @@ def _takes_value(command: str, option: str, following: list[str]) -> bool:
 
 
 def _printed(text: str) -> PastedSpec | None:
-    """Return the spec of a line that Spack printed, None for another line."""
+    """Return the spec of a line that Spack printed, None for another line.
+
+    A prefix, or a message about one, ends in the hash of its spec.
+    """
+    if prefix := _PREFIX.fullmatch(text):
+        return PastedSpec(f"/{prefix['hash']}", is_printed=True)
     state = _STATE.match(text)
     rest = text[state.end() :] if state else text
     is_state = state is not None and (text[0] == "[" or len(state[0]) > 2)

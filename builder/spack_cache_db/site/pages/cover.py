@@ -17,7 +17,7 @@ from spack_cache_db.errors import Fault
 from spack_cache_db.query.answers import UnknownNameError
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.coverage import cover_environment
-from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec, total
+from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec, counts_told, total
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.pages.filters import Narrowing, hosts_of
 from spack_cache_db.site.sandbox.spec_functions import LONGEST, LOOK_AT_THE_TIME
@@ -54,6 +54,7 @@ class CoverPage:
         lacking: the specs that lack a binary.
         having: those that have one.
         total: how many have a binary, in words.
+        counts: how many have each status, and the total of each group, in words.
         error: why the environment cannot be read.
     """
 
@@ -63,6 +64,7 @@ class CoverPage:
     lacking: tuple[CoveredSpec | CoveredNode, ...] = ()
     having: tuple[CoveredSpec | CoveredNode, ...] = ()
     total: str = ""
+    counts: tuple[str, ...] = ()
     error: str | None = None
 
 
@@ -113,4 +115,5 @@ def load_cover(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -
         lacking=tuple(each for each in found.specs if each.status not in HAVING),
         having=tuple(each for each in found.specs if each.status in HAVING),
         total=total(found),
+        counts=tuple(counts_told(found)),
     )
