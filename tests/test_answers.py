@@ -114,7 +114,7 @@ def is_of_specs(expected: BruteForce, text: str) -> bool:
 
 def told(spec: FoundSpec) -> dict[str, Any]:
     """Return where a spec is, in the form of `BruteForce.of`."""
-    return {key: value for key, value in asdict(spec).items() if key != "hash"}
+    return {key: value for key, value in asdict(spec).items() if key not in ("hash", "differences")}
 
 
 def answer_of(found: list[Found]) -> Answer:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from spack_cache_db.query.explanation import (
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.parser import parse_query
@@ -72,6 +74,93 @@ def test_what_is_found_without_conditions(
     assert told.keys() == expected.keys()
     for texts_left_out, each in told.items():
         assert each.target or each.configurations == expected[texts_left_out]
+
+
+def misses_by_hash(
+    conn: sqlite3.Connection, text: str, names: dict[str, Any]
+) -> dict[str, tuple[Configuration, set[str]]]:
+    """Return of each binary in a place its configuration and which conditions it misses.
+
+    Each condition is asked alone.
+    """
+    place = {name: value for name, value in names.items() if name in ("release", "stack")}
+    own = conditions_by(conn, text, {})
+    package = next((each.text for each in own if each.kind == "package"), "*")
+    missed: dict[str, tuple[Configuration, set[str]]] = {
+        dag_hash: (each.configuration, set())
+        for each in find(conn, package, **place, with_hashes=True)
+        for dag_hash in each.hashes or ()
+    }
+    asked: list[tuple[str, dict[str, Any], str]]
+    asked = [(f"{package} {each.text}", {}, each.text) for each in own if each.kind != "package"]
+    for name in ("host", "os"):
+        if value := names.get(name):
+            asked.append(
+                (package, {name: value}, f"{name} {value}" if name == "host" else f"os={value}")
+            )
+    for spec_asked, more, label in asked:
+        having = find(conn, spec_asked, **place, **more, with_hashes=True)
+        for dag_hash in missed.keys() - {one for each in having for one in each.hashes or ()}:
+            missed[dag_hash][1].add(label)
+    return missed
+
+
+def nearest_misses_least(conn: sqlite3.Connection, text: str, names: dict[str, Any]) -> bool:
+    """Compare what is nearest with all binaries; return whether something was."""
+    why = explained(conn, text, **names)
+    if why.nearest is None:
+        return False
+    configuration, labels = why.nearest
+    places = {name: names.get(name) for name in ("release", "stack") if names.get(name)}
+    for size in range(len(places) + 1):
+        every = [
+            (each, missed | {f"{name} {places[name]}" for name in out})
+            for out in combinations(places, size)
+            for each, missed in misses_by_hash(
+                conn, text, {name: value for name, value in names.items() if name not in out}
+            ).values()
+        ]
+        if every:
+            break
+    assert len(labels) == min(len(missed) for _, missed in every)
+    assert (configuration, {*labels}) in every
+    return True
+
+
+@pytest.mark.slow
+@given(texts(), scopes())
+def test_the_nearest_misses_least(
+    cache: sqlite3.Connection, text: str, names: dict[str, Any]
+) -> None:
+    """No binary where it was asked misses fewer conditions, and all that it misses is named."""
+    nearest_misses_least(cache, text, names)
+
+
+def test_the_nearest_misses_least_of_dependencies(real_index: sqlite3.Connection) -> None:
+    """What a spec depends on, its compilers and its hash are missed like its own words."""
+    parts = ["^zlib-ng@9", "^openmpi@4", "^mpi=mpich", "%gcc@12", "%llvm", "cflags=-g", "/a", "@1"]
+    parts += ["+shared", "~mpi", "target=zen3", "os=debian12", "^cmake", "namespace=none"]
+    chance, compared = random.Random(7), 0
+    for _ in range(60):
+        text = " ".join([chance.choice(["hdf5", "zlib-ng", "openmpi", "*"])])
+        drawn = sorted(chance.sample(parts, 5), key=lambda each: each[0] in "^%")
+        with suppress(UnsupportedQuery):
+            names = {"stack": chance.choice([None, "e4s"])}
+            compared += nearest_misses_least(real_index, f"{text} {' '.join(drawn)}", names)
+    assert compared > 20
+
+
+def test_what_is_needed_instead(real_index: sqlite3.Connection) -> None:
+    """Without a dependency it is said which versions of it there are, or what provides it."""
+    for text, instead in {
+        "adios2 ^libxml2@:2.9": "there is 2.15.3",
+        "hdf5 ^openmpi@3": "there are 5.0.10 and 4.1.6",
+        "adios2 %gcc@7": "there is 13.2.0",
+        "adios2 ^mpi=mpich": "there is openmpi 5.0.10",
+        "adios2 ^cuda": "none needs cuda",
+    }.items():
+        (without,) = explained(real_index, text).without
+        assert without.instead == (instead,)
 
 
 NATURAL = ["foo", "bar", "fooo", "*"], ["%gcc", "%gcc@13", "%clang"], [*OWN[5:], *MORE]

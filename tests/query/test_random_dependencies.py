@@ -80,4 +80,6 @@ def refused(drawn: Sources, text: str, reason: str) -> bool:
     """Return whether a query is one that the file cannot answer for any spec."""
     if "no index in this file" in reason:
         return all(version == "6" for version, _ in drawn.mirrors.values())
+    if "exclude each other" in reason:
+        return text.count("gcc") > 1
     return "virtual package" in reason and ("=mpi" in text or "%mpi" in text)

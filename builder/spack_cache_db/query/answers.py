@@ -37,6 +37,7 @@ from spack_cache_db.query.conditions import (
     Question,
     asked,
     is_of_specs,
+    without,
 )
 from spack_cache_db.query.index_records import Verdict
 from spack_cache_db.query.look_alikes import distinctions
@@ -328,11 +329,8 @@ def notes_on(conn: sqlite3.Connection, lookups: Lookups, question: Question) -> 
     if verdict is None or not verdict.unknown:
         return question.notes
     unknown = Verdict(verdict.unknown)
-    conditions = (
-        replace(each, asked=unknown) if each.kind == "specs" else each
-        for each in question.conditions
-    )
-    found = matching(conn, lookups, tuple(conditions)).specs or {}
+    conditions = (*without(question.conditions, "specs"), Condition("specs", "", unknown))
+    found = matching(conn, lookups, conditions).specs or {}
     count = sum(map(len, found.values()))
     if not count:
         return question.notes

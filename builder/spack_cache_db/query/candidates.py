@@ -7,12 +7,13 @@ hash, dependencies) is read from the tables that `catalogue` reads, by the same 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.catalogue import configuration_of, learn, specs_in_scope
+from spack_cache_db.query.catalogue import Spec, configuration_of, learn, specs_in_scope
 from spack_cache_db.query.conditions import (
     COLUMNS,
     PLACES,
@@ -190,11 +191,67 @@ class Misses:
         """Return whether no configuration satisfies a condition by its words."""
         return all(missed >> place & 1 for missed in self.missed)
 
-    @cached_property
-    def by_count(self) -> list[tuple[int, Candidate]]:
-        """The rows that count anywhere, each with what it misses by its words, fewest first."""
-        counted = [each for each in zip(self.missed, self.rows, strict=True) if each[1].spec_count]
-        return sorted(counted, key=lambda each: each[0].bit_count())
+    def nearest(self) -> tuple[Candidate, Conditions] | None:
+        """Return the row that misses the fewest conditions, and these; the first of several.
+
+        It is in the release and the stack that are asked for, if any row is. Of its specs there,
+        the one counts that misses the fewest.
+        """
+        places = [
+            at for at, each in enumerate(self.conditions) if each.kind in ("release", "stack")
+        ]
+        for size in range(len(places) + 1):
+            found = [
+                each for out in combinations(places, size) for each in self._missing_least({*out})
+            ]
+            if found:
+                missed, row = min(found, key=lambda each: each[0].bit_count())
+                return row, tuple(
+                    each for at, each in enumerate(self.conditions) if missed >> at & 1
+                )
+        return None
+
+    def _missing_least(self, out: Set[int]) -> list[tuple[int, Candidate]]:
+        """Return the row that misses the fewest conditions, and a number for these; if any counts.
+
+        Args:
+            out: places in `conditions`: the release or the stack that is missed.
+        """
+        of_specs = [at for at, each in enumerate(self.conditions) if each.kind in ("hash", "specs")]
+        where = tuple(
+            each
+            for at, each in enumerate(self.conditions)
+            if each.kind in ("release", "stack") and at not in out
+        )
+        counts = self.candidates.present(where, self.rows) if where else None
+        missed_places = sum(1 << at for at in out)
+        found = [
+            (missed | missed_places, row)
+            for missed, row in zip(self.missed, self.rows, strict=True)
+            if (row.spec_count if counts is None else row.id in counts)
+        ]
+        if found and of_specs:
+            least = min(missed.bit_count() for missed, _ in found) + len(of_specs)
+            found = [each for each in found if each[0].bit_count() <= least]
+            specs = specs_in_scope(self.candidates.conn, [row.id for _, row in found], where)
+            found = [
+                (missed | self._missed_by(specs[row.id], of_specs), row) for missed, row in found
+            ]
+        return [min(found, key=lambda each: each[0].bit_count())] if found else []
+
+    def _missed_by(self, specs: Iterable[Spec], places: Sequence[int]) -> int:
+        """Return what the spec misses that misses the fewest of some conditions on specs."""
+
+        def missed(spec: Spec) -> int:
+            return sum(1 << at for at in places if not _is_as_asked(spec, self.conditions[at]))
+
+        return min(map(missed, specs), key=int.bit_count)
+
+
+def _is_as_asked(spec: Spec, condition: Condition) -> bool:
+    if condition.kind == "hash":
+        return spec.hash.startswith(condition.asked)
+    return spec.id in condition.asked.holds
 
 
 def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from spack_cache_db.spack.compilers import CompilerConstraint, compiler_matches
@@ -92,8 +94,14 @@ class Question:
 
 
 def asked(conditions: Conditions, kind: str) -> Any:
-    """Return what the first condition of a kind asks; None where there is none."""
-    return next((each.asked for each in conditions if each.kind == kind), None)
+    """Return what the first condition of a kind asks; None where there is none.
+
+    Of the kind `specs`, which may be there several times, it is the verdict on all of them.
+    """
+    found = [each.asked for each in conditions if each.kind == kind]
+    if kind == "specs" and found:
+        return reduce(and_, found)
+    return found[0] if found else None
 
 
 def without(conditions: Conditions, *kinds: str) -> Conditions:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from spack_cache_db.query.candidates import Candidate, Candidates, Misses, misses_of
-from spack_cache_db.query.catalogue import HASH_BEGINS, IN_STACK
+from spack_cache_db.query.catalogue import HASH_BEGINS, IN_STACK, specs_in_scope
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     COLUMNS,
@@ -22,14 +22,16 @@ from spack_cache_db.query.conditions import (
     without,
 )
 from spack_cache_db.query.connection import select_in
+from spack_cache_db.query.dependency_graph import Edge, read_needs, read_nodes, told_of
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.questions import parts_of, question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.legacy_specs import legacy_reading
 from spack_cache_db.spack.targets import is_known, runs_on
+from spack_cache_db.spack.versions import version_key
 
 MOST_LEFT_OUT = 2
 """So many conditions are left out together, where fewer do not do."""
@@ -38,7 +40,9 @@ MOST_CLOSE = 5
 SCOPE = ("release", "stack", "host")
 """The kinds of conditions that narrow an answer beside its query."""
 
+_MOST_COMPARED = 100
 _MOST_MASKS = 200
+_MOST_NODES = 2_000
 _MOST_TOLD = 3
 
 SHOWN = f"""
@@ -275,12 +279,15 @@ def _found_without(
         if running := _running(misses.candidates, each, rows):
             rows, target = running, f":{each.asked}"
             reduced = replace(reduced, target=target)
-    # Of a version that no configuration has, `missing` says what there is.
-    instead = (
-        _instead(misses.candidates, each, rows)
+    kept = tuple(each for each in misses.conditions if each.kind in PLACES and each not in left_out)
+    instead = [
+        _needed_instead(misses.candidates, _part(query, each), rows, kept)
+        if each.kind == "specs"
+        else _instead(misses.candidates, each, rows)
         for place, each in zip(places, left_out, strict=True)
+        # Of a version that no configuration has, `missing` says what there is.
         if each.kind != "version" or not (query.name is None or misses.all_miss(place))
-    )
+    ]
     return Without(
         left_out,
         spec_text(reduced),
@@ -306,9 +313,17 @@ def _reduced(query: SpecQuery, left_out: tuple[Condition, ...]) -> SpecQuery:
     kinds = {each.kind for each in left_out}
     texts = {each.text for each in left_out}
     named = {each.asked.name for each in left_out if each.kind in ("variant", "compiler")}
-    if "specs" in kinds:
-        own = tuple(each for each in query.variants if not each.propagate)
-        query = replace(query, namespace=None, variants=own, flags=(), dependencies=())
+    for part in parts_of(query):
+        if spec_text(part) in texts:
+            query = replace(
+                query,
+                namespace=None if part.namespace else query.namespace,
+                flags=() if part.flags else query.flags,
+                variants=tuple(each for each in query.variants if each not in part.variants),
+                dependencies=tuple(
+                    each for each in query.dependencies if each not in part.dependencies
+                ),
+            )
     return replace(
         query,
         versions=None if "version" in kinds else query.versions,
@@ -334,12 +349,12 @@ def _missing(misses: Misses) -> Iterator[str]:
 
 
 def _nearest(misses: Misses) -> tuple[Configuration, tuple[str, ...]] | None:
-    """Return the configuration that misses the fewest conditions by its words, and their labels."""
-    if not misses.by_count or not misses.by_count[0][0]:
+    """Return the configuration that misses the fewest conditions, and their labels."""
+    found = misses.nearest()
+    if found is None or not found[1]:
         return None
-    missed, row = misses.by_count[0]
-    names = (label(each) for at, each in enumerate(misses.conditions) if missed >> at & 1)
-    return misses.candidates.configuration(row), tuple(names)
+    row, missed = found
+    return misses.candidates.configuration(row), tuple(map(label, missed))
 
 
 def label(condition: Condition) -> str:
@@ -372,6 +387,45 @@ def _instead(candidates: Candidates, condition: Condition, rows: Iterable[Candid
             verb = "runs" if len(running) == 1 else "run"
             return f"{_listed(running)} {verb} on {asks}"
     return _there_are(words)
+
+
+def _part(query: SpecQuery, condition: Condition) -> SpecQuery:
+    """Return the part of a query that a condition of the kind `specs` stands for."""
+    parts = (each for each in parts_of(query) if spec_text(each) == condition.text)
+    return next(parts, SpecQuery())
+
+
+def _needed_instead(
+    candidates: Candidates, part: SpecQuery, rows: Sequence[Candidate], places: Conditions
+) -> str:
+    """Return which versions configurations need of the package that a query asks for.
+
+    Args:
+        candidates: the configurations of the file.
+        part: one of `parts_of`.
+        rows: the configurations.
+        places: which of their specs count.
+    """
+    conn, edges = candidates.conn, part.dependencies
+    if len(edges) != 1 or edges[0].node.name is None:
+        return ""
+    name, wanted = edges[0].node.name, {*(edges[0].virtuals or (edges[0].node.name,))}
+    specs = specs_in_scope(conn, [row.id for row in rows[:_MOST_COMPARED]], places).values()
+    roots = told_of(conn, [spec.id for some in specs for spec in some][:_MOST_COMPARED])
+    graph = read_needs(conn, roots, _MOST_NODES)
+    nodes = read_nodes(conn, graph.edges)
+    used: Iterable[list[Edge]] = graph.edges.values()
+    if edges[0].direct:
+        used = (graph.edges[root] for root in roots if root in graph.edges)
+    found = {
+        node.version if node.package == name else f"{node.package} {node.version}"
+        for some in used
+        for edge in some
+        for node in (nodes[edge.dependency],)
+        if not wanted.isdisjoint((node.package, *edge.virtuals))
+    }
+    newest_first = sorted(found, key=lambda each: version_key(each.split()[-1]), reverse=True)
+    return _there_are(newest_first) or (f"none needs {', '.join(sorted(wanted))}" if roots else "")
 
 
 def _there_are(words: Iterable[str]) -> str:

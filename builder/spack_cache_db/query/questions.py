@@ -12,8 +12,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain
+from operator import and_
 
 from spack_cache_db.query.conditions import (
     Condition,
@@ -70,6 +71,9 @@ Way = tuple[Set[int] | None, frozenset[str]]
 """What an edge may lead to, None for anything; and the virtual packages of which it provides one,
 where any are given."""
 
+MOST_PARTS = 8
+"""A query that asks more beyond configurations is answered as a whole."""
+
 _BUILD = ("build",)
 _NONE: frozenset[int] = frozenset()
 
@@ -80,7 +84,7 @@ def question_of(
     """Return what a query asks of a file.
 
     A name that is virtual in Spack is a package like any other where the file has one. What is
-    asked beyond configurations is answered here where the file has records: as a condition of the
+    asked beyond configurations is answered here where the file has records: as conditions of the
     kind `specs`.
 
     Args:
@@ -98,8 +102,19 @@ def question_of(
         compilers = (compiler_condition(compiler_of_pages(each)) for each in query.dependencies)
         return Question((*conditions, *dict.fromkeys(compilers)), notes_on_pages(query))
     records = records or SpecRecords(conn, lookups).about(query.name)
-    verdict = Condition("specs", spec_text(beyond), records.verdict(query))
-    return Question((*conditions, verdict), records.notes(query))
+    return Question((*conditions, *records.conditions(query)), records.notes(query))
+
+
+def parts_of(query: SpecQuery) -> tuple[SpecQuery, ...]:
+    """Return what a query asks beyond configurations, one thing in each part."""
+    beyond = beyond_configurations(query)
+    parts = [
+        *([SpecQuery(namespace=beyond.namespace)] if beyond.namespace is not None else []),
+        *([SpecQuery(flags=beyond.flags)] if beyond.flags else []),
+        *(SpecQuery(variants=(each,)) for each in beyond.variants),
+        *(SpecQuery(dependencies=(each,)) for each in beyond.dependencies),
+    ]
+    return tuple(parts) if len(parts) <= MOST_PARTS else (beyond,)
 
 
 def beyond_configurations(query: SpecQuery) -> SpecQuery:
@@ -150,7 +165,7 @@ class SpecRecords:
         self._among = among
         self._edges = Dependencies(conn)
         self._recorded = IndexRecords(conn, among)
-        self._known: dict[str, Verdict] = {}
+        self._known: dict[tuple[str, int], Verdict] = {}
 
     def about(self, package: str | None) -> SpecRecords:
         """Return the records for a query about one package: few specs to look at.
@@ -163,8 +178,8 @@ class SpecRecords:
         shown = chain.from_iterable(select_in(self._conn, SHOWN_WITH, ids))
         return SpecRecords(self._conn, self._lookups, self._with(ids).union(shown))
 
-    def verdict(self, query: SpecQuery) -> Verdict:
-        """Return which specs satisfy what is asked beyond configurations.
+    def conditions(self, query: SpecQuery) -> Conditions:
+        """Return what is asked beyond configurations, with the specs that satisfy it.
 
         Raises:
             QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
@@ -172,12 +187,19 @@ class SpecRecords:
         """
         provided = self._edges.virtuals if self._recorded.tells_virtuals else None
         check_recorded(query, provided, self._is_package)
-        beyond = beyond_configurations(query)
-        text = spec_text(beyond)
+        compilers = {edge.node.name for edge in query.dependencies if edge.direct}
+        return tuple(
+            Condition("specs", spec_text(part), self._verdict(part, len(compilers)))
+            for part in parts_of(query)
+        )
+
+    def _verdict(self, query: SpecQuery, compilers: int) -> Verdict:
+        """Return which specs satisfy a part of a query that names so many compilers."""
+        known = (spec_text(query), compilers)
         # A thousand specs of an environment name the same few compilers.
-        if text not in self._known:
-            self._known[text] = self._beyond(beyond)
-        return self._known[text]
+        if known not in self._known:
+            self._known[known] = self._beyond(query, compilers)
+        return self._known[known]
 
     def notes(self, query: SpecQuery) -> tuple[str, ...]:
         """Return what a user should know of the answer."""
@@ -191,13 +213,10 @@ class SpecRecords:
             notes.append("Spack compares deptypes of direct dependencies only: write '%', not '^'")
         return tuple(notes)
 
-    def _beyond(self, query: SpecQuery) -> Verdict:
-        found = Verdict(self._recorded.every)
-        for part in self._parts(query):
-            found &= part
-        return found
+    def _beyond(self, query: SpecQuery, compilers: int) -> Verdict:
+        return reduce(and_, self._parts(query, compilers), Verdict(self._recorded.every))
 
-    def _parts(self, query: SpecQuery) -> Iterator[Verdict]:
+    def _parts(self, query: SpecQuery, compilers: int) -> Iterator[Verdict]:
         if query.namespace is not None:
             yield self._by_node(lambda node: node.namespace == query.namespace)
         if query.flags:
@@ -207,10 +226,9 @@ class SpecRecords:
                 yield self._propagated(variant)
             elif needs_whole_patches(variant):
                 yield self._patched(variant)
-        compilers = {edge.node.name for edge in query.dependencies if edge.direct}
         for edge in query.dependencies:
             if edge.direct:
-                found = self._direct(edge, is_only=len(compilers) == 1)
+                found = self._direct(edge, is_only=compilers == 1)
             else:
                 found = self._needed(edge)
             yield found if edge.when is None else self._unless(edge.when) | found
@@ -290,7 +308,8 @@ class SpecRecords:
         """Return the specs that do not satisfy the condition of a dependency."""
         query = parse_query(condition)
         like = self._configured(query)
-        met = Verdict(self._recorded.every if like is None else like) & self.verdict(query)
+        met = Verdict(self._recorded.every if like is None else like)
+        met = reduce(and_, (each.asked for each in self.conditions(query)), met)
         return met.opposite(self._recorded.every)
 
     def _propagated(self, variant: VariantConstraint) -> Verdict:
@@ -317,7 +336,8 @@ class SpecRecords:
         found = self._configured(node)
         if beyond_configurations(node) == SpecQuery():
             return found
-        holds = self._whole._beyond(node).holds
+        compilers = {edge.node.name for edge in node.dependencies if edge.direct}
+        holds = self._whole._beyond(node, len(compilers)).holds
         return holds if found is None else found & holds
 
     @cached_property
