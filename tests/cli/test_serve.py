@@ -289,3 +289,17 @@ def test_sql_can_be_switched_off(shared: Served, file: Path) -> None:
     with serving(file, "--no-sql") as off:
         assert shared.get(f"{SQL}select+1").json()["rows"] == [[1]]
         assert off.get(f"{SQL}select+1").status_code == 403
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("options", [(), ("--workers", "1")])
+def test_only_the_proxy_is_believed(shared: Served, file: Path, options: tuple[str, ...]) -> None:
+    """Nobody says by a header how they came, but the proxy that is named."""
+    page, forwarded = "/spack-cache/packages.json?_size=1", {"X-Forwarded-Proto": "https"}
+    with (
+        serving(file, "--proxy", "127.0.0.1", *options) as behind,
+        serving(file, "--proxy", "192.0.2.1", *options) as elsewhere,
+    ):
+        for server, scheme in ((shared, "http"), (behind, "https"), (elsewhere, "http")):
+            found = server.get(page, **forwarded).json()
+            assert found["next_url"].startswith(f"{scheme}://127.0.0.1:{server.port}/")

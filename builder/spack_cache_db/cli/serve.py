@@ -39,11 +39,24 @@ _BACKLOG = 2048
 @click.option("--no-sql", is_flag=True, help="Refuse SQL that visitors type; canned queries stay.")
 @click.option("--cors", is_flag=True, help="Let pages of other sites read the data and the file.")
 @click.option(
+    "--proxy",
+    metavar="ADDRESS",
+    help="Believe X-Forwarded-Proto and X-Forwarded-For of the proxy at this address.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(1),
     help="Serve in so many processes, started again when one hangs, grows or dies.",
 )
-def serve(file: Path, host: str, port: int, no_sql: bool, cors: bool, workers: int | None) -> None:
+def serve(
+    file: Path,
+    host: str,
+    port: int,
+    no_sql: bool,
+    cors: bool,
+    proxy: str | None,
+    workers: int | None,
+) -> None:
     """Serve a database with Datasette, read-only.
 
     FILE may be built anew meanwhile: what was opened is served until the server is started again.
@@ -68,11 +81,11 @@ def serve(file: Path, host: str, port: int, no_sql: bool, cors: bool, workers: i
 
         say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
         if workers is None:
-            run_here(make_app(), listener)
+            run_here(make_app(), listener, proxy)
         else:
             from spack_cache_db.site.gunicorn_server import run_workers
 
-            run_workers(make_app, listener, workers)
+            run_workers(make_app, listener, workers, proxy)
 
 
 class ListenError(BuilderError):

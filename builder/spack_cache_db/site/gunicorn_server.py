@@ -20,8 +20,8 @@ from uvicorn_worker import UvicornWorker
 from spack_cache_db.site.middleware import App
 from spack_cache_db.site.uvicorn_server import (
     GRACE_SECONDS,
-    HTTP,
     hangup_ignored_as_before,
+    http_settings,
     quieten_logs,
 )
 
@@ -34,17 +34,21 @@ MOST_BYTES = 400_000_000
 _STATM = Path("/proc/self/statm")
 
 
-def run_workers(make_app: Callable[[], App], listener: socket.socket, count: int) -> None:
+def run_workers(
+    make_app: Callable[[], App], listener: socket.socket, count: int, proxy: str | None = None
+) -> None:
     """Serve in `count` processes until SIGINT, SIGTERM or SIGHUP.
 
     Args:
         make_app: makes the application, once in each process.
         listener: the socket on which all of them listen; it is closed here.
         count: the number of processes.
+        proxy: as in `http_settings`.
 
     Raises:
         SystemExit: always, with status 0 if the server was told to end.
     """
+    Worker.CONFIG_KWARGS = {**http_settings(proxy), "timeout_notify": 1}
     settings = {
         "bind": [f"fd://{listener.detach()}"],
         "workers": count,
@@ -60,7 +64,7 @@ def run_workers(make_app: Callable[[], App], listener: socket.socket, count: int
 class Worker(UvicornWorker):  # type: ignore[misc]
     """A process that ends when its parent has gone or when it has grown too large."""
 
-    CONFIG_KWARGS: ClassVar[dict[str, Any]] = {**HTTP, "timeout_notify": 1}
+    CONFIG_KWARGS: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -110,12 +110,22 @@ class BoundedProtocol(H11Protocol):
             self._deadline = None
 
 
-HTTP: dict[str, Any] = {
-    "http": BoundedProtocol,
-    "ws": "none",
-    "lifespan": "on",
-    "timeout_graceful_shutdown": GRACE_SECONDS,
-}
+
+def http_settings(proxy: str | None) -> dict[str, Any]:
+    """Return uvicorn's settings.
+
+    Args:
+        proxy: the address of the proxy whose `X-Forwarded-Proto` and `X-Forwarded-For` are
+            believed. uvicorn would believe everybody's on this machine.
+    """
+    return {
+        "http": BoundedProtocol,
+        "ws": "none",
+        "lifespan": "on",
+        "timeout_graceful_shutdown": GRACE_SECONDS,
+        "proxy_headers": proxy is not None,
+        "forwarded_allow_ips": proxy,
+    }
 
 
 class _Server(Server):
@@ -126,9 +136,9 @@ class _Server(Server):
         last.start()
 
 
-def run_here(app: App, listener: socket.socket) -> None:
-    """Serve in this process until SIGINT, SIGTERM or SIGHUP."""
-    server = _Server(Config(app, log_level="info", **HTTP))
+def run_here(app: App, listener: socket.socket, proxy: str | None) -> None:
+    """Serve in this process until SIGINT, SIGTERM or SIGHUP; `proxy` as in `http_settings`."""
+    server = _Server(Config(app, log_level="info", **http_settings(proxy)))
     quieten_logs()
     # uvicorn raises a signal again when it has ended; what has to be tidied up comes after that.
     with hangup_ignored_as_before():
