@@ -110,7 +110,6 @@ class BoundedProtocol(H11Protocol):
             self._deadline = None
 
 
-
 def http_settings(proxy: str | None) -> dict[str, Any]:
     """Return uvicorn's settings.
 
