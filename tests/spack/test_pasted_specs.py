@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.pasted_specs import LONGEST, pasted_spec
+from tests.paths import ROOT
 
 HASH = f"/{'2feova4' * 4}abcd"
 PRINTED = "py-mpi4py@4.0.1%gcc@11.4.0~x arch=linux-ubuntu22.04-x86_64_v3"
@@ -110,6 +113,18 @@ def test_a_line_of_spack(line: str, spec: str, is_dependency: bool) -> None:
     found = pasted_spec(line)
     assert parse_query(found.spec) == parse_query(spec_text(parse_query(spec)))
     assert (found.is_dependency, found.is_printed) == (is_dependency, True)
+
+
+def test_the_documentation_shows_what_is_read() -> None:
+    """Each text in the documentation is read as the spec beside it."""
+    text = (ROOT / "docs" / "spec-language.md").read_text()
+    section = text.partition("## Copy a spec")[2].partition("## ")[0]
+    rows = re.findall(r"^\| (`.+`) \| `(.+)` \|$", section, re.MULTILINE)
+
+    assert len(rows) > 5
+    for texts, spec in rows:
+        for copied in re.findall(r"`([^`]+)`", texts):
+            assert pasted_spec(copied).spec == spec
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,9}", fullmatch=True).filter(
