@@ -44,6 +44,21 @@ JOIN configurations ON configurations.id = specs.configuration
 LEFT JOIN packages ON packages.id = configurations.package
 LEFT JOIN versions ON versions.id = configurations.version
 """
+DIRECT_DEPENDENTS = """
+SELECT DISTINCT spec FROM dependencies WHERE dependency = :spec ORDER BY spec LIMIT :most
+"""
+DEPENDENT_PACKAGES = """
+SELECT DISTINCT packages.name FROM (
+  SELECT theirs.configuration FROM configurations AS own
+  CROSS JOIN specs ON specs.configuration = own.id
+  CROSS JOIN dependencies ON dependencies.dependency = specs.id
+  CROSS JOIN specs AS theirs ON theirs.id = dependencies.spec
+  WHERE own.package = :package LIMIT :most) AS needing
+JOIN configurations ON configurations.id = needing.configuration
+JOIN packages ON packages.id = configurations.package
+WHERE packages.id != :package ORDER BY packages.name
+"""
+MOST_EDGES = 20_000
 TOLD = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
 
 
@@ -143,6 +158,20 @@ def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | Non
         found[other] = edge if before is None else _both(before, edge)
     every = Dependencies(conn).with_ancestors({spec}, sets.run_time)
     return {each: found.get(each) for each in every.union(found) if each != spec}
+
+
+def direct_dependents(conn: sqlite3.Connection, spec: int, most: int) -> list[int]:
+    """Return the ids of some specs that need a spec themselves, in order."""
+    return [row[0] for row in select(conn, DIRECT_DEPENDENTS, spec=spec, most=most)]
+
+
+def dependent_packages(conn: sqlite3.Connection, package: int) -> list[str]:
+    """Return the packages of specs that need a spec of a package themselves, sorted.
+
+    Of a package on which very many depend, only the first `MOST_EDGES` edges are read.
+    """
+    rows = select(conn, DEPENDENT_PACKAGES, package=package, most=MOST_EDGES)
+    return [row[0] for row in rows]
 
 
 def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.catalogue import Spec
+from spack_cache_db.query.answers import find, matching
+from spack_cache_db.query.catalogue import Spec, configurations_by_id
 from spack_cache_db.query.dependency_graph import read_needs, told_of
 from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.questions import question_of
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import (
@@ -21,7 +25,9 @@ from spack_cache_db.site.pages.spec import (
     load_candidates,
     load_spec,
     read_others,
+    spec_line,
 )
+from spack_cache_db.spack.parser import parse_query
 from tests import pagetexts
 from tests.conftest import Build
 from tests.graphs import installs
@@ -284,3 +290,56 @@ async def test_the_page_says_what_is_not_compared(mixed: Path) -> None:
     alone = (await get(site(mixed), f"/spec/{pagetexts.spec_hash(1)}")).text
     assert "in their dependencies, of which this file has no data" in alone
     assert 'class="differs"' not in alone
+
+
+def test_a_spec_as_one_line_finds_its_configuration(
+    real_index: sqlite3.Connection, conn: sqlite3.Connection
+) -> None:
+    """What can be copied as a spec satisfies itself, in files of an index and of pages."""
+    for file in (real_index, conn):
+        lookups = read_lookups(file)
+        # Pages may print a variant that is no spec.
+        found = [each for each in find(file, "*") if each.package != "hostile"]
+        assert len(found) > 8
+        for each in found[::5]:
+            query = parse_query(spec_line(each.configuration))
+            question = question_of(file, lookups, query)
+            ids = matching(file, lookups, question.conditions).ids
+            same = [one.configuration for one in configurations_by_id(file, lookups, ids)]
+            assert each.configuration in same, query.text
+
+
+def test_what_needs_a_spec_is_named(real_index: sqlite3.Connection) -> None:
+    """The specs that have an edge to it, each once; of a package, the packages of these."""
+    lookups = read_lookups(real_index)
+    ((dag_hash, package, count),) = real_index.execute(
+        """SELECT dependency_hash, dependency_package, count(DISTINCT hash) FROM dependency_edges
+        GROUP BY 1 HAVING count(DISTINCT hash) BETWEEN 5 AND 50 ORDER BY 3 DESC, 1 LIMIT 1"""
+    ).fetchall()
+    expected = real_index.execute(
+        "SELECT DISTINCT hash FROM dependency_edges WHERE dependency_hash = ?", [dag_hash]
+    ).fetchall()
+    page_of = load_spec(real_index, lookups, dag_hash)
+    package_page = load_package(real_index, lookups, package, Filters())
+
+    assert page_of is not None and package_page is not None
+    assert sorted(each.hash for each in page_of.needed_by) == sorted(row[0] for row in expected)
+    assert len(page_of.needed_by) == count
+    assert [*package_page.needed_by] == [
+        row[0]
+        for row in real_index.execute(
+            """SELECT DISTINCT package FROM dependency_edges
+            WHERE dependency_package = ? AND package != dependency_package ORDER BY 1""",
+            [package],
+        )
+    ]
+
+
+@pytest.mark.asyncio
+async def test_a_package_without_a_binary_leads_on(index_site: Any) -> None:
+    """What is known of it and what needs it are links, and nothing is called a binary."""
+    text = (await get(index_site, "/package/glibc")).text
+
+    assert "No release has a binary of glibc" in text
+    assert re.search(r'<a href="/spec/\w{32}">glibc@', text)
+    assert 'id="needed-by"' in text

@@ -12,6 +12,7 @@ from spack_cache_db.query.answers import UnknownNameError, scope_of
 from spack_cache_db.query.catalogue import Counted, configurations_of_package, specs_in_scope
 from spack_cache_db.query.conditions import ANYWHERE, Conditions, asked
 from spack_cache_db.query.connection import select
+from spack_cache_db.query.dependency_graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
@@ -48,6 +49,12 @@ SELECT id, (SELECT min(release) FROM configuration_releases WHERE configuration 
 FROM configurations WHERE package = :package AND spec_count > 0
 """
 
+KNOWN = """
+SELECT specs.id FROM configurations JOIN specs ON specs.configuration = configurations.id
+WHERE package = :package ORDER BY specs.id LIMIT :limit
+"""
+MOST_KNOWN = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Package:
@@ -65,7 +72,12 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class PackagePage:
-    """Everything the page of a package shows."""
+    """Everything the page of a package shows.
+
+    Attributes:
+        needed_by: packages that need it themselves, as far as the file knows.
+        known: of a package without a binary the specs that others depend on.
+    """
 
     package: Package
     filters: Filters
@@ -78,6 +90,8 @@ class PackagePage:
     rows: tuple[ConfigurationRow, ...]
     page_count: int
     is_compiler: bool
+    needed_by: tuple[str, ...]
+    known: tuple[Node, ...]
     changes: tuple[Sides, ...]
     timeline: Timeline
 
@@ -118,9 +132,16 @@ def load_package(
         ),
         page_count=pages,
         is_compiler=name in lookups.compilers,
+        needed_by=tuple(dependent_packages(conn, package.id)),
+        known=() if package.release_count else _known(conn, package),
         changes=latest_changes(lookups, package=name),
         timeline=load_timeline(conn, lookups, package.id, every_version=filters.all_versions),
     )
+
+
+def _known(conn: sqlite3.Connection, package: Package) -> tuple[Node, ...]:
+    ids = [row[0] for row in select(conn, KNOWN, package=package.id, limit=MOST_KNOWN)]
+    return tuple(sorted(read_nodes(conn, ids).values(), key=lambda each: each.place))
 
 
 def folded(

@@ -10,13 +10,21 @@ from dataclasses import dataclass
 
 from spack_cache_db.query.catalogue import Spec, configurations_by_id
 from spack_cache_db.query.connection import select
-from spack_cache_db.query.dependency_graph import Needs, read_needs, read_nodes, told_of
+from spack_cache_db.query.dependency_graph import (
+    Needs,
+    Node,
+    direct_dependents,
+    read_needs,
+    read_nodes,
+    told_of,
+)
 from spack_cache_db.query.installation import Install, install_listed
 from spack_cache_db.query.look_alikes import Differences, differences
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.configurations import MOST_NODES, LookAlike, look_alikes
 from spack_cache_db.site.pages.dependency_tree import Trees, trees
+from spack_cache_db.spack.compilers import NO_COMPILER
 
 MOST_OTHERS = 100
 """So many specs of the same configuration stand on one page."""
@@ -58,6 +66,8 @@ def compared(
 
 
 MOST_CANDIDATES = 50
+MOST_DEPENDENTS = 50
+"""So many specs that need one stand on its page."""
 
 # Of releases that show the hash with another configuration than its own.
 CONTRADICTIONS = """
@@ -141,6 +151,7 @@ class SpecPage:
     `kind` is `binary`, `external` (which a system has at the place `external`) or `not pushed`.
     `otherwise` has the paths of pages and indexes that say something else of the spec than those
     that count in the same release, or than the first index, and what they say.
+    `needed_by` are the first specs that need it themselves, one more than `MOST_DEPENDENTS`.
     `trees` is None where no index tells of it. `others` are specs of the same configuration,
     what is current first; `release` is the one that the reader came with, if it lists the spec;
     `install` is None where no release lists the spec.
@@ -158,12 +169,33 @@ class SpecPage:
     contradictions: tuple[Contradiction, ...]
     otherwise: tuple[tuple[str, str], ...]
     trees: Trees | None
+    needed_by: tuple[Node, ...]
     other_count: int
     others: tuple[OtherSpec, ...]
     page: int
     page_count: int
     release: str | None
     install: Install | None
+
+    @property
+    def line(self) -> str:
+        """The configuration as a spec on one line."""
+        return spec_line(self.configuration)
+
+    @property
+    def entry(self) -> str:
+        """The same as an entry of a spack.yaml."""
+        return f"- {json.dumps(self.line)}"
+
+
+def spec_line(what: Configuration) -> str:
+    """Return a configuration as a spec on one line, which `find` and Spack read."""
+    # `git.main=1.4` is exact as it stands.
+    exact = "" if "=" in what.version else "="
+    words = [f"{what.package}@{exact}{what.version}", *what.variants]
+    words += [f"{name}={getattr(what, name)}" for name in ("platform", "os", "target")]
+    words += [] if what.compiler == NO_COMPILER else [f"%{what.compiler.replace('@', '@=')}"]
+    return " ".join(words)
 
 
 def is_hash_prefix(text: str) -> bool:
@@ -208,6 +240,7 @@ def load_spec(
     others = read_others(conn, configuration, dag_hash, page)
     graph = read_needs(conn, told_of(conn, [spec, *(each.id for each in others)]), MOST_NODES)
     node = read_nodes(conn, [spec])[spec]
+    needing = read_nodes(conn, direct_dependents(conn, spec, MOST_DEPENDENTS + 1))
     return SpecPage(
         hash=dag_hash,
         kind=node.kind,
@@ -224,6 +257,7 @@ def load_spec(
             for path, message in select(conn, OTHERWISE, hash=dag_hash)
         ),
         trees=_trees(conn, graph, spec) if spec in graph.edges else None,
+        needed_by=tuple(needing.values()),
         other_count=other_count,
         others=compared(conn, lookups, graph, spec, others),
         page=page,
