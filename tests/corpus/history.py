@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from base64 import b32encode
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import log
@@ -26,10 +26,24 @@ MAX_PACKAGE_FACTOR = 5.0
 """Beyond this scale the history grows longer instead: Spack has some 8,000 packages, not 80,000."""
 
 TURNOVER = 0.253
-WEEKS_PER_VERSION = 38
 MEAN_SLOTS = 11.15
 MAX_SLOTS = 60
-SLOTS_PER_RECIPE = 1.6
+
+
+@dataclass(frozen=True, slots=True)
+class Variety:
+    """How much the specs of a package differ, which decides how often the text of one repeats."""
+
+    weeks_per_version: int
+    slots_per_recipe: float
+    stack_counts: tuple[int, ...]
+
+
+VARIETIES = {
+    "usual": Variety(38, 1.6, (1, 1, 2, 2, 3)),
+    "high": Variety(14, 1.0, (1, 1, 2)),
+}
+"""`usual` has 16 configurations a package, as the real site, and `high` some 50."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +165,7 @@ class History:
         return (release for release in self.releases if release.week >= package.first_week)
 
 
-def history(scale: float) -> History:
+def history(scale: float, variety: Variety = VARIETIES["usual"]) -> History:
     """Invent the history of a site `scale` times the size of the real one."""
     factor = min(scale, MAX_PACKAGE_FACTOR)
     snapshots = round(SNAPSHOTS * scale / factor)
@@ -162,25 +176,29 @@ def history(scale: float) -> History:
     weeks = range(min(release.week for release in made), snapshots)
     renamed = first_week_of_era_a(snapshots)
     packages = tuple(
-        _package(name, (rank + 0.5) / len(names), weeks, renamed)
+        _package(name, (rank + 0.5) / len(names), weeks, renamed, variety)
         for name, rank in zip(names, sizes, strict=True)
     )
     return History(made, packages)
 
 
-def _package(name: str, rank: float, weeks: range, renamed: int) -> Package:
+def _package(name: str, rank: float, weeks: range, renamed: int, variety: Variety) -> Package:
     random = Random(f"package {name}")
     # Sizes are quantiles, not draws, so that a corpus of 12 packages has the shape of a large one.
     slots = min(round(0.6 - (MEAN_SLOTS - 0.6) * log(1 - rank)) or 1, MAX_SLOTS)
     kind = vocabulary.kind(name, random)
-    recipes = _recipes(kind, max(round(slots / SLOTS_PER_RECIPE), 1), random)
+    recipes = _recipes(kind, max(round(slots / variety.slots_per_recipe), 1), random)
+    most_versions = len(weeks) // variety.weeks_per_version
     return Package(
         name,
         _first_week(random, weeks) if kind != "none" else renamed,
-        versions=vocabulary.versions(len(weeks) // WEEKS_PER_VERSION + 3, random),
-        bumps=tuple(_births(random, weeks, 1 / WEEKS_PER_VERSION, len(weeks) // WEEKS_PER_VERSION)),
+        versions=vocabulary.versions(most_versions + 3, random),
+        bumps=tuple(_births(random, weeks, 1 / variety.weeks_per_version, most_versions)),
         renamed=renamed,
-        slots=tuple(_slot(f"{name}/{n}", recipes[n % len(recipes)], weeks) for n in range(slots)),
+        slots=tuple(
+            _slot(f"{name}/{n}", recipes[n % len(recipes)], weeks, variety.stack_counts)
+            for n in range(slots)
+        ),
         known={},
     )
 
@@ -198,10 +216,10 @@ def _recipes(kind: str, count: int, random: Random) -> list[Recipe]:
     ]
 
 
-def _slot(key: str, recipe: Recipe, weeks: range) -> Slot:
+def _slot(key: str, recipe: Recipe, weeks: range, stack_counts: Sequence[int]) -> Slot:
     random = Random(f"slot {key}")
     pool = recipe.environment.stacks
-    stacks = tuple(random.sample(pool, min(len(pool), random.choice((1, 1, 2, 2, 3)))))
+    stacks = tuple(random.sample(pool, min(len(pool), random.choice(stack_counts))))
     return Slot(key, recipe, stacks, (weeks.start, *_births(random, weeks, TURNOVER, len(weeks))))
 
 

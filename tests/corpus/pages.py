@@ -21,6 +21,7 @@ import zstandard
 from tests.corpus import history, spelling
 
 SCALE = click.FloatRange(0.01, 10.0)
+VARIETY = click.Choice([*history.VARIETIES])
 
 
 @dataclass(slots=True)
@@ -53,9 +54,9 @@ def pages(site: history.History) -> Iterator[Page]:
                 yield Page(path, data, len(listings))
 
 
-def write(out: Path, scale: float, *, tar: bool = False) -> Totals:
+def write(out: Path, scale: float, variety: str = "usual", *, tar: bool = False) -> Totals:
     """Write a corpus into the folder `out`, or as the archive `out`."""
-    site = history.history(scale)
+    site = history.history(scale, history.VARIETIES[variety])
     totals = Totals(specs=site.spec_count())
     written = _to_archive(pages(site), out) if tar else _to_folder(pages(site), out)
     for page in written:
@@ -91,13 +92,14 @@ def _to_archive(found: Iterator[Page], out: Path) -> Iterator[Page]:
 @click.command()
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--scale", type=SCALE, default=1.0, show_default=True)
+@click.option("--variety", type=VARIETY, default="usual", show_default=True)
 @click.option("--tar", is_flag=True, help="Write OUT as an archive: .tar, .tar.gz or .tar.zst.")
-def main(out: Path, scale: float, tar: bool) -> None:
+def main(out: Path, scale: float, variety: str, tar: bool) -> None:
     """Write an invented build cache, SCALE times the size of the real one, to OUT."""
     if out.exists():
         raise click.ClickException(f"{out} exists: name a new folder or file, or remove it")
     started = time.perf_counter()
-    totals = write(out, scale, tar=tar)
+    totals = write(out, scale, variety, tar=tar)
     click.echo(
         f"{totals.pages:,} pages, {totals.page_bytes / 1e6:,.1f} MB, {totals.listings:,} listings,"
         f" {totals.specs:,} specs in {time.perf_counter() - started:.1f} s"
