@@ -174,10 +174,12 @@ def serving_directory(database: Path, *options: str) -> Iterator[Server]:
 
 
 @contextmanager
-def running(command: list[str], port: int, cwd: Path | None = None) -> Iterator[Server]:
+def running(
+    command: list[str], port: int, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> Iterator[Server]:
     """Run a server that will answer on `port`, until the context ends."""
     process = subprocess.Popen(
-        command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, cwd=cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     address = f"http://127.0.0.1:{port}"
     try:

@@ -68,6 +68,8 @@ class _Visit:
 
     async def listen(self, *, has_body: bool) -> None:
         """Pass on what the visitor sends, and return when the visitor has gone."""
+        if not has_body:
+            await self._messages.put({"type": "http.request", "body": b"", "more_body": False})
         while (message := await self._receive())["type"] != "http.disconnect":
             self._received += len(message.get("body", b""))
             self._note_progress()
@@ -145,7 +147,7 @@ def deliver(app: App) -> App:
             await app(scope, visit.receive, visit.put)
             visit.finish()
 
-        leaving = asyncio.ensure_future(visit.listen(has_body=scope["method"] == "POST"))
+        leaving = asyncio.ensure_future(visit.listen(has_body=_has_body(scope)))
         work = [asyncio.ensure_future(answer()), asyncio.ensure_future(visit.send_all())]
         answering = asyncio.gather(*work)
         ends: list[asyncio.Future[Any]] = [answering, leaving, visit.cut]
@@ -169,7 +171,7 @@ def collect(app: App) -> App:
     """Return the application, which begins when the body of a request is there as a whole."""
 
     async def collected(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST":
+        if scope["type"] != "http" or not _has_body(scope):
             await app(scope, receive, send)
             return
         try:
@@ -189,6 +191,10 @@ def collect(app: App) -> App:
         await app(scope, receive_whole, send)
 
     return collected
+
+
+def _has_body(scope: Scope) -> bool:
+    return scope["method"] not in ("GET", "HEAD", "OPTIONS")
 
 
 async def _body(receive: Receive) -> bytes | None:

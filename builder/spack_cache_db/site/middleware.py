@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, unquote_plus
 
+from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.sandbox.database import budget_of, refusal
 
 Scope = dict[str, Any]
@@ -55,7 +56,6 @@ OWN_PAGE = {"content-security-policy": _STRICT}
 """Headers of this site's own pages, which need neither scripts nor styles in the page."""
 
 _SECURITY = {
-    b"content-security-policy": _DATASETTE.encode(),
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
     b"referrer-policy": b"strict-origin-when-cross-origin",
@@ -100,6 +100,8 @@ class TooManyError(Exception):
 def guard(app: App, datasette: Any) -> App:
     """Return the application with the rules of this module around it."""
     ttl, base_url = datasette.setting("default_cache_ttl"), datasette.setting("base_url")
+    allowed = allowances_of(datasette)
+    security = {**_SECURITY, b"content-security-policy": allowed.policy(_DATASETTE).encode()}
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -109,8 +111,11 @@ def guard(app: App, datasette: Any) -> App:
             cors = [*_CORS, *_PREFLIGHT] if datasette.cors else []
             await send_whole(send, 204, "", [(b"allow", METHODS), *cors])
             return
-        response = Response(scope, send, ttl, cors=datasette.cors)
-        refused = barred(scope, base_url)
+        is_open = allowed.opens(path_below(str(scope["path"]), base_url))
+        # What plugins answer there may be for one visitor, such as a form to log in.
+        kept = 0 if is_open else ttl
+        response = Response(scope, send, kept, security, cors=datasette.cors)
+        refused = barred(scope, base_url, is_open=is_open)
         if refused is not None:
             allow = [(b"allow", b"GET, HEAD")] if refused[0] == 405 else []
             await send_text(response.send, *refused, allow)
@@ -131,20 +136,20 @@ def guard(app: App, datasette: Any) -> App:
     return guarded
 
 
-def barred(scope: Scope, base_url: str) -> tuple[int, str] | None:
+def barred(scope: Scope, base_url: str, *, is_open: bool) -> tuple[int, str] | None:
     """Return status and reason if a request is not let in."""
     whole = str(scope["path"])
     if "\0" in whole or whole.startswith(("//", "/\\")):
         # No name has a NUL; and a redirect to where a path begins so leads to another host.
         return 404, NO_PAGE
     path = path_below(whole, base_url)
-    if scope["method"] not in ("GET", "HEAD"):
+    if scope["method"] not in ("GET", "HEAD") and not is_open:
         is_reading = scope["method"] == "POST" and READING_POSTS.fullmatch(path)
         if not is_reading:
             return 405, "This site is read-only: only GET and HEAD are answered."
     if len(scope.get("query_string", b"")) + len(scope["path"]) > LONGEST_ADDRESS:
         return 414, f"The address is longer than {LONGEST_ADDRESS:,} characters."
-    if "/-/" in path and not OPEN_TOOLS.fullmatch(path):
+    if "/-/" in path and not is_open and not OPEN_TOOLS.fullmatch(path):
         return 404, NO_PAGE
     if any(name.lower() == b"transfer-encoding" for name, _ in scope.get("headers", ())):
         # Who sends a body byte by byte has each of them looked at; and with two lengths, proxies
@@ -196,9 +201,11 @@ async def send_whole(send: Send, status: int, body: str, headers: Headers) -> No
 class Response:
     """One answer on its way out: completes the headers and compresses the body."""
 
-    def __init__(self, scope: Scope, send: Send, ttl: int, *, cors: bool) -> None:
+    def __init__(
+        self, scope: Scope, send: Send, ttl: int, security: dict[bytes, bytes], *, cors: bool
+    ) -> None:
         self._send = send
-        self._ttl, self._cors = ttl, cors
+        self._ttl, self._security, self._cors = ttl, security, cors
         self._asked: dict[bytes, bytes] = dict(scope.get("headers") or ())
         self._is_head = scope["method"] == "HEAD"
         self._compressor: Any = None
@@ -220,7 +227,7 @@ class Response:
             # Datasette sets some of these on some answers.
             headers = [each for each in headers if not each[0].startswith(_CORS_PREFIX)] + _CORS
         named = dict(headers)
-        headers += [each for each in _SECURITY.items() if each[0] not in named]
+        headers += [each for each in self._security.items() if each[0] not in named]
         if refusal():
             # Where Datasette 1.0 shows what was wrong beside a form, the status is 200.
             headers = [each for each in headers if each[0] != b"cache-control"]
@@ -242,7 +249,8 @@ class Response:
         return b"gzip" in accepted and not _NO_GZIP.search(accepted)
 
     def _cache_control(self, status: int) -> bytes:
-        return f"public, max-age={self._ttl}".encode() if status < 400 else b"no-store"
+        is_kept = self._ttl > 0 and status < 400
+        return f"public, max-age={self._ttl}".encode() if is_kept else b"no-store"
 
     def _packed(self, message: Message) -> bytes:
         packed: bytes = self._compressor.compress(message.get("body", b""))

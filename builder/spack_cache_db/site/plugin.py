@@ -35,6 +35,7 @@ from spack_cache_db.site import (
     routes,
     site_folder,
 )
+from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.catalogues import is_site
 from spack_cache_db.site.datasettes import hook
 from spack_cache_db.site.sandbox import database as sandbox
@@ -74,6 +75,7 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
         return
     if pm.has_plugin(_OWN_ERRORS):
         pm.unregister(name=_OWN_ERRORS)
+    allowances_of(datasette)
     catalogues.require_addresses(datasette, [STATIC, *(pattern for pattern, _ in routes.ROUTES)])
     catalogues.describe(datasette)
     datasettes.add_templates(env, site_folder() / "templates")
@@ -89,7 +91,8 @@ def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
             print(f"Not in the site's pages: {fault}", file=sys.stderr)
     datasettes.check_sql_in_linear_time()
     datasettes.render_in_slices(datasette)
-    sandbox.use_sandbox(datasette)
+    if not allowances_of(datasette).sql_in_server:
+        sandbox.use_sandbox(datasette)
     return partial(identity.learn, datasette)
 
 
@@ -169,7 +172,7 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
         restrict(conn)
     if not database.startswith("_"):
         spec_functions.register(conn)
-        authorize(conn)
+        authorize(conn, allowances_of(datasette).sql_functions)
 
 
 @hook

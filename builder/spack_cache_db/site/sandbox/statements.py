@@ -136,8 +136,14 @@ def restrict(conn: sqlite3.Connection) -> None:
             conn.setconfig(getattr(sqlite3, name), value)  # type: ignore[attr-defined,unused-ignore]
 
 
-def authorize(conn: sqlite3.Connection) -> None:
-    """Let a connection use the functions, pragmas and tables of the lists, and nothing else."""
+def authorize(conn: sqlite3.Connection, more: frozenset[str] = frozenset()) -> None:
+    """Let a connection use the functions, pragmas and tables of the lists, and nothing else.
+
+    Args:
+        conn: the connection.
+        more: functions of other plugins that it may use as well, in lower case.
+    """
+    functions = FUNCTIONS | more
     schema = "SELECT lower(name) FROM sqlite_master WHERE type IN ('table', 'view')"
     tables = {row[0] for row in conn.execute(schema)}
     modules = {row[0].lower() for row in conn.execute("SELECT name FROM pragma_module_list")}
@@ -154,7 +160,7 @@ def authorize(conn: sqlite3.Connection) -> None:
         if action == sqlite3.SQLITE_READ:
             return may_read(first or "", second or "")
         if action == sqlite3.SQLITE_FUNCTION:
-            return (second or "").lower() in FUNCTIONS
+            return (second or "").lower() in functions
         if action == sqlite3.SQLITE_PRAGMA:
             return (first or "").lower() in _ALL_PRAGMAS
         return action in ACTIONS or (action, first) == _DECLARING

@@ -1,0 +1,201 @@
+"""site.allowances: what other plugins may do here; without a configuration it is nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from datasette.plugins import pm
+from datasette.utils import StartupError
+from datasette.utils.asgi import Response
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.site.allowances import Allowances, read_allowances
+from spack_cache_db.site.datasettes import hook
+from tests.paths import ROOT
+from tests.programs import free_port
+from tests.site.addresses import get
+from tests.site.conftest import IS_065, SQL, metadata, running, site
+
+OPEN = {"open_paths": ["/-/mine", "/mine"], "csp": {"script-src": ["'unsafe-eval'"]}}
+IN_SERVER = {"sql_functions": ["Twice"], "sql_in_server": True}
+DOUBLED = f"{SQL}.json?sql=select+twice(21)+as+answer&_shape=array"
+PLUGINS = ("vega", "search-all", "auth-passwords", "jellyfish")
+SECRET_HASH = (
+    "pbkdf2_sha256$480000$8754f7dbddf2a3b256957b42855910ba"
+    "$FvQEHWMolaahZgSaNQB5/268tIsOTC0ZY225xngCZ2s="
+)
+"""Of the password `secret`, as the plugin for passwords makes it."""
+
+
+class Mine:
+    """A plugin with pages, a form and a function in SQL."""
+
+    __name__ = "mine"
+
+    @hook
+    def register_routes(self) -> list[Any]:
+        """Add two pages."""
+
+        async def page(request: Any) -> Any:
+            # A page with a form may read it whatever the method is.
+            await request.post_vars()
+            return Response.text(request.method)
+
+        return [(r"^/-/mine(/more)?$", page), (r"^/mine$", page)]
+
+    @hook
+    def prepare_connection(self, conn: Any) -> None:
+        """Add a function."""
+        conn.create_function("twice", 1, lambda value: 2 * value)
+
+    @hook
+    def skip_csrf(self) -> bool:
+        """Take a form from anywhere."""
+        return True
+
+
+@pytest.fixture
+def mine() -> Iterator[None]:
+    """The plugin, while a test lasts."""
+    plugin = Mine()
+    pm.register(plugin)
+    yield
+    pm.unregister(plugin)
+
+
+def allowing(database: Path, config: object) -> Any:
+    """Return the site with a configuration of what is allowed."""
+    plugins = {"plugins": {"spack-cache-db": config}}
+    return site(database, metadata() | (plugins if IS_065 else {}), config=plugins)
+
+
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("mine")
+async def test_without_a_configuration_nothing_is_open(datasette: Any, database: Path) -> None:
+    """Pages below `/-/`, other methods and unknown functions are refused by a site as it comes."""
+    served = allowing(database, {})
+    assert (await get(served, "/-/mine")).status_code == 404
+    assert (await served.client.post("/mine")).status_code == 405
+    assert (await get(served, DOUBLED)).status_code == 400
+
+
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("mine")
+async def test_what_is_open_is_answered(database: Path) -> None:
+    """Open paths take every method and are kept by no cache; all others stay closed."""
+    served = allowing(database, OPEN)
+    for path in ("/-/mine", "/-/mine/more", "/mine"):
+        for method in ("GET", "POST"):
+            answer = await served.client.request(method, path)
+            assert (answer.status_code, answer.text) == (200, method), path
+            assert answer.headers["cache-control"] == "no-store"
+    for path in ("/-/miner", "/-/threads", "/-/actor"):
+        assert (await get(served, path)).status_code == 404
+    assert (await served.client.post("/spack-cache")).status_code == 405
+
+
+@pytest.mark.asyncio
+async def test_the_policy_has_the_additions(database: Path) -> None:
+    """Datasette's pages have the sources that are added; our own pages stay strict."""
+    served = allowing(database, OPEN)
+    tables = (await get(served, "/spack-cache/packages")).headers["content-security-policy"]
+    home = (await get(served, "/")).headers["content-security-policy"]
+
+    assert "script-src 'self' 'unsafe-inline' 'unsafe-eval';" in tables
+    assert "object-src 'none'" in tables
+    assert "unsafe" not in home
+
+
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("mine")
+async def test_sql_may_call_what_is_listed(database: Path) -> None:
+    """In the server's process the functions of plugins are there, and only those of the list."""
+    served = allowing(database, IN_SERVER)
+
+    assert (await get(served, DOUBLED)).json() == [{"answer": 42}]
+    refused = await get(served, DOUBLED.replace("twice", "load_extension"))
+    assert refused.status_code == 400
+    assert (await get(served, "/find?q=hdf5+%2Bmpi")).status_code == 200
+    spec = await get(served, f"{SQL}.json?sql=select+spec_error('a+@')+as+e&_shape=array")
+    assert spec.json()[0]["e"]
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ([], "mapping"),
+        ({"paths": []}, "'paths'.*open_paths"),
+        ({"open_paths": "/-/x"}, "open_paths.*list"),
+        ({"open_paths": ["-/x"]}, "open_paths.*/-/search"),
+        ({"open_paths": ["/"]}, "open_paths"),
+        ({"csp": ["x"]}, "csp.*mapping"),
+        ({"csp": {"img-src": ["a; script-src *"]}}, "img-src.*semicolons"),
+        ({"sql_functions": [1]}, "sql_functions.*list"),
+        ({"sql_in_server": "yes"}, "sql_in_server.*true or false"),
+    ],
+)
+def test_a_wrong_configuration_is_told(config: object, said: str) -> None:
+    """The server does not start; the message names the key and what is expected."""
+    with pytest.raises(StartupError, match=said):
+        read_allowances(config)
+
+
+@given(st.text("/-.ab", max_size=8), st.text("/-.ab", max_size=12))
+def test_a_path_opens_itself_and_what_is_below(path: str, asked: str) -> None:
+    """What is open is the path, its forms such as `.json`, and paths below it."""
+    expected = asked == path or asked.startswith((path + "/", path + "."))
+    assert Allowances((path,)).opens(asked) == expected
+
+
+@pytest.fixture(scope="module")
+def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with real plugins of Datasette, as plugins.lock names them."""
+    folder = tmp_path_factory.mktemp("plugins")
+    lock = ROOT / "requirements" / "plugins.lock"
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--require-hashes"]
+    subprocess.run([*pip, "--target", str(folder), "-r", str(lock)], check=True)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not IS_065, reason="auth-passwords and search-all are for Datasette 0.65")
+def test_real_plugins_work_as_documented(database: Path, plugins: Path, tmp_path: Path) -> None:
+    """With the configuration of docs/plugins.md vega, search-all, passwords and jellyfish work."""
+    text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    config = tmp_path / "metadata.yml"
+    config.write_text(text.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    port = free_port()
+    command = [sys.executable, "-m", "datasette", "-i", str(database), "-m", str(config)]
+    environment = {**os.environ, "PYTHONPATH": f"{plugins}:{ROOT / 'builder'}"}
+    environment["STAFF_PASSWORD_HASH"] = SECRET_HASH
+    with running([*command, "-p", str(port)], port, env=environment) as server:
+        ask = httpx.Client(base_url=server.address, timeout=60)
+        loaded = {each["name"] for each in ask.get("/-/plugins.json").json()}
+        table = ask.get("/spack-cache/packages")
+        fuzzy = ask.get(
+            "/spack-cache.json",
+            params={"sql": "select levenshtein_distance('hdf5', 'hdf')", "_shape": "arrays"},
+        )
+        login = ask.get("/-/login")
+        token = login.text.split('name="csrftoken" value="')[1].split('"')[0]
+        form = {"username": "staff", "password": "secret", "csrftoken": token}
+        entered = ask.post("/-/login", data=form)
+
+        assert {f"datasette-{each}" for each in PLUGINS} <= loaded
+        assert "/-/static-plugins/datasette_vega/" in table.text
+        assert "'unsafe-eval'" in table.headers["content-security-policy"]
+        assert '<a href="/-/search">' in table.text
+        assert ask.get("/-/search?q=hdf5").status_code == 200
+        assert fuzzy.json()["rows"] == [[1]]
+        assert (login.status_code, entered.status_code) == (200, 302)
+        assert "ds_actor" in entered.cookies
+        assert ask.get("/package/hdf5").status_code == 200
+        assert ask.get("/-/threads").status_code == 404
