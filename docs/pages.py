@@ -34,6 +34,8 @@ AT_ROOT = {
 }
 """Documents at the root of the repository, and the pages that show them."""
 
+SQL_TYPES = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
+
 BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y = 176, 26, 56, 10
 """The size of a table in the diagram, and the space between tables."""
 
@@ -95,7 +97,7 @@ def _described(name: str, table: Table | None) -> str:
         sql, points = "", ""
         if column in columns:
             each = columns[column]
-            sql = f" `{'TEXT' if each.type is str else 'INTEGER'}`{', or NULL' * each.nullable} |"
+            sql = f" `{SQL_TYPES[each.type]}`{', or NULL' * each.nullable} |"
             points = f" → [{each.references}](#{each.references})" if each.references else ""
         rows.append(f"| `{column}` |{sql} {text}{points} |")
     head = "| column | type | |\n| --- | --- | --- |" if table else "| column | |\n| --- | --- |"

@@ -15,6 +15,7 @@ from tests import trees
 from tests.builds import many_pages
 from tests.commands import OLD
 from tests.indexes import MIRRORS, REAL_FILE, index, node, real, record, write_layout3
+from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 
 pytest_plugins = ["tests.browser"]
@@ -64,9 +65,9 @@ def all_samples(all_samples_file: Path) -> Iterator[sqlite3.Connection]:
 
 @pytest.fixture(scope="session")
 def all_sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
-    """A connection to a database of pages of every era, a real index and whole mirrors."""
+    """A connection to a database of pages of every era, an index, mirrors and package data."""
     output = tmp_path_factory.mktemp("samples") / "sources.db"
-    build([SAMPLES, MORE_SAMPLES, REAL_FILE, MIRRORS], output)
+    build([SAMPLES, MORE_SAMPLES, REAL_FILE, MIRRORS, PACKAGE_DATA], output)
     connection = sqlite3.connect(output)
     yield connection
     connection.close()

@@ -19,6 +19,7 @@ from benchmarks.server import free_port, wait_until_up
 from spack_cache_db.site.sandbox import spec_functions
 from tests.documents import Fence, Typed, fences, typed
 from tests.indexes import index, node, record
+from tests.package_data import REAL as PACKAGE_DATA
 from tests.paths import DATA, ROOT
 from tests.sources.indexes.fetch.mirrors import below, layout_3
 from tests.sources.indexes.fetch.server import serve
@@ -30,6 +31,7 @@ READ = (
     "docs/changes.md",
     "docs/site.md",
     "docs/sql.md",
+    "docs/packages.md",
 )
 """The documents in the order in which they are read."""
 
@@ -83,6 +85,8 @@ class Reader:
             stderr=self._log.open("wb"),
             text=True,
         )
+        # What Spack prints, for who has no Spack.
+        self._say(f"spack() {{ cat {PACKAGE_DATA / 'version.json'}; }}")
         # Each program in the background is a group of its own, and can be ended with its children.
         self._say("set -m")
 
@@ -223,7 +227,7 @@ def test_sql_finds_rows(
     real_tree: sqlite3.Connection,
 ) -> None:
     """Each statement of the documents has an answer: in the shipped pages, or from an index."""
-    others = {"mirrors.md": all_sources, "installed.md": real_tree}
+    others = {"mirrors.md": all_sources, "packages.md": all_sources, "installed.md": real_tree}
     connection = others.get(fence.place.partition(":")[0], samples)
     spec_functions.register(connection)
     assert connection.execute(fence.text).fetchall() != []

@@ -9,6 +9,7 @@ import pytest
 from spack_cache_db import schema
 from spack_cache_db.build.counts import count
 from spack_cache_db.build.ids import number
+from spack_cache_db.build.known_packages import package_catalogue, package_rows
 from spack_cache_db.build.merge import Merge
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import counted_rows, plain_rows
@@ -33,10 +34,16 @@ def test_each_table_has_rows_of_its_columns() -> None:
     numbered = number(merge.merged())
     tables = [*plain_rows(numbered, [], ["refused"]), *counted_rows(numbered, count(numbered))]
     of_a_build = {"origin", "recipes"}
+    tables += [
+        (name, rows)
+        for name, rows in package_rows(package_catalogue([]), {}, {})
+        if name != "dependency_types"
+    ]
     names = {each.name for each in schema.TABLES} - of_a_build
     assert sorted(name for name, _ in tables) == sorted(names)
     of_indexes = {"mirrors", "target_descriptions", "nodes", "records", "old_hashes", "splices"}
     of_indexes |= {name for name, _ in tables if name.startswith("dependenc")}
+    of_indexes |= {name for name, _ in package_rows(package_catalogue([]), {}, {})}
     for name, rows in tables:
         widths = {len(row) for row in rows}
         assert widths == (set() if name in of_indexes else {len(schema.table(name).columns)}), name

@@ -57,6 +57,7 @@ def test_the_report_for_machines(samples_file: Path, tmp_path: Path) -> None:
         "indexes": 0,
         "listings": 1,
         "records": 0,
+        "packages": 0,
         "faults": [f"{folder}/b.md: the file is empty, expected a page that starts with ---"],
         "differences": [
             f"{folder}/a.md: is a page of nothing-else in v0.1, the file has none",

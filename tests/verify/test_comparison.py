@@ -39,7 +39,7 @@ def damaged(file: Path, *statements: str) -> Path:
 def test_a_file_says_all_that_its_pages_say(file: Path, folder: Path) -> None:
     """Every page and every listing was looked at."""
     report = build(folder, file)
-    assert verify(file, folder) == Verification(24, 0, report.listings, 0, (), ())
+    assert verify(file, folder) == Verification(24, 0, report.listings, 0, 0, (), ())
     assert report.pages == 24
 
 

@@ -60,7 +60,8 @@ class Report:
     """What a build found. `seconds` in all and `stages` by name, both wall time.
 
     `records` is how many specs the indexes tell of, a spec of two indexes counted twice; `specs`,
-    `configurations` and `packages` are those that some release has.
+    `configurations` and `packages` are those that some release has; `package_entries` is how
+    many packages the files of package data tell of, a package of two files counted twice.
     """
 
     pages: int
@@ -72,6 +73,7 @@ class Report:
     packages: int
     releases: int
     problems: int
+    package_entries: int
     faults: tuple[Fault, ...]
     bytes_read: int
     file_size: int

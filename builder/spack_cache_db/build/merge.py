@@ -29,6 +29,7 @@ from spack_cache_db.build.frames import (
     places,
     unpacked,
 )
+from spack_cache_db.build.known_packages import kept_facts
 from spack_cache_db.errors import Fault
 from spack_cache_db.releases import sort_releases
 from spack_cache_db.sources.columns import (
@@ -40,6 +41,7 @@ from spack_cache_db.sources.columns import (
     Stacks,
     Texts,
 )
+from spack_cache_db.sources.package_facts import PackageFacts
 
 
 class Difference(NamedTuple):
@@ -65,7 +67,8 @@ class Merged:
     `specs` has each spec once, with the `document` that says its `configuration`, the `release` of
     that document, its `stacks` in all releases, and whether any release lists it (`is_binary`).
     `other_dependencies` has the records and the edges of documents that say otherwise of a spec's
-    dependencies; such a record may have no edge.
+    dependencies; such a record may have no edge. `packages` are what package data says, sorted by
+    package, with at most one of each form.
     """
 
     documents: list[Document]
@@ -78,6 +81,7 @@ class Merged:
     specs: Frame
     differences: list[Difference]
     other_dependencies: tuple[Frame, Frame]
+    packages: list[PackageFacts]
     faults: list[Fault]
     bytes_read: int
 
@@ -88,6 +92,7 @@ class Merge:
     def __init__(self) -> None:
         self._documents: list[Document] = []
         self._faults: list[Fault] = []
+        self._packages: list[PackageFacts] = []
         self._bytes_read = 0
         self._texts = Texts()
         self._parts: dict[str, list[Frame]] = {
@@ -100,6 +105,7 @@ class Merge:
         before = len(self._documents)
         self._documents += columns.documents
         self._faults += columns.faults
+        self._packages += columns.packages
         self._bytes_read += columns.bytes_read
         known = {
             DOCUMENTS: range(before + 1, len(self._documents) + 1),
@@ -123,6 +129,7 @@ class Merge:
         whole = {table: joined(self._parts.pop(table)) for table in TABLES}
         kept, faults = kept_documents(self._documents, whole["listings"], self._texts.hashes.things)
         kept, releases = _in_order(self._documents, kept, first)
+        packages, refused = kept_facts(self._packages)
         documents = [self._documents[number - 1] for number in kept]
         release_number = {name: at for at, name in enumerate(releases, start=1)}
         document_release = numbers([0, *(release_number[each.release] for each in documents)])
@@ -146,7 +153,8 @@ class Merge:
             specs=specs,
             differences=[*differences, _unlisted_difference(unlisted, specs)],
             other_dependencies=other_dependencies,
-            faults=[*self._faults, *faults],
+            packages=packages,
+            faults=[*self._faults, *faults, *refused],
             bytes_read=self._bytes_read,
         )
 

@@ -12,6 +12,12 @@ from typing import Any
 from spack_cache_db.build import Input, Report, database, publication
 from spack_cache_db.build.counts import count
 from spack_cache_db.build.ids import Numbered, number
+from spack_cache_db.build.known_packages import (
+    PackageCatalogue,
+    package_catalogue,
+    package_problems,
+    package_rows,
+)
 from spack_cache_db.build.merge import Merge, Merged
 from spack_cache_db.build.origin import leave_out_paths, origin_rows
 from spack_cache_db.build.problems import problems
@@ -23,7 +29,7 @@ from spack_cache_db.records import Problem
 from spack_cache_db.sources.units import plan
 
 Told = Sequence[tuple[int, Problem]]
-"""Problems, each with the number of its document."""
+"""Problems, each with the number of its document, or 0 where it names its file itself."""
 
 MOST_NAMED = 5
 """So many releases are named where one is not known."""
@@ -52,8 +58,9 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
         publication.require_replaceable(inspect_path, given.paths, force=force)
     merged = read(given)
+    packages = package_catalogue(merged.packages)
     faults = tuple(sorted(set(merged.faults)))
-    if faults and not (keep_going and merged.documents):
+    if faults and not (keep_going and (merged.documents or merged.packages)):
         raise InputError(faults)
     if given.first and given.first not in merged.releases:
         known = ", ".join(merged.releases[:MOST_NAMED])
@@ -62,12 +69,12 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
         leave_out_paths(merged.texts)
     clock.stage("read")
     numbered, bytes_read = number(merged), merged.bytes_read
-    told = problems(merged, numbered)
+    told = [*problems(merged, numbered), *_told_of_packages(packages)]
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     try:
         with publication.replacing(output) as temporary:
-            counts = _fill(temporary, given, numbered, told, map(str, faults), clock)
+            counts = _fill(temporary, given, numbered, packages, told, map(str, faults), clock)
             database.require_intact(temporary)
             clock.stage("check")
             sha256 = publication.prepare(temporary, output)
@@ -77,6 +84,7 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     clock.stage("publish")
     return Report(
         **counts,
+        package_entries=sum(len(each.facts) for each in packages.packages.values()),
         faults=faults,
         bytes_read=bytes_read,
         file_size=output.stat().st_size,
@@ -90,11 +98,15 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
 def check(given: Input) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input (see `spack_cache_db.build.check`)."""
     merged = read(given)
-    found = sorted(
+    found = [
         Fault(merged.documents[document - 1].location, 0, problem.message)
         for document, problem in problems(merged, number(merged))
-    )
-    return tuple(sorted(set(merged.faults))), tuple(found)
+    ]
+    found += [
+        Fault(facts.location, 0, problem.message)
+        for facts, problem in package_problems(package_catalogue(merged.packages))
+    ]
+    return tuple(sorted(set(merged.faults))), tuple(sorted(found))
 
 
 def read(given: Input) -> Merged:
@@ -110,15 +122,29 @@ def read(given: Input) -> Merged:
         done += 1
         share(0)
     merged = merge.merged(given.first)
-    if not merged.documents and not merged.faults:
+    if not (merged.documents or merged.packages or merged.faults):
         raise InputError(
             Fault(path, 0, "holds no file, expected pages or indexes") for path in given.paths
         )
     return merged
 
 
+def _told_of_packages(packages: PackageCatalogue) -> Told:
+    """Return the problems of package data, which is no document: each names its file."""
+    return [
+        (0, problem._replace(message=f"{facts.path}: {problem.message}"))
+        for facts, problem in package_problems(packages)
+    ]
+
+
 def _fill(
-    path: Path, given: Input, numbered: Numbered, told: Told, refused: Iterable[str], clock: _Clock
+    path: Path,
+    given: Input,
+    numbered: Numbered,
+    packages: PackageCatalogue,
+    told: Told,
+    refused: Iterable[str],
+    clock: _Clock,
 ) -> dict[str, int]:
     """Write the whole file; return what is counted in it."""
     db = database.create(path)
@@ -126,6 +152,7 @@ def _fill(
         database.insert(db, "origin", origin_rows(given))
         database.insert(db, "recipes", sorted(given.recipes.items()))
         _insert(db, numbered, told, refused)
+        _insert_packages(db, packages)
         clock.stage("count and insert")
         database.index_text(
             db,
@@ -158,6 +185,14 @@ def _insert(db: Any, numbered: Numbered, told: Told, refused: Iterable[str]) -> 
             database.insert(db, table, rows)
         for table, rows in counted_rows(numbered, counts.result()):
             database.insert(db, table, rows)
+
+
+def _insert_packages(db: Any, packages: PackageCatalogue) -> None:
+    """Fill the tables of package data, which compare it with the binaries."""
+    newest = dict(db.execute("SELECT name, newest_version FROM packages"))
+    types = dict(db.execute("SELECT types, id FROM dependency_types"))
+    for table, rows in package_rows(packages, newest, types):
+        database.insert(db, table, rows)
 
 
 class _Clock:

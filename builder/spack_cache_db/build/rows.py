@@ -40,7 +40,7 @@ def plain_rows(
     """Yield the rows of the tables in which nothing is counted.
 
     Args:
-        problems: those of documents, by their numbers.
+        problems: those of documents, by their numbers; 0 for what is of none.
         refused: why documents were left out, one message each.
     """
     mirrors = _mirror_ids(numbered.documents)
@@ -298,6 +298,9 @@ def _problem_rows(
     """Return what does not add up, each with its page or its mirror; others name the document."""
     found: list[tuple[int | None, int | None, Problem]] = []
     for number, problem in problems:
+        if not number:
+            found.append((None, None, problem))
+            continue
         each, mirror = numbered.documents[number - 1], int(mirrors[number])
         if not each.page and not mirror:
             problem = problem._replace(message=f"{each.path}: {problem.message}")

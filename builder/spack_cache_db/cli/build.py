@@ -120,7 +120,7 @@ def build(
 
 def _totals(report: Report, output: Path) -> str:
     totals = [
-        *documents_read(report.pages, report.indexes, report.records),
+        *documents_read(report.pages, report.indexes, report.records, report.package_entries),
         counted(report.listings, "listing"),
         counted(report.specs, "spec"),
         counted(report.configurations, "configuration"),
@@ -201,8 +201,8 @@ def verify(
             click.echo(str(difference))
         for fault in found.faults:
             click.echo(str(fault), err=True)
-        totals = documents_read(found.pages, found.indexes, found.records)
-        if found.pages or not found.indexes:
+        totals = documents_read(found.pages, found.indexes, found.records, found.packages)
+        if found.pages or not (found.indexes or found.packages):
             totals.append(counted(found.listings, "listing"))
         totals.append(counted(len(found.differences), "difference"))
         if found.faults:

@@ -149,9 +149,11 @@ def counted(number: int, word: str, words: str | None = None) -> str:
     return f"{number:,} {word if number == 1 else words or f'{word}s'}"
 
 
-def documents_read(pages: int, indexes: int, records: int) -> list[str]:
-    """Return what was read, counted: pages, and indexes with their records."""
-    found = [counted(pages, "page")] if pages or not indexes else []
+def documents_read(pages: int, indexes: int, records: int, packages: int) -> list[str]:
+    """Return what was read, counted: pages, indexes with their records, entries of package data."""
+    found = [counted(pages, "page")] if pages or not (indexes or packages) else []
     if indexes:
         found += [counted(indexes, "index", "indexes"), counted(records, "record")]
+    if packages:
+        found.append(counted(packages, "package entry", "package entries"))
     return found

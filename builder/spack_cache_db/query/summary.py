@@ -30,6 +30,7 @@ _COUNTED = {
     "releases": "releases",
     "stacks": "stacks",
     "problems": "problems",
+    "known_packages": "known_packages",
 }
 """What is counted, and the rows that it is."""
 

@@ -39,10 +39,10 @@ __all__ = [
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "a5043ebd9fbae650bf9fdc783585bf8db04a7e7664a2f0c77fcd5964a0648e9e"
+STATEMENTS_SHA256 = "bcc6dee3459416bf3da233faa487e7ec9d4e37f945f015c37ec55c4e88ed69d4"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 

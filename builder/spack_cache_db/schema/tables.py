@@ -315,6 +315,58 @@ TABLES: tuple[Table, ...] = (
         indexes=(("dependency",),),
     ),
     Table(
+        "known_packages",
+        (
+            row_id(),
+            text("name"),
+            text("description", nullable=True),
+            text("homepage", nullable=True),
+            text("build_system", nullable=True),
+            text("latest_version", nullable=True),
+            text("recipe", nullable=True),
+            Column("dependent_count"),
+            Column("versions_behind", nullable=True),
+        ),
+        unique=(("name",),),
+    ),
+    Table(
+        "known_versions",
+        (
+            to("package", "known_packages"),
+            Column("position"),
+            text("version"),
+            Column("deprecated", nullable=True),
+            text("kind"),
+        ),
+        primary_key=("package", "position"),
+    ),
+    Table("variant_descriptions", (row_id(), text("description"))),
+    Table(
+        "known_variants",
+        (
+            to("package", "known_packages"),
+            text("name"),
+            text("default_value"),
+            to("description", "variant_descriptions"),
+        ),
+        primary_key=("package", "name"),
+    ),
+    Table(
+        "known_dependencies",
+        (
+            text("dependency"),
+            to("package", "known_packages"),
+            to("types", "dependency_types", nullable=True),
+        ),
+        primary_key=("dependency", "package"),
+    ),
+    Table(
+        "providers",
+        (text("virtual"), to("package", "known_packages")),
+        primary_key=("virtual", "package"),
+    ),
+    Table("package_rests", (row_id(), Column("data", bytes))),
+    Table(
         "facet_counts",
         (
             row_id(),

@@ -220,6 +220,17 @@ LEFT JOIN configuration_releases AS there
   ON there.configuration = configuration_changes.configuration
   AND there.release = releases.previous
 {CONFIGURATION_JOINS}""",
+    "package_status": """\
+SELECT
+  known_packages.name,
+  known_packages.description,
+  known_packages.homepage,
+  known_packages.latest_version,
+  packages.newest_version,
+  known_packages.versions_behind,
+  coalesce(packages.spec_count, 0) AS spec_count
+FROM known_packages
+LEFT JOIN packages ON packages.name = known_packages.name""",
     "host_builds": f"""\
 SELECT
   target_runs_on.host,

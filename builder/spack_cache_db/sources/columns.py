@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.sources.package_facts import PackageFacts
 from spack_cache_db.sources.tarballs import Tarball
 
 Stacks = tuple[str, ...]
@@ -195,12 +196,14 @@ class Columns:
     """What a unit of the input says.
 
     `things` are those of each dictionary in `Texts`; `tables` has an array of numbers for each
-    column of `TABLES`; `bytes_read` is the size of the unit's files.
+    column of `TABLES`; `packages` are what package data says, which is of no release; `bytes_read`
+    is the size of the unit's files.
     """
 
     documents: list[Document] = field(default_factory=list)
     things: dict[str, list[Any]] = field(default_factory=lambda: Texts().things())
     tables: dict[str, dict[str, array[int]]] = field(default_factory=_no_rows)
+    packages: list[PackageFacts] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     bytes_read: int = 0
 

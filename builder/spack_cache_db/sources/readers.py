@@ -10,6 +10,8 @@ from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.indexes.index_reader import Share
 from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
+from spack_cache_db.sources.packages.package_format import is_package_data
+from spack_cache_db.sources.packages.package_reader import PackageReader
 from spack_cache_db.sources.pages.page_reader import PageReader
 from spack_cache_db.sources.units import ANYWHERE, MirrorFolder, Place, RawFile
 
@@ -39,7 +41,11 @@ def _page_reader(writer: Writer, place: Place) -> PageReader:
     return PageReader(writer)
 
 
-KINDS: tuple[Kind, ...] = (Kind(is_spacks, MirrorReader), Kind(_anything, _page_reader))
+KINDS: tuple[Kind, ...] = (
+    Kind(is_package_data, PackageReader),
+    Kind(is_spacks, MirrorReader),
+    Kind(_anything, _page_reader),
+)
 """The first kind that knows a file reads it. Pages come last: their reader says what is wrong with
 a file that is none."""
 

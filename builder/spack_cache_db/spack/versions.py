@@ -124,6 +124,12 @@ def newest_version(versions: Iterable[str]) -> str | None:
     return max(versions, key=version_key, default=None)
 
 
+def count_newer(version: str, others: Iterable[str]) -> int:
+    """Return how many versions are newer than one, those not that Spack calls equal to it."""
+    key = equality_key(version)
+    return sum(equality_key(each) > key for each in others)
+
+
 def _next_text(text: str) -> str:
     """Return the smallest string of letters of the same length, or one more, above `text`."""
     if text.endswith("z"):

@@ -19,14 +19,15 @@ from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
 class Verification:
     """How much was held against the file, and what came out, sorted.
 
-    `listings` are those of pages, `records` those of indexes. A difference is a `Fault` of a page
-    or an index: what it says, and what the file says instead.
+    `listings` are those of pages, `records` those of indexes, `packages` those of package data. A
+    difference is a `Fault` of a file: what it says, and what the database says instead.
     """
 
     pages: int
     indexes: int
     listings: int
     records: int
+    packages: int
     faults: tuple[Fault, ...]
     differences: tuple[Fault, ...]
 
@@ -42,6 +43,7 @@ class Verification:
             "indexes": self.indexes,
             "listings": self.listings,
             "records": self.records,
+            "packages": self.packages,
             "faults": [*map(str, self.faults)],
             "differences": [*map(str, self.differences)],
         }
@@ -64,7 +66,8 @@ def verify(
 
     Args:
         file: a file made by `build`.
-        paths: pages, indexes, mirrors, folders and archives; one path or many, as text or `Path`.
+        paths: pages, indexes, mirrors, package data, folders and archives; one path or many, as
+            text or `Path`.
         jobs: how many processes read.
         max_page_size: refuse larger pages; bytes.
         release: that of indexes and mirrors, as it was given to `build`.

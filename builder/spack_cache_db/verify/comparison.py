@@ -19,10 +19,12 @@ from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.sources.files import read
 from spack_cache_db.sources.indexes.mirrors import OpenIndex, is_spacks, open_file, open_mirror
 from spack_cache_db.sources.indexes.spack_json import IndexFault
+from spack_cache_db.sources.packages.package_format import is_package_data
 from spack_cache_db.sources.pages.page_parser import parse_page
 from spack_cache_db.sources.tarballs import Tarball
 from spack_cache_db.sources.units import MirrorFolder, Place, RawFile, Unit, plan
 from spack_cache_db.verify import Verification
+from spack_cache_db.verify.stored_packages import StoredPackages, said_packages
 from spack_cache_db.verify.stored_pages import StoredPages, page_values
 from spack_cache_db.verify.stored_records import StoredRecords, stored_records
 
@@ -42,7 +44,7 @@ def verify(database: Path, given: Input) -> Verification:
         if given.progress:
             given.progress(done, len(units))
     _forget()
-    if not (total.pages or total.indexes or total.faults):
+    if not (total.pages or total.indexes or total.packages or total.faults):
         words = "holds no file, expected pages or indexes"
         raise InputError(Fault(path, 0, words) for path in given.paths)
     return replace(
@@ -75,14 +77,16 @@ def _intact(database: Path) -> Iterator[None]:
         raise damaged(database, error) from None
 
 
-_NOTHING = Verification(0, 0, 0, 0, (), ())
+_NOTHING = Verification(0, 0, 0, 0, 0, (), ())
 
 
 def _verify(file: RawFile | MirrorFolder, database: Path, place: Place) -> Iterator[Verification]:
-    """Yield, for each page or index, what came out."""
+    """Yield, for each page, index or file of package data, what came out."""
     if isinstance(file, MirrorFolder):
         for index in open_mirror(file, place):
             yield _verify_index(index, database)
+    elif is_package_data(file.data):
+        yield _verify_package_data(file, database)
     elif is_spacks(file.data):
         yield _verify_index(open_file(file, place), database)
     else:
@@ -140,6 +144,22 @@ def _is_there(tarball: Tarball, url: str | None) -> bool:
     if tarball.is_whole or url is None:
         return url == tarball.url
     return url.startswith(f"{tarball.url}/")
+
+
+def _verify_package_data(file: RawFile, database: Path) -> Verification:
+    """Return what came out; `InputError` if the file is refused."""
+    found: list[str] = []
+    count = 0
+    for name, form, said in said_packages(file):
+        count += 1
+        with _reading(database):
+            stored = _packages_of(database).values(name, form)
+        if stored is None:
+            found.append(f"tells of the package {name}, the file does not")
+        else:
+            found += parts(f"the package {name}: ", said, stored)
+    told = tuple(Fault(file.location, 0, each) for each in found)
+    return replace(_NOTHING, packages=count, differences=told)
 
 
 def _verify_page(file: RawFile, database: Path) -> Verification:
@@ -229,10 +249,16 @@ def _connection(database: Path) -> sqlite3.Connection:
 
 
 @lru_cache(maxsize=1)
+def _packages_of(database: Path) -> StoredPackages:
+    return StoredPackages(_connection(database))
+
+
+@lru_cache(maxsize=1)
 def _pages_of(database: Path) -> StoredPages:
     return StoredPages(_connection(database))
 
 
 def _forget() -> None:
     _pages_of.cache_clear()
+    _packages_of.cache_clear()
     _connection.cache_clear()

@@ -1,0 +1,369 @@
+"""Package data → the rows of its tables, and what the tables do not show, packed.
+
+Where both forms tell of a package, the richer one is right; what the other says instead is a
+problem, and is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import zstandard
+
+from spack_cache_db.errors import Fault
+from spack_cache_db.records import Problem
+from spack_cache_db.sources.package_facts import (
+    FORMS,
+    LISTED,
+    PUBLISHED,
+    KnownVariant,
+    KnownVersion,
+    PackageFacts,
+)
+from spack_cache_db.spack.versions import count_newer, preference_key, version_key
+
+PACKAGES_PER_REST = 512
+"""So many packages are packed together: they say much the same."""
+
+_LEVEL = 9
+_VERSION_LISTS = {"versions", "versions_deprecated"}
+_KEYS = {"recipe": "file"}
+"""The keys in files of the columns that are called otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPackage:
+    """What all package data says of a package.
+
+    `facts` are those of each form, the richest first. `versions` are in Spack's order, oldest
+    first.
+    """
+
+    name: str
+    facts: tuple[PackageFacts, ...]
+    texts: Mapping[str, str]
+    versions: Mapping[str, KnownVersion]
+    variants: Mapping[str, KnownVariant]
+    dependencies: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class PackageCatalogue:
+    """All packages, by name and sorted.
+
+    `dependents` has the packages of the catalogue that depend on a name, and `dependencies` the
+    names that a package depends on, with the types of each, where they are told. `descriptions` are
+    what is said of each name that is described, without blanks at its end.
+    """
+
+    packages: Mapping[str, KnownPackage]
+    dependents: Mapping[str, Mapping[str, tuple[str, ...]]]
+    dependencies: Mapping[str, Mapping[str, tuple[str, ...]]]
+    descriptions: Mapping[str, str]
+
+
+def kept_facts(facts: Iterable[PackageFacts]) -> tuple[list[PackageFacts], list[Fault]]:
+    """Return what is kept, by package and form, and a fault for what says the same otherwise."""
+
+    def order(each: PackageFacts) -> tuple[object, ...]:
+        return each.name, FORMS.index(each.form), each.path, each.location
+
+    kept: list[PackageFacts] = []
+    faults = []
+    for each in sorted(facts, key=order):
+        last = kept[-1] if kept else None
+        if last is None or (last.name, last.form) != (each.name, each.form):
+            kept.append(each)
+        elif replace(each, location=last.location, path=last.path) != last:
+            words = f"tells of the package {each.name} otherwise than {last.location}"
+            faults.append(Fault(each.location, 0, f"{words}, expected one file to tell of it"))
+    return kept, faults
+
+
+def package_catalogue(facts: Iterable[PackageFacts]) -> PackageCatalogue:
+    """Return all packages from what is kept of them (see `kept_facts`)."""
+    packages = {name: _known_package(name, tuple(group)) for name, group in groupby(facts, _NAME)}
+    dependents: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    for name, each in packages.items():
+        for dependency, types in each.dependencies.items():
+            dependents[dependency][name] = types
+        for dependent in each.facts[0].dependents:
+            if dependent in packages:
+                dependents[name].setdefault(dependent, ())
+    dependencies: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    for dependency, some in dependents.items():
+        for name, types in some.items():
+            dependencies[name][dependency] = types
+    return PackageCatalogue(packages, dependents, dependencies, _descriptions(packages))
+
+
+_NAME = attrgetter("name")
+
+
+def _known_package(name: str, facts: tuple[PackageFacts, ...]) -> KnownPackage:
+    def whole(field: str) -> dict[str, Any]:
+        """Return the members of all forms; one that several have is the richest one's."""
+        return reduce(lambda found, each: {**getattr(each, field), **found}, facts, {})
+
+    versions, dependencies = whole("versions"), whole("dependencies")
+    for each in facts:
+        dependencies |= {to: types for to, types in each.dependencies.items() if types}
+    return KnownPackage(
+        name,
+        facts,
+        whole("texts"),
+        {each: versions[each] for each in sorted(versions, key=version_key)},
+        whole("variants"),
+        dependencies,
+    )
+
+
+def _descriptions(packages: Mapping[str, KnownPackage]) -> dict[str, str]:
+    """Return a package's own description; of others, what most say of them."""
+    said: dict[str, Counter[str]] = defaultdict(Counter)
+    for each in packages.values():
+        for name, text in each.facts[0].descriptions.items():
+            said[name][text] += 1
+    found = {
+        name: max(sorted(texts), key=texts.__getitem__) for name, texts in sorted(said.items())
+    }
+    own = {name: each.texts.get("description") for name, each in packages.items()}
+    return found | {name: text.rstrip() for name, text in own.items() if text is not None}
+
+
+def package_problems(catalogue: PackageCatalogue) -> Iterator[tuple[PackageFacts, Problem]]:
+    """Yield what does not add up in a file, and where two contradict each other."""
+    for package in catalogue.packages.values():
+        for facts in package.facts:
+            for problem in facts.problems:
+                yield facts, problem
+        richest, *others = package.facts
+        for facts in others:
+            for word, here, there in _contradictions(facts, richest):
+                what = f"the package {package.name} has {word} here than in {richest.path}"
+                code = f"package_{word.split()[-1]}"
+                yield facts, Problem(code, f"{what}: {here}, not {there}", json.dumps(here))
+
+
+def _contradictions(facts: PackageFacts, richest: PackageFacts) -> Iterator[tuple[str, str, str]]:
+    """Yield what both say in two ways, and how: of versions and dependencies, what one has more."""
+    for column in sorted(facts.texts.keys() & richest.texts.keys()):
+        if facts.texts[column] != richest.texts[column]:
+            word = f"another {column}"
+            yield word, facts.texts[column], richest.texts[column]
+    for key in ("versions", "dependencies"):
+        here, there = getattr(facts, key).keys(), getattr(richest, key).keys()
+        if here != there and key not in (*facts.absent, *richest.absent):
+            yield f"other {key}", _listed(here - there), _listed(there - here)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def package_rows(
+    catalogue: PackageCatalogue, newest: Mapping[str, str | None], types: Mapping[str, int]
+) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+    """Yield the tables of package data and their rows, in the order of the schema's columns.
+
+    Args:
+        catalogue: all packages.
+        newest: the newest version of the binaries of each package.
+        types: the ids of the types of dependencies that the file has.
+    """
+    packages = catalogue.packages.values()
+    ids = {name: at for at, name in enumerate(catalogue.packages, start=1)}
+    yield "known_packages", [_package_row(catalogue, each, ids, newest) for each in packages]
+    yield (
+        "known_versions",
+        [
+            (ids[each.name], at, name, version.is_deprecated, _kind(name, version))
+            for each in packages
+            for at, (name, version) in enumerate(each.versions.items(), start=1)
+        ],
+    )
+    yield from _variant_rows(packages, ids)
+    yield from _dependency_rows(catalogue, ids, types)
+    yield "providers", [(virtual, ids[name]) for virtual, name in _providers(catalogue)]
+    yield "package_rests", _rests(catalogue)
+
+
+def _package_row(
+    catalogue: PackageCatalogue,
+    package: KnownPackage,
+    ids: Mapping[str, int],
+    newest: Mapping[str, str | None],
+) -> tuple[Any, ...]:
+    text = package.texts.get
+    dependents = {*catalogue.dependents.get(package.name, ()), *package.facts[0].dependents}
+    version = newest.get(package.name)
+    behind = None if version is None else count_newer(version, _released(package))
+    return (
+        ids[package.name],
+        package.name,
+        text("description"),
+        text("homepage"),
+        text("build_system"),
+        text("latest_version"),
+        text("recipe"),
+        len(dependents),
+        behind,
+    )
+
+
+def _released(package: KnownPackage) -> Iterator[str]:
+    """Yield the versions that a binary should have: numbered and not deprecated."""
+    for name, version in package.versions.items():
+        if _kind(name, version) == "number" and not version.is_deprecated:
+            yield name
+
+
+def _kind(name: str, version: KnownVersion) -> str:
+    is_branch = version.is_branch or preference_key(name)[0]
+    return "branch" if is_branch else "number"
+
+
+def _variant_rows(
+    packages: Iterable[KnownPackage], ids: Mapping[str, int]
+) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+    meanings = _numbered(
+        variant.description for each in packages for variant in each.variants.values()
+    )
+    yield "variant_descriptions", [(at, text) for text, at in meanings.items()]
+    yield (
+        "known_variants",
+        [
+            (ids[each.name], name, str(variant.default), meanings[variant.description])
+            for each in packages
+            for name, variant in sorted(each.variants.items())
+        ],
+    )
+
+
+def _dependency_rows(
+    catalogue: PackageCatalogue, ids: Mapping[str, int], types: Mapping[str, int]
+) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+    edges = catalogue.dependents.values()
+    texts = {",".join(used) for some in edges for used in some.values() if used}
+    new = {text: at for at, text in enumerate(sorted(texts - types.keys()), start=len(types) + 1)}
+    yield "dependency_types", [(at, text) for text, at in new.items()]
+    known = {**types, **new}
+    yield (
+        "known_dependencies",
+        [
+            (dependency, ids[name], known[",".join(used)] if used else None)
+            for dependency, some in sorted(catalogue.dependents.items())
+            for name, used in sorted(some.items())
+        ],
+    )
+
+
+def _numbered(texts: Iterable[str]) -> dict[str, int]:
+    return {text: at for at, text in enumerate(sorted(set(texts)), start=1)}
+
+
+def _providers(catalogue: PackageCatalogue) -> list[tuple[str, str]]:
+    """Return virtual packages, each with the package that is known to provide it.
+
+    The packages site describes a virtual package by one of its providers. What depends on others
+    is a package, though the data has no file of it.
+    """
+    by_description: dict[str, list[str]] = defaultdict(list)
+    for name in catalogue.packages:
+        if name in catalogue.descriptions:
+            by_description[catalogue.descriptions[name]].append(name)
+    depending = {name for each in catalogue.packages.values() for name in each.facts[0].dependents}
+    virtuals = catalogue.dependents.keys() - catalogue.packages.keys() - depending
+    described = ((name, catalogue.descriptions.get(name, "")) for name in sorted(virtuals))
+    found = ((name, by_description.get(text, ())) for name, text in described if text)
+    return [(name, some[0]) for name, some in found if len(some) == 1]
+
+
+def _rests(catalogue: PackageCatalogue) -> Iterator[tuple[int, bytes]]:
+    """Yield what the tables do not show: id 0 has descriptions of names that have no own one.
+
+    Id `n` is of the packages with ids up to `n` times `PACKAGES_PER_REST`. Each has an object by
+    form.
+    """
+    if not catalogue.packages:
+        return
+    own = {name for name, each in catalogue.packages.items() if "description" in each.texts}
+    others = {name: text for name, text in catalogue.descriptions.items() if name not in own}
+    yield 0, _packed(others)
+    rests = [
+        {facts.form: _rest(catalogue, package, facts) for facts in package.facts}
+        for package in catalogue.packages.values()
+    ]
+    for at in range(0, len(rests), PACKAGES_PER_REST):
+        yield at // PACKAGES_PER_REST + 1, _packed(rests[at : at + PACKAGES_PER_REST])
+
+
+def _packed(value: Any) -> bytes:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return zstandard.ZstdCompressor(_LEVEL).compress(text.encode())
+
+
+def _rest(
+    catalogue: PackageCatalogue, package: KnownPackage, facts: PackageFacts
+) -> dict[str, Any]:
+    """Return what a file says of a package that the tables do not.
+
+    `keys` has whole keys, `versions` what else is said of each version in Spack's order, and
+    `descriptions` what is said otherwise of other packages.
+    """
+    differing = {
+        _KEYS.get(column, column): text
+        for column, text in facts.texts.items()
+        if package.texts[column] != text
+    }
+    keys = {**_other_members(catalogue, package, facts), **differing, **facts.keys}
+    rests = [facts.versions[name].rest for name in package.versions if name in facts.versions]
+    found = {
+        "absent": facts.absent,
+        "keys": keys,
+        "versions": [] if _VERSION_LISTS & keys.keys() or not any(rests) else rests,
+        "descriptions": {
+            name: text
+            for name, text in facts.descriptions.items()
+            if catalogue.descriptions[name] != text
+        },
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _other_members(
+    catalogue: PackageCatalogue, package: KnownPackage, facts: PackageFacts
+) -> dict[str, Any]:
+    """Return the lists that a file does not have as the tables have them."""
+    found: dict[str, Any] = {}
+    if facts.versions.keys() != package.versions.keys() or _VERSION_LISTS & facts.keys.keys():
+        found |= _version_lists(facts)
+    if facts.form == PUBLISHED:
+        tables = {
+            "dependencies": (catalogue.dependencies.get(package.name, {}), facts.dependencies),
+            "dependent_to": (catalogue.dependents.get(package.name, {}), facts.dependents),
+        }
+        for key, (known, said) in tables.items():
+            if known.keys() != {*said}:
+                found[key] = [
+                    {"name": name, "description": facts.descriptions[name]} for name in said
+                ]
+    return {key: value for key, value in found.items() if key not in facts.absent}
+
+
+def _version_lists(facts: PackageFacts) -> dict[str, Any]:
+    """Return the versions of a file by its keys."""
+    if facts.form == LISTED:
+        return {"versions": [*facts.versions]}
+    found: dict[str, Any] = {"versions": [], "versions_deprecated": []}
+    for name, version in facts.versions.items():
+        key = "versions_deprecated" if version.is_deprecated else "versions"
+        found[key].append({"name": name, **version.rest})
+    return found

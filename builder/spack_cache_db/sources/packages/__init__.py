@@ -1,0 +1,1 @@
+"""Package data: what Spack publishes about its packages, without any binary."""

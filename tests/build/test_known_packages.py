@@ -1,0 +1,180 @@
+"""build.known_packages: what files say of one package, and how it compares with binaries."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build, check
+from spack_cache_db.errors import InputError
+from spack_cache_db.spack.versions import equality_key, preference_key
+from tests.package_data import REAL, described, listed, published, write_packages
+from tests.pagetexts import page, spec, write
+
+
+def rows(file: Path, sql: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a query."""
+    connection = sqlite3.connect(file)
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
+def built(folder: Path, *packages: dict[str, Any], **files: Any) -> Path:
+    """Build from packages of the site, and other files, and return the database."""
+    file = folder.parent / "x.db"
+    build(write_packages(folder, *packages, **files), file)
+    return file
+
+
+def test_the_richer_form_is_kept_and_the_other_adds_to_it(tmp_path: Path) -> None:
+    """What contradicts is a problem that names the file."""
+    other = listed("a", "3", "1", homepage="https://other", dependencies={"link": ["b"]})
+    said = published("a", "2", "1", dependencies=described("b"))
+    file = built(tmp_path / "in", said, list=[other])
+    (package,) = rows(file, "SELECT homepage, build_system, recipe FROM known_packages")
+    assert package == ("https://a.example.org", "CMakePackage", "https://example.org/a/package.py")
+    versions = rows(file, "SELECT version, deprecated FROM known_versions ORDER BY position")
+    assert versions == [("1", 0), ("2", 0), ("3", None)]
+    assert rows(file, "SELECT dependency, types FROM known_dependencies") == [("b", 1)]
+    problems = rows(file, "SELECT code, message FROM problems ORDER BY code")
+    assert [code for code, _ in problems] == [
+        "package_homepage", "package_latest_version", "package_versions",
+    ]  # fmt: skip
+    assert problems[2][1] == (
+        "list.json: the package a has other versions here than in a.json: 3, not 2"
+    )
+    assert [each.path for each in check(tmp_path / "in")[1]] == [f"{tmp_path}/in/list.json"] * 3
+
+
+def test_two_files_of_a_form_that_differ_are_a_fault(tmp_path: Path) -> None:
+    """The same words again are passed over."""
+    folder = write_packages(tmp_path / "in", published("a", "1"))
+    write_packages(folder / "again", published("a", "1"))
+    build(folder, tmp_path / "x.db")
+    write_packages(folder / "more", published("a", "2"))
+    with pytest.raises(InputError, match=r"more/a\.json: tells of the package a otherwise than"):
+        build(folder, tmp_path / "x.db")
+
+
+def test_versions_are_in_spacks_order_with_branches_marked(tmp_path: Path) -> None:
+    """Deprecated ones are among them."""
+    versions = [{"name": "1.10"}, {"name": "1.9"}, {"name": "main"}, {"name": "9", "branch": "x"}]
+    deprecated = [{"name": "1.2"}]
+    file = built(tmp_path / "in", published("a", versions=versions, versions_deprecated=deprecated))
+    found = rows(file, "SELECT version, deprecated, kind FROM known_versions ORDER BY position")
+    assert found == [
+        ("1.2", 1, "number"), ("1.9", 0, "number"), ("1.10", 0, "number"),
+        ("9", 0, "branch"), ("main", 0, "branch"),
+    ]  # fmt: skip
+
+
+def test_versions_behind_are_those_of_a_brute_force(tmp_path: Path) -> None:
+    """Numbered, not deprecated and newer than the newest binary, for random versions."""
+    rng = random.Random(7)
+    words = ("1", "1.0", "1.2", "1.10", "2.0-rc1", "2.0", "2.0b", "3", "main", "develop", "1-2")
+    names = [f"p{at}" for at in range(60)]
+    packages = []
+    pages: dict[str, bytes] = {}
+    binaries: dict[str, list[str]] = {}
+    for name in names:
+        known = rng.sample(words, rng.randint(0, 6))
+        old = [{"name": each} for each in rng.sample(sorted({*words} - {*known}), 2)]
+        packages.append(published(name, *known, versions_deprecated=old))
+        binaries[name] = rng.sample(words, rng.randint(0, 3))
+        if binaries[name]:
+            specs = [
+                spec(10 * len(pages) + at, versions=[each])
+                for at, each in enumerate(binaries[name])
+            ]
+            pages[name] = page(name, "develop", specs)
+    file = tmp_path / "x.db"
+    build([write_packages(tmp_path / "in", *packages), write(tmp_path / "pages", **pages)], file)
+    found = dict(rows(file, "SELECT name, versions_behind FROM package_status"))
+    newest = dict(rows(file, "SELECT name, newest_version FROM package_status"))
+    for package in packages:
+        name = package["name"]
+        if not binaries[name]:
+            assert (newest[name], found[name]) == (None, None)
+            continue
+        newer = [
+            each["name"]
+            for each in package["versions"]
+            if equality_key(each["name"]) > max(map(equality_key, binaries[name]))
+            and not preference_key(each["name"])[0]
+        ]
+        assert found[name] == len(newer), (package, binaries[name])
+
+
+def test_a_virtual_package_is_described_by_one_that_provides_it(tmp_path: Path) -> None:
+    """Neither a package nor what two could provide is given a provider."""
+    virtual = [
+        {"name": "mpi", "description": "The package openmpi."},
+        {"name": "blas", "description": "The package twin."},
+        {"name": "else", "description": "The package openmpi."},
+    ]
+    twins = [published(name, description="The package twin.") for name in ("one", "two")]
+    file = built(
+        tmp_path / "in",
+        published("a", dependencies=virtual),
+        published("openmpi", dependent_to=described("else")),
+        *twins,
+    )
+    found = rows(file, "SELECT virtual, name FROM providers JOIN known_packages ON id = package")
+    assert found == [("mpi", "openmpi")]
+
+
+def test_the_file_is_the_same_whatever_the_order(tmp_path: Path) -> None:
+    """From folders or an archive, by one process or two."""
+    archive = tmp_path / "data.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(REAL, "data")
+    build(REAL, tmp_path / "one.db")
+    build([str(REAL / "packages"), str(REAL / "version.json")], tmp_path / "two.db", jobs=2)
+    build(archive, tmp_path / "three.db")
+    first, second, third = (
+        rows(tmp_path / f"{name}.db", "SELECT * FROM package_rests")
+        + rows(tmp_path / f"{name}.db", "SELECT * FROM known_packages")
+        for name in ("one", "two", "three")
+    )
+    assert first == second == third
+
+
+def test_package_data_changes_no_row_of_the_binaries(tmp_path: Path, samples_file: Path) -> None:
+    """And without it, its tables are empty."""
+    tables = [
+        name for (name,) in rows(samples_file, "SELECT name FROM sqlite_schema WHERE type='table'")
+    ]
+    with_data = tmp_path / "x.db"
+    build([str(REAL), "pages"], with_data)
+    own = {"dependency_types", "problems", "sqlite_stat1"}
+    for name in tables:
+        without = rows(samples_file, f"SELECT * FROM [{name}]")
+        if name.startswith(("known_", "package_rests", "providers", "variant_descriptions")):
+            assert without == []
+        elif name not in own:
+            assert rows(with_data, f"SELECT * FROM [{name}]") == without, name
+    assert rows(samples_file, "SELECT * FROM package_status") == []
+
+
+def test_the_status_has_packages_without_a_binary(tmp_path: Path) -> None:
+    """With the newest binary of the others, and how many versions Spack has since."""
+    file = tmp_path / "x.db"
+    build([str(REAL), "pages"], file)
+    found = rows(
+        file,
+        "SELECT name, latest_version, newest_version, versions_behind, spec_count "
+        "FROM package_status WHERE name IN ('fftw', 'py-mpi4py') ORDER BY name",
+    )
+    latest = {each["name"]: each for each in json.loads((REAL / "version.json").read_text())}
+    assert found == [
+        ("fftw", latest["fftw"]["latest_version"], None, None, 0),
+        ("py-mpi4py", "4.1.1", "4.0.1", 4, 91),
+    ]

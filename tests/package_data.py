@@ -1,0 +1,63 @@
+"""Package data for tests: real files of Spack 1.1, and small ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.paths import DATA
+
+REAL = DATA / "package_data"
+"""Some of the list that Spack prints, and of the packages site's files."""
+
+
+def published(name: str, *versions: str, **more: Any) -> dict[str, Any]:
+    """Return what a file of the packages site says of a package."""
+    return {
+        "name": name,
+        "aliases": [],
+        "versions": [{"name": each, "sha256": f"{each}-of-{name}"} for each in versions],
+        "versions_deprecated": [],
+        "latest_version": versions[0] if versions else "",
+        "build_system": "CMakePackage",
+        "conflicts": [],
+        "variants": [],
+        "homepage": f"https://{name}.example.org",
+        "maintainers": [],
+        "patches": [],
+        "resources": [],
+        "description": f"The package {name}.\n",
+        "dependencies": [],
+        "dependent_to": [],
+        **more,
+    }
+
+
+def listed(name: str, *versions: str, **more: Any) -> dict[str, Any]:
+    """Return a member of the list that Spack prints."""
+    return {
+        "name": name,
+        "latest_version": versions[0] if versions else "",
+        "versions": [*versions],
+        "homepage": f"https://{name}.example.org",
+        "file": f"https://example.org/{name}/package.py",
+        "maintainers": [],
+        "dependencies": {"build": [], "link": [], "run": [], "test": []},
+        **more,
+    }
+
+
+def described(*names: str) -> list[dict[str, str]]:
+    """Return packages as dependencies of others are written."""
+    return [{"name": name, "description": f"The package {name}."} for name in names]
+
+
+def write_packages(folder: Path, *packages: dict[str, Any], **files: Any) -> Path:
+    """Write packages as the site does, and other files as JSON; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in packages:
+        (folder / f"{each['name']}.json").write_text(json.dumps(each, indent=4))
+    for name, value in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(value))
+    return folder

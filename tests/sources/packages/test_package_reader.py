@@ -1,0 +1,130 @@
+"""sources.packages: both forms of package data, whatever the files are called."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from spack_cache_db.errors import InputError
+from spack_cache_db.sources.package_facts import LISTED, NAMED, PUBLISHED, PackageFacts
+from spack_cache_db.sources.packages.package_reader import (
+    MAX_DESCRIPTION,
+    MAX_MEMBERS,
+    read_facts,
+)
+from spack_cache_db.sources.readers import read_files
+from spack_cache_db.sources.units import RawFile
+from tests.indexes import index, node, real, record
+from tests.package_data import REAL, described, listed, published
+from tests.pagetexts import page
+
+
+def facts(value: Any) -> list[PackageFacts]:
+    """Return what is read of a JSON value, or of bytes."""
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return read_facts(RawFile("in/x", "x", data))
+
+
+def faults(value: Any) -> list[str]:
+    """Return the faults of what is refused."""
+    with pytest.raises(InputError) as caught:
+        facts(value)
+    return [*map(str, caught.value.faults)]
+
+
+def test_every_real_file_is_known_by_its_content() -> None:
+    """Keys in the order of the program or sorted; pages and indexes are read by their readers."""
+    files = [RawFile(path.name, path.name, path.read_bytes()) for path in REAL.rglob("*.json")]
+    others = [page(), real(), index(record(node("latest_version")))]
+    mixed = [*files, *(RawFile(f"{at}", f"{at}", data) for at, data in enumerate(others))]
+    found = read_files(mixed)
+    assert found.faults == []
+    assert {each.form for each in found.packages} == {LISTED, PUBLISHED}
+    assert len(found.packages) == len(files) - 1 + 14
+    assert [bool(each.page) for each in found.documents] == [True, False, False]
+
+
+def test_the_list_of_names_is_package_data() -> None:
+    """Of such a package nothing else is known."""
+    assert [(each.form, each.name) for each in facts(["a", "b"])] == [(NAMED, "a"), (NAMED, "b")]
+    assert facts([]) == []
+
+
+def test_what_both_forms_say_is_read() -> None:
+    """Texts, versions, variants, dependencies by type."""
+    variant = {"name": "mpi", "default": True, "description": "Use MPI"}
+    versions = [{"name": "2"}, {"name": "main", "branch": "main"}]
+    said = published("a", versions_deprecated=[{"name": "1"}], dependencies=described("b"))
+    (site,) = facts(said | {"variants": [variant], "versions": versions})
+    assert [(name, *each[:2]) for name, each in site.versions.items()] == [
+        ("2", False, False), ("main", False, True), ("1", True, False),
+    ]  # fmt: skip
+    assert site.variants == {"mpi": (True, "Use MPI")}
+    assert site.dependencies == {"b": ()}
+    (spacks,) = facts([listed("a", "2", dependencies={"build": ["b"], "link": ["b", "c"]})])
+    assert spacks.dependencies == {"b": ("build", "link"), "c": ("link",)}
+    assert spacks.texts["recipe"] == "https://example.org/a/package.py"
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"licenses": ["MIT"]}, "licenses"),
+        ({"versions": [{"name": "1", "sha512": "x"}]}, "versions"),
+        (
+            {"variants": [{"name": "a", "default": "b", "description": "", "when": None}]},
+            "variants",
+        ),
+    ],
+)
+def test_a_new_key_is_kept_and_told(change: dict[str, Any], key: str) -> None:
+    """At any depth: keys appear with time."""
+    (found,) = facts(published("a", "1") | change)
+    assert found.keys[key] == change[key]
+    assert [each.code for each in found.problems] == ["unknown_key"]
+
+
+def test_what_a_table_cannot_have_is_kept_with_its_key() -> None:
+    """A name that stands twice, the word None, and text that is none."""
+    twice = [{"name": "1"}, {"name": "1", "sha256": "x"}]
+    (found,) = facts(published("a", versions=twice, homepage="None", description=None))
+    kept = {key: found.keys[key] for key in ("versions", "homepage", "description")}
+    assert kept == {"versions": twice, "homepage": "None", "description": None}
+    assert [*found.versions] == ["1"]
+    assert found.texts.keys().isdisjoint({"homepage", "description"})
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (b'[\n{"name": "a",\n', "in/x:3: is no JSON: "),
+        (b'{"name": "a",\n"latest_version": "say "this""}', "in/x:2: is no JSON: "),
+        (b'{"name": "a", "latest_version": "1",\n"latest_version": "2"}', "stands twice"),
+        (b'{"name": "a", "latest_version": NaN}', "in/x: "),
+        (b'{"name": "a", "latest_version": "\xff"}', "in/x:1: not UTF-8"),
+        (published(""), "has the name , expected one that Spack can read"),
+        (published("a", "1" * 201), "has a version of 201 characters"),
+        (published("a\0b"), "has the name "),
+        (published("a", homepage="a\0b"), "has a homepage with the character NUL"),
+        (published("a", homepage=5), "Expected `str | null`, got `int` - at `$.homepage`"),
+        (published("a", versions=[{"sha256": "x"}]), "missing required field `name`"),
+        (published("a", description="x" * (MAX_DESCRIPTION + 1)), "has a description of 65,537"),
+        (published("a", *map(str, range(MAX_MEMBERS + 1))), "has 16,385 versions"),
+        ([listed("a"), listed("a")], "the package a stands twice"),
+        ([5], "Expected `object`, got `int`"),
+        (b'{"name": "a", "latest_version": ' + b"[" * 5000, "in/x"),
+    ],
+)
+def test_what_cannot_be_kept_is_a_fault(value: Any, message: str) -> None:
+    """It says where, what is wrong and what was expected."""
+    assert message in faults(value)[0]
+
+
+def test_all_faults_of_a_list_are_told() -> None:
+    """Each on the line where its package begins."""
+    bad = (
+        b'[\n  {"name": "a"},\n  {"name": 5},\n  {"name": "c"},\n  {"name": "d", "versions": 1}\n]'
+    )
+    assert [each.split(": ")[0] for each in faults(bad)] == ["in/x:3", "in/x:5"]
