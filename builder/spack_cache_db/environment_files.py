@@ -13,6 +13,7 @@ from pathlib import Path
 
 from spack_cache_db.bounded_files import FileFault, read_file, unreadable
 from spack_cache_db.environments.environment import (
+    SCOPE_FILES,
     Environment,
     Limits,
     Surroundings,
@@ -31,9 +32,6 @@ MAX_INCLUDED = 2**24
 ENVIRONMENT_FILES = ("spack.yaml", "spack.lock")
 MOST_ENVIRONMENTS = 2_000
 """Environments of a folder."""
-
-SCOPE_FILES = ("packages.yaml", "definitions.yaml", "include.yaml")
-"""What matters of a folder with configuration."""
 
 
 def read_environment_file(

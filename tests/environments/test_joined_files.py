@@ -33,6 +33,7 @@ def test_files_include_each_other(form: str, is_named: bool) -> None:
         ("packages.yaml", PACKAGES),
         ("x/lists.yaml", LISTS),
         ("scope/packages.yaml", SCOPE),
+        ("scope/more.yaml", "packages: {zlib: {require: +wrong}}\n"),
         ("spack.yaml", ENVIRONMENT.replace("scope]", "scope, other.yaml]")),
     ]
     text = "".join(f"{form.format(name)}\n{part}" for name, part in parts[:-1])

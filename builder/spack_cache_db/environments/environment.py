@@ -32,9 +32,12 @@ class Limits:
     work: int = 20_000_000
 
 
+SCOPE_FILES = ("packages.yaml", "definitions.yaml", "toolchains.yaml", "include.yaml")
+"""What counts of a folder with configuration."""
+
 Opener = Callable[[str], bytes | Mapping[str, bytes] | None]
-"""Returns a file's bytes; of a folder those of its files `packages.yaml`, `definitions.yaml` and
-`include.yaml`, by name; None for what is not there, or not here."""
+"""Returns a file's bytes; of a folder those of its `SCOPE_FILES`, by name; None for what is not
+there, or not here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from spack_cache_db.environments.sections import (
     text_of,
 )
 
-SECTIONS = ("packages", "definitions")
+SECTIONS = ("packages", "definitions", "toolchains")
 """The sections that matter to what is asked for."""
 
 MOST_FILES = 256

@@ -10,6 +10,8 @@ import posixpath
 import re
 from collections.abc import Mapping
 
+from spack_cache_db.environments.environment import SCOPE_FILES
+
 _HEADING = re.compile(
     r"^(?:--- *# *(?P<yaml>\S+\.(?:ya?ml|lock))|==> (?P<tail>\S+) <==)[ \t]*\n", re.MULTILINE
 )
@@ -49,7 +51,7 @@ def opened(files: Mapping[str, str], path: str) -> bytes | dict[str, bytes] | No
     inside = {
         posixpath.basename(name): text.encode()
         for name, text in files.items()
-        if posixpath.dirname(name) == path
+        if posixpath.dirname(name) == path and posixpath.basename(name) in SCOPE_FILES
     }
     if inside:
         return inside

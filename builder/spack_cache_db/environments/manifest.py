@@ -49,6 +49,7 @@ from spack_cache_db.environments.sections import (
     text_of,
 )
 from spack_cache_db.environments.spec_lists import SpecLists
+from spack_cache_db.environments.toolchains import parser_with, read_toolchains
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.intersection import UnsatisfiableSpec
 from spack_cache_db.spack.legacy_specs import legacy_reading
@@ -125,12 +126,16 @@ class _SpackYaml:
         self._configuration = SpackConfiguration(sections_of(node))
         with faults.collected():
             self._configuration = merged_configuration(node, path, surroundings, self._work)
+        self._parse = surroundings.parse
+        if "toolchains" in self._configuration.sections:
+            with faults.collected():
+                found = read_toolchains(self._configuration.sections["toolchains"], self._parse)
+                self._parse = parser_with(self._parse, found)
 
     def specs(self) -> UserSpecs:
         """Return all specs, and notes on what was left aside."""
         missing = self._configuration.missing + self._configuration.undecided
-        parse = self._surroundings.parse
-        lists = SpecLists(self._limits, self._work, parse, is_whole=not missing)
+        lists = SpecLists(self._limits, self._work, self._parse, is_whole=not missing)
         for name, parts in self._definitions().items():
             with self._faults.collected():
                 lists.define(name, parts)
@@ -217,7 +222,7 @@ class _SpackYaml:
             node = override if node is None else merged(node, override, self._work)
         if node is not None:
             with self._faults.collected():
-                return read_requirements(node, self._work, self._surroundings.parse)
+                return read_requirements(node, self._work, self._parse)
         return NO_REQUIREMENTS
 
     def _definitions(self) -> dict[str, list[yaml.Node]]:

@@ -1,0 +1,90 @@
+"""environments.toolchains: names for compilers in the specs of an environment."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from spack_cache_db.environments.environment import (
+    Surroundings,
+    UnreadableEnvironment,
+    UserSpecs,
+)
+from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.spack.constraints import spec_text
+from spack_cache_db.spack.legacy_specs import parser_of
+from spack_cache_db.spack.parser import parse_query
+
+GNU = "%c,cxx=gcc@13"
+MIXED = [
+    {"spec": "cflags=-O3"},
+    {"spec": "%c=llvm", "when": "%c"},
+    {"spec": "%[when=+f] fortran=gcc", "when": "%fortran"},
+]
+EDGES = "%[virtuals=c when='%c'] llvm %[virtuals=fortran when='+f %fortran'] gcc"
+
+
+def asked(specs: list[Any], toolchains: Any, **more: Any) -> list[str]:
+    """Return what the specs of an environment ask for."""
+    text = json.dumps({"spack": {"specs": specs, "toolchains": toolchains, **more}})
+    found = read_environment(text.encode(), "-")
+    assert isinstance(found, UserSpecs)
+    return [str(each.error or spec_text(each.alternatives[0].query)) for each in found.specs]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("a %gnu", f"a {GNU}"),
+        ("a+x %gnu ^b %gnu", f"a+x {GNU} ^b {GNU}"),
+        ("a %mixed", f"a cflags=-O3 {EDGES}"),
+        ("a cflags=-g %mixed %cmake", f"a cflags=-g cflags=-O3 %cmake {EDGES}"),
+        ("a %none", "a"),
+        ("a %gcc", "a %gcc"),
+        ("a ^gnu", "a ^gnu"),
+    ],
+)
+def test_a_toolchain_takes_the_place_of_its_name(spec: str, expected: str) -> None:
+    """What it asks is asked of the package that names it, where its conditions hold."""
+    toolchains = {"gnu": GNU, "mixed": MIXED, "none": []}
+    assert asked([spec], toolchains) == [spec_text(parse_query(expected))]
+
+
+def test_wherever_specs_stand() -> None:
+    """Matrices, definitions and requirements name toolchains too; includes may define them."""
+    matrix = {"matrix": [["$mine"], ["%gnu"]]}
+    more = {"definitions": [{"mine": ["a", "b"]}], "packages": {"c": {"require": "%gnu"}}}
+    assert asked([matrix, "c"], {"gnu": GNU}, **more) == [f"{name} {GNU}" for name in "abc"]
+
+    files = {"/t": {"toolchains.yaml": b"toolchains: {gnu: '%gcc@12~x'}"}}
+    around = Surroundings(open=files.get, parse=parser_of("0.23"))
+    text = b"spack: {specs: [a %gnu +y], include: [/t]}"
+    found = read_environment(text, "/e/spack.yaml", surroundings=around)
+    assert isinstance(found, UserSpecs)
+    assert spec_text(found.specs[0].alternatives[0].query) == "a +y ~x %gcc@12"
+
+
+@pytest.mark.parametrize(
+    ("toolchains", "said"),
+    [
+        ({"x": "%gcc ^mpi"}, "expected '%' alone in a toolchain"),
+        ({"x": [{"when": "%c"}]}, "expected spec: here"),
+        ({"x": [{"spec": "@@"}]}, "is no spec"),
+        ({"x": [{"spec": "+a"}, {"spec": "~a"}]}, "exclude each other"),
+        ({"x": [{"spec": f"%p{number}"} for number in range(400)]}, "more than 1,000 characters"),
+        ([], "expected toolchains here"),
+    ],
+)
+def test_what_is_no_toolchain(toolchains: Any, said: str) -> None:
+    """What is wrong with a toolchain is a fault where it stands."""
+    with pytest.raises(UnreadableEnvironment, match=said):
+        asked(["a %x"], toolchains)
+
+
+def test_a_toolchain_that_does_not_fit() -> None:
+    """A spec that contradicts its toolchain is told, and the others are read."""
+    found = asked(["a +x %no", "b"], {"no": "~x"})
+    assert "exclude each other" in found[0]
+    assert found[1] == "b"
