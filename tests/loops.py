@@ -6,10 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from spack_cache_db.records import Configuration
+from spack_cache_db.releases import releases_before
 from spack_cache_db.spack.targets import family, runs_on
 from spack_cache_db.spack.variants import parse_variant
 from spack_cache_db.spack.versions import newest_version
@@ -229,6 +232,127 @@ class Loop:
             if package not in known[other]
         ]
 
+    def sides(self, old: str, new: str) -> tuple[list[Listing], list[Listing]] | None:
+        """Return what two releases show; None where there is no such release, or none before."""
+        snapshots = [each for each in self.said.releases if kind_of(each) == "snapshot"]
+        new = new or [*snapshots, *self.said.releases][0]
+        old = old or releases_before(self.said.releases).get(new, "")
+        if not {old, new} <= {*self.said.releases}:
+            return None
+        was, now = ([*self.said.shown[name].values()] for name in (old, new))
+        return was, now
+
+    def lost(
+        self, old: str, new: str, key: Callable[[Configuration], Any]
+    ) -> list[tuple[Any, Any]]:
+        """Return what only the old release shows, with its configurations, one for each spec."""
+        was, now = self.sides(old, new) or ([], [])
+        there = {key(each.configuration) for each in now}
+        every = grouped([each.configuration for each in was], key)
+        return [(name, some) for name, some in every if name not in there]
+
+    def packages_gone(self, old: str, new: str) -> Answer:
+        """Return the packages that the new release lacks."""
+        return [
+            {
+                "package": name,
+                "specs": len(some),
+                "newest_version": newest_version({each.version for each in some}),
+            }
+            for name, some in self.lost(old, new, lambda each: each.package)
+        ]
+
+    def families_lost(self, old: str, new: str) -> Answer:
+        """Return the packages that lack a family in the new release."""
+        return [
+            {"package": package, "family": name, "specs": len(some)}
+            for (package, name), some in self.lost(
+                old, new, lambda each: (each.package, family(each.target))
+            )
+        ]
+
+    def new_versions(self, old: str, new: str) -> Answer:
+        """Return the versions that the old release lacks."""
+        was, now = self.sides(old, new) or ([], [])
+        known = {(each.configuration.package, each.configuration.version) for each in was}
+        every = grouped(
+            [each.configuration for each in now], lambda each: (each.package, each.version)
+        )
+        return [
+            {
+                "package": package,
+                "version": version,
+                "configurations": len({*some}),
+                "specs": len(some),
+            }
+            for (package, version), some in every
+            if (package, version) not in known
+        ]
+
+    def stacks_by_growth(self, old: str, new: str) -> Answer:
+        """Return the stacks of two releases, with their specs counted."""
+        sides = self.sides(old, new) or ([], [])
+        was, now = (Counter(name for each in side for name in each.stacks) for side in sides)
+        return [
+            {
+                "stack": name,
+                "old_specs": was[name],
+                "new_specs": now[name],
+                "growth": now[name] - was[name],
+            }
+            for name in {*was, *now} - {"root"}
+        ]
+
+    def most_replaced(self, package: str) -> Answer:
+        """Return the configurations of which a release replaced hashes."""
+        releases, removed = Counter[Configuration](), Counter[Configuration]()
+        for name, older in releases_before(self.said.releases).items():
+            for each in self.said.showing:
+                here, there = (
+                    {dag for dag, one in self.said.shown[side].items() if one.configuration == each}
+                    for side in (name, older)
+                )
+                if here - there and there - here:
+                    releases[each] += 1
+                    removed[each] += len(there - here)
+        return [
+            {
+                **words(each, "package", "version", "compiler", "os", "target", "variants"),
+                "releases": count,
+                "removed": removed[each],
+            }
+            for each, count in releases.items()
+            if package in ("", each.package)
+        ]
+
+    def longest_kept(self, package: str) -> Answer:
+        """Return the hashes of snapshots, and for how many days they were kept."""
+        found = []
+        for dag_hash, each in self.own.items():
+            first, last = (self.said.of(dag_hash)[name] for name in ("first_seen", "last_seen"))
+            if first and package in ("", each.package):
+                days = (date.fromisoformat(last) - date.fromisoformat(first)).days
+                seen = {"first_seen": first, "last_seen": last, "days": days}
+                found.append(
+                    {"hash": dag_hash, **words(each, "package", "version", "target"), **seen}
+                )
+        return found
+
+    def only_in_snapshots(self, package: str) -> Answer:
+        """Return the hashes that no branch and no release lists."""
+        places = {dag_hash: self.said.of(dag_hash) for dag_hash in self.own}
+        return [
+            {
+                "hash": dag_hash,
+                **words(each, "package", "version", "target"),
+                "releases": len(places[dag_hash]["releases"]),
+                "last_seen": places[dag_hash]["last_seen"],
+            }
+            for dag_hash, each in self.own.items()
+            if package in ("", each.package)
+            and not {"branch", "release"} & {*map(kind_of, places[dag_hash]["releases"])}
+        ]
+
     def asked(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield each query with right values of its parameters, and with wrong ones."""
         every = {
@@ -251,12 +375,20 @@ class Loop:
             ("packages_of_stack", "stack"),
             ("newest_versions", "package"),
             ("variant_values_of_package", "package"),
+            ("most_replaced", "package"),
+            ("longest_kept", "package"),
+            ("only_in_snapshots", "package"),
         ):
             for value in values[first]:
                 for name in more:
                     yield from ((query, {first: value, name: other}) for other in values[name])
                 if not more:
                     yield query, {first: value}
+        releases = values["release"]
+        for query in ("packages_gone", "families_lost", "new_versions", "stacks_by_growth"):
+            for old, new in (*product(releases, [""]), *zip(releases, releases[::-1], strict=True)):
+                yield query, {"old": old, "new": new}
+                yield query, {"old": new, "new": old}
 
 
 def words(each: Configuration, *names: str) -> dict[str, str]:

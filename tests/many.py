@@ -20,9 +20,20 @@ EVERY_ANSWER = {
     "releases_of_hash": ({"hash": ALWAYS}, MANY, ("release",)),
     "most_hashes": ({"package": "zlib"}, MANY, ("version", "target")),
     "packages_of_stack": ({"stack": "e4s"}, MANY, ("package",)),
-    "newest_versions": ({}, MANY + 2, ("package",)),
+    "newest_versions": ({}, MANY + 4, ("package",)),
     "variant_values_of_package": ({"package": "zlib"}, MANY, ("value",)),
     "missing_for_family": ({}, MANY, ("package",)),
+    "packages_gone": ({"old": "develop", "new": "v1"}, MANY, ("package",)),
+    "families_lost": ({"old": "develop", "new": "v1"}, MANY, ("package", "family")),
+    "new_versions": (
+        {"old": "v1", "new": "develop"},
+        MANY - 1 + MANY // 2,
+        ("package", "version"),
+    ),
+    "stacks_by_growth": ({"old": "develop", "new": "v1"}, MANY + 1, ("stack",)),
+    "most_replaced": ({"package": "again"}, MANY, ("variants",)),
+    "longest_kept": ({"package": "kept"}, MANY, ("hash",)),
+    "only_in_snapshots": ({"package": "kept"}, None, ("hash",)),
     "problems_of_pages": ({}, MANY, ("path",)),
 }
 """Of each query parameters, how many rows there are (None where the answer does not count them),
@@ -37,7 +48,10 @@ EVERY_DEPENDENCY_ANSWER = {
 
 
 def build_many(folder: Path) -> Path:
-    """Build 1,100 packages, 1,100 specs of one package, and 1,100 releases of one spec."""
+    """Build 1,100 packages, 1,100 specs of one package, and 1,100 releases of one spec.
+
+    Two more packages have 1,100 configurations in snapshots; one has other hashes in each.
+    """
     wrong = {"num_specs": 7}
     pages = {
         f"p{number:04}": page(f"p{number:04}", specs=[spec(number)], meta=wrong)
@@ -53,7 +67,20 @@ def build_many(folder: Path) -> Path:
         for number in range(MANY)
     ]
     pages["zlib"] = page("zlib", specs=specs, meta=wrong)
-    pages["arm"] = page("arm", "v1", specs=[spec(9999, target="aarch64", stacks=["arm"])])
+    # A page has at most a thousand stacks.
+    for package, stacks in (("arm", range(0, MANY, 2)), ("again", range(1, MANY, 2))):
+        names = [f"s{number:04}" for number in stacks]
+        held = spec(9999 - len(package), target="aarch64", stacks=names)
+        pages[package] = page(package, "v1", specs=[held])
+    snapshots = (("again", "2021-01-03"), ("again", "2021-01-10"), ("kept", "2021-01-10"))
+    for start, (package, day) in enumerate(snapshots, start=1):
+        specs = [
+            spec(
+                start * 10_000 + number, target="aarch64", variants=[f"k={number}"], stacks=["root"]
+            )
+            for number in range(MANY)
+        ]
+        pages[f"{package}-{day}"] = page(package, f"other-{day}", specs)
     always = spec(hash=ALWAYS, target="aarch64", stacks=["root"])
     days = [date(2022, 1, 1) + timedelta(number) for number in range(MANY)]
     pages |= {f"{day}": page("always", f"develop-{day}", [always]) for day in days}

@@ -25,7 +25,11 @@ def register(conn: sqlite3.Connection) -> None:
         count = function.__code__.co_argcount
         conn.create_function(function.__name__, count, function, deterministic=True)
     # The type hints of sqlite3 know only aggregates of one argument.
-    aggregates: dict[str, Any] = {"near_names": NearNames, "package_error": PackageError}
+    aggregates: dict[str, Any] = {
+        "near_names": NearNames,
+        "package_error": PackageError,
+        "release_error": ReleaseError,
+    }
     for name, aggregate in aggregates.items():
         conn.create_aggregate(name, 2, aggregate)
 
@@ -117,11 +121,19 @@ class NearNames:
 class PackageError(NearNames):
     """The SQL aggregate `package_error(wanted, name)`: that no package has this name."""
 
+    message = "no release has a package"
+
     def finalize(self) -> str | None:
-        """Return the message; None where nothing was wanted, or a package is called so."""
+        """Return the message; None where nothing was wanted, or something is called so."""
         if self._wanted in ("", *self._names):
             return None
-        return f"no release has a package '{self._wanted}'; near it: {super().finalize()}"
+        return f"{self.message} '{self._wanted}'; near it: {super().finalize()}"
+
+
+class ReleaseError(PackageError):
+    """The SQL aggregate `release_error(wanted, name)`: that no release has this name."""
+
+    message = "no release is called"
 
 
 def _page_number(text: str | None) -> int:

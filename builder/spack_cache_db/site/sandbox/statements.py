@@ -39,6 +39,7 @@ acos acosh asin asinh atan atan2 atanh ceil ceiling cos cosh degrees exp floor l
 pi pow power radians sin sinh sqrt tan tanh trunc
 bm25 highlight snippet escape_fts spec_error spec_match
 dependencies_error first_row hash_error last_row near_names package_error page_error
+release_error
 """
 _PRAGMAS = """
 foreign_key_list function_list index_info index_list index_xinfo page_count page_size schema_version
