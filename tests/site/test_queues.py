@@ -7,8 +7,9 @@ import re
 
 import pytest
 
-from spack_cache_db.site import queues
-from spack_cache_db.site.queues import BOUNDS, Bound, Queue, QueueFull, queue_name
+from spack_cache_db.site import delivery, queues
+from spack_cache_db.site.middleware import Message, Receive, Scope, Send
+from spack_cache_db.site.queues import BOUNDS, STREAMS, Bound, Queue, QueueFull, admit, queue_name
 from spack_cache_db.site.routes import ROUTES
 
 OWN = [re.compile(pattern) for pattern, _ in ROUTES]
@@ -105,3 +106,55 @@ async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
                 pass
     async with queue.turn():
         pass
+
+
+@pytest.mark.asyncio
+async def test_who_is_behind_loses_to_a_newcomer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Visitors who take nothing of their streams keep no place; who reads on keeps his own."""
+    monkeypatch.setattr(queues, "BEHIND_SECONDS", 0.05)
+    monkeypatch.setitem(BOUNDS, STREAMS, Bound(running=2, waiting=1, processes=1, rank=2))
+    piece = {"type": "http.response.body", "body": b"x" * delivery.PIECE, "more_body": True}
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while not ended.is_set():
+            await send(piece)
+            await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b""})
+
+    class Site:
+        def setting(self, _: str) -> str:
+            return ""
+
+    served = delivery.deliver(admit(app, Site(), []))
+    ended = asyncio.Event()
+
+    def visit(*, reads: bool) -> tuple[asyncio.Task[None], list[Message]]:
+        got: list[Message] = []
+
+        async def send(message: Message) -> None:
+            got.append(message)
+            await asyncio.sleep(0.001)
+            if message["type"] == "http.response.body" and not reads:
+                await asyncio.Event().wait()
+
+        scope = {
+            "type": "http", "method": "GET", "path": "/a.csv", "query_string": b"_stream=on",
+        }  # fmt: skip
+        receive = asyncio.Event().wait
+        return asyncio.create_task(served(scope, receive, send)), got  # type: ignore[arg-type]
+
+    reader, read = visit(reads=True)
+    slow = [visit(reads=False) for _ in range(2)]
+    await asyncio.sleep(0.02)
+    _, refused = visit(reads=True)
+    await asyncio.sleep(0.2)
+    newcomers = [visit(reads=True) for _ in range(2)]
+    await asyncio.sleep(0.2)
+    ended.set()
+    await asyncio.wait_for(asyncio.gather(reader, *(task for task, _ in newcomers)), 5)
+
+    assert not refused
+    assert all(task.done() and len(got) == 2 for task, got in slow)
+    for got in (read, *(got for _, got in newcomers)):
+        assert (got[0]["status"], got[-1].get("more_body", False)) == (200, False)

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send, send_text
@@ -37,6 +38,7 @@ BODY_SECONDS = 20.0
 
 
 _visits: set[_Visit] = set()
+_current: ContextVar[_Visit | None] = ContextVar("current", default=None)
 
 
 class SlowVisitor(Exception):
@@ -89,6 +91,11 @@ class _Visit:
             self._taken.clear()
             await self._taken.wait()
 
+    def cut_off(self) -> None:
+        """End the request, and its connection, without another word."""
+        if not self.cut.done():
+            self.cut.set_result(None)
+
     def finish(self) -> None:
         """Say that there will be no more messages."""
         self._unsent.append(None)
@@ -129,8 +136,7 @@ class _Visit:
         self._moved = self._loop.time()
         if sum(each.held for each in _visits) > MOST_HELD:
             stuck = min((each for each in _visits if each.held), key=lambda each: each._moved)
-            if not stuck.cut.done():
-                stuck.cut.set_result(None)
+            stuck.cut_off()
 
 
 def deliver(app: App) -> App:
@@ -142,6 +148,7 @@ def deliver(app: App) -> App:
             return
         visit = _Visit(receive, send)
         _visits.add(visit)
+        _current.set(visit)
 
         async def answer() -> None:
             await app(scope, visit.receive, visit.put)
@@ -165,6 +172,12 @@ def deliver(app: App) -> App:
                     await each
 
     return delivered
+
+
+def cut_off() -> Callable[[], None]:
+    """Return what ends the request that is being answered, before it is whole."""
+    visit = _current.get()
+    return visit.cut_off if visit else lambda: None
 
 
 def collect(app: App) -> App:

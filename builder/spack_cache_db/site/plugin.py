@@ -116,6 +116,7 @@ def extra_template_vars(datasette: Any) -> dict[str, object]:
         "asset_version": _asset_version(),
         "catalogue": catalogues.name_of(datasette),
         "in_order": datasettes.in_order,
+        "is_cut": sandbox.is_cut(),
         "newest_snapshot": identity.newest(datasette),
         "site_title": identity.title_of(datasette),
     }

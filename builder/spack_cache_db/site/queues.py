@@ -4,8 +4,9 @@ The catalogue's own pages, searches, Datasette's tables and SQL, and CSV streams
 A queue answers a few requests at once, lets a few more wait, and refuses the rest with 503 at once:
 a visitor who is told to come back costs nothing, one who waits for minutes does.
 
-A turn lasts until the answer is finished, not until it is sent (`delivery`). A stream has its turn
-for each piece anew.
+A turn lasts until the answer is finished, not until it is sent (`delivery`). A stream or a download
+has its turn for each piece anew; where all places are taken, a newcomer gets that of the one whose
+visitor has been behind for longest.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 from urllib.parse import parse_qs
 from weakref import WeakKeyDictionary
 
+from spack_cache_db.site import delivery
 from spack_cache_db.site.middleware import (
     App,
     Message,
@@ -40,6 +42,8 @@ RETRY_AFTER_SECONDS = 5
 """When to try again, as programs are told."""
 REFUSAL_SECONDS = 1.0
 """So long a visitor waits for a refusal: those who ask again at once would keep the server busy."""
+BEHIND_SECONDS = 1.0
+"""A visitor who has not taken a piece for so long may lose the place to a newcomer."""
 MOST_DELAYED = 100
 """So many wait so at once: with all queues they hold fewer connections than there may be."""
 
@@ -89,6 +93,8 @@ class Queue:
         self._bound = bound
         self._turns = asyncio.Semaphore(bound.running)
         self._requests = 0
+        # Those whose visitors are behind, the longest first, and since when.
+        self.behind: dict[Turn, float] = {}
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Turn]:
@@ -98,9 +104,9 @@ class Queue:
             QueueFull: too many wait already, or it took too long.
         """
         if self._requests >= self._bound.running + self._bound.waiting:
-            raise QueueFull
+            self._make_room()
         self._requests += 1
-        turn = Turn(self._turns)
+        turn = Turn(self, self._turns)
         try:
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS):
@@ -112,12 +118,22 @@ class Queue:
             turn.give_back()
             self._requests -= 1
 
+    def _make_room(self) -> None:
+        """End the request whose visitor has been behind for longest; `QueueFull` if none is."""
+        now = asyncio.get_running_loop().time()
+        turn, since = next(iter(self.behind.items()), (None, now))
+        if turn is None or now - since < BEHIND_SECONDS:
+            raise QueueFull
+        del self.behind[turn]
+        turn.cut_off()
+
 
 class Turn:
     """The turn of one request, which can be given to others for a while."""
 
-    def __init__(self, turns: asyncio.Semaphore) -> None:
-        self._turns, self._is_taken = turns, False
+    def __init__(self, queue: Queue, turns: asyncio.Semaphore) -> None:
+        self._queue, self._turns, self._is_taken = queue, turns, False
+        self.cut_off = delivery.cut_off()
 
     async def take(self) -> None:
         """Wait for the turn."""
@@ -135,7 +151,11 @@ class Turn:
 
         async def send_and_wait(message: Message) -> None:
             self.give_back()
-            await send(message)
+            self._queue.behind[self] = asyncio.get_running_loop().time()
+            try:
+                await send(message)
+            finally:
+                self._queue.behind.pop(self, None)
             await self.take()
 
         return send_and_wait
@@ -164,7 +184,7 @@ def admit(app: App, datasette: Any, own: Iterable[str]) -> App:
         try:
             async with queues[name].turn() as turn:
                 share.set(Share(name, BOUNDS[name].processes, BOUNDS[name].rank))
-                await app(scope, receive, turn.lent_by(send) if name == STREAMS else send)
+                await app(scope, receive, turn.lent_by(send) if name in (STREAMS, FILES) else send)
         except QueueFull:
             if not delayed.locked():
                 async with delayed:

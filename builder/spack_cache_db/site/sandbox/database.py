@@ -120,6 +120,12 @@ def refusal() -> str:
     return budget.refusal if budget else ""
 
 
+def is_cut() -> bool:
+    """Return whether a result of the current request has more rows than it was given."""
+    budget = _budget.get()
+    return budget is not None and budget.is_cut
+
+
 def use_sandbox(datasette: Any) -> None:
     """Have the statements of visitors' requests run in the sandbox, for each file served."""
     for database in datasette.databases.values():
@@ -172,6 +178,7 @@ class _Sandboxed:
         except MemoryError:
             budget.refusal = NO_MEMORY.message
             raise
+        budget.is_cut = budget.is_cut or found.is_cut
         cursor = _cursor(found.columns)
         rows = [sqlite3.Row(cursor, row) for row in found.rows]
         return Results(rows, found.is_cut, cursor.description)

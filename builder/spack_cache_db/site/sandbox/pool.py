@@ -98,11 +98,13 @@ class Budget:
     Attributes:
         is_page: whether what is found is shown as HTML.
         refusal: why a statement of the request was refused, in SQLite's words.
+        is_cut: whether one of its results has more rows than it was given.
     """
 
     seconds: float
     is_page: bool = False
     refusal: str = ""
+    is_cut: bool = False
 
 
 class Answers(pickle.Unpickler):
