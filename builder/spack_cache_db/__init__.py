@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.difference import Diff, diff
     from spack_cache_db.query.history import History, HistoryRow, history
+    from spack_cache_db.query.package_status import PackageStatus, behind
     from spack_cache_db.query.refusals import UnsupportedQuery
     from spack_cache_db.query.summary import info
     from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, fetch
@@ -51,12 +52,14 @@ __all__ = [
     "HistoryRow",
     "InputError",
     "OutputError",
+    "PackageStatus",
     "QuerySyntaxError",
     "Report",
     "UnknownNameError",
     "UnreadableEnvironment",
     "UnsupportedQuery",
     "Verification",
+    "behind",
     "build",
     "check",
     "cover",
@@ -85,10 +88,12 @@ _LOADED_WHEN_USED = {
     "FoundSpec": "query.catalogue",
     "History": "query.history",
     "HistoryRow": "query.history",
+    "PackageStatus": "query.package_status",
     "QuerySyntaxError": "spack.lexer",
     "UnknownNameError": "query.answers",
     "UnreadableEnvironment": "environments.environment",
     "UnsupportedQuery": "query.refusals",
+    "behind": "query.package_status",
     "cover": "query.coverage",
     "diff": "query.difference",
     "fetch": "sources.indexes.fetch",

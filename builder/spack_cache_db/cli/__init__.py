@@ -24,6 +24,7 @@ class Command(NamedTuple):
 
 
 COMMANDS: Mapping[str, Command] = {
+    "behind": Command("behind"),
     "build": Command("build", "build"),
     "check": Command("build", "build"),
     "cover": Command("cover"),

@@ -56,6 +56,18 @@ def print_rows(names: Sequence[str], rows: Iterable[tuple[Any, ...]], options: A
             say(more_rows(len(rows) - most))
 
 
+def print_markdown(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+    """Print rows as a table in Markdown; what would be markup there is text."""
+    lines = [[name.replace("_", " ") for name in names], ["---"] * len(names)]
+    lines += [[_escaped(_cell(each)) for each in row] for row in rows]
+    for line in lines if len(lines) > 2 else ():
+        click.echo(f"| {' | '.join(line)} |")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
 def print_csv(as_csv: Callable[[Any], str], rows: tuple[Any, ...]) -> None:
     """Print rows as CSV: their very texts to a pipe, printable ones to a terminal."""
     shown = printable_values(rows) if is_terminal() else rows
