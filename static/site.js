@@ -96,6 +96,20 @@
   };
 
   setUpDrop();
+  const setUpSlash = () => {
+    const search = document.querySelector("input[type=search][name=q]");
+    // Datasette 1.0 has a use of its own for this key on its pages.
+    if (!search || document.querySelector("navigation-search")) return;
+    document.addEventListener("keydown", (event) => {
+      const isTyping = event.target.closest("input, textarea, select, [contenteditable]");
+      if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      search.focus();
+      search.select();
+    });
+  };
+
+  setUpSlash();
   setUpSuggestions();
   setUpCopyButtons();
   setUpColumns();

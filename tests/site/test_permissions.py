@@ -20,6 +20,8 @@ DATA = (
     "/find.json?q=hdf5",
     "/find.csv?q=hdf5",
     "/robots.txt",
+    "/sitemap.xml",
+    "/opensearch.xml",
     COMPARED,
     "/feed.atom",
     "/badge/hdf5.svg",

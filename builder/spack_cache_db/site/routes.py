@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from datasette.utils import tilde_decode, tilde_encode
+from datasette.utils import tilde_decode
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
 from spack_cache_db.query.plain_words import read_words
-from spack_cache_db.site.catalogues import others, published
+from spack_cache_db.site.catalogues import data_path, others, published
 from spack_cache_db.site.datasettes import Handler, ensure, may_view
+from spack_cache_db.site.discovery import opensearch, robots, sitemap
 from spack_cache_db.site.download import is_as_it_was, send_file
 from spack_cache_db.site.loaders import (
     LISTED,
@@ -52,7 +53,7 @@ from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, classes, list_rows
-from spack_cache_db.site.pages.names import having, load_names, named, suggested
+from spack_cache_db.site.pages.names import close_to, having, load_names, named, suggested
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.sandbox.database import read, read_once
@@ -286,14 +287,6 @@ async def badge(datasette: Any, request: Any) -> Any:
     return data(Data(text), "svg")
 
 
-async def robots(datasette: Any, request: Any) -> Any:
-    """`/robots.txt`: our pages may be read by crawlers; tables, SQL and filters are endless."""
-    base = datasette.urls.path("/")
-    closed = [f"/{data_path(datasette)}", "/find", "/cover", "/diff", "/-/", "/*?"]
-    lines = ["User-agent: *", *(f"Disallow: {base}{each.lstrip('/')}" for each in closed)]
-    return Response.text("\n".join(lines) + "\n")
-
-
 async def download(datasette: Any, request: Any, send: Any) -> None:
     """`/<database>.db`: the whole file, with length, entity tag and ranges."""
     database = asked_database(datasette, request)
@@ -324,11 +317,6 @@ def asked_database(datasette: Any, request: Any) -> Any:
         raise NotFound("There is no such file here.") from None
 
 
-def data_path(datasette: Any) -> str:
-    """Return the first part of the addresses of Datasette's tables of the published database."""
-    return str(tilde_encode(published(datasette).route))
-
-
 NAME = "(?P<name>.*[^/])"
 """A name may have a `/` in it, written so or as `%2F`."""
 
@@ -349,6 +337,8 @@ ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/about$", about),
     (r"^/suggest\.json$", suggest),
     (r"^/robots\.txt$", robots),
+    (r"^/sitemap\.xml$", sitemap),
+    (r"^/opensearch\.xml$", opensearch),
     (r"^/(?P<database>[^/]+)\.db$", download),
 )
 
@@ -376,7 +366,9 @@ def data(found: Data, form: str, headers: dict[str, str] | None = None) -> Any:
 
 async def missing(datasette: Any, request: Any, what: str, text: str) -> Any:
     """Say that there is no such thing, and offer the search."""
-    return await render(datasette, request, "missing.html", {"what": what, "text": text}, 404)
+    names = [each for each in await read_once(datasette, load_names) if each.kind == what]
+    context = {"what": what, "text": text, "close": close_to(names, text)}
+    return await render(datasette, request, "missing.html", context, 404)
 
 
 def redirect(datasette: Any, path: str, query: dict[str, str] | None = None) -> Any:

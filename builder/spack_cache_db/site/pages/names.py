@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
@@ -86,6 +87,13 @@ def having(names: tuple[Name, ...], text: str) -> list[Name]:
         return []
     found = [each for each in names if wanted in each.name.lower()]
     return sorted(found, key=lambda each: not each.name.lower().startswith(wanted))
+
+
+def close_to(names: Sequence[Name], text: str) -> list[Name]:
+    """Return the names that are spelled much like a text, the closest first."""
+    known = {each.name.lower(): each for each in names}
+    found = difflib.get_close_matches(text.strip().lower()[:LONGEST], known, MOST_SUGGESTED)
+    return [known[each] for each in found]
 
 
 def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:

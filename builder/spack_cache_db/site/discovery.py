@@ -1,0 +1,76 @@
+"""What browsers and crawlers ask for: how to search this site, and what its pages are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+from xml.sax.saxutils import escape
+
+from datasette.utils.asgi import Response
+
+from spack_cache_db.site.catalogues import data_path
+from spack_cache_db.site.identity import title_of
+from spack_cache_db.site.middleware import OWN_PAGE
+from spack_cache_db.site.pages.names import load_names
+from spack_cache_db.site.sandbox.database import read_once
+
+PAGES = ("", "packages", "releases", "stacks", "about")
+MOST_ADDRESSES = 50_000
+"""A sitemap may have no more (sitemaps.org, "Sitemaps XML format")."""
+
+SEARCH = """<?xml version="1.0" encoding="UTF-8"?>
+<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
+<ShortName>{name}</ShortName>
+<Description>Search prebuilt Spack packages: {title}</Description>
+<InputEncoding>UTF-8</InputEncoding>
+<Url type="text/html" template="{find}?q={{searchTerms}}"/>
+</OpenSearchDescription>
+"""
+MOST_OF_NAME = 16
+"""Characters of a short name (OpenSearch 1.1)."""
+SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+{urls}
+</urlset>
+"""
+
+
+async def robots(datasette: Any, request: Any) -> Any:
+    """`/robots.txt`: our pages may be read by crawlers; tables, SQL and filters are endless."""
+    base = datasette.urls.path("/")
+    closed = [f"/{data_path(datasette)}", "/find", "/cover", "/diff", "/-/", "/*?"]
+    lines = ["User-agent: *", *(f"Disallow: {base}{each.lstrip('/')}" for each in closed)]
+    sitemap = datasette.absolute_url(request, datasette.urls.path("/sitemap.xml"))
+    return Response.text("\n".join([*lines, f"Sitemap: {sitemap}"]) + "\n")
+
+
+async def sitemap(datasette: Any, request: Any) -> Any:
+    """`/sitemap.xml`: the lists, and every package, release and stack."""
+    names = await read_once(datasette, load_names)
+
+    def addresses() -> Iterator[str]:
+        yield from (f"/{each}" for each in PAGES)
+        for each in names:
+            if each.kind in ("package", "release", "stack"):
+                yield f"/{each.kind}/{quote(each.name)}"
+
+    whole = (
+        datasette.absolute_url(request, datasette.urls.path(each))
+        for each in [*addresses()][:MOST_ADDRESSES]
+    )
+    urls = "\n".join(f"<url><loc>{escape(each)}</loc></url>" for each in whole)
+    return _xml(SITEMAP.format(urls=urls), "application/xml")
+
+
+async def opensearch(datasette: Any, request: Any) -> Any:
+    """`/opensearch.xml`: lets a browser search this site from its address bar."""
+    title = title_of(datasette)
+    name = title if len(title) <= MOST_OF_NAME else "Build cache"
+    find = datasette.absolute_url(request, datasette.urls.path("/find"))
+    text = SEARCH.format(name=escape(name), title=escape(title), find=escape(find))
+    return _xml(text, "application/opensearchdescription+xml")
+
+
+def _xml(text: str, content_type: str) -> Any:
+    return Response(text, headers=dict(OWN_PAGE), content_type=f"{content_type}; charset=utf-8")
