@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +79,13 @@ def connected(db: Path | sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def told_as_damaged(path: Path) -> Iterator[None]:
-    """Raise `DatabaseError` where SQLite finds that a file is not what a build wrote."""
+    """Raise `DatabaseError` where what is read of a file is not what a build wrote."""
     try:
         yield
     except sqlite3.ProgrammingError:
         # The file is not looked at: it was closed.
         raise
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, JSONDecodeError) as error:
         raise damaged(path, error) from None
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+
+T = TypeVar("T")
 
 LONGEST = 200
 """Characters of what a message repeats."""
@@ -40,6 +42,17 @@ def read_strictly(text: bytes) -> Any:
     return json.loads(
         text, object_pairs_hook=_distinct, parse_constant=_no_number, parse_float=_finite
     )
+
+
+def decode_once(text: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """Return what a decoder makes of a small JSON in which no key stands twice.
+
+    Raises:
+        ValueError: it is no JSON, or a key stands twice.
+        msgspec.DecodeError: it has another form than the decoder's.
+    """
+    read_strictly(text)
+    return decoder.decode(text)
 
 
 def as_json(value: Any) -> str:

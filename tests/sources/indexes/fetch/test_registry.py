@@ -143,6 +143,7 @@ def test_a_layer_with_another_sum(site: Site, output: Path) -> None:
     [
         (b"<html>", "is no image: "),
         (b'{"manifests": []}', "is no image: "),
+        (b'{"layers": [], "layers": []}', "is no image: the key layers stands twice"),
         (image(NEW, digest="sha256:../../x"), "has a layer without a sha256, expected one"),
         (image(NEW, digest="md5:abc"), "has a layer without a sha256, expected one"),
         (image(NEW, size=2**40), "has more than 1,073,741,824 bytes, expected less (--max-size)"),
@@ -208,7 +209,12 @@ def test_a_login(site: Site, output: Path, challenge: str) -> None:
     )
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"token": "a\\nb"}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>", b"{}", b'{"token": "a\\nb"}', b'{"token": "a", "token": "b"}',
+    ],
+)  # fmt: skip
 def test_no_token(site: Site, output: Path, body: bytes) -> None:
     """Who gives tokens to anybody may not."""
     host = serve_image(site)

@@ -131,3 +131,17 @@ def test_stacks_of_a_manifest(output: Path) -> None:
         folder.write("index.json", b"data", URL, TAGS)
 
     assert [*stacks_of(output, "https://m")] == [output / "a/root", output / "b/root"]
+
+
+@pytest.mark.parametrize("key", ["files", "url", "index.json", "manifest"])
+def test_what_is_recorded_twice_is_not_believed(output: Path, key: str) -> None:
+    """A record whose keys stand twice is not what this program wrote: all comes anew."""
+    opened(output).write("index.json", b"data", URL, TAGS)
+    assert opened(output).unchanged("index.json", URL)
+
+    state = output / "v1/root" / STATE_FILE
+    text = state.read_text()
+    state.write_text(text.replace(f'"{key}":', f'"{key}":null,"{key}":', 1))
+    assert state.read_text() != text
+
+    assert opened(output).unchanged("index.json", URL) is None

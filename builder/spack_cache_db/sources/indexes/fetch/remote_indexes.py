@@ -41,7 +41,7 @@ from spack_cache_db.sources.indexes.layouts import (
     read_manifest,
 )
 from spack_cache_db.sources.indexes.spack_json import IndexFault
-from spack_cache_db.sources.strict_json import said
+from spack_cache_db.sources.strict_json import decode_once, said
 
 T = TypeVar("T")
 
@@ -285,8 +285,8 @@ class Registry:
 
     def _layer(self, data: bytes) -> _Layer:
         try:
-            layers = _IMAGE.decode(data).layers
-        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+            layers = decode_once(data, _IMAGE).layers
+        except (ValueError, RecursionError) as error:
             raise FetchFault(self._url, f"is no image: {said(error)}") from None
         if len(layers) != 1:
             raise FetchFault(self._url, f"has {len(layers)} layers, expected one, the index")
@@ -315,8 +315,8 @@ class Registry:
         words = urlencode({key: value for key, value in query.items() if value})
         answer = await self._web.read(f"{realm}{'&' if '?' in realm else '?'}{words}", _TOKEN_SIZE)
         try:
-            token = _TOKEN.decode(answer.data or b"")
-        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+            token = decode_once(answer.data or b"", _TOKEN)
+        except (ValueError, RecursionError) as error:
             raise FetchFault(realm, f"gives no token: {said(error)}") from None
         given = token.token or token.access_token
         if not given or not given.isascii() or not given.isprintable():
