@@ -41,7 +41,15 @@ def test_each_table_has_rows_of_its_columns() -> None:
     ]
     names = {each.name for each in schema.TABLES} - of_a_build
     assert sorted(name for name, _ in tables) == sorted(names)
-    of_indexes = {"mirrors", "target_descriptions", "nodes", "records", "old_hashes", "splices"}
+    of_indexes = {
+        "mirrors",
+        "target_descriptions",
+        "nodes",
+        "records",
+        "installs",
+        "old_hashes",
+        "splices",
+    }
     of_indexes |= {name for name, _ in tables if name.startswith("dependenc")}
     of_indexes |= {name for name, _ in package_rows(package_catalogue([]), {}, {})}
     for name, rows in tables:

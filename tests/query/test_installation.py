@@ -55,7 +55,7 @@ def test_commands_are_safe_to_paste(mirrors: Mirrors) -> None:
     """A name or an address from a source cannot smuggle a second command into the shell."""
     conn = mirrors({"x; rm -rf ~/root": (("foo",), "https://here/$(id)")})
 
-    assert install_example(conn, "x; rm -rf ~").mirror == (
+    assert install_example(conn, "x; rm -rf ~").commands[0] == (
         "spack mirror add 'x; rm -rf ~' 'https://here/$(id)'"
     )
 
@@ -88,11 +88,11 @@ def test_an_unknown_address_is_told(mirrors: Mirrors) -> None:
     unknown = install_spec(conn, "foo", hash_of("foo"), "mine")
     known = install_spec(conn, "bar", hash_of("bar"), "mine")
 
-    assert unknown.mirror == "spack mirror add mine URL-of-your-mirror"
+    assert unknown.commands[0] == "spack mirror add mine URL-of-your-mirror"
     assert unknown.note == (
         "Nothing here says where the mirror is: put its address for URL-of-your-mirror."
     )
-    assert (known.mirror, known.note) == ("spack mirror add mine https://hep", None)
+    assert (known.commands[0], known.note) == ("spack mirror add mine https://hep", None)
 
 
 def test_pages_beside_a_mirror(mirrors: Mirrors) -> None:
@@ -125,7 +125,7 @@ def test_an_example_is_something_that_the_release_has(mirrors: Mirrors) -> None:
         d=page("foo", "c", [spec(3)]),
     )
 
-    assert [install_example(conn, release).install for release in "abc"] == [
+    assert [install_example(conn, release).commands[-1] for release in "abc"] == [
         "spack install --cache-only hdf5",
         "spack install --cache-only zlib",
         "spack install --cache-only bar",
@@ -138,8 +138,8 @@ def test_mirror_follows_the_tarball(mirrors: Mirrors) -> None:
     conn = mirrors({}, page=page("hdf5", "v0.18", [spec(1, tarball=tarball)]))
     install = install_spec(conn, "hdf5", spec_hash(1), "v0.18")
 
-    assert install.mirror == "spack mirror add v0.18 https://binaries.spack.io/releases/v0.18"
-    assert install.install == "spack install --cache-only hdf5/aaaaaaa"
+    assert install.commands[0] == "spack mirror add v0.18 https://binaries.spack.io/releases/v0.18"
+    assert install.commands[-1] == "spack install --cache-only hdf5/aaaaaaa"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_the_current_spec_is_installed(built: Build) -> None:
     old = install_found(connection, found, "develop-2025-01-05")
 
     assert current is not None and old is not None
-    assert (current.release, current.install) == (
+    assert (current.release, current.commands[-1]) == (
         "develop",
         f"spack install --cache-only foo/{spec_hash(2)}",
     )
@@ -189,7 +189,7 @@ def test_the_version_that_spack_takes_is_installed(built: Build) -> None:
 
     assert [each.version for each in found[:4]] == ["1.14.6", "1.9", "1.15.0-rc1", "develop-1.14"]
     assert install is not None
-    assert install.install == f"spack install --cache-only foo/{spec_hash(0)}"
+    assert install.commands[-1] == f"spack install --cache-only foo/{spec_hash(0)}"
 
 
 def test_what_can_be_installed_comes_first(mirrors: Mirrors) -> None:
@@ -198,5 +198,5 @@ def test_what_can_be_installed_comes_first(mirrors: Mirrors) -> None:
     install = install_found(conn, find(conn, "foo", with_hashes=True), None)
     chosen = install_found(conn, find(conn, "foo", with_hashes=True), "develop")
 
-    assert install is not None and install.mirror == "spack mirror add v1.0 https://v1"
+    assert install is not None and install.commands[0] == "spack mirror add v1.0 https://v1"
     assert chosen is not None and chosen.release == "develop" and not chosen.is_known

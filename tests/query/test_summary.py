@@ -37,6 +37,7 @@ def test_what_is_in_the_samples(samples_file: Path) -> None:
         "releases": 2,
         "stacks": 14,
         "problems": 0,
+        "known_packages": 0,
         "pages_by_format": {"A": 4, "B": 1},
         "indexes_by_format": {},
         "releases_by_kind": {"branch": 1, "snapshot": 1},

@@ -7,6 +7,7 @@ counted come first: they can be filled while the others are being counted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -18,7 +19,7 @@ from spack_cache_db import schema
 from spack_cache_db.build.counts import Counts
 from spack_cache_db.build.frames import Frame, Numbers, numbers, places
 from spack_cache_db.build.ids import Numbered, name_of
-from spack_cache_db.build.merge import installed_releases
+from spack_cache_db.build.merge import installed_releases, is_tree
 from spack_cache_db.records import INSTALLED, ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind
 from spack_cache_db.sources.columns import TABLES, Document
@@ -263,9 +264,31 @@ def _node_rows(numbered: Numbered) -> Iterator[TableRows]:
 def _record_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
     records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
     yield _frame_rows(numbered, "records", records)
+    yield "installs", _install_rows(numbered, records)
     has_old_hash = (records["full_hash"] > 0) | (records["build_hash"] > 0)
     yield _frame_rows(numbered, "old_hashes", records.where(has_old_hash))
     yield _frame_rows(numbered, "splices", records.where(records["build_spec"] > 0))
+
+
+def _install_rows(numbered: Numbered, records: Frame) -> Iterator[tuple[Any, ...]]:
+    """Yield what installed trees say of what is installed, and not of what was removed."""
+    trees = [number for number, each in enumerate(numbered.documents, start=1) if is_tree(each)]
+    of_trees = records.where(np.isin(records["document"], trees) & (records["rest"] > 0))
+    texts = numbered.texts.rests.things
+    for spec, mirror, rest in of_trees.rows("spec", "mirror", "rest"):
+        said = msgspec.json.decode(texts[rest - 1])
+        if said.get("installed") is not False:
+            when = _in_utc(said.get("installation_time"))
+            yield spec, mirror, said.get("path"), said.get("explicit"), when
+
+
+def _in_utc(seconds: float | None) -> str | None:
+    """Return a time as SQLite writes it; None for one that is not of our days."""
+    try:
+        when = None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None if when is None else f"{when:%Y-%m-%d %H:%M:%S}"
 
 
 def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:

@@ -187,4 +187,4 @@ def _end(found: Cover | FolderCover, forms: _Forms, options: dict[str, Any]) -> 
         click.echo(forms.table(printable_values(found), width()))
     if isinstance(found, FolderCover) and len(found.covers) < len(found.environments):
         sys.exit(2)
-    sys.exit(0 if found.binary == found.total else 1)
+    sys.exit(0 if found.available == found.total else 1)

@@ -43,7 +43,7 @@ from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.conditions import Conditions, Question
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
-from spack_cache_db.query.installation import install_found
+from spack_cache_db.query.installation import Installation, install_found
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
@@ -148,7 +148,9 @@ def _print(
         if commands is None:
             fail("no release lists these specs, so nothing says where to get them")
         note = [f"# {commands.note}"] if commands.note else []
-        for line in ("", *note, commands.mirror, commands.trust, commands.install):
+        if isinstance(commands, Installation) and commands.prefix:
+            note = [f"# installed in {commands.prefix}"]
+        for line in ("", *note, *commands.commands):
             say(line)
 
 

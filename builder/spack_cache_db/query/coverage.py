@@ -233,18 +233,36 @@ class _Specs:
         conditions: dict[Candidate, Conditions],
     ) -> CoveredSpec:
         package = self._candidates.lookups.words["package"][next(iter(found)).key("package")]
-        newest = next(row for row in self._candidates.rows(package) if row in found)
-        current = self._specs([newest], conditions[newest], limit=1)
+        rows = [row for row in self._candidates.rows(package) if row in found]
+        status, newest, current = "binary", rows[0], None
+        if installed := self._installed(rows, conditions):
+            status, (newest, current) = "installed", installed
+        else:
+            current = next(self._specs([newest], conditions[newest], limit=1), None)
         return CoveredSpec(
             "",
-            "binary",
+            status,
             0,
             query.text,
             len(found),
             sum(found.values()),
             self._candidates.configuration(newest),
-            next((spec.hash for spec in current), None),
+            current.hash if current else None,
         )
+
+    def _installed(
+        self, rows: list[Candidate], conditions: dict[Candidate, Conditions]
+    ) -> tuple[Candidate, Spec] | None:
+        """Return the first of some configurations that a tree has, and its spec."""
+        trees = self._candidates.lookups.trees(asked(self._scope, "release"))
+        for tree in trees:
+            for asks in dict.fromkeys(conditions[row] for row in rows):
+                within = (Condition("release", "", tree), *without(asks, "release"))
+                ids = [row.id for row in rows if conditions[row] == asks]
+                specs = specs_in_scope(self._conn, ids, within)
+                if (row := next((row for row in rows if row.id in specs), None)) is not None:
+                    return row, specs[row.id][0]
+        return None
 
     def _rows(self, alternative: Alternative) -> tuple[Conditions, dict[Candidate, int]]:
         """Return what an alternative asks, and the configurations that satisfy it.

@@ -13,7 +13,7 @@ from typing import Any
 from spack_cache_db.query.explanation import WhyNot, in_words
 from spack_cache_db.records import Configuration
 
-STATUSES = ("unanswerable", "none", "near", "external", "binary")
+STATUSES = ("unanswerable", "none", "near", "external", "binary", "installed")
 """The statuses of specs, in the order in which they are shown."""
 
 OF_NODES = ("missing", "alike", "rebuilt")
@@ -33,8 +33,9 @@ class CoveredSpec:
 
     Attributes:
         spec: the spec as it stands in the environment.
-        status: `binary`; `near`, where leaving out one or two conditions finds some; `none`;
-            `external`, where Spack takes an external and nothing else; or `unanswerable`.
+        status: `installed`, where an installed tree has it; `binary`; `near`, where leaving out one
+            or two conditions finds some; `none`; `external`, where Spack takes an external and
+            nothing else; or `unanswerable`.
         line: where it stands, counted from 1; 0 where it stands in no text.
         query: the spec with what is required of it, as one would ask `find`.
         configurations: how many satisfy it.
@@ -69,8 +70,8 @@ class CoveredNode:
 
     Attributes:
         spec: the name and version of the node.
-        status: `binary`; `rebuilt`, where others have the same configuration and need the same to
-            run; `alike`, where others have the same configuration only; or `missing`.
+        status: `installed`; `binary`; `rebuilt`, where others have the same configuration and need
+            the same to run; `alike`, where others have the same configuration only; or `missing`.
         hash: the node's own.
         is_root: whether it was asked for, and is no dependency alone.
         configuration: what the lockfile says of it.
@@ -108,8 +109,13 @@ class Cover:
 
     @property
     def binary(self) -> int:
-        """How many have a binary."""
+        """How many have a binary, and are not installed."""
         return self.counted("binary")
+
+    @property
+    def available(self) -> int:
+        """How many are installed or have a binary."""
+        return self.counted("installed") + self.binary
 
     @property
     def total(self) -> int:
@@ -250,7 +256,7 @@ def counts_told(found: Cover) -> Iterator[str]:
     for group in groups if len(groups) > 1 else ():
         own = [each for each in found.specs if isinstance(each, CoveredSpec)]
         part = Cover(tuple(each for each in own if each.group == group), is_lock=False)
-        yield f"{group or 'no group'}: {part.binary:,} of {part.total:,}"
+        yield f"{group or 'no group'}: {part.available:,} of {part.total:,}"
 
 
 def _wrapped(head: str, text: str, width: int | None) -> list[str]:
@@ -271,11 +277,14 @@ def _wrapped(head: str, text: str, width: int | None) -> list[str]:
 
 def total(found: Cover) -> str:
     """Return how many have a binary, in words; of a lockfile the share as well."""
-    text = f"{found.binary:,} of {found.total:,} specs have a binary"
+    text = f"{found.available:,} of {found.total:,} specs have a binary"
+    if installed := found.counted("installed"):
+        text = f"{found.available:,} of {found.total:,} specs are installed or have a binary"
+        text += f", {installed:,} of them installed"
     if externals := found.counted("external"):
         text += f"; {externals:,} more {'is' if externals == 1 else 'are'} external"
     if found.is_lock and found.total:
-        text += f" ({found.binary / found.total:.0%})"
+        text += f" ({found.available / found.total:.0%})"
     return text
 
 
@@ -298,7 +307,7 @@ def answer(each: CoveredSpec | CoveredNode) -> str:
     if each.status == "external":
         return each.external
     also = f"; or the external {each.external}" if each.external else ""
-    if each.status == "binary" and each.configuration is not None:
+    if each.status in ("binary", "installed") and each.configuration is not None:
         return f"{in_words(each.configuration)} /{each.hash}{also}"
     instead = (f"perhaps you mean: {each.corrected}",) if each.corrected else ()
     return " ".join("; ".join((*each.reasons, *instead)).split()) + also

@@ -40,8 +40,13 @@ class FolderCover:
 
     @property
     def binary(self) -> int:
-        """How many specs have a binary."""
+        """How many specs have a binary, and are not installed."""
         return sum(cover.binary for _, cover in self.covers)
+
+    @property
+    def available(self) -> int:
+        """How many specs are installed or have a binary."""
+        return sum(cover.available for _, cover in self.covers)
 
     @property
     def total(self) -> int:
@@ -96,7 +101,9 @@ def folder_table(found: FolderCover) -> str:
 def _total(found: FolderCover) -> str:
     count = len(found.environments)
     of = "1 environment" if count == 1 else f"{count:,} environments"
-    return f"{found.binary:,} of {found.total:,} specs have a binary, in {of}"
+    is_installed = found.available > found.binary
+    have = "are installed or have a binary" if is_installed else "have a binary"
+    return f"{found.available:,} of {found.total:,} specs {have}, in {of}"
 
 
 def _lines(found: FolderCover) -> Iterator[tuple[str, str, str]]:
@@ -105,7 +112,7 @@ def _lines(found: FolderCover) -> Iterator[tuple[str, str, str]]:
         if each.cover is None:
             yield each.path, "-", f"cannot be read: {_one_line(each.error.splitlines())}"
         else:
-            numbers = f"{each.cover.binary:,} of {each.cover.total:,}"
+            numbers = f"{each.cover.available:,} of {each.cover.total:,}"
             yield each.path, numbers, statuses_told(each.cover)
 
 

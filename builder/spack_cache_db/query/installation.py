@@ -1,4 +1,4 @@
-"""The commands that install a spec from a release that lists it, ready to paste into a shell."""
+"""The commands that load an installed spec, or install it from a mirror, ready for a shell."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import ClassVar
 
 from spack_cache_db.query.answers import Found
 from spack_cache_db.query.connection import select
+from spack_cache_db.records import INSTALLED
 from spack_cache_db.releases import public_mirror
 from spack_cache_db.schema import TARBALL_PATH
 from spack_cache_db.spack.versions import preference_key
@@ -72,6 +74,12 @@ JOIN specs ON specs.hash = :hash
 JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
 ORDER BY releases.position
 """
+INSTALLATIONS = """
+SELECT release, prefix, explicit, installed_at FROM installations
+JOIN releases ON releases.name = installations.release
+WHERE hash = :hash ORDER BY releases.position, prefix
+"""
+KIND = "SELECT kind FROM releases WHERE name = :release"
 NEIGHBOURS = """
 SELECT max(hash) FROM specs WHERE hash < :hash
 UNION ALL
@@ -94,6 +102,11 @@ class Install:
     is_known: bool
 
     @property
+    def commands(self) -> tuple[str, ...]:
+        """All three, in their order."""
+        return self.mirror, self.trust, self.install
+
+    @property
     def note(self) -> str | None:
         """What has to be done to the commands; None where they are ready."""
         if self.is_known:
@@ -101,9 +114,48 @@ class Install:
         return f"Nothing here says where the mirror is: put its address for {PLACEHOLDER}."
 
 
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A spec, or a package, of an installed tree.
+
+    Attributes:
+        release: the tree.
+        load: the command that makes it usable in a shell.
+        prefix: where it is installed; None where nothing says so, or it is a package.
+        is_explicit: whether somebody asked for it; what others need is installed with them.
+        installed_at: the time in UTC.
+    """
+
+    release: str
+    load: str
+    prefix: str | None = None
+    is_explicit: bool = False
+    installed_at: str | None = None
+
+    is_known: ClassVar[bool] = True
+    note: ClassVar[None] = None
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The one command."""
+        return (self.load,)
+
+
+def installations_of(
+    conn: sqlite3.Connection, package: str, dag_hash: str
+) -> tuple[Installation, ...]:
+    """Return where a spec is installed, in the order of the trees."""
+    rows = [*select(conn, INSTALLATIONS, hash=dag_hash)]
+    load = shlex.join(["spack", "load", _spec(conn, package, dag_hash)]) if rows else ""
+    return tuple(
+        Installation(release, load, prefix, bool(is_explicit), installed_at)
+        for release, prefix, is_explicit, installed_at in rows
+    )
+
+
 def install_found(
     conn: sqlite3.Connection, found: Sequence[Found], release: str | None
-) -> Install | None:
+) -> Install | Installation | None:
     """Return the commands for the spec that one would install of what was found.
 
     It is one of the first package, from a mirror whose address is known, where there is one; of the
@@ -135,8 +187,10 @@ def install_found(
 
 def install_listed(
     conn: sqlite3.Connection, package: str, dag_hash: str, releases: Sequence[str]
-) -> Install:
+) -> Install | Installation:
     """Return the commands for a spec: from the first release whose mirror has a known address.
+
+    A release that is an installed tree has it already.
 
     Args:
         conn: a connection to the file.
@@ -149,19 +203,38 @@ def install_listed(
     return first if first.is_known else next((each for each in others if each.is_known), first)
 
 
-def install_spec(conn: sqlite3.Connection, package: str, dag_hash: str, release: str) -> Install:
-    """Return the commands that install one spec from the mirror of a release that lists it."""
-    near = tuple(row[0] for row in select(conn, NEIGHBOURS, hash=dag_hash) if row[0] is not None)
-    spec = f"{package}/{shortest_prefix(dag_hash, near)}"
+def install_spec(
+    conn: sqlite3.Connection, package: str, dag_hash: str, release: str
+) -> Install | Installation:
+    """Return the commands that install one spec from the mirror of a release that lists it.
+
+    Of an installed tree, return what loads it.
+    """
+    if _is_tree(conn, release):
+        known = installations_of(conn, package, dag_hash)
+        return next(each for each in known if each.release == release)
+    spec = _spec(conn, package, dag_hash)
     return _commands(release, mirror_url(conn, release, dag_hash), spec)
 
 
-def install_example(conn: sqlite3.Connection, release: str) -> Install:
+def _is_tree(conn: sqlite3.Connection, release: str) -> bool:
+    return next(select(conn, KIND, release=release), None) == (INSTALLED,)
+
+
+def _spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
+    """Return the shortest text that names one spec: its package, and the beginning of its hash."""
+    near = tuple(row[0] for row in select(conn, NEIGHBOURS, hash=dag_hash) if row[0] is not None)
+    return f"{package}/{shortest_prefix(dag_hash, near)}"
+
+
+def install_example(conn: sqlite3.Connection, release: str) -> Install | Installation:
     """Return the commands for a new user of a release."""
     names = json.dumps(EXAMPLES)
     found = next(select(conn, EXAMPLE, release=release, names=names), None)
     found = found or next(select(conn, LARGEST, release=release), None)
     (name,) = found or EXAMPLES[:1]
+    if _is_tree(conn, release):
+        return Installation(release, shlex.join(["spack", "load", name]))
     return _commands(release, mirror_url(conn, release), name)
 
 

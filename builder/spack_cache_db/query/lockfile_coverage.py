@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from spack_cache_db.environments.environment import LockedSpec
 from spack_cache_db.query.candidates import Candidate, Candidates
 from spack_cache_db.query.catalogue import Spec, specs_in_scope
-from spack_cache_db.query.conditions import Conditions, asked
+from spack_cache_db.query.conditions import Condition, Conditions, asked, without
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.coverage_output import CoveredNode
 from spack_cache_db.query.dependency_graph import (
@@ -58,14 +58,18 @@ def cover_lock(
         locked: the nodes.
         scope: a release and a stack that must have the binaries; a machine is not looked at.
     """
-    binaries = _binaries(candidates.conn, [each.hash for each in locked], scope)
+    hashes = [each.hash for each in locked]
+    binaries = _binaries(candidates.conn, hashes, scope)
+    installed = _installed(candidates, hashes, scope)
     rows = _rows(candidates, {each.configuration for each in locked if each.hash not in binaries})
     others = specs_in_scope(candidates.conn, {row.id for row in rows.values()}, scope)
     comparison = _Comparison(candidates.conn, locked, [x for some in others.values() for x in some])
     found = []
     for each in locked:
         row = rows.get(each.configuration)
-        if each.hash in binaries:
+        if each.hash in installed:
+            found.append(_covered(each, "installed"))
+        elif each.hash in binaries:
             found.append(_covered(each, "binary"))
         elif row is None or row.id not in others:
             found.append(_covered(each, "missing"))
@@ -161,6 +165,14 @@ class _Comparison:
             for each in locked
         }
         return Needs(edges, frozenset())
+
+
+def _installed(candidates: Candidates, hashes: list[str], scope: Conditions) -> set[str]:
+    found: set[str] = set()
+    for tree in candidates.lookups.trees(asked(scope, "release")):
+        within = (Condition("release", "", tree), *without(scope, "release"))
+        found |= _binaries(candidates.conn, hashes, within)
+    return found
 
 
 def _binaries(conn: sqlite3.Connection, hashes: list[str], scope: Conditions) -> set[str]:

@@ -22,6 +22,7 @@ from spack_cache_db.query.connection import (
     select_in,
     told_as_damaged,
 )
+from spack_cache_db.records import INSTALLED
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.spack.versions import preference_key
 
@@ -101,6 +102,11 @@ class Lookups:
     def stack(self, name: str | None) -> Stack | None:
         """Return the stack called `name`, if there is one; `root` is none."""
         return next((each for each in self.stacks.values() if each.name == name), None)
+
+    def trees(self, release: int | None = None) -> tuple[int, ...]:
+        """Return the ids of installed trees: all, or this release if it is one."""
+        trees = (each.id for each in self.releases.values() if each.kind == INSTALLED)
+        return tuple(each for each in trees if release in (None, each))
 
     def release_names(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Return the names of releases in the file's order."""

@@ -26,6 +26,17 @@ SELECT DISTINCT variant_set FROM variant_set_members
 WHERE variant IN (SELECT value FROM json_each(:ids))
 """
 # The ids of packages are in the order of their names, those of versions in Spack's.
+_INSTALLED = """
+package,
+id NOT IN (
+  SELECT specs.configuration FROM installations JOIN specs ON specs.hash = installations.hash
+  WHERE installations.explicit),
+id NOT IN (
+  SELECT configuration FROM configuration_releases
+  WHERE release IN (SELECT value FROM json_each(:trees))),
+"""
+"""What somebody asked to have installed comes first, then what else is installed."""
+
 ORDER = """
 package,
 version IN (SELECT value FROM json_each(:branches)),
@@ -88,6 +99,8 @@ def configuration_ids(
 ) -> list[int]:
     """Return the configurations that satisfy conditions, in the order of `ORDER`.
 
+    Those that are installed stand before the others of their package.
+
     Each is in the release, or else in the stack that is asked for. Where a hash, what specs depend
     on, or more than one place is asked for, `specs_in_scope` says which of these have a spec that
     satisfies all of it.
@@ -102,8 +115,11 @@ def configuration_ids(
     filters = [_PLACES[kind] for kind in used]
     if not every and "release" not in used:
         filters.append(_OWN)
-    late = lookups.late_versions(conn)
-    return _having(conn, column_ids(conn, lookups, conditions), filters, used | late, ORDER)
+    used |= lookups.late_versions(conn)
+    order = ORDER
+    if trees := lookups.trees():
+        order, used["trees"] = _INSTALLED + ORDER, next(json_pieces(trees))
+    return _having(conn, column_ids(conn, lookups, conditions), filters, used, order)
 
 
 def with_other_variant(conn: sqlite3.Connection, constraint: VariantConstraint) -> list[int]:

@@ -73,7 +73,11 @@ def info(file: AnyPath) -> dict[str, Any]:
 
 
 HAS_PAGES = "SELECT EXISTS (SELECT 1 FROM pages)"
-URLS = "SELECT DISTINCT url FROM mirrors ORDER BY url"
+URLS = """
+SELECT DISTINCT url FROM mirrors JOIN releases ON releases.id = mirrors.release
+WHERE releases.kind <> 'installed' ORDER BY url
+"""
+TREES = "SELECT name FROM releases WHERE kind = 'installed' ORDER BY position"
 
 PUBLIC = "Spack's public build cache"
 MOST_NAMED = 3
@@ -88,12 +92,14 @@ class Origin:
         owner: who lists its binaries, as the subject of a sentence.
         url: the address of all of it on the web; None where there is none, or several.
         is_public: whether all of it is Spack's public build cache.
+        is_installed: whether all of it is installed, and nothing comes from a build cache.
     """
 
     title: str
     owner: str
     url: str | None
     is_public: bool
+    is_installed: bool = False
 
 
 def read_origin(conn: sqlite3.Connection) -> Origin:
@@ -102,17 +108,23 @@ def read_origin(conn: sqlite3.Connection) -> Origin:
     urls = [url for (url,) in select(conn, URLS)]
     has_public = has_pages or any(url and is_public_mirror(url) for url in urls)
     own = [url for url in urls if not (url and is_public_mirror(url))]
+    trees = [name for (name,) in select(conn, TREES)]
+    owners = [f"the installed tree{'s' * (len(trees) > 1)} {_listed(trees)}"] if trees else []
+    if trees and not (has_pages or urls):
+        return Origin("Installed software", owners[0], None, is_public=False, is_installed=True)
     if not own:
-        return Origin("Spack build cache", PUBLIC, PUBLIC_SITE, is_public=True)
+        owners.append(PUBLIC)
+        url = None if trees else PUBLIC_SITE
+        return Origin("Spack build cache", " and ".join(owners), url, is_public=not trees)
     names = sorted({_name(url) for url in own if url})
     known = _listed(names) if names else None
     title = (
         f"Build {'cache' if len(names) == 1 else 'caches'} of {known}" if known else "Build cache"
     )
-    owners = [PUBLIC] if has_public else []
+    owners += [PUBLIC] if has_public else []
     owners += [f"{'the mirror' if len(names) == 1 else 'mirrors'} at {known}"] if known else []
     owners += ["a mirror"] if None in own else []
-    web = own[0] if len(own) == 1 and not has_public else None
+    web = own[0] if len(own) == 1 and not (has_public or trees) else None
     url = web if web and web.startswith(("http://", "https://")) else None
     return Origin(title, " and ".join(owners), url, is_public=False)
 

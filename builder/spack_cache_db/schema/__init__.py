@@ -39,10 +39,10 @@ __all__ = [
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "bcc6dee3459416bf3da233faa487e7ec9d4e37f945f015c37ec55c4e88ed69d4"
+STATEMENTS_SHA256 = "b8d330e60d1ab2dc952801d9f86ed5f61cbe87975ebd24a9b2ba329a7141a7f8"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 

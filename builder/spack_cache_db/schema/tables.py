@@ -285,6 +285,17 @@ TABLES: tuple[Table, ...] = (
         indexes=(("mirror",), ("node",)),
     ),
     Table(
+        "installs",
+        (
+            to("spec", "specs"),
+            to("mirror", "mirrors"),
+            text("prefix", nullable=True),
+            Column("explicit", nullable=True),
+            text("installed_at", nullable=True),
+        ),
+        primary_key=("spec", "mirror"),
+    ),
+    Table(
         "old_hashes",
         (
             to("spec", "specs"),

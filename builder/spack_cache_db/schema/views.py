@@ -171,17 +171,16 @@ SELECT
   packages.name AS package,
   versions.name AS version,
   releases.name AS release,
-  json_extract(records.rest, '$.path') AS prefix,
-  json_extract(records.rest, '$.explicit') AS explicit,
-  datetime(json_extract(records.rest, '$.installation_time'), 'unixepoch') AS installed_at
-FROM releases
-JOIN mirrors ON mirrors.release = releases.id
-JOIN records ON records.mirror = mirrors.id
-JOIN specs ON specs.id = records.spec
+  installs.prefix,
+  installs.explicit,
+  installs.installed_at
+FROM installs
+JOIN mirrors ON mirrors.id = installs.mirror
+JOIN releases ON releases.id = mirrors.release
+JOIN specs ON specs.id = installs.spec
 JOIN configurations ON configurations.id = specs.configuration
 LEFT JOIN packages ON packages.id = configurations.package
-LEFT JOIN versions ON versions.id = configurations.version
-WHERE releases.kind = 'installed' AND json_extract(records.rest, '$.installed') IS NOT 0""",
+LEFT JOIN versions ON versions.id = configurations.version""",
     "release_counts": f"""\
 SELECT
   releases.name AS release,

@@ -54,7 +54,7 @@ def test_a_spec_knows_its_listings_and_what_shares_its_configuration(
     assert (page.other_count, len(page.others)) == (6, 6)
     assert page.stacks == ("e4s", "hep")
     assert page.install is not None
-    assert page.install.mirror == "spack mirror add develop https://binaries.spack.io/develop"
+    assert page.install.commands[0] == "spack mirror add develop https://binaries.spack.io/develop"
 
 
 def test_command_hash_is_unambiguous(conn: sqlite3.Connection, lookups: Lookups) -> None:
@@ -62,7 +62,7 @@ def test_command_hash_is_unambiguous(conn: sqlite3.Connection, lookups: Lookups)
     page = load_spec(conn, lookups, "aaaaaaa" + "b" * 25)
 
     assert page is not None and page.install is not None
-    assert page.install.install == "spack install --cache-only zlib/aaaaaaab"
+    assert page.install.commands[-1] == "spack install --cache-only zlib/aaaaaaab"
 
 
 def test_a_contradiction_is_told(built: Build) -> None:
@@ -163,7 +163,9 @@ def test_the_release_of_the_reader_is_kept(conn: sqlite3.Connection, lookups: Lo
     assert other.install is not None
 
     assert (chosen.release, chosen.install.release) == ("v0.23.1", "v0.23.1")
-    assert chosen.install.mirror == "spack mirror add v0.23.1 https://binaries.spack.io/v0.23.1"
+    assert (
+        chosen.install.commands[0] == "spack mirror add v0.23.1 https://binaries.spack.io/v0.23.1"
+    )
     assert (other.release, other.install.release) == (None, "develop")
 
 

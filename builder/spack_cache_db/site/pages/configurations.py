@@ -25,6 +25,10 @@ SIZES = """
 SELECT spec, size FROM listings
 WHERE release = :release AND spec IN (SELECT value FROM json_each(:ids))
 """
+INSTALLED = """
+SELECT hash FROM specs JOIN installs ON installs.spec = specs.id
+WHERE hash IN (SELECT value FROM json_each(:ids))
+"""
 MOST_COMPARED = 200
 """So many specs of the rows of one page are compared, at most."""
 MOST_NODES = 2_000
@@ -40,10 +44,12 @@ class LookAlike:
 
     Attributes:
         places: its releases, stacks, days and size, as far as they tell it from the others.
+        is_installed: whether an installed tree has it.
     """
 
     spec: FoundSpec
     places: tuple[str, ...]
+    is_installed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ class ConfigurationRow:
         hashes: the specs, what is current first; of a row that is not opened the first alone.
         apart: what tells its specs apart, such as `openmpi@5.0.3`; the most frequent first.
         specs: the specs of a row that is opened, empty for others.
+        is_installed: whether an installed tree has the first of the specs.
     """
 
     configuration: Configuration
@@ -69,6 +76,7 @@ class ConfigurationRow:
     hashes: tuple[str, ...]
     apart: tuple[str, ...] = ()
     specs: tuple[LookAlike, ...] = ()
+    is_installed: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -113,7 +121,14 @@ def table_rows(
             specs=_compared(conn, lookups, known) if is_open else (),
         )
 
-    return tuple(map(row, found))
+    rows = [*map(row, found)]
+    installed = installed_among(conn, (dag_hash for each in rows for dag_hash in each.hashes[:1]))
+    return tuple(replace(each, is_installed={*each.hashes[:1]} <= installed) for each in rows)
+
+
+def installed_among(conn: sqlite3.Connection, hashes: Iterable[str]) -> set[str]:
+    """Return the hashes of those specs that an installed tree has."""
+    return {dag_hash for (dag_hash,) in select_in(conn, INSTALLED, hashes)}
 
 
 def _compared(
@@ -139,8 +154,11 @@ def look_alikes(
     for release in lookups.releases.values():
         sizes |= select_in(conn, SIZES, first.get(release.name, ()), release=release.id)
     places = _places(told, [sizes.get(spec.id) for spec in specs])
+    installed = installed_among(conn, (spec.hash for spec in specs))
     return tuple(
-        LookAlike(replace(each, differences=differences.get(spec.id, ())), where)
+        LookAlike(
+            replace(each, differences=differences.get(spec.id, ())), where, spec.hash in installed
+        )
         for spec, each, where in zip(specs, told, places, strict=True)
     )
 

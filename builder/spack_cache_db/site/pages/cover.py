@@ -25,7 +25,7 @@ from spack_cache_db.spack.legacy_specs import UnknownSpackVersion, parser_of
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST, work=2_000_000)
 NAME = "what you pasted"
-HAVING = ("binary", "external")
+HAVING = ("binary", "external", "installed")
 """The statuses of specs that need no binary any more."""
 
 TOO_LONG = "takes too long for a web page: check fewer specs at once, or use the command line"

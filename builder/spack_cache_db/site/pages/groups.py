@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from spack_cache_db.query.connection import select
-from spack_cache_db.query.installation import Install, install_example
+from spack_cache_db.query.installation import Install, Installation, install_example
 from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.releases import releases_before
 from spack_cache_db.site.pages.changes import Sides, latest_changes
@@ -58,7 +58,7 @@ class ReleasePage:
     charts: tuple[Chart, ...]
     before: str | None
     after: str | None
-    install: Install
+    install: Install | Installation
 
 
 @dataclass(frozen=True, slots=True)

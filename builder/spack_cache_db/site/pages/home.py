@@ -7,9 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from spack_cache_db.query.connection import select
-from spack_cache_db.query.installation import Install, install_example
+from spack_cache_db.query.installation import Install, Installation, install_example
 from spack_cache_db.query.lookups import Lookups, Release
 from spack_cache_db.query.summary import Examples, Origin, read_examples, read_origin
+from spack_cache_db.records import INSTALLED
 
 TOTALS = """
 SELECT
@@ -27,9 +28,11 @@ SELECT releases.name, stacks.name, mirrors.url, mirrors.path, mirrors.format, mi
 FROM mirrors JOIN releases ON releases.id = mirrors.release JOIN stacks ON stacks.id = mirrors.stack
 ORDER BY releases.position, stacks.name, mirrors.path
 """
+FIRST = "SELECT value FROM origin WHERE name = 'first'"
 PROBLEMS = "SELECT count(*) FROM problems"
 
 KINDS = (
+    (INSTALLED, "Installed"),
     ("branch", "Branches"),
     ("release", "Releases"),
     ("snapshot", "Snapshots"),
@@ -63,7 +66,7 @@ class Home:
     examples: Examples | None
     totals: Totals
     kinds: tuple[tuple[str, str, tuple[Release, ...]], ...]
-    install: Install | None
+    install: Install | Installation | None
     over_time: tuple[tuple[str, int], ...]
     families: tuple[tuple[str, int], ...]
     stacks: tuple[tuple[str, int], ...]
@@ -104,8 +107,9 @@ def load_home(conn: sqlite3.Connection, lookups: Lookups) -> Home:
     """Return the first page."""
     releases = tuple(lookups.releases.values())
     dated = sorted((each.date, each.name, each.spec_count) for each in releases if each.date)
-    newest = next((each for each in releases if each.kind == "release"), None)
-    newest = newest or next(iter(releases), None)
+    first = next(select(conn, FIRST), ("",))[0]
+    usual = (each for each in releases if first or each.kind in (INSTALLED, "release"))
+    newest = next(usual, next(iter(releases), None))
     stacks = sorted(lookups.stacks.values(), key=lambda each: (-each.spec_count, each.name))
     return Home(
         origin=read_origin(conn),

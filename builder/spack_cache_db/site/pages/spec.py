@@ -18,10 +18,15 @@ from spack_cache_db.query.dependency_graph import (
     read_nodes,
     told_of,
 )
-from spack_cache_db.query.installation import Install, install_listed
+from spack_cache_db.query.installation import (
+    Install,
+    Installation,
+    install_listed,
+    installations_of,
+)
 from spack_cache_db.query.look_alikes import Differences, differences
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.records import Configuration
+from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.site.pages.configurations import MOST_NODES, LookAlike, look_alikes
 from spack_cache_db.site.pages.dependency_tree import Trees, trees
 from spack_cache_db.spack.compilers import NO_COMPILER
@@ -60,7 +65,7 @@ def compared(
     found = differences(conn, lookups, graph, spec, known)
     told = look_alikes(conn, lookups, others, {})
     return tuple(
-        OtherSpec(each.spec, each.places, found.get(other.id))
+        OtherSpec(each.spec, each.places, each.is_installed, found.get(other.id))
         for other, each in zip(others, told, strict=True)
     )
 
@@ -154,7 +159,7 @@ class SpecPage:
     `needed_by` are the first specs that need it themselves, one more than `MOST_DEPENDENTS`.
     `trees` is None where no index tells of it. `others` are specs of the same configuration,
     what is current first; `release` is the one that the reader came with, if it lists the spec;
-    `install` is None where no release lists the spec.
+    `installed` is where it is installed; `install` is None where no mirror lists it.
     """
 
     hash: str
@@ -175,7 +180,8 @@ class SpecPage:
     page: int
     page_count: int
     release: str | None
-    install: Install | None
+    installed: tuple[Installation, ...]
+    install: Install | Installation | None
 
     @property
     def line(self) -> str:
@@ -234,7 +240,7 @@ def load_spec(
     spec, configuration, stacks, release_count, first_seen, last_seen = found
     (own,) = configurations_by_id(conn, lookups, [configuration])
     listings = _listings(conn, spec, dag_hash)
-    listed = [each.release for each in listings]
+    listed = [each.release for each in listings if each.kind != INSTALLED]
     chosen = release if release in listed else None
     other_count = own.spec_count - bool(release_count)
     others = read_others(conn, configuration, dag_hash, page)
@@ -263,6 +269,7 @@ def load_spec(
         page=page,
         page_count=max(1, -(-other_count // MOST_OTHERS)),
         release=chosen,
+        installed=installations_of(conn, own.configuration.package, dag_hash),
         install=install_listed(
             conn, own.configuration.package, dag_hash, [chosen] if chosen else listed
         )

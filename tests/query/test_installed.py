@@ -1,0 +1,106 @@
+"""What is installed comes first in every answer, and is loaded instead of installed."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.query.answers import find
+from spack_cache_db.query.coverage import cover
+from spack_cache_db.query.difference import diff
+from spack_cache_db.query.installation import (
+    Installation,
+    install_example,
+    install_found,
+    install_spec,
+    installations_of,
+)
+from spack_cache_db.query.summary import Origin, read_origin
+from tests.indexes import edge, hash_of, index, node, record
+from tests.trees import installed, write_tree
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of a tree with versions 1 to 3 of a, and a mirror with versions 2 to 4."""
+    folder = tmp_path_factory.mktemp("both")
+
+    def of(version: int) -> dict[str, object]:
+        return node("a", version=f"{version}.0", hash=hash_of(f"a{version}"))
+
+    ours = [installed(of(at), explicit=at == 1, path=f"/opt/a-{at}") for at in (1, 2, 3)]
+    needs = installed(node("top", {**edge("a3", "link"), "name": "a"}), explicit=True)
+    tree = write_tree(folder / "opt", [*ours, needs])
+    mirror = folder / "mirrors" / "develop" / "e4s"
+    mirror.mkdir(parents=True)
+    theirs = [record(of(at)) for at in (2, 3, 4)]
+    (mirror / "index.json").write_bytes(index(*theirs, record(node("other"))))
+    build([tree, folder / "mirrors"], folder / "x.db")
+    return folder / "x.db"
+
+
+def test_what_is_installed_is_found_first(both: Path) -> None:
+    """First what somebody asked for, then what else is installed, then what could be installed."""
+    assert [each.version for each in find(both, "a")] == ["1.0", "3.0", "2.0", "4.0"]
+    assert [each.version for each in find(both, "a", release="develop")] == ["3.0", "2.0", "4.0"]
+
+
+def test_an_installed_spec_is_loaded(both: Path) -> None:
+    """The command, the prefix, whether it was asked for, and when; a mirror's is installed."""
+    with closing(sqlite3.connect(both)) as conn:
+        first = install_found(conn, find(conn, "a", with_hashes=True), None)
+        (same,) = installations_of(conn, "a", hash_of("a1"))
+        newest = install_found(conn, find(conn, "a@4", with_hashes=True), None)
+        mirrored = install_spec(conn, "a", hash_of("a3"), "develop")
+        example = install_example(conn, "installed")
+    load = f"spack load a/{hash_of('a1')[:7]}"
+    assert first == same == Installation("installed", load, "/opt/a-1", True, "2023-12-06 00:00:00")
+    assert same.commands == (load,)
+    assert newest is not None and newest.commands[-1].startswith("spack install --cache-only a/")
+    assert mirrored.commands[-1].startswith("spack install --cache-only a/")
+    assert example.commands == ("spack load a",)
+
+
+@pytest.mark.parametrize(
+    ("release", "statuses"),
+    [
+        (None, ["installed", "installed", "binary", "none", "binary"]),
+        ("installed", ["installed", "installed", "near", "none", "near"]),
+        ("develop", ["binary", "near", "binary", "none", "binary"]),
+    ],
+)
+def test_what_is_installed_needs_no_binary(
+    both: Path, release: str | None, statuses: list[str]
+) -> None:
+    """`installed` comes before `binary`; within a release only what that one has counts."""
+    specs = ["a", "a@1", "a@4", "b", "other"]
+    found = cover(both, specs, release=release)
+    if release == "installed":
+        statuses = [*statuses[:4], found.specs[4].status]
+    assert [each.status for each in found.specs] == statuses
+    assert found.available == sum(each in ("installed", "binary") for each in statuses)
+
+
+def test_a_tree_is_compared_with_a_mirror(both: Path) -> None:
+    """What the mirror has that is not installed, and what is installed that it lacks."""
+    found = diff(both, "installed", "develop")
+    assert found.as_dict()["versions"] == {
+        "added": [["a", "4.0"], ["other", "1.0"]],
+        "removed": [["a", "1.0"], ["top", "1.0"]],
+    }
+
+
+def test_a_catalogue_says_that_it_is_of_installed_software(both: Path, tmp_path: Path) -> None:
+    """Trees alone are no build cache; beside a mirror, both are named."""
+    build(write_tree(tmp_path / "opt", [installed(node("a"))]), tmp_path / "x.db")
+    tree = "the installed tree installed"
+    for path, origin in (
+        (tmp_path / "x.db", Origin("Installed software", tree, None, False, is_installed=True)),
+        (both, Origin("Build cache", f"{tree} and a mirror", None, False)),
+    ):
+        with closing(sqlite3.connect(path)) as conn:
+            assert read_origin(conn) == origin

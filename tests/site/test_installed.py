@@ -1,0 +1,62 @@
+"""The site of an installed tree speaks of what is installed, and not of mirrors."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build
+from tests.site.conftest import site
+from tests.trees import real_tree, write_tree
+
+HDF5 = "SELECT hash, prefix FROM installations WHERE package = 'hdf5' AND explicit ORDER BY hash"
+
+
+@pytest.fixture(scope="module")
+def tree_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of an installed tree alone."""
+    folder = tmp_path_factory.mktemp("tree")
+    build(write_tree(folder / "opt", real_tree()), folder / "spack-cache.db")
+    return folder / "spack-cache.db"
+
+
+@pytest.fixture(scope="module")
+def tree(tree_file: Path) -> Any:
+    """A site of an installed tree alone."""
+    return site(tree_file)
+
+
+async def text(pages: Any, path: str) -> str:
+    """Return what a page says."""
+    response = await pages.client.get(path)
+    assert response.status_code == 200, path
+    return str(response.text)
+
+
+@pytest.mark.asyncio
+async def test_no_page_of_a_tree_names_a_mirror(tree: Any, tree_file: Path) -> None:
+    """Home, release, package and spec give the command that loads, and none that installs."""
+    dag_hash, prefix = sqlite3.connect(tree_file).execute(HDF5).fetchone()
+    for path in ("/", "/release/installed", "/package/hdf5", f"/spec/{dag_hash}", "/releases"):
+        said = await text(tree, path)
+        assert not re.search(r"spack (mirror|buildcache|install )|>Install<", said), path
+    said = await text(tree, f"/spec/{dag_hash}")
+    assert f"spack load hdf5/{dag_hash[:7]}" in said
+    assert prefix in said
+    assert "Asked for explicitly, installed on 2023-12-06" in said
+    assert "<h1>Find installed software</h1>" in await text(tree, "/")
+
+
+@pytest.mark.asyncio
+async def test_pages_of_a_tree_and_a_mirror_say_which_of_both(
+    real_tree_file: Path, real_tree: sqlite3.Connection
+) -> None:
+    """A spec of both can be loaded, and installed from the mirror."""
+    dag_hash, _ = real_tree.execute(HDF5).fetchone()
+    said = await text(site(real_tree_file), f"/spec/{dag_hash}")
+    assert f"spack load hdf5/{dag_hash[:7]}" in said
+    assert f"spack install --cache-only hdf5/{dag_hash[:7]}" in said
