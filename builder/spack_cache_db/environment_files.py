@@ -30,8 +30,8 @@ MAX_INCLUDED = 2**24
 """Bytes of a file that is included."""
 
 ENVIRONMENT_FILES = ("spack.yaml", "spack.lock")
-MOST_ENVIRONMENTS = 2_000
-"""Environments of a folder."""
+MOST_FOLDERS = 10_000
+"""Folders that are looked into for environments."""
 
 
 def read_environment_file(
@@ -64,24 +64,31 @@ def read_environment_file(
 def environments_in(folder: Path) -> list[Path]:
     """Return the environments in a folder, at any depth, sorted.
 
-    Of each place it is the `spack.yaml`, or else the `spack.lock`. Hidden folders and linked ones
-    are left out.
+    Of each place it is the `spack.yaml`, or else the `spack.lock`. Hidden folders are left out;
+    links are followed, to each folder once.
 
     Raises:
-        UnreadableEnvironment: there is none, or there are more than `MOST_ENVIRONMENTS`.
+        UnreadableEnvironment: there is none, a folder cannot be read, or there are too many.
     """
     found: list[Path] = []
-    for place, folders, files in os.walk(folder):
-        folders[:] = [each for each in folders if not each.startswith(".")]
+    seen: set[str] = set()
+    for place, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
+        real = os.path.realpath(place)
+        folders[:] = sorted(each for each in folders if each[0] != "." and real not in seen)
         name = next((each for each in ENVIRONMENT_FILES if each in files), None)
-        found += [Path(place, name)] if name else []
-        if len(found) > MOST_ENVIRONMENTS:
-            said = f"has more than {MOST_ENVIRONMENTS:,} environments"
+        found += [Path(place, name)] if name and real not in seen else []
+        seen.add(real)
+        if len(seen) > MOST_FOLDERS:
+            said = f"has more than {MOST_FOLDERS:,} folders"
             raise UnreadableEnvironment([Fault(str(folder), 0, said)])
     if not found:
         said = f"there is no environment in this folder, expected {' or '.join(ENVIRONMENT_FILES)}"
         raise UnreadableEnvironment([Fault(str(folder), 0, said)])
     return sorted(found)
+
+
+def _raise(error: OSError) -> None:
+    raise UnreadableEnvironment([Fault(str(error.filename), 0, unreadable(error))])
 
 
 def surroundings(

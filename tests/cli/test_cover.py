@@ -220,6 +220,20 @@ def test_a_folder(samples_file: Path, environments: Path) -> None:
     assert (empty.exit_code, "there is no environment in this folder" in empty.stderr) == (2, True)
 
 
+def test_linked_folders(samples_file: Path, environments: Path, tmp_path: Path) -> None:
+    """Links are followed, to each folder once; a folder that cannot be read is told."""
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "a").symlink_to(environments / "a")
+    (linked / "again").symlink_to(environments / "a")
+    (linked / "circle").symlink_to(linked)
+    result = CliRunner().invoke(cli, ["cover", str(linked), str(samples_file), "--json"])
+
+    assert [each["path"] for each in json.loads(result.stdout)["environments"]] == ["a/spack.yaml"]
+    long = CliRunner().invoke(cli, ["cover", "x" * 5_000, str(samples_file)])
+    assert (long.exit_code, "File name too long" in long.stderr) == (2, True)
+
+
 def test_a_folder_as_data(samples_file: Path, environments: Path) -> None:
     """JSON, CSV and Markdown have what they have of each environment alone."""
     command = ["cover", str(environments), str(samples_file)]

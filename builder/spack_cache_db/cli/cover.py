@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -93,11 +94,10 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     forms = [name for name in ("as_json", "as_csv", "as_markdown") if options[name]]
     if len(forms) > 1:
         fail("--json, --csv and --markdown exclude each other: give one of them")
-    path = Path(environment)
-    is_folder = environment != "-" and path.is_dir()
+    is_folder = environment != "-" and os.path.isdir(environment)  # noqa: PTH112 - any text may be a path
     try:
         names = _names(options)
-        paths = environments_in(path) if is_folder else [environment]
+        paths = environments_in(Path(environment)) if is_folder else [environment]
         with connected(file) as conn:
             lookups = read_lookups(conn)
             scope = scope_of(lookups, **names)
@@ -105,7 +105,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     except BuilderError as error:
         fail(str(error))
     if is_folder:
-        _end(_folder(path, found), _FOLDER, options)
+        _end(_folder(Path(environment), found), _FOLDER, options)
     if found[0].cover is None:
         fail(found[0].error)
     say_notes(found[0].cover.notes)
