@@ -47,7 +47,7 @@ async def test_the_next_page_of_a_query_is_told_above_it(many: Any) -> None:
     """All rows of the page are rows of the table; where the next begins stands above."""
     text = (await get(many, "/spack-cache/newest_versions")).text
 
-    assert "Row 1000 of 1102 is on page 2." in text
+    assert re.search(r"Row 1000 of \d+ is on page 2\.", text)
     assert rows_of(text) == 999
 
 

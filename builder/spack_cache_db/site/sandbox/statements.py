@@ -14,6 +14,8 @@ from __future__ import annotations
 import difflib
 import re
 import sqlite3
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 Value = Any
@@ -99,14 +101,8 @@ TOO_MUCH = (
     " with LIMIT"
 )
 
-NAMES_OF = {
-    "table": "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')",
-    "column": """
-SELECT DISTINCT columns.name
-FROM sqlite_master AS known JOIN pragma_table_info(known.name) AS columns
-WHERE known.type IN ('table', 'view')
-""",
-}
+TABLE_NAMES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+COLUMN_NAMES = "SELECT name FROM pragma_table_info(:table)"
 _UNKNOWN = re.compile(r"no such (table|column): (?:\w+\.)?(\w+)")
 _QUOTED = re.compile(r'\s+|(".*?")')
 
@@ -231,9 +227,19 @@ def _with_close_names(
     found = _UNKNOWN.fullmatch(str(error))
     if found is None:
         return error
-    known = [row[0] for row in conn.execute(NAMES_OF[found[1]]) if "_fts" not in row[0]]
+    tables = [row[0] for row in conn.execute(TABLE_NAMES) if "_fts" not in row[0]]
+    known = tables if found[1] == "table" else _columns(conn, tables)
     close = difflib.get_close_matches(found[2], known, cutoff=0.5)
     return sqlite3.OperationalError(f"{error}; close: {', '.join(close)}") if close else error
+
+
+def _columns(conn: sqlite3.Connection, tables: Iterable[str]) -> list[str]:
+    """Return the names of all columns, but for those of views that this connection may not read."""
+    found: dict[str, None] = {}
+    for table in tables:
+        with suppress(sqlite3.Error):
+            found |= {row[0]: None for row in conn.execute(COLUMN_NAMES, {"table": table})}
+    return [*found]
 
 
 def _size(value: Value) -> int:
