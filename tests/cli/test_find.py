@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 import spack_cache_db.cli.options as scope_options
 from spack_cache_db.build import build
-from spack_cache_db.cli import cli, tables
+from spack_cache_db.cli import cli, row_output
 from spack_cache_db.machine import Machine
 from tests.indexes import REAL_FILE, hash_of
 from tests.small_sources import LOOK_ALIKES, built
@@ -70,13 +70,13 @@ def test_a_terminal_shows_fifty_rows(
     """What is left out is counted below; --all and --limit show more, and a pipe gets all rows."""
     whole = run("*", real_index_file).stdout
     count = len(json.loads(run("*", real_index_file, "--json").stdout))
-    monkeypatch.setattr(tables, "is_terminal", lambda: True)
+    monkeypatch.setattr(row_output, "is_terminal", lambda: True)
 
     for options in ((), ("--hashes",)):
         *_, end = shown = run("*", real_index_file, *options).stdout.splitlines()
-        assert len(shown) == 3 + 1 + tables.MOST_ROWS + 2
+        assert len(shown) == 3 + 1 + row_output.MOST_ROWS + 2
         assert end.endswith("more rows: --all shows all")
-    assert f"{count - tables.MOST_ROWS:,} more rows" in run("*", real_index_file).stdout
+    assert f"{count - row_output.MOST_ROWS:,} more rows" in run("*", real_index_file).stdout
     assert run("*", real_index_file, "--all").stdout == whole
     assert len(run("*", real_index_file, "--limit", 60).stdout.splitlines()) == 4 + 60
     assert len(json.loads(run("*", real_index_file, "--json").stdout)) == count

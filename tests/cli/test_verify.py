@@ -62,6 +62,7 @@ def test_the_report_for_machines(samples_file: Path, tmp_path: Path) -> None:
         "differences": [
             f"{folder}/a.md: is a page of nothing-else in v0.1, the file has none",
         ],
+        "others": 0,
     }
 
 

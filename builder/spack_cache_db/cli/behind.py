@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from spack_cache_db.cli.options import file_argument, names_in_file, rows_options
-from spack_cache_db.cli.tables import print_markdown, print_rows
+from spack_cache_db.cli.row_output import print_markdown, print_rows
 from spack_cache_db.cli.terminal import fail
 from spack_cache_db.query.package_status import PackageStatus
 from spack_cache_db.query.package_status import behind as packages_behind

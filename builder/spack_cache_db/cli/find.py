@@ -18,7 +18,7 @@ from spack_cache_db.cli.options import (
     scope_options,
     spack_option,
 )
-from spack_cache_db.cli.tables import NOTHING, aligned, more_rows, most_rows, print_csv, wrapped
+from spack_cache_db.cli.row_output import NOTHING, aligned, more_rows, most_rows, print_csv, wrapped
 from spack_cache_db.cli.terminal import (
     CommandError,
     counted,

@@ -98,7 +98,7 @@ def csv_option(command: F) -> F:
 
 
 def rows_options(command: F) -> F:
-    """Add how rows are printed: see `tables.print_rows`."""
+    """Add how rows are printed: see `row_output.print_rows`."""
     every = click.option("--all", "every", is_flag=True, help="Show all rows on a terminal, too.")
     return json_option(csv_option(every(command)))
 

@@ -19,8 +19,10 @@ from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
 class Verification:
     """How much was held against the file, and what came out, sorted.
 
-    `listings` are those of pages, `records` those of indexes, `packages` those of package data. A
-    difference is a `Fault` of a file: what it says, and what the database says instead.
+    `records` are those of indexes, `packages` those of package data. A difference is a `Fault` of a
+    source: what it says, and what the file says instead; or one of the file: what it should have
+    counted. Of `others`, documents of the file that were not given, listings are not counted,
+    except those of pages.
     """
 
     pages: int
@@ -30,6 +32,7 @@ class Verification:
     packages: int
     faults: tuple[Fault, ...]
     differences: tuple[Fault, ...]
+    others: int = 0
 
     def __add__(self, other: Verification) -> Verification:
         return Verification(
@@ -46,6 +49,7 @@ class Verification:
             "packages": self.packages,
             "faults": [*map(str, self.faults)],
             "differences": [*map(str, self.differences)],
+            "others": self.others,
         }
 
 
@@ -61,8 +65,9 @@ def verify(
 ) -> Verification:
     """Hold a built file against its input: does it say all of that, and nothing else of it?
 
-    The file may hold more than this. Texts are compared in normal form (see
-    `sources.pages.normal`).
+    Texts are compared in normal form (see `sources.pages.normal`). If all is there that the input
+    says, and nothing else, it is built again: what is counted and computed has to be the same. The
+    file may hold more than the input; then its counts are of more, and are not compared.
 
     Args:
         file: a file made by `build`.

@@ -24,6 +24,7 @@ from spack_cache_db.sources.pages.page_parser import parse_page
 from spack_cache_db.sources.tarballs import Tarball
 from spack_cache_db.sources.units import MirrorFolder, Place, RawFile, Unit, plan
 from spack_cache_db.verify import Verification
+from spack_cache_db.verify.recount import document_count, recounted
 from spack_cache_db.verify.stored_packages import StoredPackages, said_packages
 from spack_cache_db.verify.stored_pages import StoredPages, page_values
 from spack_cache_db.verify.stored_records import StoredRecords, stored_records
@@ -47,11 +48,26 @@ def verify(database: Path, given: Input) -> Verification:
     if not (total.pages or total.indexes or total.packages or total.faults):
         words = "holds no file, expected pages or indexes"
         raise InputError(Fault(path, 0, words) for path in given.paths)
-    return replace(
+    total = replace(
         total,
         faults=tuple(sorted(set(total.faults))),
         differences=tuple(sorted(set(total.differences))),
     )
+    if total.faults or total.differences:
+        return total
+    given_documents = total.pages + total.indexes + bool(total.packages)
+    others = document_count(database) - given_documents
+    return replace(total, others=others) if others > 0 else _recounted(total, database, given)
+
+
+def _recounted(total: Verification, database: Path, given: Input) -> Verification:
+    """Return what came out, with what differs in what the file counts."""
+    try:
+        report, differences = recounted(database, given)
+    except sqlite3.DatabaseError as error:
+        raise damaged(database, error) from None
+    listings = total.listings if report is None else report.listings
+    return replace(total, listings=listings, differences=tuple(sorted(differences)))
 
 
 def verify_unit(unit: Unit, database: Path, max_page_size: int, place: Place) -> Verification:

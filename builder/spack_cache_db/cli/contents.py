@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from spack_cache_db.cli.options import file_argument, rows_options
-from spack_cache_db.cli.tables import print_rows
+from spack_cache_db.cli.row_output import print_rows
 from spack_cache_db.cli.terminal import say_notes
 from spack_cache_db.query.catalogue import spec_beginning
 from spack_cache_db.query.connection import connected

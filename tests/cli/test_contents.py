@@ -1,4 +1,4 @@
-"""cli.lists: releases, stacks, and what specs depend on."""
+"""cli.contents: releases, stacks, and what specs depend on."""
 
 from __future__ import annotations
 
