@@ -1,7 +1,8 @@
 """`python -m fuzz.readers --seconds 600`: no bytes make a reader fail in a way that nobody foresaw.
 
-Pages, indexes, spec files, mirrors, archives and what `fetch` reads are changed at random, with the
-safety net off: anything but a fault in words is a finding, and so is more than `SLOWEST` seconds.
+Pages, indexes, spec files, mirrors, package data, archives and what `fetch` reads are changed at
+random, with the safety net off: anything but a fault in words is a finding, and so is more than
+`SLOWEST` seconds.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import traceback
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import yaml
@@ -31,7 +33,9 @@ from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, read_rele
 from spack_cache_db.sources.indexes.fetch.stack_folder import stacks_of
 from spack_cache_db.sources.indexes.layouts import read_address, read_manifest
 from spack_cache_db.sources.indexes.spack_json import IndexFault
+from spack_cache_db.verify import verify
 from tests.indexes import edge, hash_of, index, node, old_node, record, signed, write_layout3
+from tests.package_data import described, listed, published
 from tests.pagetexts import page
 
 SLOWEST = 10.0
@@ -115,6 +119,15 @@ def _build(folder: Path) -> None:
         build(folder, folder.parent / "x.db")
 
 
+def _package_data(folder: Path, data: bytes) -> None:
+    """Build from package data, and read back all that it says."""
+    (folder / "a.json").write_bytes(data)
+    _build(folder)
+    if (folder.parent / "x.db").exists():
+        found = verify(folder.parent / "x.db", folder)
+        assert not found.differences, found.differences
+
+
 def _blob(folder: Path, data: bytes) -> None:
     write_layout3(folder, {None: data})
     _build(folder)
@@ -174,6 +187,11 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
             json.dumps({"database": {"version": "5", "installs": old}}).encode(),
             _read("index.json"),
         ),
+        "published package": (json.dumps(_package(), indent=1).encode(), _package_data),
+        "listed packages": (
+            json.dumps([listed("a", "1"), listed("b", "2"), "c"]).encode(),
+            _package_data,
+        ),
         "packed index": (gzip.compress(whole), _read("index.json.gz")),
         "zstd index": (zstandard.compress(whole), _read("index.zst")),
         "blob": (whole, _blob),
@@ -194,6 +212,20 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
             lambda _, data: _ignored(lambda each: read_release_manifest("https://h", each), data),
         ),
     }
+
+
+def _package() -> dict[str, Any]:
+    """Return what the packages site may say of a package."""
+    return published(
+        "a",
+        "1",
+        "main",
+        versions_deprecated=[{"name": "0.9", "commit": "x", "tag": "y"}],
+        variants=[{"name": "mpi", "default": True, "description": "Use MPI"}],
+        dependencies=described("b", "c"),
+        dependent_to=described("d"),
+        conflicts=[{"name": "%gcc", "spec": "", "description": None}],
+    )
 
 
 def _ignored(read: Callable[[bytes], object], data: bytes) -> None:
