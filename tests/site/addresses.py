@@ -52,7 +52,14 @@ DATASETTES = (
     "/-/plugins",
     "/-/settings",
 )
-UNKNOWN = ("/package/nope", "/spec/zzzzzzz", "/spec/not-a-hash", "/release/v9", "/stack/root")
+UNKNOWN = (
+    "/package/nope",
+    "/package/nope.json",
+    "/spec/zzzzzzz",
+    "/spec/not-a-hash",
+    "/release/v9",
+    "/stack/root",
+)
 
 
 async def get(datasette: Any, path: str, **headers: str) -> Any:

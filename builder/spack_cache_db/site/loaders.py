@@ -22,6 +22,7 @@ from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.coverage_output import cover_csv, cover_json
 from spack_cache_db.query.difference_output import as_csv, as_json
 from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.package_data import PackageData, read_package_data
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.site.pages.changes import Sides, difference_of
@@ -114,6 +115,11 @@ def cover_data(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText, f
         return Data(_COVERED[form](covered(conn, lookups, pasted)))
     except (UnreadableEnvironment, UnknownNameError, UnknownSpackVersion) as error:
         return Data(error=str(error))
+
+
+def package_data(conn: sqlite3.Connection, _: Lookups, name: str) -> PackageData | None:
+    """Return what Spack says of a package; None if the file does not have it."""
+    return read_package_data(conn, name)
 
 
 def releases_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:

@@ -28,6 +28,7 @@ from spack_cache_db.site.loaders import (
     cover_data,
     find_data,
     list_data,
+    package_data,
     spec_page,
 )
 from spack_cache_db.site.middleware import OWN_PAGE
@@ -88,7 +89,10 @@ async def package(datasette: Any, request: Any) -> Any:
     name, filters = unquote(request.url_vars["name"]), Filters.parse(pairs_of(request))
     page = await read(datasette, load_package, name, filters)
     if page is None:
-        return await missing(datasette, request, "package", name)
+        known = await read(datasette, package_data, name)
+        if known is None:
+            return await missing(datasette, request, "package", name)
+        return await render(datasette, request, "unbuilt.html", {"data": known})
     links = package_links(data_path(datasette), name, filters)
     context = {"page": page, "links": links, "feed": Topic(package=name).feed}
     return await render(datasette, request, "package.html", context)
@@ -277,6 +281,15 @@ async def changes_feed(datasette: Any, request: Any) -> Any:
     return data(Data(atom(found, topic, absolute)), "atom")
 
 
+async def package_json(datasette: Any, request: Any) -> Any:
+    """`/package/<name>.json`: what Spack says of a package."""
+    name = unquote(request.url_vars["name"])
+    found = await read(datasette, package_data, name)
+    if found is None:
+        return await missing(datasette, request, "package", name)
+    return data(Data(found.as_json()), "json")
+
+
 async def badge(datasette: Any, request: Any) -> Any:
     """`/badge/<package>.svg`: a picture for a README."""
     name = unquote(request.url_vars["name"])
@@ -329,6 +342,7 @@ ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/badge/(?P<name>.+)\.svg$", badge),
     (r"^/diff$", compare),
     (r"^/diff/(?P<sides>.+?\.\.\..+?)(?:\.(?P<form>json|csv))?$", changes),
+    (rf"^/package/{NAME}\.json$", package_json),
     (rf"^/package/{NAME}$", package),
     (r"^/spec/(?P<hash>[^/]+)$", spec),
     (rf"^/release/{NAME}$", release),

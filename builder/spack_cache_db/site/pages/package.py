@@ -14,6 +14,7 @@ from spack_cache_db.query.conditions import ANYWHERE, Conditions, asked
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.dependency_graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.package_data import PackageData, read_package_data
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
@@ -94,6 +95,7 @@ class PackagePage:
     known: tuple[Node, ...]
     changes: tuple[Sides, ...]
     timeline: Timeline
+    data: PackageData | None
 
 
 def load_package(
@@ -136,6 +138,7 @@ def load_package(
         known=() if package.release_count else _known(conn, package),
         changes=latest_changes(lookups, package=name),
         timeline=load_timeline(conn, lookups, package.id, every_version=filters.all_versions),
+        data=read_package_data(conn, name),
     )
 
 
