@@ -61,6 +61,7 @@ OWN = (
     "/diff/develop-2025-04-20...develop",
     f"/find.atom?q={SPEC}",
     "/badge/py-mpi4py.svg",
+    "/coverage/develop",
     "/release/develop",
     "/stack/e4s",
     "/robots.txt",

@@ -31,6 +31,8 @@ OWN = (
     "/stacks?q=nothing",
     "/diff/develop-2025-04-20...develop",
     "/diff/develop-2025-04-20...develop?package=hdf5",
+    "/coverage/develop",
+    "/coverage/develop?by=stack&reference=v0.23.1",
     "/diff/develop:e4s...v0.23.1:hep",
     "/about",
 )

@@ -206,7 +206,7 @@ def queue_name(path: str, query: bytes, own: Iterable[re.Pattern[str]]) -> str |
         return None
     if re.fullmatch(r"/[^/]+\.db", path):
         return FILES
-    if re.fullmatch(r"/(?:find|cover)(?:\.\w+)?|/feed\.atom|/diff/.+", path):
+    if re.fullmatch(r"/(?:find|cover)(?:\.\w+)?|/feed\.atom|/(?:diff|coverage)/.+", path):
         return SEARCH
     if any(pattern.match(path) for pattern in own):
         return PAGES

@@ -51,6 +51,7 @@ from spack_cache_db.site.pages.filters import (
     page_number,
 )
 from spack_cache_db.site.pages.find import load_find
+from spack_cache_db.site.pages.gaps import CoverageFilters, load_gaps
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, classes, list_rows
@@ -300,6 +301,16 @@ async def badge(datasette: Any, request: Any) -> Any:
     return data(Data(text), "svg")
 
 
+async def coverage(datasette: Any, request: Any) -> Any:
+    """`/coverage/<release>`: which packages have binaries for what."""
+    name, asked = unquote(request.url_vars["name"]), CoverageFilters.parse(pairs_of(request))
+    page = await read(datasette, load_gaps, name, asked)
+    if page is None:
+        return await missing(datasette, request, "release", name)
+    links = data_links(data_path(datasette), "release_counts", [("release", name)], many=True)
+    return await render(datasette, request, "coverage.html", {"page": page, "links": links})
+
+
 async def download(datasette: Any, request: Any, send: Any) -> None:
     """`/<database>.db`: the whole file, with length, entity tag and ranges."""
     database = asked_database(datasette, request)
@@ -340,6 +351,7 @@ ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/cover(?:\.(?P<form>json|csv))?$", cover),
     (r"^/(?P<of>feed|find)\.atom$", changes_feed),
     (r"^/badge/(?P<name>.+)\.svg$", badge),
+    (rf"^/coverage/{NAME}$", coverage),
     (r"^/diff$", compare),
     (r"^/diff/(?P<sides>.+?\.\.\..+?)(?:\.(?P<form>json|csv))?$", changes),
     (rf"^/package/{NAME}\.json$", package_json),

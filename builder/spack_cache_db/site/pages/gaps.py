@@ -1,0 +1,162 @@
+"""The page `/coverage/<release>`: which packages have binaries for what, and where there are gaps.
+
+A gap is where a reference has a binary of a package and the release has none. The reference is one
+of the columns (what the others lack beside it) or another release (what this one lacks beside it).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+from urllib.parse import urlencode
+
+from spack_cache_db.query.connection import select
+from spack_cache_db.query.lookups import Lookups, Release
+from spack_cache_db.site.pages.filters import page_number
+from spack_cache_db.site.pages.lists import counts
+
+PAGE_ROWS = 100
+KINDS = ("family", "target", "stack")
+
+IN_STACKS = """
+SELECT configurations.package, members.stack, count(*)
+FROM release_specs AS shown
+JOIN configurations ON configurations.id = shown.configuration
+JOIN stack_set_members AS members ON members.stack_set = shown.stacks
+WHERE shown.release = :release GROUP BY 1, 2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageFilters:
+    """What an address asks: the columns, the reference, and the page of the rows."""
+
+    by: str = KINDS[0]
+    reference: str = ""
+    page: int = 1
+
+    @classmethod
+    def parse(cls, pairs: Iterable[tuple[str, str]]) -> Self:
+        """Read the pairs of a query string."""
+        pairs = [*pairs]
+        named = {name: value.strip() for name, value in pairs}
+        by = named.get("by", "")
+        by = by if by in KINDS else KINDS[0]
+        return cls(by, named.get("reference", ""), page_number(pairs))
+
+    def address(self, **changes: str | int) -> str:
+        """Return the query string that asks the same but for `changes`."""
+        asked = replace(self, **changes)  # type: ignore[arg-type]
+        values = {"by": asked.by, "reference": asked.reference}
+        values |= {"page": str(asked.page)} if asked.page > 1 else {}
+        return "?" + urlencode({name: value for name, value in values.items() if value})
+
+
+class CoverageColumn(NamedTuple):
+    """A family, a target or a stack: how many packages have a binary for it, and its gaps."""
+
+    name: str
+    packages: int
+    gaps: int
+
+
+class CoverageRow(NamedTuple):
+    """A package with a gap; for each column how many binaries it has, None where a gap is."""
+
+    package: str
+    counts: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoveragePage:
+    """Everything the page shows.
+
+    Attributes:
+        reference: what the release is compared with; the column with most packages unless chosen.
+        columns: those with most packages first.
+        rows: one page of the packages that have a gap, by name.
+        row_count: how many packages have one.
+        fault: why the reference is not the one that is asked for.
+    """
+
+    release: Release
+    asked: CoverageFilters
+    reference: str
+    columns: tuple[CoverageColumn, ...]
+    rows: tuple[CoverageRow, ...]
+    row_count: int
+    page_count: int
+    releases: tuple[str, ...]
+    fault: str | None = None
+
+
+def load_gaps(
+    conn: sqlite3.Connection, lookups: Lookups, name: str, asked: CoverageFilters
+) -> CoveragePage | None:
+    """Return the page of the release called `name`; None if there is none."""
+    release = lookups.release(name)
+    if release is None:
+        return None
+    held = _held(conn, lookups, release, asked.by)
+    packages = Counter(column for _, column in held)
+    wanted, reference, fault = {*held}, asked.reference, None
+    other = lookups.release(reference)
+    if other is not None:
+        wanted = {*_held(conn, lookups, other, asked.by)}
+    else:
+        if reference not in packages:
+            fault = f"Neither a release nor a column is called {reference}." if reference else None
+            reference = min(packages, key=lambda each: (-packages[each], each), default="")
+        having = [package for package, column in held if column == reference]
+        wanted = {(package, column) for package in having for column in packages}
+    missing = wanted - held.keys()
+    columns = sorted(
+        packages.keys() | {column for _, column in missing},
+        key=lambda each: (-packages[each], each),
+    )
+    gaps = Counter(column for _, column in missing)
+    rows = sorted({package for package, _ in missing})
+    pages = max(1, -(-len(rows) // PAGE_ROWS))
+    start = (min(asked.page, pages) - 1) * PAGE_ROWS
+    return CoveragePage(
+        release=release,
+        asked=replace(asked, page=min(asked.page, pages)),
+        reference=reference,
+        columns=tuple(CoverageColumn(each, packages[each], gaps[each]) for each in columns),
+        rows=tuple(
+            CoverageRow(
+                package,
+                tuple(
+                    None if (package, column) in missing else held.get((package, column), 0)
+                    for column in columns
+                ),
+            )
+            for package in rows[start : start + PAGE_ROWS]
+        ),
+        row_count=len(rows),
+        page_count=pages,
+        releases=tuple(each.name for each in lookups.releases.values()),
+        fault=fault,
+    )
+
+
+def _held(
+    conn: sqlite3.Connection, lookups: Lookups, release: Release, by: str
+) -> dict[tuple[str, str], int]:
+    """Return how many binaries of each package a release has for each column."""
+    found: Counter[tuple[str, str]] = Counter()
+    if by == "stack":
+        packages = lookups.words["package"]
+        for package, stack, count in select(conn, IN_STACKS, release=release.id):
+            if stack in lookups.stacks:
+                found[packages[package], lookups.stacks[stack].name] = count
+        return found
+    for (package, target), count in counts(
+        conn, lookups, release, None, "package", "target"
+    ).items():
+        column = lookups.families[target] if by == "family" else target
+        found[package, column] += count.specs
+    return found
