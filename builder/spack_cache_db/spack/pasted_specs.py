@@ -117,28 +117,37 @@ def _unquoted(text: str) -> str:
 def _of_command(text: str) -> PastedSpec | None:
     """Return the spec that a command of Spack is given, None for no command."""
     words = [match[0] for match in _WORD.finditer(text)]
-    start = next((at for at, word in enumerate(words) if _is_spack(word)), None)
-    if start is None:
-        return None
-    at = start + 1
+    for start, word in enumerate(words):
+        # A folder, or somebody, may be called `spack` as well.
+        if _is_spack(word) and (found := _command(words[start + 1 :])):
+            return found
+    return None
+
+
+def _command(words: list[str]) -> PastedSpec | None:
+    """Return the spec of a command, given the words after `spack`."""
+    at = 0
     while at < len(words) and words[at][0] == "-":
         at += 1 + (words[at] in _GLOBAL_VALUES)
     if at >= len(words) or words[at] not in COMMANDS:
         return None
     name = words[at]
     at += 1 + (name in _OF_TWO_WORDS)
-    said = words[start + 1 : at]
+    said = words[:at]
     spec: list[str] = []
     while at < len(words) and not _END.match(words[at]):
-        word, is_long = words[at], words[at].startswith("--")
-        if word[0] == "-" and (is_long or not spec or len(word) == 2 or word[1:3].isdigit()):
-            taken = 1 + _takes_value(name, word, words[at + 1 :])
-            said += words[at : at + taken]
-            at += taken
-            continue
-        spec.append(_unquoted(word))
-        at += 1
+        taken = _option(name, words[at:], is_first=not spec)
+        said += words[at : at + taken]
+        spec += [] if taken else [_unquoted(words[at])]
+        at += taken or 1
     return PastedSpec(" ".join(spec).rstrip(".,;?!"), " ".join(said))
+
+
+def _option(command: str, words: list[str], *, is_first: bool) -> int:
+    """Return how many words an option is, with its value; 0 for a part of a spec."""
+    word = words[0]
+    is_option = is_first or word.startswith("--") or len(word) == 2 or word[1:3].isdigit()
+    return 1 + _takes_value(command, word, words[1:]) if word[0] == "-" and is_option else 0
 
 
 def _is_spack(word: str) -> bool:
