@@ -13,12 +13,26 @@ from tests.indexes import index, node, record
 from tests.queries.asking import DEPENDENCY_QUERIES, EVERY_QUERY, QUERIES, opened, rows, run
 
 
+OF_TWO_RELEASES = sorted(name for name, each in QUERIES.items() if "old" in each["params"])
+NONE_IN_THE_SAMPLES = {
+    "missing_for_family",
+    "most_replaced",
+    "only_in_snapshots",
+    "problems_of_pages",
+}
+
+
 @pytest.mark.parametrize("query", sorted(QUERIES))
 def test_empty_parameters_ask_for_something(samples: sqlite3.Connection, query: str) -> None:
     """Each query answers with nothing filled in, and its last column is for what is wrong."""
     cursor = samples.execute(QUERIES[query]["sql"], dict.fromkeys(QUERIES[query]["params"], ""))
     assert [column[0] for column in cursor.description][-1] == "error"
-    assert rows(samples, query) or query in ("missing_for_family", "problems_of_pages")
+    if query in OF_TWO_RELEASES:
+        # The samples have one snapshot.
+        (told,) = run(samples, query)
+        assert told["error"].startswith("no release comes before develop-2025-04-20")
+    else:
+        assert rows(samples, query) or query in NONE_IN_THE_SAMPLES
     assert QUERIES[query]["title"]
     assert "column error" in " ".join(QUERIES[query]["description"].split())
 
@@ -107,6 +121,19 @@ WRONG = [
     ("missing_for_family", "lacks", "aarch", "no family is called 'aarch'; families: aarch64, x"),
     ("missing_for_family", "page", "9" * 30, f"no page '{'9' * 30}'; pages: 1 to 1"),
     ("problems_of_pages", "page", "2", "no page '2'; pages: 1 to 1"),
+    *(
+        (query, parameter, "devel", "no release is called 'devel'; near it: develop, develop-2025")
+        for query in OF_TWO_RELEASES
+        for parameter in ("old", "new")
+    ),
+    *(
+        (query, "package", "py-", "no release has a package 'py-'; near it: py-ml-dtypes, py")
+        for query in ("longest_kept", "most_replaced", "only_in_snapshots")
+    ),
+    *(
+        (query, "page", "2x", "no page '2x'; pages: 1 to 1")
+        for query in ("longest_kept", "most_replaced", "only_in_snapshots")
+    ),
 ]
 
 
@@ -120,9 +147,17 @@ def test_a_wrong_parameter_is_told(
     assert set(row.values()) == {None}
 
 
+@pytest.mark.parametrize("query", OF_TWO_RELEASES)
+def test_a_wrong_page_of_what_changed_is_told(samples: sqlite3.Connection, query: str) -> None:
+    """Between two releases that are there."""
+    told = run(samples, query, old="develop", new="develop-2025-04-20", page="2x")
+    assert "no page '2x'; pages: 1 to 1" in {row["error"] for row in told}
+
+
 def test_every_parameter_of_every_query_can_be_wrong() -> None:
-    """The test above leaves none out."""
+    """The tests above leave none out."""
     declared = {(query, name) for query, each in QUERIES.items() for name in each["params"]}
+    declared -= {(query, "page") for query in OF_TWO_RELEASES}
     assert {(query, parameter) for query, parameter, _, _ in WRONG} == declared
 
 
