@@ -12,7 +12,6 @@ from tests.graphs import installs, run_time
 from tests.indexes import index, node, record
 from tests.queries.asking import DEPENDENCY_QUERIES, EVERY_QUERY, QUERIES, opened, rows, run
 
-
 OF_TWO_RELEASES = sorted(name for name, each in QUERIES.items() if "old" in each["params"])
 NONE_IN_THE_SAMPLES = {
     "missing_for_family",
