@@ -84,6 +84,22 @@ async def test_ambiguous_prefix_lists_candidates(datasette: Any) -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("start", ["/packages?host=zen3", "/find?q=hdf5+%2Bmpi&host=zen3"])
+async def test_the_chosen_machine_stays_chosen(datasette: Any, start: str) -> None:
+    """From a list to a package, a spec, back to the package and to the search it is kept."""
+    path, kept = start, '<input type="hidden" name="host" value="zen3">'
+    for link in (r"/package/hdf5", r"/spec/\w{32}", r"/package/hdf5"):
+        page = (await get(datasette, path)).text
+        found = re.search(rf'href="({link}\?[^"#]*)', page)
+        assert found is not None, path
+        path = html.unescape(found[1])
+        assert "host=zen3" in path
+        text = (await get(datasette, path)).text
+        assert kept in text
+        assert '<a href="/packages?host=zen3"' in text
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("path", "rows"),
     [

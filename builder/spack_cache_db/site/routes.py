@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -114,7 +115,8 @@ async def spec(datasette: Any, request: Any) -> Any:
         return await render(datasette, request, "candidates.html", context)
     table = "build_listings" if page.listings else "specs"
     links = data_links(data_path(datasette), table, [("hash", text)])
-    context = {"page": page, "links": links, "tree_rows": tree_rows}
+    narrowing = replace(Narrowing.parse(pairs_of(request)), release=page.release)
+    context = {"page": page, "links": links, "tree_rows": tree_rows, "narrowing": narrowing}
     return await render(datasette, request, "spec.html", context)
 
 

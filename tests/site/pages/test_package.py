@@ -286,3 +286,24 @@ def test_rows_that_differ_by_hash_alone_say_in_what(real_index: sqlite3.Connecti
     assert not any(each.apart for each in closed.rows if each.spec_count == 1)
     assert {text for each in same.specs for text in each.spec.differences} >= {*row.apart}
     assert len(same.specs) == same.spec_count
+
+
+def test_what_was_built_for_the_machine_comes_first(built: Build) -> None:
+    """Of one version, the nearest of the targets that run on the chosen machine."""
+    targets = ("x86_64", "zen2", "haswell", "zen3")
+    specs = [spec(number, target=target) for number, target in enumerate(targets)]
+    conn = built(a=pagetexts.page("foo", "develop", specs))
+    found = {
+        host: load_package(conn, read_lookups(conn), "foo", Filters(host=host))
+        for host in (None, "zen4", "zen2")
+    }
+
+    assert {
+        host: [row.configuration.target for row in each.rows]
+        for host, each in found.items()
+        if each is not None
+    } == {
+        None: ["haswell", "x86_64", "zen2", "zen3"],
+        "zen4": ["zen3", "zen2", "x86_64"],
+        "zen2": ["zen2", "x86_64"],
+    }

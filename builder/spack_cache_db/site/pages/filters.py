@@ -153,6 +153,11 @@ class Filters:
         active = [(name, value) for name, value in single if value is not None]
         return active + [("variant", each) for each in self.variants]
 
+    @property
+    def narrowing(self) -> Narrowing:
+        """What of it other pages have as well."""
+        return Narrowing(self.release, self.stack, self.host)
+
     def conditions(self) -> Conditions:
         """Return what the active filters ask of configurations; a release and a stack ask nothing.
 

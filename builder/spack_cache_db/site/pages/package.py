@@ -20,7 +20,7 @@ from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.timeline import Timeline, load_timeline
-from spack_cache_db.spack.targets import family
+from spack_cache_db.spack.targets import ancestors, family
 from spack_cache_db.spack.versions import preference_key
 
 PAGE_ROWS = 25
@@ -208,6 +208,9 @@ def _order(foremost: dict[int, int], filters: Filters) -> Callable[[Counted], tu
         filters: what is chosen.
     """
     current = min(foremost.values(), default=0)
+    # What was built for the chosen machine comes before what also runs on older ones.
+    host = filters.host
+    nearest = {name: place for place, name in enumerate((host, *ancestors(host)) if host else ())}
 
     def place(each: Counted) -> tuple[Any, ...]:
         what = each.configuration
@@ -217,6 +220,7 @@ def _order(foremost: dict[int, int], filters: Filters) -> Callable[[Counted], tu
             -each.position,
             what.platform != USUAL_PLATFORM,
             family(what.target) != USUAL_FAMILY,
+            nearest.get(what.target, len(nearest)),
             *(what.platform, what.target, what.compiler, what.os, what.variants),
         )
 
