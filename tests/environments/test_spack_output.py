@@ -154,6 +154,11 @@ GCC = f"{ARCH} %gcc@11.4.0"
             0,
         ),
         (FIND_0_12, [f"m4@1.4.18 {GCC}"], 1),
+        (
+            "==> 2 root specs\n[+] openmpi ^zlib@1  [+] libxml2 os=rhel8\n - gcc %llvm\n",
+            ["openmpi ^zlib@1", "libxml2 os=rhel8", "gcc %llvm"],
+            0,
+        ),
         (FIND_P, [f"gmake@4.4.1 {GCC}", f"tcl@8.6.12 {GCC}"], 0),
         (
             BUILDCACHE_LIST,
@@ -182,12 +187,12 @@ def test_an_output_is_a_list(text: str, specs: list[str], below: int) -> None:
 def test_typed_lines_are_no_output() -> None:
     """A list may have commands among its specs; what stands around them is told once."""
     text = "# mine\n$ spack install -j 8 hdf5\n- 'zlib +pic'\n`spack load bzip2`\n"
-    text += "spack install -j 8 x\n"
+    text += "spack install -j 8 x y@1 %gcc\n"
     found = read_environment(text.encode(), "-")
     assert isinstance(found, UserSpecs)
 
     assert [(each.text, each.line) for each in found.specs] == [
-        *(("hdf5", 2), ("zlib +pic", 3), ("bzip2", 4), ("x", 5)),
+        *(("hdf5", 2), ("zlib +pic", 3), ("bzip2", 4), ("x", 5), ("y@1 %gcc", 5)),
     ]
     assert found.notes == ("left aside: install -j 8; load",)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.pasted_specs import LONGEST, pasted_spec
+from spack_cache_db.spack.pasted_specs import LONGEST, pasted_spec, separate_specs
 from tests.paths import ROOT
 
 HASH = f"/{'2feova4' * 4}abcd"
@@ -75,6 +75,10 @@ def test_what_is_around_a_spec_is_left_out(text: str, spec: str, left_out: str) 
         "hdf5@1.14: +mpi %gcc@13 target=zen3",
         "hdf5 -mpi",
         "openmpi zlib",
+        "libxml2 zlib",
+        "libxml2 os=rhel8 target=zen3",
+        "libxml2 @2.9 +python",
+        "openmpi ^zlib@1.3",
         "how to spack hdf5",
         "x % y",
         'x cflags="-O2 -g"',
@@ -138,6 +142,17 @@ NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,9}", fullmatch=True).filter(
     lambda name: not name.endswith("-")
 )
 OPTIONS = st.lists(st.sampled_from(["+a", "~b", "@1.2:", "k=v", "os=rhel8", "%gcc@12", "^zlib+c"]))
+
+
+SPECS = st.lists(st.tuples(NAMES, OPTIONS), min_size=1, max_size=4)
+
+
+@given(SPECS)
+def test_several_specs_of_a_command(specs: list[tuple[str, list[str]]]) -> None:
+    """A command may take several specs, each with its dependencies and compilers."""
+    texts = [" ".join((name, *options)) for name, options in specs]
+    assert separate_specs(" ".join(texts)) == texts
+    assert separate_specs("x @@ y") == ["x @@ y"]
 
 
 @given(NAMES, OPTIONS, st.sampled_from(["install", "spec", "find"]), st.sampled_from("'\"`"))

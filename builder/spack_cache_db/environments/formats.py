@@ -34,7 +34,7 @@ from spack_cache_db.environments.spack_output import ListedSpec, is_spack_output
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.legacy_specs import Parser, legacy_reading
 from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.pasted_specs import pasted_spec
+from spack_cache_db.spack.pasted_specs import pasted_spec, separate_specs
 
 MAX_BYTES = 2**26
 """Bytes of an environment; a lockfile of a thousand specs has two million."""
@@ -155,7 +155,8 @@ def _list(text: str, limits: Limits, parse: Parser) -> UserSpecs:
         below += found.is_dependency
         around |= dict.fromkeys(filter(None, [found.left_out]))
         if found.spec and not found.is_dependency:
-            specs.append(_user_spec(found.spec, line, limits, parse))
+            several = separate_specs(found.spec) if found.left_out else [found.spec]
+            specs += (_user_spec(each, line, limits, parse) for each in several)
         if len(specs) > limits.specs or below > limits.nodes:
             raise LineFault(0, f"has more than {limits.specs:,} specs")
     return UserSpecs(tuple(specs), (*_notes(below, [*around]), *legacy_notes(specs)))

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.legacy_specs import parse_legacy_query
-from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.lexer import QuerySyntaxError, Token, tokens
 from spack_cache_db.spack.variants import PATCH_PRINTED
 
 _COMMANDS = """
@@ -61,7 +62,9 @@ _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 _END = re.compile(r"[|&;#]|\d?>|\\$|2>&1")
 _PROMPT = re.compile(r"(?:\S.*?[\])])?[$>]\s+")
 _STATE = re.compile(r"(?:\[[-+^a-z]\]|-(?=\s))\s*")
-_HASHED = re.compile(r"(?P<hash>[a-z2-7]{7}|[a-z2-7]{32})(?P<gap>\s+)(?P<rest>\^?[\w.].*)")
+_HASHED = re.compile(
+    r"(?P<hash>[a-z2-7]{7}|[a-z2-7]{32})(?P<gap>\s+)(?P<rest>\^?(?![\w.-]+:?=)[\w.].*)"
+)
 _PREFIX = re.compile(r"(?:.*[\s/])?[\w.+-]+-(?P<hash>[a-z2-7]{32})(?:[/:\s.].*)?")
 _INDENTED = 5
 """Blanks between a hash and the name of a dependency, in trees of `spack find`."""
@@ -183,9 +186,13 @@ def _printed(text: str) -> PastedSpec | None:
 
 
 def _is_hash(found: re.Match[str]) -> bool:
-    """Return whether a word before a spec is a hash, and not the name of a package."""
-    has_digit = any(each.isdigit() for each in found["hash"])
-    return len(found["hash"]) == 32 or has_digit or "@" in found["rest"]
+    """Return whether a word is a hash, and no package such as libxml2.
+
+    Spack prints versions, and blanks before dependencies.
+    """
+    if found["rest"][0] == "^" and len(found["gap"]) < _INDENTED:
+        return False
+    return len(found["hash"]) == 32 or "@" in found["rest"].split()[0]
 
 
 def printed_spec(
@@ -225,6 +232,25 @@ def _is_short(patches: tuple[str, ...]) -> bool:
     return all(len(each) <= PATCH_PRINTED for each in patches)
 
 
+def separate_specs(text: str) -> list[str]:
+    """Return the specs of a text in which several follow each other, as behind a command.
+
+    A name that follows no `%` or `^` begins one. What is no spec comes back as it is.
+    """
+    try:
+        words = tokens(text)
+    except QuerySyntaxError:
+        return [text]
+    starts = [
+        word.column for before, word in pairwise(words) if word.kind == "name" and _ends(before)
+    ]
+    return [text[start:end].strip() for start, end in pairwise([0, *starts, len(text)])]
+
+
+def _ends(word: Token) -> bool:
+    return word.kind not in ("dependency", "edge_start", "edge_end")
+
+
 def printed_cells(line: str) -> Iterator[tuple[str | None, str]]:
     """Yield the hash and the spec of each cell of a line in which `spack find` prints several.
 
@@ -234,7 +260,7 @@ def printed_cells(line: str) -> Iterator[tuple[str | None, str]]:
     for cell in re.split(r"\s{2,}", line.strip()):
         rest = _STATE.sub("", cell, count=1)
         hashed = _HASHED.fullmatch(rest)
-        if hashed:
+        if hashed and hashed["rest"][0] != "^":
             found.append((hashed["hash"], hashed["rest"]))
         elif re.match(r"[\w.-]+:?==?", rest) and found:
             found[-1] = (found[-1][0], f"{found[-1][1]} {rest}")
