@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from spack_cache_db.query.catalogue import (
     specs_in_scope,
 )
 from spack_cache_db.query.conditions import Conditions
-from spack_cache_db.query.connection import select_in
+from spack_cache_db.query.connection import select, select_in
 from spack_cache_db.query.look_alikes import distinctions
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import Configuration
@@ -128,7 +129,7 @@ def table_rows(
 
 def installed_among(conn: sqlite3.Connection, hashes: Iterable[str]) -> set[str]:
     """Return the hashes of those specs that an installed tree has."""
-    return {dag_hash for (dag_hash,) in select_in(conn, INSTALLED, hashes)}
+    return {dag_hash for (dag_hash,) in select(conn, INSTALLED, ids=json.dumps([*hashes]))}
 
 
 def _compared(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from spack_cache_db.query.connection import select
 from spack_cache_db.query.dependency_graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.package_data import PackageData, read_package_data
+from spack_cache_db.query.recipes import recipe_links
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
@@ -91,6 +92,7 @@ class PackagePage:
     rows: tuple[ConfigurationRow, ...]
     page_count: int
     is_compiler: bool
+    recipes: Mapping[str, str]
     needed_by: tuple[str, ...]
     known: tuple[Node, ...]
     changes: tuple[Sides, ...]
@@ -134,6 +136,7 @@ def load_package(
         ),
         page_count=pages,
         is_compiler=name in lookups.compilers,
+        recipes=recipe_links(conn, name),
         needed_by=tuple(dependent_packages(conn, package.id)),
         known=() if package.release_count else _known(conn, package),
         changes=latest_changes(lookups, package=name),
