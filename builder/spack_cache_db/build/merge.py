@@ -141,7 +141,8 @@ class Merge:
         )
         unlisted = whole["unlisted"]
         unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
-        specs = _specs(listings, unlisted, document_release, self._texts)
+        known = [unlisted, whole["unrecorded"]]
+        specs = _specs(listings, joined(known), document_release, self._texts)
         return Merged(
             documents=documents,
             releases=releases,
@@ -381,7 +382,7 @@ def unions(known: Interned[Stacks], sets: Numbers, starts: Numbers) -> Numbers:
 
 
 def _specs(listings: Frame, unlisted: Frame, document_release: Numbers, texts: Texts) -> Frame:
-    """Return what is known of each spec (see `Merged`)."""
+    """Return what is known of each spec (see `Merged`); the first row of a spec counts."""
     no_stacks = np.full_like(unlisted["spec"], texts.stack_sets[()])
     names = ("document", "spec", "configuration", "stacks")
     listed = Frame(**{name: listings[name] for name in names})

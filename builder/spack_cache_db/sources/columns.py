@@ -164,6 +164,12 @@ TABLES: Mapping[str, Mapping[str, Meaning]] = {
         "spec": _SPEC,
         "configuration": Meaning("configurations"),
     },
+    # Specs that a document names as dependencies and says nothing else of.
+    "unrecorded": {
+        "document": _DOCUMENT,
+        "spec": _SPEC,
+        "configuration": Meaning("configurations"),
+    },
     # The records of indexes.
     "records": {
         "document": _DOCUMENT,

@@ -83,6 +83,21 @@ _DECLARED = """
 SELECT code, message, declared FROM problems WHERE mirror = :mirror AND declared IS NOT NULL
 """
 
+# What the records of a mirror need, and it may have no record of.
+_NAMES = """
+SELECT specs.hash, packages.name
+FROM (
+  SELECT dependencies.dependency AS spec FROM records
+  JOIN dependencies ON dependencies.spec = records.spec WHERE records.mirror = :mirror
+  UNION
+  SELECT build_spec FROM splices WHERE mirror = :mirror
+) AS needed
+JOIN specs ON specs.id = needed.spec
+JOIN configurations ON configurations.id = specs.configuration
+JOIN packages ON packages.id = configurations.package
+WHERE NOT EXISTS (
+  SELECT 1 FROM records WHERE records.spec = needed.spec AND records.mirror = :mirror)
+"""
 _ORIGIN = "SELECT 1 FROM origin WHERE name = ? AND value = ?"
 
 
@@ -102,12 +117,17 @@ class StoredRecords:
         for code, message, declared in connection.execute(_DECLARED, {"mirror": mirror}):
             dag_hash = message.removeprefix("the spec ")[:32]
             self._declared.setdefault(dag_hash, []).append((code, json.loads(declared)))
-        self._names = {dag_hash: row[1] for dag_hash, row in self._rows.items()} | {
-            dag_hash: declared["package"]
-            for dag_hash, told in self._declared.items()
-            for code, declared in told
-            if code == "two_configurations"
-        }
+        named = connection.execute(_NAMES, {"mirror": mirror})
+        self._names = (
+            dict(named)
+            | {dag_hash: row[1] for dag_hash, row in self._rows.items()}
+            | {
+                dag_hash: declared["package"]
+                for dag_hash, told in self._declared.items()
+                for code, declared in told
+                if code == "two_configurations"
+            }
+        )
 
     def hashes(self) -> set[str]:
         """Return the hashes of all records."""

@@ -122,13 +122,14 @@ def test_another_type_in_any_place_is_told_or_kept(place: tuple[str, Any], other
 
 
 FAULTS = {
-    "an edge to nowhere": (
-        [record(node("a", edge("b", "link")))],
-        f"{hash_of('a')}: depends on b/{hash_of('b')}, which has no record, expected one",
+    "an edge to no hash": (
+        [record(node("a", {**edge("b", "link"), "hash": "B"}))],
+        "B: is no hash, expected 32 characters of a-z and 2-7",
     ),
-    "a splice of nothing": (
-        [record(node("a", build_spec={"name": "a", "hash": hash_of("b")}))],
-        f"{hash_of('a')}: was built as a/{hash_of('b')}, which has no record, expected one",
+    "an edge to a long name": (
+        [record(node("a", edge("b" * 201, "link")))],
+        f"{hash_of('a')}: has a package of 201 characters, expected at most 200, expected a node"
+        " of Spack's",
     ),
     "a wrong name": (
         [record(node("a", {**edge("b", "link"), "name": "c"})), record(node("b"))],

@@ -221,9 +221,9 @@ def faults(path: Path, tmp_path: Path) -> str:
 
 
 def test_all_faults_of_an_index_are_named(tmp_path: Path) -> None:
-    """Edges to nowhere and nodes that are none, each by its hash, and nothing is written."""
+    """Edges that lead to no hash and nodes that are none, each told, and nothing is written."""
     records = [
-        record(node("a", edge("nowhere", "link"))),
+        record(node("a", {**edge("nowhere", "link"), "name": ["nowhere"]})),
         record(node("b", arch={"platform": "linux"})),
         record(node("c", parameters=[1])),
         record(node("d")),
@@ -233,7 +233,7 @@ def test_all_faults_of_an_index_are_named(tmp_path: Path) -> None:
     said = faults(tmp_path / "index.json", tmp_path).splitlines()
 
     assert len(said) == 3
-    for name, words in (("a", "nowhere"), ("b", "platform_os"), ("c", "Expected `object`")):
+    for name, words in (("a", "Expected `str`"), ("b", "platform_os"), ("c", "Expected `object`")):
         (line,) = [each for each in said if hash_of(name) in each]
         assert words in line
         assert line.startswith(f"{tmp_path / 'index.json'}: ")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec import UNSET
 
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.records import Problem
+from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.sources.bounds import MAX_NAME, require_short
 from spack_cache_db.sources.columns import TABLES, Document, Writer
 from spack_cache_db.sources.indexes.installs import BROKEN, Entry, Installs
 from spack_cache_db.sources.indexes.spack_json import (
@@ -20,6 +21,7 @@ from spack_cache_db.sources.indexes.spack_json import (
     NodeDependency,
     SpecNode,
     is_hash,
+    require_hash,
 )
 from spack_cache_db.sources.indexes.spec_files import SpecFileRecords
 from spack_cache_db.sources.indexes.spellings import (
@@ -32,6 +34,7 @@ from spack_cache_db.sources.indexes.spellings import (
 )
 from spack_cache_db.sources.strict_json import as_json, name, said, short
 from spack_cache_db.sources.tarballs import Tarball
+from spack_cache_db.spack.compilers import NO_COMPILER
 
 INSTALLATION = (
     "path", "installed", "explicit", "installation_time", "deprecated_for", "origin",
@@ -67,14 +70,16 @@ class _Rows:
     """What one index gives: rows of `TABLES`, one after the other, and its edges.
 
     `numbers` is the number of each hash that the index has; `names` the name of each spec, and
-    `named` what edges call it; `compilers` are those that are specs, by their hashes.
+    `named` what edges call it; `compilers` are those that are specs, by their hashes. `unrecorded`
+    are the hashes and names that edges have, and the index has no record of.
     """
 
-    def __init__(self, numbers: Mapping[str, int]) -> None:
+    def __init__(self, numbers: dict[str, int]) -> None:
         self.numbers = numbers
         self.names: dict[int, str] = {}
         self.named: dict[int, str] = {}
         self.compilers: dict[str, str] = {}
+        self.unrecorded: dict[str, str] = {}
         self.listings = array("I")
         self.unlisted = array("I")
         self.records = array("I")
@@ -127,7 +132,9 @@ class IndexReader:
         faults += self._misnamed(rows)
         if faults:
             raise InputError(Fault(document.location, 0, each) for each in faults)
-        self._write(document, rows, [_unknown_key(*each) for each in sorted(unknown.items())])
+        problems = [_unknown_key(*each) for each in sorted(unknown.items())]
+        problems += [_unrecorded(*each) for each in sorted(rows.unrecorded.items())]
+        self._write(document, rows, problems)
 
     def _add_record(
         self,
@@ -177,22 +184,27 @@ class IndexReader:
             return compiler_of(node)
         compiler = rows.compilers.get(provider.hash)
         if compiler is None:
-            compiler = compiler_name(provider, known.version(provider.hash))
+            version = known.version(provider.hash) if provider.hash in known else None
+            compiler = compiler_name(provider, version)
             rows.compilers[provider.hash] = compiler
         return compiler
 
     def _ends(self, rows: _Rows, node: SpecNode) -> list[int]:
         """Return the numbers of what a node depends on."""
-        try:
-            ends = [rows.numbers[each.hash] for each in node.edges]
-        except KeyError:
-            unknown = next(each for each in node.edges if each.hash not in rows.numbers)
-            raise _no_record(node, "depends on", unknown) from None
+        ends = [rows.numbers.get(each.hash) or self._unrecorded(rows, each) for each in node.edges]
         called = rows.named
         for end, each in zip(ends, node.edges, strict=True):
             if called.setdefault(end, each.name) != each.name:
                 raise _two_names(node, each, called[end])
         return ends
+
+    def _unrecorded(self, rows: _Rows, other: NodeDependency | BuildSpec) -> int:
+        """Return the number of a spec of which nothing is known but its hash and name."""
+        require_hash(other.hash)
+        require_short("package", other.name, MAX_NAME)
+        rows.unrecorded[other.hash] = other.name
+        number = rows.numbers[other.hash] = self._texts.hashes[other.hash]
+        return number
 
     def _misnamed(self, rows: _Rows) -> Iterator[str]:
         """Yield a fault for each spec that an edge calls by a name which is not its own."""
@@ -225,6 +237,16 @@ class IndexReader:
         )
         spec, configuration = _columns(rows.unlisted, 2)
         self._writer.append("unlisted", number, spec=spec, configuration=configuration)
+        nothing = Configuration("", "", NO_COMPILER, "", "", "", ())
+        self._writer.append(
+            "unrecorded",
+            number,
+            spec=[rows.numbers[dag_hash] for dag_hash in rows.unrecorded],
+            configuration=[
+                self._texts.configurations[nothing._replace(package=name)]
+                for name in rows.unrecorded.values()
+            ],
+        )
         columns = _columns(rows.records, len(_OF_A_RECORD))
         records = dict(zip(_OF_A_RECORD, columns, strict=True))
         self._writer.append("records", number, **records)
@@ -254,9 +276,7 @@ class IndexReader:
         )
 
     def _build_spec(self, rows: _Rows, node: SpecNode, build_spec: BuildSpec) -> int:
-        number = rows.numbers.get(build_spec.hash)
-        if number is None:
-            raise _no_record(node, "was built as", build_spec)
+        number = rows.numbers.get(build_spec.hash) or self._unrecorded(rows, build_spec)
         if rows.named.setdefault(number, build_spec.name) != build_spec.name:
             raise _two_names(node, build_spec, rows.named[number])
         return number
@@ -267,9 +287,9 @@ def _two_names(node: SpecNode, called: NodeDependency | BuildSpec, other: str) -
     return IndexFault(f"{node.hash}: {called.hash} is called {names}, expected one name")
 
 
-def _no_record(node: SpecNode, what: str, other: NodeDependency | BuildSpec) -> IndexFault:
-    words = f"{what} {name(other.name)}/{name(other.hash)}, which has no record"
-    return IndexFault(f"{node.hash}: {words}, expected one")
+def _unrecorded(dag_hash: str, name: str) -> Problem:
+    message = f"the spec {dag_hash} is needed, and has no record: only its name is known, {name}"
+    return Problem("no_record", message)
 
 
 def _unknown_key(place: str, count: int) -> Problem:

@@ -138,9 +138,9 @@ def provider_of(node: SpecNode, languages: Sequence[int]) -> NodeDependency | No
     return None if first == NO_LANGUAGE or is_named else node.edges[languages.index(first)]
 
 
-def compiler_name(provider: NodeDependency, version: str) -> str:
-    """Return a compiler that is a spec, in the normal form of pages."""
-    return normal_compiler(f"{provider.name}@{version}")
+def compiler_name(provider: NodeDependency, version: str | None) -> str:
+    """Return a compiler that is a spec, in the normal form of pages; None is no known version."""
+    return provider.name if version is None else normal_compiler(f"{provider.name}@{version}")
 
 
 NODE_REST = ("compiler", "patches", "annotations")
