@@ -128,6 +128,8 @@ def guard(app: App, datasette: Any) -> App:
         if not datasette.setting("default_allow_sql") and b"sql" in parse_qs(query):
             await send_text(response.send, 403, NO_SQL)
             return
+        if datasette.setting("allow_csv_stream"):
+            query = with_all_rows(scope["path"], query)
         headers = [each for each in scope["headers"] if not _is_costly(*each)]
         scope = {**scope, "query_string": query, "headers": headers}
         with budget_of(scope["path"], query, datasette.sql_time_limit_ms / 1000):
@@ -184,6 +186,19 @@ def each_once(query: bytes) -> bytes:
         if sum(name.startswith(start) for name, _ in fields) > most:
             raise TooManyError(f"The address has more than {most} fields that begin with {start}.")
     return b"&".join(fields.values())
+
+
+def with_all_rows(path: str, query: bytes) -> bytes:
+    """Return the query string for which Datasette's CSV of a table has all rows.
+
+    Else it has those of one page, and no sign that there are more. Who asks for a number of rows,
+    or for the next page, gets those.
+    """
+    fields = parse_qs(query)
+    is_part = b"_next" in fields or fields.get(b"_size", [b"max"])[0] != b"max"
+    if not path.endswith(".csv") or is_part or not fields.keys().isdisjoint((b"_stream", b"sql")):
+        return query
+    return b"&".join(filter(None, (b"_stream=on", query)))
 
 
 async def send_text(send: Send, status: int, sentence: str, headers: Headers | None = None) -> None:

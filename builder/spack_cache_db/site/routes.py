@@ -221,7 +221,10 @@ async def find_rows(datasette: Any, request: Any) -> Any:
     if found.is_more:
         following = urlencode([("q", text), *narrowing.pairs, ("page", number + 1)])
         address = datasette.urls.path(f"/find.{form}") + f"?{following}"
-        headers["link"] = f'<{datasette.absolute_url(request, address)}>; rel="next"'
+        following = datasette.absolute_url(request, address)
+        headers["link"] = f'<{following}>; rel="next"'
+        if form == "csv":
+            found = replace(found, body=f'{found.body}"more rows: {following}"\n')
     return data(found, form, headers)
 
 

@@ -52,6 +52,9 @@ MOST_KEPT = 200
 # Parameters that Datasette fills in where a canned query names them, such as :_now_epoch.
 _MAGIC = re.compile(r"(?<!:):(_\w+)")
 
+_BARE_SHAPES = ("array", "arrayfirst", "object")
+"""Shapes of JSON that are the rows alone: of SQL nothing says that there are more."""
+
 _pools: WeakKeyDictionary[Any, Pool] = WeakKeyDictionary()
 _kept: WeakKeyDictionary[Any, dict[Any, OrderedDict[Any, Any]]] = WeakKeyDictionary()
 _statements: ContextVar[float | None] = ContextVar("statements", default=None)
@@ -106,7 +109,9 @@ def budget_of(path: str, query_string: bytes, statement_seconds: float) -> Itera
     fields = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
     statements = STREAM_STATEMENTS if "_stream" in fields else PAGE_STATEMENTS
     is_page = not path.endswith((".json", ".csv")) and "_format" not in fields
-    budget = Budget(statements * statement_seconds, is_page) if query_string else None
+    takes_all = path.endswith(".csv") or fields.get("_shape", [""])[0] in _BARE_SHAPES
+    seconds = statements * statement_seconds
+    budget = Budget(seconds, is_page, takes_all) if query_string else None
     token = _budget.set(budget)
     try:
         yield
@@ -162,7 +167,7 @@ class _Sandboxed:
             return await self._inner(sql, *given, **more)
         longest = self._datasette.sql_time_limit_ms
         seconds = min(custom_time_limit or longest, longest) / 1000
-        most_rows = self._most_rows(page_size) if truncate else None
+        most_rows = self._most_rows(page_size) if truncate and not budget.takes_all else None
         most_cells = PAGE_CELLS if budget.is_page else RESULT_CELLS
         # A table's page looks for one row more than it shows, to know whether there is a next.
         may_cut = truncate and budget.is_page and page_size is None

@@ -97,12 +97,14 @@ class Budget:
 
     Attributes:
         is_page: whether what is found is shown as HTML.
+        takes_all: whether what is found is given in a form that cannot say that rows are missing.
         refusal: why a statement of the request was refused, in SQLite's words.
         is_cut: whether one of its results has more rows than it was given.
     """
 
     seconds: float
     is_page: bool = False
+    takes_all: bool = False
     refusal: str = ""
     is_cut: bool = False
 
