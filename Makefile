@@ -90,7 +90,7 @@ lock: $(VENV)/test.done
 	$(COMPILE) -o requirements/datasette1.lock pyproject.toml --extra all --group test --group bench --group datasette1
 	$(COMPILE) --resolution lowest-direct -o requirements/oldest.lock pyproject.toml --extra all
 	$(COMPILE) --no-deps -o requirements/plugins.lock --group pyproject.toml:plugins
-	for lock in $(filter-out requirements/oldest.lock,$(wildcard requirements/*.lock)); do for python in $(PYTHONS); do for platform in $(PLATFORMS); do \
+	for lock in $(filter-out requirements/oldest.lock requirements/plugins.lock,$(wildcard requirements/*.lock)); do for python in $(PYTHONS); do for platform in $(PLATFORMS); do \
 		$(BIN)/uv pip install -q --dry-run --target $(VENV)/none --only-binary :all: --require-hashes \
 			--python-version $$python --python-platform $$platform -r $$lock || exit 1; \
 	done; done; done

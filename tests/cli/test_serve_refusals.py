@@ -41,11 +41,11 @@ def refusal(file: Path) -> str:
 
 @pytest.mark.slow
 def test_a_refusal_is_one_line(samples_file: Path, tmp_path: Path) -> None:
-    """A port that is in use and a file that is missing: status 1, and what to do."""
+    """A port that is in use and a file that is missing: status 2, and what to do."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert run_serve(samples_file, "--port", port) == (
-            1,
+            2,
             f"Error: port {port} is taken; choose another with --port, "
             "or let --port 0 find a free one\n",
         )
@@ -114,3 +114,30 @@ def test_workers_need_the_extra(samples_file: Path, monkeypatch: pytest.MonkeyPa
     assert result.stderr == (
         "Error: --workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--setting", "sql_time_limit", "5"), "close: sql_time_limit_ms"),
+        (("--setting", "sql_time_limit_ms", "soon"), "no whole number"),
+        (("--setting", "allow_download", "5"), "neither on nor off"),
+        (("--metadata", "[1]"), "expected a mapping"),
+        (("--metadata", "a: [b"), "cannot be read"),
+        (("--metadata", "settings: {nope: 1}"), "no setting is called 'nope'"),
+        (("--metadata", "plugins: {spack-cache-db: {open: 1}}"), "no key is called 'open'"),
+    ],
+)
+def test_what_it_cannot_be_told_is_refused(
+    samples_file: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    """A setting, a metadata file or an allowance that is wrong: one line that names it."""
+    *option, value = arguments
+    if option == ["--metadata"]:
+        value = str(tmp_path / "m.yml")
+        Path(value).write_text(arguments[-1])
+    found = run("serve", samples_file, *option, value, "--port", "0")
+
+    assert found.exit_code == 2
+    assert said in found.stderr
+    assert found.stderr.splitlines()[-1].startswith("Error: ")

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import httpx
+import pytest
+from datasette import utils
+from datasette.app import Datasette
+from datasette.plugins import pm
+
 from spack_cache_db.build.publication import inspect_path
-from spack_cache_db.cli.server import datasette, served, site_settings
-from spack_cache_db.site import site_folder
+from spack_cache_db.cli.server import (
+    SiteOptions,
+    checked_setting,
+    datasette,
+    read_metadata,
+    served,
+    site_settings,
+)
+from spack_cache_db.site import plugin, site_folder
+from tests.paths import ROOT
+from tests.programs import free_port
+from tests.site.conftest import running
 
 
 def test_the_database_is_called_spack_cache(samples_file: Path) -> None:
@@ -34,8 +55,8 @@ def test_a_stale_inspect_file_is_not_believed(samples_file: Path, tmp_path: Path
 def test_settings_are_those_of_the_site(samples_file: Path) -> None:
     """Datasette gets each setting, and visitors' SQL is on unless it is switched off."""
     with served(samples_file) as file:
-        on = datasette(file, sql=True, cors=False)
-        off = datasette(file, sql=False, cors=False)
+        on = datasette(file, SiteOptions())
+        off = datasette(file, SiteOptions(sql=False))
 
     assert {name: on.setting(name) for name in site_settings()} == site_settings()
     assert on.setting("default_allow_sql") is True
@@ -47,3 +68,120 @@ def test_both_settings_files_say_the_same() -> None:
     for_065 = json.loads((site_folder() / "settings.json").read_text(encoding="utf-8"))
 
     assert for_065 == site_settings()
+
+
+METADATA = """
+title: Ours
+settings:
+  default_page_size: 3
+  max_returned_rows: 7
+plugins:
+  secret-plugin:
+    key: hidden
+databases:
+  spack-cache:
+    license: MIT
+    queries:
+      ours:
+        sql: select 42 as answer
+    tables:
+      packages:
+        size: 2
+"""
+PLUGIN = """
+from datasette import Response, hookimpl
+
+@hookimpl
+def register_routes():
+    return [("^/ours$", lambda: Response.text("a page of ours"))]
+"""
+
+
+@pytest.mark.asyncio
+async def test_what_is_given_comes_first(samples_file: Path, tmp_path: Path) -> None:
+    """Metadata, settings, plugins and the base of addresses are merged with those of the site."""
+    (tmp_path / "m.yml").write_text(METADATA)
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "titled.py").write_text(PLUGIN)
+    options = SiteOptions(
+        metadata=read_metadata(tmp_path / "m.yml"),
+        settings={
+            "max_returned_rows": checked_setting("max_returned_rows", "9"),
+            "base_url": checked_setting("base_url", "cache"),
+        },
+        plugins_dir=tmp_path / "plugins",
+    )
+    with served(samples_file) as file:
+        site = datasette(file, options)
+        home = await site.client.get("/")
+        page = await site.client.get("/ours")
+        tables = await site.client.get("/spack-cache")
+        ours = await site.client.get("/spack-cache/ours.json?_shape=array")
+        stock = await site.client.get("/spack-cache/find_spec.json?spec=py-mpi4py&_shape=array")
+        rows = await site.client.get("/spack-cache/packages.json?_shape=array")
+        shown = await site.client.get("/-/metadata.json")
+        names = ("default_page_size", "max_returned_rows", "suggest_facets")
+        settings = [site.setting(each) for each in names]
+    pm.unregister(name="titled.py")
+
+    assert 'href="/cache/packages"' in home.text
+    assert page.text == "a page of ours"
+    assert "MIT" in tables.text
+    assert ours.json() == [{"answer": 42}]
+    assert len(stock.json()) > 3
+    assert len(rows.json()) == 2
+    assert settings == [3, 9, False]
+    assert "hidden" not in shown.text or hasattr(site, "metadata")
+
+
+@pytest.mark.asyncio
+async def test_files_can_be_asked_together(samples_file: Path, tmp_path: Path) -> None:
+    """With --crossdb a statement reads two files, and each has its pages."""
+    files = [str(shutil.copy(samples_file, tmp_path / f"{name}.db")) for name in "ab"]
+    if not pm.is_registered(plugin):
+        pm.register(plugin)
+    site = Datasette([], immutables=files, crossdb=True)
+    path = "/_memory.json" if hasattr(site, "metadata") else "/_memory/-/query.json"
+    sql = "select (select count(*) from a.specs) - (select count(*) from b.specs) as d"
+    found = await site.client.get(path, params={"sql": sql, "_shape": "array"})
+
+    assert found.json() == [{"d": 0}]
+    assert (await site.client.get("/package/py-mpi4py")).status_code == 200
+    assert "/_memory" in (await site.client.get("/")).text
+
+
+@pytest.mark.slow
+def test_datasette_can_package_a_file(samples_file: Path, tmp_path: Path) -> None:
+    """What `datasette package` and `publish` put into a container starts, and shows our pages."""
+    copy = shutil.copy(samples_file, tmp_path / "mine.db")
+    nothing = dict.fromkeys(("branch", "template_dir", "plugins_dir", "version_note"))
+    with (
+        (site_folder() / "metadata.yml").open() as metadata,
+        utils.temporary_docker_directory(
+            [str(copy)],
+            "image",
+            metadata=metadata,
+            extra_options="",
+            static=(),
+            install=(),
+            spatialite=False,
+            secret="x",
+            **nothing,
+        ) as folder,
+    ):
+        said = (Path(folder) / "Dockerfile").read_text()
+        (line,) = re.findall(r"^CMD (.*)$", said, re.MULTILINE)
+        port = free_port()
+        command = shlex.split(line.replace("$PORT", str(port)).replace("0.0.0.0", "127.0.0.1"))
+        assert command[:2] == ["datasette", "serve"]
+        inspected = [sys.executable, "-m", "datasette", "inspect", "mine.db"]
+        output = ["--inspect-file", "inspect-data.json"]
+        subprocess.run([*inspected, *output], cwd=folder, check=True)
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'builder'}:{ROOT}"}
+        program = "import datasette.app, spack_cache_db.site.plugin as p; "
+        program += "from datasette.cli import cli; pm = datasette.plugins.pm; "
+        program += "pm.is_registered(p) or pm.register(p); cli()"
+        command = [sys.executable, "-c", program, *command[1:]]
+        with running(command, port, cwd=Path(folder), env=environment) as server:
+            assert "/mine/builds" in httpx.get(f"{server.address}/mine").text
+            assert httpx.get(f"{server.address}/package/py-mpi4py").status_code == 200

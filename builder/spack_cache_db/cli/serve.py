@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from spack_cache_db.cli.options import file_argument
+from spack_cache_db.cli.options import GivenPath, file_argument
 from spack_cache_db.cli.signals import SIGNALS
 from spack_cache_db.cli.terminal import fail, say
 from spack_cache_db.errors import BuilderError, reason
@@ -44,6 +44,29 @@ _BACKLOG = 2048
     help="Believe X-Forwarded-Proto and X-Forwarded-For of the proxy at this address.",
 )
 @click.option(
+    "--metadata",
+    type=GivenPath(exists=True, dir_okay=False, path_type=Path),
+    help="Title, permissions, plugins and settings (YAML or JSON), before those of the site.",
+)
+@click.option(
+    "--setting",
+    "settings",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    help="A setting of Datasette; may be given several times.",
+)
+@click.option(
+    "--plugins-dir",
+    type=GivenPath(exists=True, file_okay=False, path_type=Path),
+    help="A folder with Datasette plugins of your own.",
+)
+@click.option(
+    "--base-url",
+    metavar="PATH",
+    help="The path below which a proxy publishes the site, such as /cache/.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(1),
     help="Serve in so many processes, started again when one hangs, grows or dies.",
@@ -55,6 +78,10 @@ def serve(
     no_sql: bool,
     cors: bool,
     proxy: str | None,
+    metadata: Path | None,
+    settings: tuple[tuple[str, str], ...],
+    plugins_dir: Path | None,
+    base_url: str | None,
     workers: int | None,
 ) -> None:
     """Serve a database with Datasette, read-only.
@@ -62,13 +89,27 @@ def serve(
     FILE may be built anew meanwhile: what was opened is served until the server is started again.
     """
     # Datasette takes longer to load than all that its options need.
-    from spack_cache_db.cli.server import datasette, served
+    from spack_cache_db.cli.server import (
+        SiteOptions,
+        checked_setting,
+        datasette,
+        read_metadata,
+        served,
+    )
     from spack_cache_db.site.middleware import App
     from spack_cache_db.site.uvicorn_server import run_here
 
     if workers is not None and find_spec("uvicorn_worker") is None:
         fail("--workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'")
     site_folder()
+    given = [*settings, *([("base_url", base_url)] if base_url is not None else [])]
+    options = SiteOptions(
+        sql=not no_sql,
+        cors=cors,
+        metadata=read_metadata(metadata) if metadata else {},
+        settings={name: checked_setting(name, value) for name, value in given},
+        plugins_dir=plugins_dir,
+    )
     for each in SIGNALS:
         # Until the server runs, which ends in its own way.
         if signal.getsignal(each) is not signal.SIG_IGN:
@@ -76,7 +117,7 @@ def serve(
     with served(file) as opened, listen(host, port) as listener:
 
         def make_app() -> App:
-            app: App = datasette(opened, sql=not no_sql, cors=cors).app()
+            app: App = datasette(opened, options).app()
             return app
 
         say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")

@@ -9,6 +9,7 @@ one left behind.
 
 from __future__ import annotations
 
+import difflib
 import fcntl
 import inspect
 import os
@@ -16,21 +17,25 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
-from datasette.app import Datasette
+from datasette import utils
+from datasette.app import DEFAULT_SETTINGS, Datasette
+from datasette.plugins import pm
+from datasette.utils import StartupError
 
 from spack_cache_db.build.publication import NAME, current_inspection
 from spack_cache_db.errors import DatabaseError, reason
 from spack_cache_db.query.connection import open_database
-from spack_cache_db.site import site_folder
+from spack_cache_db.site import plugin, site_folder
+from spack_cache_db.site.allowances import allowances_of
 
 PREFIX = ".spack-cache-db-served-"
 
-SettingValues = dict[str, bool | int]
+SettingValues = dict[str, bool | int | str]
 
 
 def site_settings() -> SettingValues:
@@ -72,37 +77,111 @@ def served(database: Path) -> Iterator[Served]:
         yield Served(path, inspected)
 
 
-def datasette(file: Served, *, sql: bool, cors: bool) -> Any:
-    """Return the Datasette that serves a file.
+@dataclass(frozen=True, slots=True)
+class SiteOptions:
+    """How a file is served.
 
-    Args:
-        file: the file.
+    Attributes:
         sql: whether visitors may type SQL of their own.
         cors: whether pages of other sites may read what is served.
+        metadata: titles, permissions, plugins and settings of whoever serves it; they come first.
+        settings: settings of Datasette, by name; they come before those of the metadata.
+        plugins_dir: a folder with plugins of their own.
     """
-    here = site_folder()
-    described = yaml.safe_load((here / "metadata.yml").read_text(encoding="utf-8"))
-    return Datasette(
-        immutables=[str(file.path)],
-        inspect_data=file.inspected,
-        metadata=described,
-        **_for_version_1(file, described),
-        template_dir=str(here / "templates"),
-        plugins_dir=str(here / "plugins"),
-        static_mounts=[("static", str(here / "static"))],
-        settings={**site_settings(), "default_allow_sql": sql},
-        cors=cors,
-    )
+
+    sql: bool = True
+    cors: bool = False
+    metadata: dict[str, Any] = field(default_factory=dict)
+    settings: SettingValues = field(default_factory=dict)
+    plugins_dir: Path | None = None
 
 
-def _for_version_1(file: Served, described: dict[str, Any]) -> dict[str, Any]:
-    """Return what only Datasette 1.0 is told: it reads half of what describes a site as `config`.
+def datasette(file: Served, options: SiteOptions) -> Any:
+    """Return the Datasette that serves a file; the plugin adds pages, templates and metadata.
 
-    Its own bookkeeping is a file, one for each process, which else a killed server leaves behind.
+    Raises:
+        DatabaseError: Datasette refuses the options.
+    """
+    if not pm.is_registered(plugin):
+        pm.register(plugin, "spack-cache-db")
+    given = {key: value for key, value in options.metadata.items() if key != "settings"}
+    settings = {**site_settings(), "default_allow_sql": options.sql}
+    try:
+        found = Datasette(
+            immutables=[str(file.path)],
+            inspect_data=file.inspected,
+            **_metadata(file, given),
+            plugins_dir=str(options.plugins_dir) if options.plugins_dir else None,
+            settings={**settings, **settings_of(options.metadata), **options.settings},
+            cors=options.cors,
+        )
+        allowances_of(found)
+    except StartupError as error:
+        raise DatabaseError(str(error)) from None
+    return found
+
+
+def _metadata(file: Served, given: dict[str, Any]) -> dict[str, Any]:
+    """Return what describes a site, as the arguments of Datasette.
+
+    1.0 reads half of it as `config`, and shows all of `metadata` to visitors. Its own bookkeeping
+    is a file, one for each process, which else a killed server leaves behind.
     """
     if "internal" not in inspect.signature(Datasette).parameters:
-        return {}
-    return {"config": described, "internal": str(file.path.with_name(f"internal-{os.getpid()}.db"))}
+        return {"metadata": given}
+    shown, _ = utils.move_plugins_and_allow(given, {})
+    internal = file.path.with_name(f"internal-{os.getpid()}.db")
+    return {"metadata": shown, "config": given, "internal": str(internal)}
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """Return the content of a metadata file, YAML or JSON.
+
+    Raises:
+        DatabaseError: it cannot be read, or is no mapping.
+    """
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
+    if not isinstance(found, dict):
+        raise DatabaseError(f"{path}: expected a mapping, such as title: Our build cache")
+    settings_of(found)
+    return found
+
+
+def settings_of(metadata: dict[str, Any]) -> SettingValues:
+    """Return the settings in a metadata file.
+
+    Raises:
+        DatabaseError: there is no setting of such a name, or a value of another type.
+    """
+    found = metadata.get("settings") or {}
+    if not isinstance(found, dict):
+        raise DatabaseError(f"settings: {found!r} is no mapping of names to values")
+    return {str(name): checked_setting(str(name), value) for name, value in found.items()}
+
+
+def checked_setting(name: str, value: object) -> bool | int | str:
+    """Return the value of a setting in its type; a text is read as Datasette reads it.
+
+    Raises:
+        DatabaseError: there is no setting of this name, or the value is of another type.
+    """
+    if name not in DEFAULT_SETTINGS:
+        close = difflib.get_close_matches(name, DEFAULT_SETTINGS)
+        advice = f"close: {', '.join(close)}" if close else "see Datasette's documentation"
+        raise DatabaseError(f"no setting is called {name!r}; {advice}")
+    default, text = DEFAULT_SETTINGS[name], str(value).lower()
+    if isinstance(default, bool):
+        if text in ("on", "true", "1", "off", "false", "0"):
+            return text in ("on", "true", "1")
+        raise DatabaseError(f"setting {name}: {value!r} is neither on nor off")
+    if isinstance(default, int):
+        if text.isdecimal():
+            return int(text)
+        raise DatabaseError(f"setting {name}: {value!r} is no whole number")
+    return f"/{text.strip('/')}/".replace("//", "/") if name == "base_url" else str(value)
 
 
 @contextmanager

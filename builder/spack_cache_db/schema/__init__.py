@@ -39,10 +39,10 @@ __all__ = [
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "b8d330e60d1ab2dc952801d9f86ed5f61cbe87975ebd24a9b2ba329a7141a7f8"
+STATEMENTS_SHA256 = "337a455d3cba0a6f305d0db7b481a5cb949091362880daeb9a32dfcbcaadb271"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 

@@ -1,4 +1,8 @@
-"""Every view, as SQL: the tables in words."""
+"""Every view, as SQL: the tables in words.
+
+DuckDB reads these statements too, when it attaches a file: functions and casts are those that both
+know, but for `installations`.
+"""
 
 from __future__ import annotations
 
@@ -98,8 +102,8 @@ _LISTING_COLUMNS = f"""\
   {_TARBALL},
 {_FOR_ANALYSIS},
   CASE
-    WHEN listings.size GLOB '[0-9]*' AND listings.size NOT GLOB '*[^0-9]*'
-      AND length(listings.size) < 19 THEN CAST(listings.size AS INTEGER)
+    WHEN trim(listings.size, '0123456789') = '' AND length(listings.size) BETWEEN 1 AND 18
+    THEN CAST(listings.size AS BIGINT)
   END AS size_bytes"""
 
 _LISTING_JOINS = f"""\

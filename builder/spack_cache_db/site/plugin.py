@@ -170,7 +170,8 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
     if not is_site(datasette):
         return
     if not database.startswith("_internal"):
-        restrict(conn)
+        # With --crossdb Datasette attaches all files to this one.
+        restrict(conn, may_attach=database == "_memory" and datasette.crossdb)
     if not database.startswith("_"):
         spec_functions.register(conn)
         authorize(conn, allowances_of(datasette).sql_functions)

@@ -119,13 +119,18 @@ class TooLarge(sqlite3.OperationalError):
     """A result is larger than a page may be."""
 
 
-def restrict(conn: sqlite3.Connection) -> None:
+def restrict(conn: sqlite3.Connection, *, may_attach: bool = False) -> None:
     """Bound what any statement on this connection can take, and let it only read.
 
     The measures are those of sqlite.org/security.html, as far as this Python has them.
+
+    Args:
+        conn: the connection.
+        may_attach: whether other files may be attached to it.
     """
     for limit, value in LIMITS.items():
-        conn.setlimit(limit, value)
+        if limit != sqlite3.SQLITE_LIMIT_ATTACHED or not may_attach:
+            conn.setlimit(limit, value)
     for setting in SETTINGS:
         conn.execute(f"PRAGMA {setting}")
     for name, value in DEFENSIVE.items():

@@ -1,0 +1,106 @@
+"""A file in DuckDB, and as Parquet: the documented commands give the rows that SQLite gives."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.schema import VIEWS
+from tests.indexes import edge, index, node, record
+from tests.pagetexts import SAMPLES
+from tests.paths import ROOT
+
+duckdb = pytest.importorskip("duckdb")
+extension = pytest.importorskip("duckdb_extension_sqlite")
+polars = pytest.importorskip("polars")
+
+ONLY_SQLITE = {"installations"}
+
+
+def documented(language: str) -> list[str]:
+    """Return the blocks of a language in the part of docs/sql.md about DuckDB."""
+    text = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
+    part = text.split("## DuckDB")[1].split("\n## ")[0]
+    return re.findall(rf"^```{language}\n(.*?)^```", part, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with spack-cache.db, of pages and of an index with dependencies."""
+    place = tmp_path_factory.mktemp("duckdb")
+    stack = place / "input" / "develop-2025-07-13" / "e4s"
+    stack.mkdir(parents=True)
+    needing = node("hdf5", edge("zlib"))
+    (stack / "index.json").write_bytes(index(record(needing), record(node("zlib"))))
+    (stack / "mirror.json").write_text(json.dumps({"url": "https://cache.example.org/v1"}))
+    build([SAMPLES, place / "input"], place / "spack-cache.db")
+    return place
+
+
+@pytest.fixture(scope="module")
+def attached(folder: Path) -> Iterator[Any]:
+    """A connection of DuckDB on which the documented block was run, but for its download."""
+    (found,) = Path(extension.__file__).parent.rglob("sqlite.duckdb_extension")
+    # It is loaded by the name of its file.
+    library = shutil.copy(found, folder / "sqlite_scanner.duckdb_extension")
+    (block,) = documented("")
+    block = block.replace("INSTALL sqlite; LOAD sqlite", f"LOAD '{library}'")
+    for name in ("spack-cache.db", "listings"):
+        block = block.replace(f"'{name}'", f"'{folder / name}'")
+    connection = duckdb.connect()
+    connection.execute(block)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def sqlite(folder: Path) -> Iterator[sqlite3.Connection]:
+    """The same file in SQLite."""
+    connection = sqlite3.connect(folder / "spack-cache.db")
+    yield connection
+    connection.close()
+
+
+@pytest.mark.slow
+@pytest.mark.once
+@pytest.mark.parametrize("view", [name for name in VIEWS if name not in ONLY_SQLITE])
+def test_duckdb_sees_each_view(attached: Any, sqlite: sqlite3.Connection, view: str) -> None:
+    """Row by row and value by value, with the types of values."""
+    expected = Counter(sqlite.execute(f"SELECT * FROM {view}"))
+    assert Counter(attached.execute(f"SELECT * FROM cache.{view}").fetchall()) == expected
+    assert expected
+
+
+@pytest.mark.slow
+@pytest.mark.once
+@pytest.mark.usefixtures("attached")
+def test_parquet_holds_every_row(folder: Path, sqlite: sqlite3.Connection) -> None:
+    """Polars reads back what was written, partition by partition, row for row."""
+    frame = polars.read_parquet(folder / "listings" / "**" / "*.parquet", hive_partitioning=True)
+    found = sqlite.execute("SELECT * FROM build_listings")
+    names = [each[0] for each in found.description]
+
+    assert {*frame.columns} == {*names}
+    assert Counter(frame.select(names).iter_rows()) == Counter(found)
+    releases = {path.name for path in (folder / "listings").iterdir()}
+    assert releases == {
+        f"release={name}" for (name,) in sqlite.execute("SELECT name FROM releases")
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.once
+def test_the_same_question_has_the_same_answer(attached: Any, sqlite: sqlite3.Connection) -> None:
+    """The documented query gives the same in both."""
+    (query,) = documented("sql")
+    found = attached.execute(query.replace("FROM build_listings", "FROM cache.build_listings"))
+    assert [*sqlite.execute(query)] == found.fetchall()
