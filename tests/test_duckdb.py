@@ -77,7 +77,8 @@ def test_duckdb_sees_each_view(attached: Any, sqlite: sqlite3.Connection, view: 
     """Row by row and value by value, with the types of values."""
     expected = Counter(sqlite.execute(f"SELECT * FROM {view}"))
     assert Counter(attached.execute(f"SELECT * FROM cache.{view}").fetchall()) == expected
-    assert expected
+    # The sample pages say nothing of packages that have no binary.
+    assert expected or view == "package_status"
 
 
 @pytest.mark.slow

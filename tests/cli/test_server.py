@@ -127,7 +127,7 @@ async def test_what_is_given_comes_first(samples_file: Path, tmp_path: Path) -> 
     assert 'href="/cache/packages"' in home.text
     assert page.text == "a page of ours"
     assert "MIT" in tables.text
-    assert ours.json() == [{"answer": 42}]
+    assert ours.json() == [{"answer": 42}], ours.text
     assert len(stock.json()) > 3
     assert len(rows.json()) == 2
     assert settings == [3, 9, False]

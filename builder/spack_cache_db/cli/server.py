@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import difflib
 import fcntl
-import inspect
 import os
 import shutil
 import tempfile
@@ -22,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from datasette import utils
 from datasette.app import DEFAULT_SETTINGS, Datasette
 from datasette.plugins import pm
 from datasette.utils import StartupError
@@ -124,14 +122,13 @@ def datasette(file: Served, options: SiteOptions) -> Any:
 def _metadata(file: Served, given: dict[str, Any]) -> dict[str, Any]:
     """Return what describes a site, as the arguments of Datasette.
 
-    1.0 reads half of it as `config`, and shows all of `metadata` to visitors. Its own bookkeeping
-    is a file, one for each process, which else a killed server leaves behind.
+    1.0 reads half of it as `config`, and takes plugins out of `metadata`, which visitors see. Its
+    own bookkeeping is a file, one for each process, which else a killed server leaves behind.
     """
-    if "internal" not in inspect.signature(Datasette).parameters:
+    if hasattr(Datasette, "metadata"):
         return {"metadata": given}
-    shown, _ = utils.move_plugins_and_allow(given, {})
     internal = file.path.with_name(f"internal-{os.getpid()}.db")
-    return {"metadata": shown, "config": given, "internal": str(internal)}
+    return {"metadata": given, "config": given, "internal": str(internal)}
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
