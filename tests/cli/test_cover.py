@@ -214,6 +214,11 @@ def test_a_folder(samples_file: Path, environments: Path) -> None:
     assert first.split() == ["a/spack.yaml", *["1", "of", "2"], *["near", "1,", "binary", "1"]]
     assert second.split()[:4] == ["b/c/spack.yaml", *["1", "of", "1"]]
     assert broken.startswith("d/spack.yaml") and "broken YAML" in broken
+    narrow = CliRunner(env={"COLUMNS": "50"}).invoke(
+        cli, ["cover", str(environments), str(samples_file)]
+    )
+    assert "".join(narrow.stdout.split()) == "".join(result.stdout.split())
+    assert max(map(len, narrow.stdout.splitlines()[1:])) <= 50
     (environments / "d" / "spack.yaml").unlink()
     assert CliRunner().invoke(cli, ["cover", str(environments), str(samples_file)]).exit_code == 1
     empty = CliRunner().invoke(cli, ["cover", str(environments / "d"), str(samples_file)])

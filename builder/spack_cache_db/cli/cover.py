@@ -171,7 +171,7 @@ class _Forms(NamedTuple):
 
 
 _ONE = _Forms(cover_json, cover_csv, cover_markdown, cover_table)
-_FOLDER = _Forms(folder_json, folder_csv, folder_markdown, lambda found, _: folder_table(found))
+_FOLDER = _Forms(folder_json, folder_csv, folder_markdown, folder_table)
 
 
 def _end(found: Cover | FolderCover, forms: _Forms, options: dict[str, Any]) -> NoReturn:

@@ -233,7 +233,7 @@ def cover_table(found: Cover, width: int | None = None) -> str:
         said = (each.status, answer(each))
         shown = "(the same)" if said == before and len(said[1]) > len("(the same)") else said[1]
         head = _GAP.join((each.status.ljust(first), each.spec.ljust(second)))
-        lines += _wrapped(head, shown, width)
+        lines += wrapped(head, shown, width)
         before = said
     return "\n".join(lines)
 
@@ -259,7 +259,7 @@ def counts_told(found: Cover) -> Iterator[str]:
         yield f"{group or 'no group'}: {part.available:,} of {part.total:,}"
 
 
-def _wrapped(head: str, text: str, width: int | None) -> list[str]:
+def wrapped(head: str, text: str, width: int | None) -> list[str]:
     """Return a line, or several of at most `width` characters with what follows indented."""
     line = f"{head}{_GAP}{text}".rstrip()
     if width is None or len(line) <= width:

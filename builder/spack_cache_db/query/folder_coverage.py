@@ -7,12 +7,14 @@ import io
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from spack_cache_db.query.coverage_output import (
     Cover,
     cover_csv,
     cover_markdown,
     statuses_told,
+    wrapped,
 )
 
 _GAP = "  "
@@ -87,12 +89,17 @@ def folder_markdown(found: FolderCover) -> str:
     return "\n\n".join(parts)
 
 
-def folder_table(found: FolderCover) -> str:
-    """Return the total, and a line for each environment with its numbers."""
+def folder_table(found: FolderCover, width: int | None = None) -> str:
+    """Return the total, and a line for each environment with its numbers.
+
+    Args:
+        found: the answers.
+        width: the longest line that is wanted; None for any. What is longer is wrapped.
+    """
     lines = [*_lines(found)]
     first, second = (max((len(line[at]) for line in lines), default=0) for at in (0, 1))
-    table = (
-        _GAP.join((path.ljust(first), numbers.rjust(second), said)).rstrip()
+    table = chain.from_iterable(
+        wrapped(_GAP.join((path.ljust(first), numbers.rjust(second))), said, width)
         for path, numbers, said in lines
     )
     return "\n".join([_total(found), "", *table])
