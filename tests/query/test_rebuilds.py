@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.difference import diff
+from spack_cache_db.query.connection import connected
+from spack_cache_db.query.difference import compare, diff, side_of
+from spack_cache_db.query.lookups import read_lookups
 from tests.indexes import edge, hash_of, index, node, record
 
 Spec = dict[str, Any]
@@ -31,7 +33,7 @@ def causes(folder: Path, old: list[Spec], new: list[Spec]) -> list[tuple[str, in
     conn = sqlite3.connect(folder / "out.db")
     found = diff(conn, "v1.0", "v1.1").causes
     conn.close()
-    return [(str(each), each.configurations) for each in found]
+    return [(str(each), each.configurations) for each in found or ()]
 
 
 def zlib(tag: str, version: str = "1.0", **more: Any) -> Spec:
@@ -116,3 +118,15 @@ def test_dependencies_in_a_circle_end(tmp_path: Path) -> None:
     old = [spec("a", "1", ("b", "1")), spec("b", "1", ("a", "1"))]
     new = [spec("a", "2", ("b", "2")), spec("b", "2", ("a", "2"))]
     assert causes(tmp_path, old, new) == []
+
+
+def test_causes_of_too_much_are_not_looked_for(tmp_path: Path) -> None:
+    """Where more was rebuilt than may be looked at there is no answer, rather than a part of it."""
+    causes(tmp_path, OLD, new := rebuilt(zlib("b", "1.1")))
+    with connected(tmp_path / "out.db") as conn:
+        lookups = read_lookups(conn)
+        sides = side_of(lookups, "v1.0"), side_of(lookups, "v1.1")
+        hashes = 2 * (len(new) - 1)
+        found = [compare(conn, lookups, *sides, (), most) for most in (None, hashes, hashes - 1)]
+    assert found[0].causes == found[1].causes != ()
+    assert found[2].causes is None and found[2].rebuilt == found[0].rebuilt

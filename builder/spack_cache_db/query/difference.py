@@ -75,7 +75,8 @@ class Diff:
         rebuilt: configurations that both have, with other hashes.
         stacks: names of stacks, without `root`.
         specs: all hashes, counted.
-        causes: why configurations were rebuilt, as far as dependencies are recorded.
+        causes: why configurations were rebuilt, as far as dependencies are recorded; None where
+            there were too many to look at.
     """
 
     old: str
@@ -86,7 +87,7 @@ class Diff:
     rebuilt: tuple[ChangedConfiguration, ...]
     stacks: Delta[str]
     specs: Amount
-    causes: tuple[Cause, ...]
+    causes: tuple[Cause, ...] | None
 
     @property
     def is_empty(self) -> bool:
@@ -107,7 +108,7 @@ class Diff:
             },
             "stacks": _lists(self.stacks, str),
             "specs": self.specs._asdict(),
-            "causes": [each._asdict() for each in self.causes],
+            "causes": None if self.causes is None else [each._asdict() for each in self.causes],
         }
 
 
@@ -206,9 +207,18 @@ def narrowing_of(
 
 
 def compare(
-    conn: sqlite3.Connection, lookups: Lookups, old: Side, new: Side, narrowing: Conditions
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    old: Side,
+    new: Side,
+    narrowing: Conditions,
+    most_explained: int | None = None,
 ) -> Diff:
-    """Return what changed from one side to the other."""
+    """Return what changed from one side to the other.
+
+    Args:
+        most_explained: of so many rebuilt hashes the causes are looked for; None for any number.
+    """
     was, now = (_content(conn, lookups, side, narrowing) for side in (old, new))
     gone, came = was.specs - now.specs, now.specs - was.specs
     hashes = [{spec for spec, _ in side.specs} for side in (was, now)]
@@ -232,7 +242,7 @@ def compare(
         stacks=_change(*stacks),
         specs=_amount(*hashes),
         causes=causes_of_rebuilds(
-            conn, lookups, _specs_of(rebuilt, gone), _specs_of(rebuilt, came)
+            conn, lookups, _specs_of(rebuilt, gone), _specs_of(rebuilt, came), most_explained
         ),
     )
 

@@ -80,7 +80,7 @@ def sections(found: Diff) -> tuple[Section, ...]:
             Section(f"Stacks {change}", len(stacks), stacks),
             Section(f"Configurations {change}", len(configurations), _counted(configurations)),
         ]
-    causes = tuple(f"{cause}: {_many(cause.configurations)}" for cause in found.causes)
+    causes = tuple(f"{cause}: {_many(cause.configurations)}" for cause in found.causes or ())
     parts.append(Section("Configurations rebuilt", len(found.rebuilt), _counted(found.rebuilt)))
     parts.append(Section("Causes of rebuilds", len(causes), causes))
     return tuple(each for each in parts if each.total)

@@ -83,7 +83,8 @@ def causes_of_rebuilds(
     lookups: Lookups,
     gone: Mapping[int, Set[int]],
     came: Mapping[int, Set[int]],
-) -> tuple[Cause, ...]:
+    most: int | None = None,
+) -> tuple[Cause, ...] | None:
     """Return why configurations were rebuilt, the most frequent cause first.
 
     Old and new hashes of a configuration are compared in pairs, those first whose direct
@@ -95,11 +96,15 @@ def causes_of_rebuilds(
         lookups: its small tables.
         gone: the ids of the specs that the new release lacks, by the id of their configuration.
         came: the ids of those that the old release lacks; the same keys.
+        most: the result is None where there are more specs than that.
     """
     if not has_records(conn):
         return ()
+    specs = [spec for side in (gone, came) for some in side.values() for spec in some]
+    if most is not None and len(specs) > most:
+        return None
     graph = _Rebuilds(conn, lookups)
-    graph.read(spec for side in (gone, came) for specs in side.values() for spec in specs)
+    graph.read(specs)
     ahead = {key: graph.pairs(gone[key], came[key]) for key in gone}
     found: Counter[_Change] = Counter()
     seen: dict[int, set[Pair]] = {key: set() for key in ahead}

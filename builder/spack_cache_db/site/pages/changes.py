@@ -23,6 +23,8 @@ from spack_cache_db.query.rebuilds import Cause
 from spack_cache_db.releases import releases_before
 from spack_cache_db.site.pages.filters import hosts_of
 
+MOST_EXPLAINED = 5_000
+"""Of so many added and removed hashes the causes are looked for; of more it takes seconds."""
 MOST_ROWS = 150
 """So many configurations are shown one by one; of more, each package leads to its own."""
 _SIDES = ("old", "new")
@@ -98,6 +100,7 @@ class ChangesPage:
 
     Attributes:
         total: how much changed, as a sentence.
+        causes: None where too much changed to look for them.
         error: why there is no comparison.
     """
 
@@ -107,7 +110,7 @@ class ChangesPage:
     total: str = ""
     parts: tuple[Part, ...] = ()
     upgrades: tuple[Upgrade, ...] = ()
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[Cause, ...] | None = ()
     error: str | None = None
 
 
@@ -157,7 +160,7 @@ def difference_of(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> D
     """
     old, new = (side_of(lookups, name, sides.stack) for name in (sides.old, sides.new))
     narrowing = narrowing_of(lookups, sides.package, sides.target, sides.host)
-    return compare(conn, lookups, old, new, narrowing)
+    return compare(conn, lookups, old, new, narrowing, MOST_EXPLAINED)
 
 
 def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
