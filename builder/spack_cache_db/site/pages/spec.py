@@ -86,8 +86,9 @@ OTHERWISE = """
 SELECT coalesce(pages.path, mirrors.path), problems.message FROM problems
 LEFT JOIN pages ON pages.id = problems.page
 LEFT JOIN mirrors ON mirrors.id = problems.mirror
-WHERE problems.code IN ('two_configurations', 'two_sizes', 'two_tarballs', 'two_dependencies')
-  AND problems.declared IS NOT NULL AND substr(problems.message, 10, 32) = :hash
+WHERE (problems.code = 'two_records' OR problems.declared IS NOT NULL AND problems.code IN (
+    'two_configurations', 'two_sizes', 'two_tarballs', 'two_dependencies'))
+  AND substr(problems.message, 10, 32) = :hash
 ORDER BY problems.id
 """
 CANDIDATES = """
