@@ -247,3 +247,18 @@ def test_every_column_of_a_narrowed_list_says_what_the_narrowing_has(
         "Last snapshot overall",
     ]
     assert not [each.title for each in whole.columns if "overall" in each.title]
+
+
+def test_packages_of_one_release_and_not_of_another(
+    conn: sqlite3.Connection, lookups: Lookups
+) -> None:
+    """`has` and `lacks` take releases: each pair is the difference of the lists of both."""
+    releases = [each.name for each in lookups.releases.values()]
+    of = {name: set(names(packages(conn, lookups, release=name))) for name in releases}
+    for one, other in product(releases, repeat=2):
+        page = packages(conn, lookups, has=one, lacks=other)
+        assert set(names(page)) == of[one] - of[other]
+        assert (page.faults, page.package_query()) == ((), f"?release={one}")
+        within = packages(conn, lookups, release=one, has=other, lacks="aarch64")
+        assert set(names(within)) <= of[one] & of[other]
+    assert any(of[one] - of[other] for one, other in product(releases, repeat=2))

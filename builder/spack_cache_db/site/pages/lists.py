@@ -156,8 +156,8 @@ class ListFilters:
         target: the very target that specs were built for.
         compiler: the compiler that built them; without a version any of its versions.
         os: the operating system that they were built for.
-        has: a target, or a family of targets, that a package must have a spec for.
-        lacks: one for which it must have none.
+        has: a target, a family of targets or a release that a package must have a spec for.
+        lacks: one for or in which it must have none.
     """
 
     q: str = ""
@@ -234,7 +234,9 @@ class ListPage:
     def package_query(self) -> str:
         """Return what to add to a package's address so that it is narrowed as the list is."""
         values = {name: getattr(self.asked, name) for name in (*PLACES, *OF_CONFIGURATIONS)}
-        if self.asked.has and not values["target"]:
+        if self.asked.has in self.releases:
+            values["release"] = values["release"] or self.asked.has
+        elif self.asked.has and not values["target"]:
             is_family = self.asked.has in self.targets
             values["target"] = f"{self.asked.has}:" if is_family else self.asked.has
         query = urlencode({name: value for name, value in values.items() if value})
@@ -291,24 +293,37 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters
 
 def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> dict[str, Count]:
     """Return the counts of packages in release and stack, and for the columns that are asked."""
-    release, stack = lookups.release(asked.release), lookups.stack(asked.stack)
+    has, lacking = (_release_of(lookups, each) for each in (asked.has, asked.lacks))
+    release, stack = lookups.release(asked.release) or has, lookups.stack(asked.stack)
     tests: list[tuple[str, Callable[[Any], bool]]] = [
         (CONFIGURATION_COLUMNS[name], condition_of(name, getattr(asked, name)).holds)
         for name in OF_CONFIGURATIONS
         if getattr(asked, name)
     ]
-    tests += [("target", _target_test(lookups, asked.has))] if asked.has else []
+    if asked.has and not has:
+        tests.append(("target", _target_test(lookups, asked.has)))
     lacks = _target_test(lookups, asked.lacks)
     columns = dict.fromkeys([column for column, _ in tests] + ["target"] * bool(asked.lacks))
     kept: dict[str, Count] = {}
-    without = set()
+    without: set[str] = set()
+    if lacking:
+        without |= {name for (name,) in counts(conn, lookups, lacking, None, "package")}
     for (name, *words), count in counts(conn, lookups, release, stack, "package", *columns).items():
         values = dict(zip(columns, words, strict=True))
         if asked.lacks and lacks(values["target"]):
             without.add(name)
         if all(holds(values[column]) for column, holds in tests):
             kept[name] = kept[name] + count if name in kept else count
+    if has and release != has:
+        within = {name for (name,) in counts(conn, lookups, has, None, "package")}
+        kept = {name: count for name, count in kept.items() if name in within}
     return {name: count for name, count in kept.items() if name not in without}
+
+
+def _release_of(lookups: Lookups, name: str) -> Release | None:
+    """Return the release of which a package has, or lacks, a spec; None for a target."""
+    is_target = name in lookups.families or name in lookups.families.values()
+    return None if is_target else lookups.release(name)
 
 
 def _overall(column: ListColumn) -> ListColumn:
@@ -331,6 +346,7 @@ def _faults(lookups: Lookups, asked: ListFilters) -> tuple[str, ...]:
     machines = {name for names in hosts_of(lookups.families).values() for name in names}
     known = {*lookups.families, *lookups.families.values()}
     known |= {f"{name}:" for name in lookups.families.values()}
+    places = {each.name for each in lookups.releases.values()}
     faults = []
     if asked.release and lookups.release(asked.release) is None:
         faults.append(f"There is no release {asked.release}: all are shown.")
@@ -340,8 +356,8 @@ def _faults(lookups: Lookups, asked: ListFilters) -> tuple[str, ...]:
         faults.append(f"No binary here runs on {asked.host}.")
     faults += [
         f"No binary here is for a target {each}."
-        for each in (asked.has, asked.lacks, asked.target)
-        if each and each not in known
+        for each, more in ((asked.has, places), (asked.lacks, places), (asked.target, set()))
+        if each and each not in known | more
     ]
     built = [name for name in ("compiler", "os") if getattr(asked, name)]
     faults += [
