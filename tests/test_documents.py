@@ -6,6 +6,7 @@ import doctest
 import json
 import os
 import re
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -14,9 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from benchmarks.server import free_port, wait_until_up
 from spack_cache_db.site.sandbox import spec_functions
+from tests.commands import run
 from tests.documents import Fence, Typed, fences, typed
 from tests.indexes import index, node, record
 from tests.package_data import REAL as PACKAGE_DATA
@@ -217,6 +220,24 @@ def test_fences_name_their_language() -> None:
     known = {"sh", "console", "sql", "python", "yaml", ""}
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
     assert {fence.language for path in documents for fence in fences(path)} <= known
+
+
+@pytest.mark.once
+def test_the_job_of_gitlab_is_one(samples_file: Path, tmp_path: Path) -> None:
+    """GitLab's own schema accepts it, and each command that it calls has the options named."""
+    pytest.importorskip("check_jsonschema")
+    (job, _) = [each.text for each in _all("yaml") if each.place.startswith("environments.md")]
+    (tmp_path / "ci.yml").write_text(job)
+    schema = ["--builtin-schema", "vendor.gitlab-ci", str(tmp_path / "ci.yml")]
+    command = [sys.executable, "-m", "check_jsonschema", *schema]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+    (tmp_path / "spack.yaml").write_text("spack:\n  specs: [py-mpi4py@4]\n")
+    (line,) = [each for each in yaml.safe_load(job)["cover"]["script"] if "cover spack" in each]
+    arguments = shlex.split(line.partition(" > ")[0])[1:]
+    paths = {"spack.yaml": tmp_path / "spack.yaml", "spack-cache.db": samples_file}
+    assert "py-mpi4py" in run(*(paths.get(each, each) for each in arguments)).stdout
 
 
 @pytest.mark.parametrize("fence", _all("sql"), ids=lambda fence: fence.place)
