@@ -16,7 +16,7 @@ def test_an_empty_database_is_a_whole_one(tmp_path: Path) -> None:
     """Every table is made, even where nothing goes in."""
     path = tmp_path / "x.db"
     db = database.create(path)
-    database.index_text(db, {"configurations": (), "packages": ()})
+    database.index_text(db, {"configurations": (), "packages": (), "known_packages": ()})
     database.finish(db)
     db.close()
     database.require_intact(path)
@@ -31,7 +31,7 @@ def test_a_broken_foreign_key_is_found(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     db = database.create(path)
     database.insert(db, "versions", [(1, 99, "1.0", 1)])
-    database.index_text(db, {"configurations": (), "packages": ()})
+    database.index_text(db, {"configurations": (), "packages": (), "known_packages": ()})
     database.finish(db)
     db.close()
     with pytest.raises(OutputError, match="the built database is damaged"):

@@ -93,7 +93,7 @@ def written(file: Path, rows_of: dict[str, Iterator[tuple[Any, ...]]]) -> Path:
     db = database.create(file)
     for table, rows in rows_of.items():
         database.insert(db, table, rows)
-    database.index_text(db, {"configurations": [], "packages": []})
+    database.index_text(db, {"configurations": [], "packages": [], "known_packages": []})
     database.finish(db)
     db.close()
     file.with_suffix(".inspect.json").write_text("{}")

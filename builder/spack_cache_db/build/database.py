@@ -62,12 +62,18 @@ def _insert_statement(table: str, rows: int) -> str:
     return f"INSERT INTO [{table}] VALUES {', '.join([marks] * rows)}"
 
 
-def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[str]]) -> None:
-    """Make and fill every full-text table; ids count from 1 in the order of the words."""
-    for table, content in schema.FULL_TEXT.items():
-        db.execute(_full_text_statement(table, content))
-        rows = enumerate(words[content], start=1)
-        db.executemany(f"INSERT INTO [{table}](rowid, tokens) VALUES (?, ?)", rows)
+def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[tuple[str, ...]]]) -> None:
+    """Make and fill every full-text table; ids count from 1 in the order of the words.
+
+    Args:
+        db: the database.
+        words: the texts of each column, row by row, by the table that is indexed.
+    """
+    for table, each in schema.FULL_TEXT.items():
+        db.execute(_full_text_statement(table, each))
+        names, marks = ", ".join(each.columns), ", ?" * len(each.columns)
+        rows = ((at, *texts) for at, texts in enumerate(words[each.content], start=1))
+        db.executemany(f"INSERT INTO [{table}](rowid, {names}) VALUES (?{marks})", rows)
         db.execute(f"INSERT INTO [{table}]([{table}]) VALUES ('optimize')")
 
 
@@ -150,7 +156,7 @@ def _create_index(db: sqlite3.Connection, table: str, index: schema.TableIndex) 
     )
 
 
-def _full_text_statement(table: str, content: str) -> str:
+def _full_text_statement(table: str, each: schema.FullText) -> str:
     """Return the statement that makes a full-text table.
 
     The table holds no text of its own (SQLite FTS5 docs, 4.4.1 "Contentless Tables"), so that the
@@ -160,8 +166,8 @@ def _full_text_statement(table: str, content: str) -> str:
     """
     return f"""\
 CREATE VIRTUAL TABLE [{table}] USING fts5(
-  tokens,
-  content='' /* content="{content}" */,
+  {", ".join(each.columns)},
+  content='' /* content="{each.content}" */,
   detail=full,
-  tokenize="{schema.TOKENIZER}"
+  tokenize="{each.tokenizer}"
 )"""

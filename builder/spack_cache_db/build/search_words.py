@@ -20,6 +20,9 @@ _MOST_PARTS = 8
 as the square of their number."""
 
 
+_LANGUAGES = {"py": "python"}
+
+
 def configuration_tokens(each: Configuration) -> str:
     """Return the words of a configuration, separated by blanks, each once."""
     words = [
@@ -42,6 +45,12 @@ def package_tokens(name: str) -> str:
         name[start:end] for start in range(len(name)) for end in range(start + 1, len(name) + 1)
     }
     return " ".join(sorted(parts))
+
+
+def name_tokens(name: str) -> str:
+    """Return the words of a name, with the language that a prefix such as `py-` stands for."""
+    words = name.replace("_", "-").split("-")
+    return " ".join([*words, _LANGUAGES.get(words[0], "")]).rstrip()
 
 
 @lru_cache(maxsize=4096)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from spack_cache_db.schema.tables import CONFIGURATION, TABLES, Column, Table, TableIndex
 from spack_cache_db.schema.views import CONFIGURATION_JOINS, TARBALL_PATH, VIEWS, word_of
@@ -24,11 +25,13 @@ __all__ = [
     "PATHS",
     "SCHEMA_VERSION",
     "STATEMENTS_SHA256",
+    "STEMMER",
     "TABLES",
     "TARBALL_PATH",
     "TOKENIZER",
     "VIEWS",
     "Column",
+    "FullText",
     "Table",
     "TableIndex",
     "statements_sha256",
@@ -39,10 +42,10 @@ __all__ = [
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "337a455d3cba0a6f305d0db7b481a5cb949091362880daeb9a32dfcbcaadb271"
+STATEMENTS_SHA256 = "05c9226fa74b05bed3d2e8d30f09fa0aaf5aaa5e9d20da1abe9684e11978d4db"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
@@ -59,11 +62,25 @@ All punctuation of ASCII but the quotes is part of words (SQLite FTS5 docs, 4.3.
 is none divides what a person types as well, and `%gcc` would find what `gcc` finds.
 """
 
-FULL_TEXT: dict[str, str] = {
-    "configurations_fts": "configurations",
-    "packages_fts": "packages",
+STEMMER = "porter unicode61"
+"""A word is what stands between blanks and punctuation, without its ending: `solvers` is `solver`
+(SQLite FTS5 docs, 4.3.3)."""
+
+
+class FullText(NamedTuple):
+    """A contentless FTS5 table: the table whose `id` its rowid is, its columns, its tokenizer."""
+
+    content: str
+    columns: tuple[str, ...] = ("tokens",)
+    tokenizer: str = TOKENIZER
+
+
+FULL_TEXT: dict[str, FullText] = {
+    "configurations_fts": FullText("configurations"),
+    "packages_fts": FullText("packages"),
+    "known_packages_fts": FullText("known_packages", ("name", "description"), STEMMER),
 }
-"""Contentless FTS5 tables, each with one column `tokens`; a rowid there is an `id` here."""
+"""The FTS5 tables by name."""
 
 NAMES = (
     *(table.name for table in TABLES),

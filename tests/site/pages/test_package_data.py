@@ -52,6 +52,18 @@ async def test_a_package_without_a_binary_has_a_page(packages: Any) -> None:
 
 
 @pytest.mark.asyncio
+async def test_words_find_packages_by_what_they_are_for(packages: Any) -> None:
+    """Behind what they name; a spec is answered as a spec."""
+    text = (await get(packages, "/find?q=fourier+transforms")).text
+    section = text.partition('id="described"')[2]
+    assert '/package/fftw"' in section
+    assert "no binary" in section
+    assert "Nothing here matches" not in text
+    assert 'id="described"' not in (await get(packages, "/find?q=py-mpi4py@4:")).text
+    assert 'id="described"' not in (await get(packages, "/find?q=qqqqqq")).text
+
+
+@pytest.mark.asyncio
 async def test_what_recipes_say_is_text(packages: Any) -> None:
     """Markup, addresses that run scripts, and characters that turn the text around them."""
     text = (await get(packages, "/package/hostile")).text

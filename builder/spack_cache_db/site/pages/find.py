@@ -19,6 +19,7 @@ from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import is_interrupted, select, select_in
+from spack_cache_db.query.descriptions import DescribedPackage, described_packages
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.plain_words import Reading, match_of, plain_words, read_words
@@ -37,6 +38,7 @@ from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.pasted_specs import PastedSpec, pasted_spec
 
 MOST_PACKAGES = 40
+MOST_DESCRIBED = 12
 NO_TIME = "the reason why nothing matches takes too long to find: name a package"
 
 PACKAGES_LIKE = """
@@ -52,6 +54,8 @@ JOIN configurations ON configurations.package = packages_fts.rowid
 WHERE packages_fts MATCH :match AND configurations.id IN (SELECT value FROM json_each(:ids))
 """
 
+_SIGNS = re.compile(r"[@~%^=/]|(?<![\w+])\+")
+"""The signs of Spack's syntax; `c++` has none of them."""
 _WORD = re.compile(r"[A-Za-z0-9][\w-]*")
 _ONE_WORD = re.compile(r"\s*/?([a-z2-7]{7,32})\s*")
 
@@ -81,6 +85,7 @@ class FindPage:
         error: why the text is no spec, or why the file cannot answer it.
         why: why nothing satisfies the spec, and what to search for instead.
         notes: what a reader should know of the answer.
+        described: the packages that are described by the words, the best first.
         releases: the names of all releases, in the file's order.
         hosts: the CPU targets of machines on which something runs, by family.
     """
@@ -95,6 +100,7 @@ class FindPage:
     error: str | None = None
     why: WhyNot | None = None
     notes: tuple[str, ...] = ()
+    described: tuple[DescribedPackage, ...] = ()
     releases: tuple[str, ...] = ()
     hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -130,6 +136,9 @@ def load_find(
         pasted = asked_spec(text, narrowing)
         found = _load(conn, lookups, pasted.spec, scope, page, opened)
         found = replace(found, notes=(*pasted.notes_on(text), *found.notes))
+        if found.package is None and not found.hashes and not _SIGNS.search(pasted.spec):
+            described = described_packages(conn, pasted.spec, MOST_DESCRIBED)
+            found = replace(found, described=tuple(described))
     except (UnknownNameError, UnknownSpackVersion) as error:
         found = FindPage(error=str(error))
     names = tuple(each.name for each in lookups.releases.values())
