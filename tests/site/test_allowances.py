@@ -17,6 +17,8 @@ from datasette.utils.asgi import Response
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spack_cache_db.cli.server import SiteOptions, served
+from spack_cache_db.cli.server import datasette as cli_datasette
 from spack_cache_db.site.allowances import Allowances, read_allowances
 from spack_cache_db.site.datasettes import hook
 from tests.paths import ROOT
@@ -199,3 +201,35 @@ def test_real_plugins_work_as_documented(database: Path, plugins: Path, tmp_path
         assert "ds_actor" in entered.cookies
         assert ask.get("/package/hdf5").status_code == 200
         assert ask.get("/-/threads").status_code == 404
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/find.csv?q=zlib", "/spack-cache/packages"])
+async def test_only_named_origins_show_the_site_in_a_frame(
+    path: str, database: Path, datasette: Any
+) -> None:
+    """Nobody may, unless an origin is allowed: then it may, with every page, and nobody else."""
+    with served(database) as file:
+        allowing = cli_datasette(
+            file, SiteOptions(embedding=["https://a.example", "http://[::1]:8000"])
+        )
+        closed, open_to = [(await each.client.get(path)).headers for each in (datasette, allowing)]
+    policies = [each["content-security-policy"] for each in (closed, open_to)]
+
+    assert "frame-ancestors 'none'" in policies[0]
+    assert closed["x-frame-options"] == "DENY"
+    assert "frame-ancestors https://a.example http://[::1]:8000;" in policies[1]
+    assert "x-frame-options" not in open_to
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("*", "", "https:", "example.org", "https://*", "https://a/b", "https://a b", "'self'"),
+        *("https://a;script-src *", "https://a, https://b", "javascript://a", "https://a\n"),
+    ],
+)
+def test_what_is_no_origin_is_refused(origin: str) -> None:
+    """An origin adds nothing else to the policy."""
+    with pytest.raises(StartupError):
+        read_allowances({"embedding": [origin]})

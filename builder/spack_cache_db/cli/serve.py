@@ -39,6 +39,13 @@ _BACKLOG = 2048
 @click.option("--no-sql", is_flag=True, help="Refuse SQL that visitors type; canned queries stay.")
 @click.option("--cors", is_flag=True, help="Let pages of other sites read the data and the file.")
 @click.option(
+    "--allow-embedding",
+    "embedding",
+    metavar="ORIGIN",
+    multiple=True,
+    help="Let pages of ORIGIN (https://host) show the site in a frame; may be repeated.",
+)
+@click.option(
     "--proxy",
     metavar="ADDRESS",
     help="Believe X-Forwarded-Proto and X-Forwarded-For of the proxy at this address.",
@@ -77,6 +84,7 @@ def serve(
     port: int,
     no_sql: bool,
     cors: bool,
+    embedding: tuple[str, ...],
     proxy: str | None,
     metadata: Path | None,
     settings: tuple[tuple[str, str], ...],
@@ -96,11 +104,15 @@ def serve(
         read_metadata,
         served,
     )
+    from spack_cache_db.site.allowances import is_origin
     from spack_cache_db.site.middleware import App
     from spack_cache_db.site.uvicorn_server import run_here
 
     if workers is not None and find_spec("uvicorn_worker") is None:
         fail("--workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'")
+    for origin in embedding:
+        if not is_origin(origin):
+            fail(f"--allow-embedding {origin}: expected an origin such as https://example.org")
     site_folder()
     given = [*settings, *([("base_url", base_url)] if base_url is not None else [])]
     options = SiteOptions(
@@ -109,6 +121,7 @@ def serve(
         metadata=read_metadata(metadata) if metadata else {},
         settings={name: checked_setting(name, value) for name, value in given},
         plugins_dir=plugins_dir,
+        embedding=embedding,
     )
     for each in SIGNALS:
         # Until the server runs, which ends in its own way.

@@ -14,7 +14,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from spack_cache_db.build.publication import NAME, current_inspection
 from spack_cache_db.errors import DatabaseError, reason
 from spack_cache_db.query.connection import open_database
 from spack_cache_db.site import plugin, site_folder
+from spack_cache_db.site.allowances import NAME as NAME_OF_PLUGIN
 from spack_cache_db.site.allowances import allowances_of
 
 PREFIX = ".spack-cache-db-served-"
@@ -85,6 +86,7 @@ class SiteOptions:
         metadata: titles, permissions, plugins and settings of whoever serves it; they come first.
         settings: settings of Datasette, by name; they come before those of the metadata.
         plugins_dir: a folder with plugins of their own.
+        embedding: origins whose pages may show the site's in a frame, beside those of the metadata.
     """
 
     sql: bool = True
@@ -92,6 +94,7 @@ class SiteOptions:
     metadata: dict[str, Any] = field(default_factory=dict)
     settings: SettingValues = field(default_factory=dict)
     plugins_dir: Path | None = None
+    embedding: Sequence[str] = ()
 
 
 def datasette(file: Served, options: SiteOptions) -> Any:
@@ -103,6 +106,8 @@ def datasette(file: Served, options: SiteOptions) -> Any:
     if not pm.is_registered(plugin):
         pm.register(plugin, "spack-cache-db")
     given = {key: value for key, value in options.metadata.items() if key != "settings"}
+    if options.embedding:
+        given["plugins"] = _with_embedding(given.get("plugins") or {}, options.embedding)
     settings = {**site_settings(), "default_allow_sql": options.sql}
     try:
         found = Datasette(
@@ -117,6 +122,15 @@ def datasette(file: Served, options: SiteOptions) -> Any:
     except StartupError as error:
         raise DatabaseError(str(error)) from None
     return found
+
+
+def _with_embedding(plugins: Any, origins: Sequence[str]) -> dict[str, Any]:
+    """Return the configuration of plugins, in which these origins are allowed as well."""
+    own = plugins.get(NAME_OF_PLUGIN) or {} if isinstance(plugins, dict) else plugins
+    known = own.get("embedding") or [] if isinstance(own, dict) else own
+    if not isinstance(known, list):
+        raise DatabaseError(f"plugins: {known!r} cannot be read")
+    return {**plugins, NAME_OF_PLUGIN: {**own, "embedding": [*known, *origins]}}
 
 
 def _metadata(file: Served, given: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a site allows other plugins of Datasette: by itself nothing, more by its configuration.
+"""What a site allows other plugins and other sites: by itself nothing, more by its configuration.
 
 It stands under `plugins: spack-cache-db:`, in datasette.yml for Datasette 1.0 and in the metadata
 for 0.65.
@@ -6,6 +6,7 @@ for 0.65.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from weakref import WeakKeyDictionary
 from datasette.utils import StartupError
 
 NAME = "spack-cache-db"
+
+_ORIGIN = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,14 @@ class Allowances:
         sql_functions: names of functions that SQL may call.
         sql_in_server: whether the statements of visitors run in the server's own process, where
             the functions of plugins are.
+        embedding: origins (`https://host`) whose pages may show this site's in a frame.
     """
 
     open_paths: tuple[str, ...] = ()
     csp: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sql_functions: frozenset[str] = frozenset()
     sql_in_server: bool = False
+    embedding: tuple[str, ...] = ()
 
     def opens(self, path: str) -> bool:
         """Return whether an address is open; `/-/a` opens `/-/a.json` and `/-/a/b` as well."""
@@ -85,13 +90,23 @@ def read_allowances(config: Any) -> Allowances:
     for path in paths:
         if not path.startswith("/") or path == "/":
             raise _error("open_paths", "paths such as /-/search", path)
+    origins = _texts("embedding", config.get("embedding"))
+    for origin in origins:
+        if not is_origin(origin):
+            raise _error("embedding", "origins such as https://example.org", origin)
     functions = _texts("sql_functions", config.get("sql_functions"))
     return Allowances(
         tuple(path.rstrip("/") for path in paths),
         {str(name): _texts(f"csp: {name}", sources) for name, sources in csp.items()},
         frozenset(each.lower() for each in functions),
         in_server,
+        origins,
     )
+
+
+def is_origin(text: str) -> bool:
+    """Return whether text is an origin of web pages: scheme, host and port, and nothing else."""
+    return _ORIGIN.fullmatch(text) is not None
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:

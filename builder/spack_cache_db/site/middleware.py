@@ -52,6 +52,7 @@ _STRICT = (
 _DATASETTE = _STRICT.replace("script-src 'self'", "script-src 'self' 'unsafe-inline'").replace(
     "style-src 'self'", "style-src 'self' 'unsafe-inline'"
 )
+_POLICY, _NO_FRAMES = b"content-security-policy", b"frame-ancestors 'none'"
 OWN_PAGE = {"content-security-policy": _STRICT}
 """Headers of this site's own pages, which need neither scripts nor styles in the page."""
 
@@ -102,6 +103,11 @@ def guard(app: App, datasette: Any) -> App:
     ttl, base_url = datasette.setting("default_cache_ttl"), datasette.setting("base_url")
     allowed = allowances_of(datasette)
     security = {**_SECURITY, b"content-security-policy": allowed.policy(_DATASETTE).encode()}
+    frames = _NO_FRAMES
+    if allowed.embedding:
+        # This older header knows no origins.
+        del security[b"x-frame-options"]
+        frames = b"frame-ancestors " + " ".join(allowed.embedding).encode()
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -114,7 +120,7 @@ def guard(app: App, datasette: Any) -> App:
         is_open = allowed.opens(path_below(str(scope["path"]), base_url))
         # What plugins answer there may be for one visitor, such as a form to log in.
         kept = 0 if is_open else ttl
-        response = Response(scope, send, kept, security, cors=datasette.cors)
+        response = Response(scope, send, kept, security, frames, cors=datasette.cors)
         refused = barred(scope, base_url, is_open=is_open)
         if refused is not None:
             allow = [(b"allow", b"GET, HEAD")] if refused[0] == 405 else []
@@ -217,10 +223,17 @@ class Response:
     """One answer on its way out: completes the headers and compresses the body."""
 
     def __init__(
-        self, scope: Scope, send: Send, ttl: int, security: dict[bytes, bytes], *, cors: bool
+        self,
+        scope: Scope,
+        send: Send,
+        ttl: int,
+        security: dict[bytes, bytes],
+        frames: bytes,
+        *,
+        cors: bool,
     ) -> None:
         self._send = send
-        self._ttl, self._security, self._cors = ttl, security, cors
+        self._ttl, self._security, self._frames, self._cors = ttl, security, frames, cors
         self._asked: dict[bytes, bytes] = dict(scope.get("headers") or ())
         self._is_head = scope["method"] == "HEAD"
         self._compressor: Any = None
@@ -243,6 +256,10 @@ class Response:
             headers = [each for each in headers if not each[0].startswith(_CORS_PREFIX)] + _CORS
         named = dict(headers)
         headers += [each for each in self._security.items() if each[0] not in named]
+        headers = [
+            (key, value.replace(_NO_FRAMES, self._frames) if key == _POLICY else value)
+            for key, value in headers
+        ]
         if refusal():
             # Where Datasette 1.0 shows what was wrong beside a form, the status is 200.
             headers = [each for each in headers if each[0] != b"cache-control"]
