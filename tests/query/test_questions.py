@@ -19,10 +19,12 @@ from spack_cache_db.query.explanation import why_not
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.questions import SpecRecords, question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import REAL_FILE, edge, hash_of, node, old_node, real, record
 from tests.pagetexts import spec_hash
+from tests.paths import DATA
 from tests.small_sources import LOOK_ALIKES, Sources, hashes, opened
 from tests.spackrecords import SPACK
 from tests.walks import left_out
@@ -235,6 +237,38 @@ def test_a_cycle_comes_to_an_end() -> None:
     records = [record(node("a", edge("b", "link"))), record(node("b", edge("a", "link")))]
     with opened(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
         assert hashes(conn, "a ^a") == {hash_of("a")}
+
+
+def test_percent_behind_a_caret_is_asked_as_by_spack(real_index: sqlite3.Connection) -> None:
+    """Behind `^` without a name, and behind its own name, it is asked of the root."""
+    entries = json.loads((DATA / "percent_behind_caret.json").read_text())["entries"]
+    binaries = {row[0] for row in real_index.execute("SELECT hash FROM builds")}
+    for each in entries:
+        found = find(real_index, each["query"], with_hashes=True)
+        hashes = {one for some in found for one in some.hashes or ()}
+        assert hashes == binaries.intersection(each["hashes"]), each["query"]
+
+
+@pytest.mark.parametrize(
+    ("short", "whole"),
+    [
+        ("hdf5 ^", "hdf5 ^*"),
+        ("hdf5 ^%gcc", "hdf5 ^* %gcc"),
+        ("hdf5 %[deptypes=link]", "hdf5 %[deptypes=link] *"),
+    ],
+)
+def test_a_sigil_without_a_name_is_any_package(
+    short: str, whole: str, real_index: sqlite3.Connection
+) -> None:
+    """As in Spack 1.1, and what is printed is read the same."""
+    assert find(real_index, short) == find(real_index, whole) != []
+    assert find(real_index, spec_text(parse_query(short))) == find(real_index, short)
+
+
+def test_a_virtual_root_is_refused_with_its_providers(real_index: sqlite3.Connection) -> None:
+    """Which they are the edges of the file say."""
+    with pytest.raises(UnsupportedQuery, match="provided here by intel-oneapi-runtime"):
+        find(real_index, "libifcore os=debian12")
 
 
 def test_why_nothing_has_such_a_dependency(mixed: sqlite3.Connection) -> None:

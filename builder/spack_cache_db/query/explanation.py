@@ -24,7 +24,7 @@ from spack_cache_db.query.conditions import (
 from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.dependency_graph import Edge, read_needs, read_nodes, told_of
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.questions import parts_of, question_of
+from spack_cache_db.query.questions import parts_of, question_of, rooted
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.records import Configuration
@@ -313,6 +313,8 @@ def _reduced(query: SpecQuery, left_out: tuple[Condition, ...]) -> SpecQuery:
     kinds = {each.kind for each in left_out}
     texts = {each.text for each in left_out}
     named = {each.asked.name for each in left_out if each.kind in ("variant", "compiler")}
+    if any(spec_text(part) in texts for part in parts_of(query)):
+        query = rooted(query)
     for part in parts_of(query):
         if spec_text(part) in texts:
             query = replace(

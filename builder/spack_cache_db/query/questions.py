@@ -9,6 +9,7 @@ configuration there, whatever a release shows of it (see `catalogue`).
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
@@ -33,7 +34,9 @@ from spack_cache_db.query.index_records import (
     IndexRecords,
     Verdict,
     has_records,
+    read_sets,
 )
+from spack_cache_db.query.index_records import VIRTUALS as PROVIDED
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.refusals import (
     DEPTYPES,
@@ -67,6 +70,15 @@ CROSS JOIN listings ON listings.configuration = wanted.value
 """
 WITH_HASH = "SELECT id FROM specs WHERE hash >= :hash AND hash < :hash || '{'"
 
+PROVIDERS = """
+SELECT DISTINCT packages.name FROM dependencies
+JOIN specs ON specs.id = dependencies.dependency
+JOIN configurations ON configurations.id = specs.configuration
+JOIN packages ON packages.id = configurations.package
+WHERE dependencies.virtuals IN (SELECT value FROM json_each(:sets))
+ORDER BY packages.name
+"""
+
 Way = tuple[Set[int] | None, frozenset[str]]
 """What an edge may lead to, None for anything; and the virtual packages of which it provides one,
 where any are given."""
@@ -94,6 +106,7 @@ def question_of(
         QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
         UnsupportedQuery: the file cannot answer the query.
     """
+    _refuse_virtual_root(conn, query.name)
     conditions = configuration_conditions(query)
     beyond = beyond_configurations(query)
     if beyond == SpecQuery() or not has_records(conn):
@@ -103,6 +116,22 @@ def question_of(
         return Question((*conditions, *dict.fromkeys(compilers)), notes_on_pages(query))
     records = records or SpecRecords(conn, lookups).about(query.name)
     return Question((*conditions, *records.conditions(query)), records.notes(query))
+
+
+def _refuse_virtual_root(conn: sqlite3.Connection, name: str | None) -> None:
+    """Refuse a name that is no package here, and that dependencies here provide.
+
+    Raises:
+        UnsupportedQuery: with the packages that do.
+    """
+    if name is None or package_id(conn, name) is not None:
+        return
+    sets = [key for key, names in read_sets(conn, PROVIDED).items() if name in names]
+    if sets:
+        packages = ", ".join(each for (each,) in select(conn, PROVIDERS, sets=json.dumps(sets)))
+        raise UnsupportedQuery(
+            f"{name} is a virtual package, provided here by {packages}: ask for one by name"
+        )
 
 
 def parts_of(query: SpecQuery) -> tuple[SpecQuery, ...]:
@@ -117,6 +146,23 @@ def parts_of(query: SpecQuery) -> tuple[SpecQuery, ...]:
     return tuple(parts) if len(parts) <= MOST_PARTS else (beyond,)
 
 
+def rooted(query: SpecQuery) -> SpecQuery:
+    """Return a query whose root has the `%` that Spack asks of it.
+
+    Those are the ones behind a `^` without a name, and behind one of their own name, such as
+    `^gcc %gcc`; they are asked even if the condition of that `^` does not hold (Spack 1.1
+    `Spec.satisfies`).
+    """
+    edges: list[Dependency] = []
+    for edge in query.dependencies:
+        moved = tuple(
+            each for each in edge.node.dependencies if edge.node.name in (None, each.node.name)
+        )
+        kept = tuple(each for each in edge.node.dependencies if each not in moved)
+        edges += (replace(edge, node=replace(edge.node, dependencies=kept)), *moved)
+    return replace(query, dependencies=tuple(edges))
+
+
 def beyond_configurations(query: SpecQuery) -> SpecQuery:
     """Return what a query asks that configurations do not show, or do not show in full."""
     return SpecQuery(
@@ -125,8 +171,13 @@ def beyond_configurations(query: SpecQuery) -> SpecQuery:
             each for each in query.variants if each.propagate or needs_whole_patches(each)
         ),
         flags=query.flags,
-        dependencies=query.dependencies,
+        dependencies=rooted(query).dependencies,
     )
+
+
+def _compilers(query: SpecQuery) -> int:
+    """Return how many compilers are asked for at most."""
+    return len({edge.node.name for edge in rooted(query).dependencies if edge.direct})
 
 
 def needs_whole_patches(constraint: VariantConstraint) -> bool:
@@ -187,9 +238,9 @@ class SpecRecords:
         """
         provided = self._edges.virtuals if self._recorded.tells_virtuals else None
         check_recorded(query, provided, self._is_package)
-        compilers = {edge.node.name for edge in query.dependencies if edge.direct}
+        compilers = _compilers(query)
         return tuple(
-            Condition("specs", spec_text(part), self._verdict(part, len(compilers)))
+            Condition("specs", spec_text(part), self._verdict(part, compilers))
             for part in parts_of(query)
         )
 
@@ -336,8 +387,7 @@ class SpecRecords:
         found = self._configured(node)
         if beyond_configurations(node) == SpecQuery():
             return found
-        compilers = {edge.node.name for edge in node.dependencies if edge.direct}
-        holds = self._whole._beyond(node, len(compilers)).holds
+        holds = self._whole._beyond(beyond_configurations(node), _compilers(node)).holds
         return holds if found is None else found & holds
 
     @cached_property

@@ -24,9 +24,10 @@ COMPILERS = frozenset(_COMPILERS.split())
 # A binary is never named for a virtual package: which packages provide one is in recipes only.
 _VIRTUALS = """
     armci awk blas c cxx daal egl elf fftw-api flame fortran fortran-rt fuse gl glu glx
-    go-or-gccgo-bootstrap golang iconv ipp java jpeg lapack libc libgfortran libglx libllvm
-    libosmesa lua-lang mariadb-client mkl mpe mpi mysql-client onedal opencl osmesa pbs pil
-    pkgconfig rpc scalapack sycl szip tbb unwind uuid xxd yacc zlib-api
+    go-or-gccgo-bootstrap golang iconv ipp java jpeg lapack libc libgfortran libglx libifcore
+    libllvm libosmesa lua-lang luajit mariadb-client mkl mpe mpi mysql-client onedal opencl osmesa
+    pbs pil pkgconfig qmake rpc scalapack sycl szip tbb unwind uuid wasi-sdk xkbdata-api xxd yacc
+    ziglang zlib-api
 """
 VIRTUALS = frozenset(_VIRTUALS.split())
 DEPTYPES = frozenset({"build", "link", "run", "test"})

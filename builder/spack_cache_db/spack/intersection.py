@@ -240,15 +240,31 @@ def merged_edges(edges: Iterable[Dependency]) -> tuple[Dependency, ...]:
     Where one is direct (`%x`), both are; but `^x %y` stays, for no `%x` can have edges of its own.
 
     Raises:
-        UnsatisfiableSpec: nothing can satisfy two edges to one package.
+        UnsatisfiableSpec: nothing can satisfy two edges to one package: what they ask, or their
+            types exclude each other (Spack 1.1 `deptypes.py`, `compatible`).
     """
     found: dict[object, Dependency] = {}
     for place, edge in enumerate(edges):
+        for other in found.values():
+            if edge.node.name and _have_clashing_types(edge, other):
+                what = f"the types of the dependencies on {edge.node.name},"
+                raise _excluded(what, ",".join(other.deptypes), ",".join(edge.deptypes))
         kind = (edge.node.name, edge.deptypes, edge.when, bool(edge.node.dependencies))
         key = place if edge.node.name is None else kind
         known = found.get(key)
         found[key] = edge if known is None else _edge_of_both(known, edge)
     return tuple(found.values())
+
+
+_RUN_TIME = frozenset(("link", "run"))
+
+
+def _have_clashing_types(edge: Dependency, other: Dependency) -> bool:
+    """Return whether two edges to one package have types that no two edges can have."""
+    one, two = {*edge.deptypes}, {*other.deptypes}
+    if edge.node.name != other.node.name or edge.when != other.when or one == two:
+        return False
+    return bool(one & two or (one & _RUN_TIME and two & _RUN_TIME))
 
 
 def _edge_of_both(first: Dependency, second: Dependency) -> Dependency:

@@ -267,9 +267,10 @@ def _dependency(cursor: _Cursor) -> Dependency | None:
     elif assigned := _virtuals(sigil.text.lstrip("%^")):
         cursor.require_name(sigil)
         attributes["virtuals"] = assigned
-    if (word := cursor.word()) is None or word.kind in (*_SIGILS, "edge_end"):
-        raise cursor.error(f"the name of a package, or a constraint, after {sigil.text[:40]!r}")
     direct = sigil.text.startswith("%")
+    # Spack 1.1 reads a bare `^`, and attributes alone, as a dependency on any package.
+    if direct and not attributes and ((word := cursor.word()) is None or word.kind in _SIGILS):
+        raise cursor.error(f"the name of a package, or a constraint, after {sigil.text[:40]!r}")
     node = _node(cursor)
     if direct and node.name is not None:
         node.name = LEGACY_COMPILERS.get(node.name, node.name)

@@ -213,9 +213,14 @@ def _read(
         return None
     if not reading.words and not reading.left_out:
         return FindPage(reading=reading)
-    query = parse(reading.spec or "*")
     places = scope_of(lookups, reading.release, reading.stack)
-    question = question_of(conn, lookups, query).within((*reading.conditions(), *places, *scope))
+    try:
+        query = parse(reading.spec or "*")
+        question = question_of(conn, lookups, query)
+    except (QuerySyntaxError, UnsupportedQuery):
+        # A word is a part of a spec, such as `^[virtuals=c,cxx]`, that says nothing alone.
+        return None
+    question = question.within((*reading.conditions(), *places, *scope))
     results = matching(conn, lookups, question.conditions)
     found = [*results.ids] if query.name is None else []
     if found:
