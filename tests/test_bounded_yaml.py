@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, load, text_value
+from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, load, merge_keys, text_value
 from spack_cache_db.errors import LineFault
 
 BOUNDS = YamlBounds(aliases=10)
@@ -112,3 +112,54 @@ def test_lines_are_those_of_the_file(broken: str) -> None:
     assert x is items
     for each, word in ((first, "'"), (b, "b:"), (c, "c:"), (d, "d\n")):
         assert line_of(each) == text[: text.index(word)].count("\n") + 1
+
+
+MERGING = st.lists(
+    st.tuples(
+        st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xyz"), max_size=3),
+        st.lists(st.integers(0, 5), max_size=3),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(MERGING)
+def test_keys_are_merged_as_pyyaml_merges_them(
+    mappings: list[tuple[dict[str, str], list[int]]],
+) -> None:
+    """Own keys count before merged ones, and earlier mappings before later ones."""
+    lines = []
+    for number, (own, merged) in enumerate(mappings):
+        pairs = [f"{key}: {value}" for key, value in own.items()]
+        names = [f"*m{each}" for each in merged if each < number]
+        pairs += [f"<<: [{', '.join(names)}]"] if len(names) > 1 else []
+        pairs += [f"<<: {names[0]}"] if len(names) == 1 else []
+        lines.append(f"m{number}: &m{number} {{{', '.join(pairs)}}}")
+    text = "\n".join(lines)
+    node = compose(text, YamlBounds(aliases=100))
+    assert node is not None
+    merge_keys(node, 1_000)
+
+    assert text_value(node) == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: {<<: 1}",
+        "a: &a {<<: *a}",
+        "a: &a {b: {<<: *a}}",
+        "a: {<<: [{b: 1}, c]}",
+        "\n".join(
+            ["m0: &m0 {" + ", ".join(f"k{n}: v" for n in range(500)) + "}"]
+            + [f"m{n}: &m{n} {{<<: *m{n - 1}}}" for n in range(1, 200)]
+        ),
+    ],
+)
+def test_what_cannot_be_merged(text: str) -> None:
+    """What is no mapping, stands within itself, or grows too far is refused."""
+    node = compose(text, YamlBounds(aliases=1_000))
+    assert node is not None
+    with pytest.raises(LineFault, match="'<<' merges"):
+        merge_keys(node, 50_000)

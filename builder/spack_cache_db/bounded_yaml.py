@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import yaml
@@ -76,6 +77,51 @@ def load(text: str, bounds: YamlBounds) -> Any:
     """
     node = _compose(text, replace(bounds, aliases=0), _ValueLoader)
     return None if node is None else _value(_Constructor(), node)
+
+
+def merge_keys(root: yaml.Node, most: int) -> None:
+    """Give each mapping the keys of those that it merges (`<<: *name`), as YAML 1.1 does.
+
+    Its own keys count first, then those of the mappings in their order.
+
+    Args:
+        root: a node of `compose`; it is changed.
+        most: keys that all mappings that merge others may have together.
+
+    Raises:
+        LineFault: what is merged is no mapping, stands within itself, or is too much.
+    """
+    # What a mapping merges ends before it does.
+    mappings = [each for each in _nodes(root) if isinstance(each, yaml.MappingNode)]
+    mappings.sort(key=lambda each: (each.end_mark.index, -each.start_mark.index))
+    done: set[int] = set()
+    for node in mappings:
+        merged = [value for key, value in node.value if _is_merge(key)]
+        if merged:
+            node.value = _merged_pairs(node, merged, done)
+            most -= len(node.value)
+            if most < 0:
+                raise fault_at(node, "'<<' merges too many keys: write fewer")
+        done.add(id(node))
+
+
+def _is_merge(key: yaml.Node) -> bool:
+    return isinstance(key, yaml.ScalarNode) and key.value == "<<" and not key.style
+
+
+def _merged_pairs(
+    node: yaml.MappingNode, merged: list[yaml.Node], done: set[int]
+) -> list[tuple[yaml.Node, yaml.Node]]:
+    found = [pair for pair in node.value if not _is_merge(pair[0])]
+    names = {str(key.value) for key, _ in found}
+    several = (each.value if isinstance(each, yaml.SequenceNode) else [each] for each in merged)
+    for other in chain.from_iterable(several):
+        if not isinstance(other, yaml.MappingNode) or id(other) not in done:
+            raise fault_at(node, "'<<' merges what is no mapping above it")
+        new = [pair for pair in other.value if str(pair[0].value) not in names]
+        names.update(str(key.value) for key, _ in new)
+        found += new
+    return found
 
 
 def part_count(root: yaml.Node) -> int:

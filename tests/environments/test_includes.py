@@ -339,3 +339,17 @@ def test_the_stacks_of_spacks_own_caches(name: str) -> None:
         for name, said in packages.items()
     }
     assert {name: said for name, said in required.items() if said} == expected["require"]
+
+
+def test_anchors_and_merge_keys() -> None:
+    """Mappings that merge others have their keys, in an environment and in what it includes."""
+    text = """
+spack:
+  include: [a.yaml]
+  specs: [x, y, z]
+  packages:
+    x: &common {require: +a, buildable: true}
+    y: {<<: *common}
+"""
+    more = "packages: {z: &z {require: '@2'}, w: {<<: *z, require: '@1'}, y: {<<: *z}}"
+    assert asked(read(text, {"/e/a.yaml": more})) == ["x +a", "y +a", "z@2"]

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from spack_cache_db.bounded_yaml import compose, fault_at, line_of, part_count
+from spack_cache_db.bounded_yaml import fault_at, line_of, part_count
 from spack_cache_db.environments.environment import TOP_KEYS, Surroundings, Work, decoded
 from spack_cache_db.environments.expressions import ExpressionError, holds
 from spack_cache_db.environments.sections import (
-    BOUNDS,
+    composed,
     entries_of,
     is_nothing,
     key_of,
@@ -176,7 +176,7 @@ class _Includes:
         yield from self.scopes(_mapping_of(nodes, place), inside, (*chain, place))
 
     def _composed(self, data: bytes, path: str, including: yaml.Node) -> yaml.Node | None:
-        found = compose(decoded(data, path), BOUNDS, path)
+        found = composed(decoded(data, path), path)
         self._parts += part_count(found) if found is not None else 0
         if self._parts > MOST_PARTS:
             raise fault_at(including, f"includes more than {MOST_PARTS:,} values")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import yaml
 
-from spack_cache_db.bounded_yaml import compose, fault_at
+from spack_cache_db.bounded_yaml import fault_at
 from spack_cache_db.environments.environment import (
     NOWHERE,
     TOP_KEYS,
@@ -42,7 +42,7 @@ from spack_cache_db.environments.requirements import (
     read_requirements,
 )
 from spack_cache_db.environments.sections import (
-    BOUNDS,
+    composed,
     entries_of,
     is_nothing,
     items_of,
@@ -77,7 +77,7 @@ def read_manifest(
     faults = Faults(path)
     found = UserSpecs(())
     with faults.collected():
-        top = compose(text, BOUNDS, path)
+        top = composed(text, path)
         section = _section(top)
         reader = _SpackYaml(section, path, limits, surroundings, faults)
         found = reader.packages() if section is top else reader.specs()

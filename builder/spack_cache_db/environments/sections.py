@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import yaml
 
-from spack_cache_db.bounded_yaml import YamlBounds, fault_at
+from spack_cache_db.bounded_yaml import YamlBounds, compose, fault_at, merge_keys
 
 BOUNDS = YamlBounds(aliases=1_000)
 """How large a `spack.yaml` may be; the largest known have some fifty thousand characters."""
 
 _NOTHING = ("", "~", "null", "Null", "NULL")
+
+
+def composed(text: str, path: str) -> yaml.Node | None:
+    """Return the node of a file with its merge keys (`<<`) resolved, None for an empty one.
+
+    Raises:
+        LineFault: it is no YAML, or too large.
+    """
+    node = compose(text, BOUNDS, path)
+    if node is not None and "<<" in text:
+        merge_keys(node, BOUNDS.parts)
+    return node
 
 
 def is_nothing(node: yaml.Node) -> bool:
@@ -41,7 +53,7 @@ def key_of(node: yaml.Node) -> tuple[str, str]:
         raise fault_at(node, "expected a key as text here")
     text = str(node.value)
     if text == "<<":
-        raise fault_at(node, "'<<' merges keys, which is not read: write them out")
+        raise fault_at(node, "'<<' merges keys here, which is not read: write them out")
     if not text.endswith(":") or "@" in text:
         return text, ""
     how = text[-2:-1] if text[-2:-1] in ("+", "-") else ":"
