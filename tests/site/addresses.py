@@ -25,6 +25,7 @@ OWN = (
     "/cover?q=hdf5%0Ahdf5@99",
     "/cover?q=spack:+[",
     "/find?q=torc",
+    "/find?q=fast+hdf5",
     "/packages",
     "/packages?release=develop&has=x86_64_v3&lacks=aarch64&sort=specs",
     "/releases?kind=snapshot",
