@@ -95,7 +95,7 @@ async def test_planted_changes_are_shown(served: Any) -> None:
         name: section(answer.text, name) for name in ("removed", "added", "upgraded", "rebuilt")
     }
     assert answer.status_code == 200
-    assert "4 specs were removed, 3 added and 3 kept; 1 configurations were rebuilt" in answer.text
+    assert "4 specs were removed, 3 added and 3 kept; 1 configuration was rebuilt" in answer.text
     assert sections["upgraded"] == "Upgraded grows 1.0 → 1.1"
     packages = {"kept", "gone", "grows", "rebuilt", "narrows", "fresh"}
     named = {name: packages & {*text.split()} for name, text in sections.items()}

@@ -61,9 +61,10 @@ def sentence(found: Diff) -> str:
     if found.is_empty:
         return f"{found.new} has the same {found.specs.kept:,} specs as {found.old}."
     kept, added, removed = found.specs
+    was = "was" if len(found.rebuilt) == 1 else "were"
     return (
         f"From {found.old} to {found.new}, {removed:,} specs were removed, {added:,} added "
-        f"and {kept:,} kept; {len(found.rebuilt):,} configurations were rebuilt."
+        f"and {kept:,} kept; {_many(len(found.rebuilt))} {was} rebuilt."
     )
 
 
