@@ -20,6 +20,7 @@ from spack_cache_db.query.installation import (
     installations_of,
 )
 from spack_cache_db.query.summary import Origin, read_origin
+from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record
 from tests.trees import installed, write_tree
 
@@ -47,6 +48,19 @@ def test_what_is_installed_is_found_first(both: Path) -> None:
     """First what somebody asked for, then what else is installed, then what could be installed."""
     assert [each.version for each in find(both, "a")] == ["1.0", "3.0", "2.0", "4.0"]
     assert [each.version for each in find(both, "a", release="develop")] == ["3.0", "2.0", "4.0"]
+
+
+def test_only_what_was_asked_for_is_found(both: Path) -> None:
+    """`explicit` leaves out dependencies and what could be had; other conditions hold as well."""
+    assert [(each.package, each.version) for each in find(both, "*", explicit=True)] == [
+        ("a", "1.0"),
+        ("top", "1.0"),
+    ]
+    assert [each.package for each in find(both, "* ^a", explicit=True)] == ["top"]
+    assert find(both, "* ^top", explicit=True) == find(both, "a@4", explicit=True) == []
+    assert find(both, "a", explicit=True, release="develop") == []
+    assert run("find", "--explicit", "a", both, "--csv").stdout.splitlines()[1].startswith("a,1.0")
+    assert run("find", "--explicit", "a@4", both).exit_code == 1
 
 
 def test_an_installed_spec_is_loaded(both: Path) -> None:

@@ -13,6 +13,7 @@ from spack_cache_db.build import build
 from tests.site.conftest import site
 from tests.trees import real_tree, write_tree
 
+EXPLICIT = "SELECT * FROM installations WHERE explicit"
 HDF5 = "SELECT hash, prefix FROM installations WHERE package = 'hdf5' AND explicit ORDER BY hash"
 
 
@@ -48,6 +49,10 @@ async def test_no_page_of_a_tree_names_a_mirror(tree: Any, tree_file: Path) -> N
     assert f"spack load hdf5/{dag_hash[:7]}" in said
     assert prefix in said
     assert "Asked for explicitly, installed on 2023-12-06" in said
+    count = sqlite3.connect(tree_file).execute(f"SELECT count(*) FROM ({EXPLICIT})").fetchone()[0]
+    assert f"{count} specs that were asked for" in await text(tree, "/release/installed")
+    table = "/spack-cache/installations.json?release=installed&explicit=1&_shape=array&_size=max"
+    assert len((await tree.client.get(table)).json()) == count > 1
     assert "<h1>Find installed software</h1>" in await text(tree, "/")
 
 

@@ -31,6 +31,7 @@ from spack_cache_db.cli.terminal import (
 )
 from spack_cache_db.query.answers import (
     Found,
+    explicitly,
     found_csv,
     found_json,
     found_part,
@@ -66,6 +67,7 @@ _MOST_DIFFERENCES = 5
 @file_argument
 @click.option("--hashes", is_flag=True, help="Show one row per spec, with its hash.")
 @scope_options
+@click.option("--explicit", is_flag=True, help="Only what someone asked to have installed.")
 @spack_option
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N configurations.")
 @click.option("--install", is_flag=True, help="Add the commands that install the first row.")
@@ -93,6 +95,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
             query = parser_of(options["spack"])(pasted.spec)
             lookups = read_lookups(conn)
             scope = scope_of(lookups, **names)
+            scope = (*scope, *explicitly(conn)) if options["explicit"] else scope
             question = question_or_advice(conn, lookups, query, scope)
             results = matching(conn, lookups, question.within(scope).conditions)
             limit, with_hashes = options["limit"], options["hashes"] or options["install"]

@@ -39,6 +39,7 @@ from spack_cache_db.query.conditions import (
     is_of_specs,
     without,
 )
+from spack_cache_db.query.connection import select
 from spack_cache_db.query.index_records import Verdict
 from spack_cache_db.query.look_alikes import distinctions
 from spack_cache_db.query.lookups import Database, Lookups, Release, Stack, opened
@@ -47,6 +48,8 @@ from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.legacy_specs import parser_of
 from spack_cache_db.spack.targets import is_known, known_targets
+
+EXPLICIT = "SELECT spec FROM installs WHERE explicit"
 
 _WHERE = tuple(field.name for field in fields(Presence))
 
@@ -157,6 +160,7 @@ def find(
     os: str | None = None,
     platform: str | None = None,
     spack: str | None = None,
+    explicit: bool = False,
     limit: int | None = None,
     with_hashes: bool = False,
 ) -> FoundList:
@@ -172,6 +176,7 @@ def find(
         platform: only what was built for this platform, such as `linux`.
         spack: the version of Spack for which the query is written, such as `0.23`; None for 1.0
             and later.
+        explicit: only what somebody asked to have installed, and no dependencies of that.
         limit: at most so many records.
         with_hashes: tell of each spec as well.
 
@@ -192,6 +197,7 @@ def find(
     with opened(db) as (conn, lookups):
         question = question_of(conn, lookups, parsed)
         scope = scope_of(lookups, release, stack, host, os, platform)
+        scope = (*scope, *explicitly(conn)) if explicit else scope
         results = matching(conn, lookups, question.within(scope).conditions)
         found = found_part(
             conn,
@@ -202,6 +208,12 @@ def find(
             with_differences=with_hashes,
         )
         return FoundList(found)
+
+
+def explicitly(conn: sqlite3.Connection) -> Conditions:
+    """Return the condition that somebody asked to have a spec installed."""
+    specs = frozenset(spec for (spec,) in select(conn, EXPLICIT))
+    return (Condition("specs", "asked for explicitly", Verdict(specs)),)
 
 
 def scope_of(

@@ -20,6 +20,7 @@ RELEASE_FACETS = """
 SELECT facet, value, spec_count FROM facet_counts
 WHERE release = :release ORDER BY facet, spec_count DESC, value
 """
+EXPLICIT = "SELECT count(*) FROM installations WHERE release = :release AND explicit = 1"
 STACK_RELEASES = """
 SELECT release, spec_count FROM facet_counts
 WHERE facet = 'stacks' AND value = :name AND release IS NOT NULL
@@ -50,7 +51,10 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class ReleasePage:
-    """Everything the page of a release shows."""
+    """Everything the page of a release shows.
+
+    `explicit_count` is how much of an installed tree somebody asked for.
+    """
 
     release: Release
     packages: Counts
@@ -59,6 +63,7 @@ class ReleasePage:
     before: str | None
     after: str | None
     install: Install | Installation
+    explicit_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,7 @@ def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Relea
         before=before,
         after=after,
         install=install_example(conn, release.name),
+        explicit_count=next(select(conn, EXPLICIT, release=name))[0],
     )
 
 
