@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,3 +39,25 @@ def test_the_documented_commands_work(tmp_path: Path, monkeypatch: pytest.Monkey
         assert (result.exit_code, result.stderr) == (arguments[0] == "diff", ""), each
         ran += 1
     assert ran >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.once
+def test_the_nightly_script_starts_the_site_anew(tmp_path: Path) -> None:
+    """The documented script builds and serves; the second night another process serves."""
+    tree = write_tree(tmp_path / "opt", real_tree())
+    (script,) = (
+        each.text for each in fences(ROOT / "docs" / "installed.md") if "serve.pid" in each.text
+    )
+    text = script.replace("/opt/software", str(tree)).replace("8001", "0")
+    text = text.replace(".venv/bin/spack-cache-db", f"{sys.executable} -m spack_cache_db")
+    (tmp_path / "nightly.sh").write_text(text)
+    seen = []
+    for _ in range(2):
+        subprocess.run(["sh", tmp_path / "nightly.sh"], cwd="/", check=True, timeout=120)
+        seen.append(int((tmp_path / "serve.pid").read_text()))
+        os.kill(seen[-1], 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(seen[0], 0)
+    os.kill(seen[1], signal.SIGTERM)
+    assert "1 index" in (tmp_path / "build.log").read_text()
