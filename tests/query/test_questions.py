@@ -265,6 +265,13 @@ def test_a_sigil_without_a_name_is_any_package(
     assert find(real_index, spec_text(parse_query(short))) == find(real_index, short)
 
 
+def test_capitals_of_a_name_do_not_matter(real_index: sqlite3.Connection) -> None:
+    """A package is found however its name is written, and a note says how it was read."""
+    assert find(real_index, "HDF5@1.14: +mpi") == find(real_index, "hdf5@1.14: +mpi") != []
+    question = question_of(real_index, read_lookups(real_index), parse_query("HDF5 ^OpenMPI"))
+    assert question.notes[0] == "HDF5 is read as hdf5"
+
+
 def test_a_virtual_root_is_refused_with_its_providers(real_index: sqlite3.Connection) -> None:
     """Which they are the edges of the file say."""
     with pytest.raises(UnsupportedQuery, match="provided here by intel-oneapi-runtime"):

@@ -344,9 +344,11 @@ def _missing(misses: Misses) -> Iterator[str]:
     """Yield what no configuration of a package is or has, where that is so of a version."""
     if misses.package is None or not misses.rows:
         return
+    # What no answer counts is not there: only a release that is not the foremost shows it.
+    first = next((row for row in misses.rows if row.spec_count), misses.rows[0])
     for place, condition in enumerate(misses.conditions):
         if condition.kind == "version" and misses.all_miss(place):
-            newest = misses.candidates.configuration(misses.rows[0]).version
+            newest = misses.candidates.configuration(first).version
             yield f"no version {condition.asked.text} of {misses.package}: newest {newest}"
 
 

@@ -106,6 +106,10 @@ def question_of(
         QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
         UnsupportedQuery: the file cannot answer the query.
     """
+    named = _in_lowercase(conn, query)
+    if named != query:
+        found = question_of(conn, lookups, named, records)
+        return replace(found, notes=(f"{query.name} is read as {named.name}", *found.notes))
     _refuse_virtual_root(conn, query.name)
     conditions = configuration_conditions(query)
     beyond = beyond_configurations(query)
@@ -116,6 +120,14 @@ def question_of(
         return Question((*conditions, *dict.fromkeys(compilers)), notes_on_pages(query))
     records = records or SpecRecords(conn, lookups).about(query.name)
     return Question((*conditions, *records.conditions(query)), records.notes(query))
+
+
+def _in_lowercase(conn: sqlite3.Connection, query: SpecQuery) -> SpecQuery:
+    """Return a query for the package whose name is written so but for capitals, if there is one."""
+    if query.name is None or query.name.islower() or package_id(conn, query.name) is not None:
+        return query
+    name = query.name.lower()
+    return query if package_id(conn, name) is None else replace(query, name=name)
 
 
 def _refuse_virtual_root(conn: sqlite3.Connection, name: str | None) -> None:
