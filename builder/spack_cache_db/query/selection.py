@@ -25,8 +25,7 @@ SETS_WITH = """
 SELECT DISTINCT variant_set FROM variant_set_members
 WHERE variant IN (SELECT value FROM json_each(:ids))
 """
-# The ids of packages are in the order of their names, those of versions in Spack's.
-_INSTALLED = """
+_INSTALLED_FIRST = """
 package,
 id NOT IN (
   SELECT specs.configuration FROM installations JOIN specs ON specs.hash = installations.hash
@@ -37,6 +36,7 @@ id NOT IN (
 """
 """What somebody asked to have installed comes first, then what else is installed."""
 
+# The ids of packages are in the order of their names, those of versions in Spack's.
 ORDER = """
 package,
 version IN (SELECT value FROM json_each(:branches)),
@@ -118,7 +118,7 @@ def configuration_ids(
     used |= lookups.late_versions(conn)
     order = ORDER
     if trees := lookups.trees():
-        order, used["trees"] = _INSTALLED + ORDER, next(json_pieces(trees))
+        order, used["trees"] = _INSTALLED_FIRST + ORDER, next(json_pieces(trees))
     return _having(conn, column_ids(conn, lookups, conditions), filters, used, order)
 
 
