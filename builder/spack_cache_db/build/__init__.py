@@ -101,7 +101,7 @@ def build(
     without_paths: bool = False,
     progress: Progress | None = None,
 ) -> Report:
-    """Build a database from pages, indexes and mirrors; write its inspect file beside it.
+    """Build a database from pages, indexes, mirrors and package data, and its inspect file.
 
     Args:
         paths: one path or many, as text or `Path`.

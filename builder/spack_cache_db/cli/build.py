@@ -81,7 +81,7 @@ def build(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Build a database from pages, indexes and mirrors.
+    """Build a database from pages, indexes, mirrors and package data.
 
     Each PATH is one of them, or a folder or an archive of them. Indexes and mirrors belong to the
     release and stack of their folders, <release>/<stack>/; --release and --stack name others.
@@ -140,7 +140,7 @@ def check(
     stack: str | None,
     as_json: bool,
 ) -> None:
-    """Check pages, indexes and mirrors without building.
+    """Check pages, indexes, mirrors and package data without building.
 
     Prints their faults, with exit status 1, and problems: what sources say of themselves that
     does not add up.

@@ -25,6 +25,7 @@ from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.dependency_graph import Edge, read_needs, read_nodes, told_of
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.questions import parts_of, question_of, rooted
+from spack_cache_db.query.recipe_notes import recipe_notes
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.records import Configuration
@@ -172,6 +173,7 @@ def why_not(
     if corrected is not None and corrected.read_as is not None:
         return corrected
     why = explained(candidates, query, (*conditions, *scope))
+    why = replace(why, notes=(*why.notes, *recipe_notes(candidates.conn, query)))
     return why if corrected is None else replace(why, corrected=corrected.corrected)
 
 
