@@ -28,23 +28,27 @@ from tests.paths import ROOT
 LOCKS = ROOT / "requirements"
 FILE = "spack-cache.db"
 SPEC = "py-mpi4py@4 target=x86_64_v3"
+HASH = "2feova4"
 ARGUMENTS = {
     "behind": ("behind", "--help"),  # The sample pages come without package data.
     "build": ("build", "--example", "-o", FILE),
     "check": ("check", SAMPLES, "--json"),
     "cover": ("cover", "specs.txt", FILE),
+    "dependents": ("dependents", HASH, FILE, "--json"),
+    "deps": ("deps", HASH, FILE, "--json"),
     "diff": ("diff", "develop", "develop", FILE, "--json"),
     "fetch": ("fetch", "--help"),  # It needs a mirror: tests/cli/test_fetch.py has some.
     "find": ("find", SPEC, FILE, "--install"),
     "history": ("history", SPEC, FILE, "--json"),
     "info": ("info", FILE),
+    "releases": ("releases", FILE),
     "site": ("site",),
+    "stacks": ("stacks", FILE),
     "verify": ("verify", FILE, SAMPLES),
 }
 """How each command is called that ends by itself, in the order in which they are called."""
 
 SOME_MIRROR = ("fetch", "http://127.0.0.1:1/", "-o", "mirrors")
-HASH = "2feova4"
 OWN = (
     "/",
     f"/find?q={SPEC}",
@@ -65,8 +69,13 @@ OWN = (
     "/release/develop",
     "/stack/e4s",
     "/robots.txt",
+    "/sitemap.xml",
+    "/opensearch.xml",
+    "/diff?old=develop-2025-04-20&new=develop",
     "/spack-cache.db",
 )
+NO_DATA = "/package/py-mpi4py.json"
+"""What Spack says of a package: the sample pages say nothing."""
 STOCK = (
     "/static/site.css",
     "/spack-cache",
@@ -196,7 +205,7 @@ def test_the_least_install_answers(published: tuple[Path, Path], tmp_path: Path)
             assert ran.stdout != ""
         else:
             install = f"install it with: pip install 'spack-cache-db[{extra}]'\n"
-            assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran.stderr
+            assert (ran.returncode, ran.stderr.count("\n")) == (2, 1), ran.stderr
             assert ran.stderr.startswith(f"Error: {name} needs ")
             assert ran.stderr.endswith(install)
 
@@ -247,15 +256,16 @@ def _project() -> dict[str, Any]:
 
 def _every_kind_of_page(address: str) -> None:
     """Ask for a page of each route, and for Datasette's own."""
-    paths = [page.partition("?")[0] for page in OWN]
+    paths = [page.partition("?")[0] for page in (*OWN, NO_DATA)]
     unasked = [route for route, _ in ROUTES if not any(re.match(route, path) for path in paths)]
     assert unasked == []
     with httpx.Client(base_url=address, timeout=30, follow_redirects=True) as client:
         answers = {page: client.get(page).status_code for page in (*OWN, *STOCK)}
         missing = client.get("/package/no-such-package")
+        no_data = client.get(NO_DATA)
         home = client.get("/")
     assert answers == dict.fromkeys((*OWN, *STOCK), 200)
-    assert missing.status_code == 404
+    assert missing.status_code == no_data.status_code == 404
     assert "no-such-package" in missing.text
     assert "py-mpi4py" in home.text
 
