@@ -131,7 +131,7 @@ def guard(app: App, datasette: Any) -> App:
         except TooManyError as error:
             await send_text(response.send, 400, str(error))
             return
-        if not datasette.setting("default_allow_sql") and b"sql" in parse_qs(query):
+        if not datasette.setting("default_allow_sql") and "sql" in fields_of(query):
             await send_text(response.send, 403, NO_SQL)
             return
         if datasette.setting("allow_csv_stream"):
@@ -194,15 +194,20 @@ def each_once(query: bytes) -> bytes:
     return b"&".join(fields.values())
 
 
+def fields_of(query: bytes) -> dict[str, list[str]]:
+    """Return the fields of a query string, of which bytes beyond ASCII may be a part."""
+    return parse_qs(query.decode("latin-1"))
+
+
 def with_all_rows(path: str, query: bytes) -> bytes:
     """Return the query string for which Datasette's CSV of a table has all rows.
 
     Else it has those of one page, and no sign that there are more. Who asks for a number of rows,
     or for the next page, gets those.
     """
-    fields = parse_qs(query)
-    is_part = b"_next" in fields or fields.get(b"_size", [b"max"])[0] != b"max"
-    if not path.endswith(".csv") or is_part or not fields.keys().isdisjoint((b"_stream", b"sql")):
+    fields = fields_of(query)
+    is_part = "_next" in fields or fields.get("_size", ["max"])[0] != "max"
+    if not path.endswith(".csv") or is_part or not fields.keys().isdisjoint(("_stream", "sql")):
         return query
     return b"&".join(filter(None, (b"_stream=on", query)))
 
