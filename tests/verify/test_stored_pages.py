@@ -16,6 +16,7 @@ from spack_cache_db.errors import InputError
 from spack_cache_db.sources.pages.page_format import TEXT, Meta, Shape, SpecDetail
 from spack_cache_db.sources.pages.page_parser import parse_page
 from spack_cache_db.sources.units import RawFile
+from spack_cache_db.spack.names import is_name
 from spack_cache_db.verify.stored_pages import StoredPages, page_values
 from tests.conftest import Build
 from tests.pagetexts import (
@@ -32,6 +33,7 @@ from tests.pagetexts import (
 SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
 
 WORDS = st.text("ab1.-_ \"'\\é", min_size=1, max_size=4)
+NAMES = WORDS.filter(is_name)
 VARIANTS = st.one_of(
     st.sampled_from(["+cuda", "~cuda", "build_type=Release", "libs:=static,shared", "libs=a,b"]),
     st.builds("cflags='{}'".format, st.text("-O2 g", max_size=5)),
@@ -72,9 +74,9 @@ def specs(draw: st.DrawFn, number: int) -> dict[str, Any]:
     detail = spec(
         number,
         compiler=draw(COMPILERS),
-        versions=[draw(st.one_of(st.just("1.0"), WORDS))],
+        versions=[draw(st.one_of(st.just("1.0"), NAMES))],
         target=draw(st.sampled_from(["zen3", "x86_64_v3"])),
-        stacks=draw(st.lists(WORDS, unique=True, max_size=3)),
+        stacks=draw(st.lists(NAMES, unique=True, max_size=3)),
         variants=draw(st.lists(VARIANTS, max_size=3, unique_by=lambda text: text[:4])),
         size=draw(st.one_of(st.just("-"), WORDS)),
     )
