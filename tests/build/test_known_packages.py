@@ -150,7 +150,9 @@ def test_the_file_is_the_same_whatever_the_order(tmp_path: Path) -> None:
 def test_package_data_changes_no_row_of_the_binaries(tmp_path: Path, samples_file: Path) -> None:
     """And without it, its tables are empty."""
     tables = [
-        name for (name,) in rows(samples_file, "SELECT name FROM sqlite_schema WHERE type='table'")
+        name
+        for (name,) in rows(samples_file, "SELECT name FROM sqlite_schema WHERE type='table'")
+        if not name.startswith("known_packages_fts")
     ]
     with_data = tmp_path / "x.db"
     build([str(REAL), "pages"], with_data)
