@@ -6,10 +6,11 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
+import h11
 import pytest
 from uvicorn import Config, Server
 
@@ -161,3 +162,23 @@ def test_who_is_answered_is_not_cut_off(port: int, monkeypatch: pytest.MonkeyPat
         assert read_to_end(busy[0]).endswith(BIG)
         for reader in readers:
             reader.join()
+
+
+def test_a_body_in_chunks_is_not_looked_at(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are: the request is answered, and the connection closed."""
+    events = 0
+    next_event = h11.Connection.next_event
+
+    def counted(connection: h11.Connection) -> Any:
+        nonlocal events
+        events += 1
+        return next_event(connection)
+
+    monkeypatch.setattr(h11.Connection, "next_event", counted)
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with closing(connect(port, head + b"1\r\na\r\n" * 30_000)) as connection:
+        with suppress(ConnectionError):
+            for _ in range(10):
+                connection.sendall(b"1\r\na\r\n" * 30_000)
+        read_to_end(connection)
+    assert 0 < events < 10

@@ -38,6 +38,8 @@ MOST_CONNECTIONS = 500
 REQUEST_SECONDS = 20.0
 """So long a connection may take to send its next request whole."""
 
+_END_OF_HEAD = b"\r\n\r\n"
+
 STALL_SECONDS = 30.0
 """So long a visitor may leave what was sent unread."""
 
@@ -62,13 +64,25 @@ class BoundedProtocol(H11Protocol):
             longest.cut_off()
 
     def data_received(self, data: bytes) -> None:
-        """Read on; once a request is whole, it may take its time to be answered."""
-        super().data_received(data)
+        """Read on; once a request is whole, it may take its time to be answered.
+
+        A body in chunks is refused by the middleware and not looked at: it may have as many of them
+        as bytes.
+        """
+        head, end, rest = data.partition(_END_OF_HEAD)
+        if self._has_chunks():
+            return
+        super().data_received(head + end)
+        if rest and not self._has_chunks():
+            super().data_received(rest)
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_waiting()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, and for the answer to be read."""
+        if self._has_chunks():
+            self.cut_off()
+            return
         self._wait_for_request()
         super().on_response_complete()
         if self.cycle is not None and not self.cycle.response_complete:
@@ -97,6 +111,12 @@ class BoundedProtocol(H11Protocol):
         else:
             # What was sent last may still be on its way, and an abort would call it back.
             self.transport.close()
+
+    def _has_chunks(self) -> bool:
+        """Return whether the request under way has a body in chunks."""
+        return self.cycle is not None and any(
+            name == b"transfer-encoding" for name, _ in self.cycle.scope["headers"]
+        )
 
     def _wait_for_request(self) -> None:
         self._stop_waiting()
