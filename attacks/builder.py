@@ -57,7 +57,7 @@ def judged_build(source: Path, folder: Path) -> tuple[Run, list[str]]:
     output = folder / "built.db"
     old = b"an older file"
     output.write_bytes(old)
-    built = run("build", source, "-o", output)
+    built = run("build", source, "-o", output, "--force")
     faults = built.faults()
     if built.status and output.read_bytes() != old:
         faults.append("a build that failed has replaced the older file")

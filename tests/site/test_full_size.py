@@ -47,7 +47,7 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
         return (number - 1) // VERSIONS + 1
 
     return {
-        "releases": iter([(1, "develop", "branch", None, 1, PACKAGES, CONFIGURATIONS)]),
+        "releases": iter([(1, "develop", "branch", None, 1, None, PACKAGES, CONFIGURATIONS)]),
         "packages": (
             (at, f"pkg-{at}", VERSIONS, VERSIONS, 1, f"1.{at * VERSIONS}", None, None)
             for at in packages

@@ -111,6 +111,15 @@ def test_which_releases_list_a_hash(walk: Walk) -> None:
     assert walk.steps == 1
 
 
+def test_what_a_stack_lost(walk: Walk) -> None:
+    """Two links from the first page to what a stack lost between the last two snapshots."""
+    walk.press(walk.link("e4s"))
+    walk.press(walk.link("develop-2025-04-20 since develop-2025-04-13"))
+    expect(walk.page.get_by_role("heading", name="Removed")).to_be_visible()
+
+    assert walk.steps <= 3
+
+
 def test_the_whole_database(walk: Walk, database: Path, tmp_path: Path) -> None:
     """Two steps to the file, byte for byte."""
     walk.press(walk.link("Download"))
