@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.query.answers import Found, found_part, matching, notes_on
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.questions import question_of, rooted
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -35,7 +35,9 @@ def test_any_query_has_the_answer_of_a_walk(drawn: Sources, queries: list[str]) 
             except (UnsupportedQuery, QuerySyntaxError) as error:
                 assert refused(drawn, text, str(error)), (text, str(error))
                 continue
-            truths = {each: walk.satisfies(each, parse_query(text)) for each in walk.binaries}
+            truths = {
+                each: walk.satisfies(each, rooted(parse_query(text))) for each in walk.binaries
+            }
             matches = matching(conn, lookups, question.conditions)
             found = found_part(conn, lookups, matches, slice(None), with_hashes=True)
 
@@ -50,7 +52,7 @@ def test_any_query_has_the_answer_of_a_walk(drawn: Sources, queries: list[str]) 
                 expected = {
                     each
                     for each, configuration in shown.items()
-                    if walk.satisfies(each, parse_query(text), configuration)
+                    if walk.satisfies(each, rooted(parse_query(text)), configuration)
                 }
                 assert hashes(conn, text, release=release) == expected, (text, release)
 

@@ -245,14 +245,16 @@ def merged_edges(edges: Iterable[Dependency]) -> tuple[Dependency, ...]:
     """
     found: dict[object, Dependency] = {}
     for place, edge in enumerate(edges):
+        if edge.node.name is None:
+            found[place] = edge
+            continue
         for other in found.values():
-            if edge.node.name and _have_clashing_types(edge, other):
+            if _have_clashing_types(edge, other):
                 what = f"the types of the dependencies on {edge.node.name},"
                 raise _excluded(what, ",".join(other.deptypes), ",".join(edge.deptypes))
         kind = (edge.node.name, edge.deptypes, edge.when, bool(edge.node.dependencies))
-        key = place if edge.node.name is None else kind
-        known = found.get(key)
-        found[key] = edge if known is None else _edge_of_both(known, edge)
+        known = found.get(kind)
+        found[kind] = edge if known is None else _edge_of_both(known, edge)
     return tuple(found.values())
 
 
