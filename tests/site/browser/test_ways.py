@@ -115,7 +115,8 @@ def test_what_a_stack_lost(walk: Walk) -> None:
     """Two links from the first page to what a stack lost between the last two snapshots."""
     walk.press(walk.link("e4s"))
     walk.press(walk.link("develop-2025-04-20 since develop-2025-04-13"))
-    expect(walk.page.get_by_role("heading", name="Removed")).to_be_visible()
+    expect(walk.page.get_by_role("heading", level=1)).to_contain_text("→")
+    expect(walk.page.get_by_text("e4s").first).to_be_visible()
 
     assert walk.steps <= 3
 
