@@ -118,11 +118,10 @@ def test_an_open_file_answers_as_the_functions_do(
         ("history", ("py-mpi4py",)),
         ("info", ()),
     )
-    for name, arguments in calls:
-        expected = getattr(spack_cache_db, name)(samples_file, *arguments)
-        with ThreadPoolExecutor(2) as threads:
-            asked = [threads.submit(getattr(cache, name), *arguments) for _ in range(4)]
-        assert [each.result() for each in asked] == [expected] * 4
+    expected = [getattr(spack_cache_db, name)(samples_file, *given) for name, given in calls]
+    with ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(getattr(cache, name), *given) for name, given in calls * 10]
+    assert [each.result() for each in asked] == expected * 10
     again = pickle.loads(pickle.dumps(cache))
     assert again.find(SPEC) == cache.find(SPEC)
     again.close()

@@ -41,7 +41,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     """
     _require_file(path)
     check_header(path)
-    # Reading needs no lock: SQLite itself lets threads share a connection.
+    # Threads may pass it on: `OpenFile` lets one at a time use it.
     uri = f"{path.resolve().as_uri()}?immutable=1"
     connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
     try:

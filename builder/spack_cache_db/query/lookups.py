@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import RLock
 from typing import Any, Self
 
 from spack_cache_db.arguments import AnyPath, checked_database, checked_file
@@ -164,7 +165,11 @@ def _names_of(table: str) -> str:
 
 
 class OpenFile:
-    """A built file that stays open, with its small tables. Threads may share it.
+    """A built file that stays open, with its small tables.
+
+    Threads may share it, one question at a time: with two in one connection at once, SQLite's lock
+    of the connection and Python's own wait for each other, because Python's functions are called
+    by SQLite while it holds the first (`open_database` counts a statement's steps).
 
     Raises:
         DatabaseError: see `open_database`; or the file is damaged.
@@ -172,6 +177,7 @@ class OpenFile:
 
     def __init__(self, file: AnyPath) -> None:
         self.path = checked_file("file", file)
+        self.lock = RLock()
         self.conn = open_database(self.path)
         with told_as_damaged(self.path):
             self.lookups = read_lookups(self.conn)
@@ -187,8 +193,9 @@ class OpenFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
-        self.conn.close()
+        """Close the file, after the question that is being answered."""
+        with self.lock:
+            self.conn.close()
 
 
 Database = AnyPath | sqlite3.Connection | OpenFile
@@ -203,7 +210,7 @@ def opened(db: Database) -> Iterator[tuple[sqlite3.Connection, Lookups]]:
         DatabaseError: see `open_database`; or the file is damaged.
     """
     if isinstance(db, OpenFile):
-        with told_as_damaged(db.path):
+        with db.lock, told_as_damaged(db.path):
             yield db.conn, db.lookups
         return
     with connected(checked_database(db)) as conn:
