@@ -7,6 +7,7 @@ from pathlib import Path
 
 from spack_cache_db.build import build
 from tests.indexes import edge, hash_of, index, node, record
+from tests.package_data import published, write_packages
 from tests.pagetexts import page, spec, spec_hash, write
 
 MANY = 1_100
@@ -45,6 +46,12 @@ EVERY_DEPENDENCY_ANSWER = {
     "differences_of_look_alikes": ({"hash": hash_of("like")}, MANY + 1, ("package",)),
 }
 """The same of the queries over dependencies."""
+EVERY_PACKAGE_ANSWER: dict[str, tuple[dict[str, str], int, tuple[str, ...]]] = {
+    "packages_behind": ({}, MANY, ("package",)),
+    "packages_missing": ({}, MANY, ("package",)),
+    "versions_dropped": ({}, MANY, ("package",)),
+}
+"""The same of the queries over package data."""
 
 
 def build_many(folder: Path) -> Path:
@@ -98,4 +105,16 @@ def build_many_dependencies(folder: Path) -> Path:
         index(*lacking, record(top), record(like), record(node("base")))
     )
     build([str(folder / "index.json")], folder / "spack-cache.db")
+    return folder / "spack-cache.db"
+
+
+def build_many_packages(folder: Path) -> Path:
+    """Build 1,100 packages that are behind, in deprecated versions, and 1,100 without binaries."""
+    names = [f"p{number:04}" for number in range(MANY)]
+    pages = {name: page(name, specs=[spec(at, versions=["1.0"])]) for at, name in enumerate(names)}
+    old = [{"name": "1.0"}]
+    known = (published(name, "2.0", versions_deprecated=old) for name in names)
+    lacking = [f"m{number:04}" for number in range(MANY)]
+    data = write_packages(folder / "data", *known, names=lacking)
+    build([write(folder / "pages", **pages), data], folder / "spack-cache.db")
     return folder / "spack-cache.db"

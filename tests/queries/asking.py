@@ -18,7 +18,13 @@ DEPENDENCY_QUERIES = (
     "dependents_of_hash",
     "differences_of_look_alikes",
 )
-QUERIES = {name: each for name, each in EVERY_QUERY.items() if name not in DEPENDENCY_QUERIES}
+# They need package data: tests/queries/test_packages.py.
+PACKAGE_QUERIES = ("packages_behind", "packages_missing", "versions_dropped")
+QUERIES = {
+    name: each
+    for name, each in EVERY_QUERY.items()
+    if name not in (*DEPENDENCY_QUERIES, *PACKAGE_QUERIES)
+}
 
 
 def opened(file: Path) -> sqlite3.Connection:

@@ -40,6 +40,7 @@ def test_what_is_in_the_samples(samples_file: Path) -> None:
         "known_packages": 0,
         "pages_by_format": {"A": 4, "B": 1},
         "indexes_by_format": {},
+        "compared_with_spack": {},
         "releases_by_kind": {"branch": 1, "snapshot": 1},
         "first_snapshot": "2025-04-20",
         "last_snapshot": "2025-04-20",

@@ -11,21 +11,26 @@ import pytest
 from tests.many import (
     EVERY_ANSWER,
     EVERY_DEPENDENCY_ANSWER,
+    EVERY_PACKAGE_ANSWER,
     MANY,
     build_many_dependencies,
+    build_many_packages,
 )
-from tests.queries.asking import DEPENDENCY_QUERIES, QUERIES
+from tests.queries.asking import DEPENDENCY_QUERIES, PACKAGE_QUERIES, QUERIES
 from tests.site.conftest import SQL, site
 
-EVERY_WHOLE = EVERY_ANSWER | EVERY_DEPENDENCY_ANSWER
+EVERY_WHOLE = EVERY_ANSWER | EVERY_DEPENDENCY_ANSWER | EVERY_PACKAGE_ANSWER
 
 
 @pytest.fixture(scope="module")
 def asked(many: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The site that has many rows for a query: that of its file."""
     of_dependencies = site(build_many_dependencies(tmp_path_factory.mktemp("many")))
-    return dict.fromkeys(EVERY_ANSWER, many) | dict.fromkeys(
-        EVERY_DEPENDENCY_ANSWER, of_dependencies
+    of_packages = site(build_many_packages(tmp_path_factory.mktemp("packages")))
+    return (
+        dict.fromkeys(EVERY_ANSWER, many)
+        | dict.fromkeys(EVERY_DEPENDENCY_ANSWER, of_dependencies)
+        | dict.fromkeys(EVERY_PACKAGE_ANSWER, of_packages)
     )
 
 
@@ -33,6 +38,7 @@ def test_no_query_is_left_out() -> None:
     """The test below asks each."""
     assert EVERY_ANSWER.keys() == QUERIES.keys()
     assert EVERY_DEPENDENCY_ANSWER.keys() == set(DEPENDENCY_QUERIES)
+    assert EVERY_PACKAGE_ANSWER.keys() == set(PACKAGE_QUERIES)
 
 
 @pytest.mark.slow

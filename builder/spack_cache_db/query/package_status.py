@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import checked_texts
@@ -85,13 +85,19 @@ def read_status(
     return [*_within(conn, lookups, scope, found)] if scope else found
 
 
+def released_versions(conn: sqlite3.Connection) -> Mapping[str, list[str]]:
+    """Return the versions of each package that have a number and are not deprecated."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, version in select(conn, _RELEASED):
+        found[name].append(version)
+    return found
+
+
 def _within(
     conn: sqlite3.Connection, lookups: Lookups, scope: Conditions, found: list[PackageStatus]
 ) -> Iterator[PackageStatus]:
     """Yield packages with the binaries of a scope in the place of all."""
-    released: dict[str, list[str]] = defaultdict(list)
-    for name, version in select(conn, _RELEASED):
-        released[name].append(version)
+    released = released_versions(conn)
     newest: dict[str, tuple[int, str]] = {}
     counts: dict[str, int] = defaultdict(int)
     results = matching(conn, lookups, scope)
@@ -100,11 +106,11 @@ def _within(
         newest[package] = max(newest.get(package, (0, "")), (each.position, version))
         counts[package] += each.spec_count
     for status in found:
-        _, version = newest.get(status.name, (0, None))
+        _, found_version = newest.get(status.name, (0, None))
         yield status._replace(
-            newest_version=version,
+            newest_version=found_version,
             versions_behind=None
-            if version is None
-            else count_newer(version, released[status.name]),
+            if found_version is None
+            else count_newer(found_version, released[status.name]),
             spec_count=counts[status.name],
         )

@@ -34,6 +34,24 @@ _COUNTED = {
 }
 """What is counted, and the rows that it is."""
 
+_BESIDE_SPACK = """
+SELECT
+  (SELECT count(*) FROM package_status WHERE versions_behind > 0) AS packages_behind,
+  (SELECT count(*) FROM package_status WHERE spec_count = 0) AS packages_missing,
+  count(*) FILTER (WHERE is_known) AS versions_deprecated,
+  count(*) FILTER (WHERE NOT is_known) AS versions_unknown
+FROM (
+  SELECT DISTINCT configurations.version, known_versions.version IS NOT NULL AS is_known
+  FROM known_packages JOIN packages ON packages.name = known_packages.name
+  JOIN configurations ON configurations.package = packages.id AND configurations.spec_count > 0
+  JOIN versions ON versions.id = configurations.version
+  LEFT JOIN known_versions ON known_versions.package = known_packages.id
+    AND known_versions.version = versions.name
+  WHERE coalesce(known_versions.deprecated, known_versions.version IS NULL)
+    AND EXISTS (
+      SELECT 1 FROM known_versions AS every WHERE every.package = known_packages.id))
+"""
+
 
 def info(file: AnyPath) -> dict[str, Any]:
     """Return what is in a file and where it came from, as plain values.
@@ -56,6 +74,10 @@ def info(file: AnyPath) -> dict[str, Any]:
             )
             for name in ("pages", "indexes")
         }
+        beside_spack = {}
+        if counts["known_packages"]:
+            found = conn.execute(_BESIDE_SPACK)
+            beside_spack = dict(zip((each[0] for each in found.description), *found, strict=True))
         kinds = dict(conn.execute("SELECT kind, count(*) FROM releases GROUP BY kind"))
         first, last = conn.execute("SELECT min(date), max(date) FROM releases").fetchone()
         origin = dict(conn.execute("SELECT name, value FROM origin ORDER BY name"))
@@ -65,6 +87,7 @@ def info(file: AnyPath) -> dict[str, Any]:
         "schema_version": schema.SCHEMA_VERSION,
         **counts,
         **formats,
+        "compared_with_spack": beside_spack,
         "releases_by_kind": kinds,
         "first_snapshot": first,
         "last_snapshot": last,

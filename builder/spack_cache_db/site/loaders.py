@@ -29,12 +29,12 @@ from spack_cache_db.site.pages.changes import Sides, difference_of
 from spack_cache_db.site.pages.cover import PastedText, covered
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.find import asked_spec
+from spack_cache_db.site.pages.lag import load_package_list
 from spack_cache_db.site.pages.lists import (
     ListFilters,
     ListPage,
     list_csv,
     list_json,
-    load_packages,
     load_releases,
     load_stacks,
 )
@@ -132,7 +132,7 @@ def stacks_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> 
     return load_stacks(lookups, asked)
 
 
-LISTED = {"packages": load_packages, "releases": releases_page, "stacks": stacks_page}
+LISTED = {"packages": load_package_list, "releases": releases_page, "stacks": stacks_page}
 _LIST_FORMS = {"json": list_json, "csv": list_csv}
 
 

@@ -95,6 +95,7 @@ class ListColumn:
         is_count: whether it holds numbers.
         most_first: whether its first order is from the most, or the latest, to the least.
         is_minor: whether a phone may do without it.
+        is_sortable: whether its words have an order across rows.
     """
 
     name: str
@@ -102,13 +103,14 @@ class ListColumn:
     is_count: bool = False
     most_first: bool = False
     is_minor: bool = False
+    is_sortable: bool = True
 
 
 _SPECS = ListColumn("specs", "Binaries", is_count=True, most_first=True)
 COLUMNS: Mapping[str, tuple[ListColumn, ...]] = {
     "packages": (
         ListColumn("name", "Package"),
-        ListColumn("version", "Newest version"),
+        ListColumn("version", "Newest version", is_sortable=False),
         ListColumn(
             "configurations", "Configurations", is_count=True, most_first=True, is_minor=True
         ),
@@ -129,14 +131,6 @@ COLUMNS: Mapping[str, tuple[ListColumn, ...]] = {
         _SPECS,
     ),
 }
-LIST_FIELDS: Mapping[str, tuple[str, ...]] = {
-    kind: tuple(dict.fromkeys(("name", *(column.name for column in columns))))
-    for kind, columns in COLUMNS.items()
-}
-"""What a row of each list says."""
-_UNSORTED = frozenset({"version"})
-"""Columns whose words have no order across packages."""
-
 OF_CONFIGURATIONS = ("host", "target", "compiler", "os")
 """Filters of what is counted of a package, which its page has as well."""
 
@@ -158,6 +152,8 @@ class ListFilters:
         os: the operating system that they were built for.
         has: a target, a family of targets or a release that a package must have a spec for.
         lacks: one for or in which it must have none.
+        behind: whatever is given: only packages of which Spack has a newer version.
+        missing: whatever is given: the packages that Spack has and no binary exists of.
     """
 
     q: str = ""
@@ -170,6 +166,8 @@ class ListFilters:
     os: str = ""
     has: str = ""
     lacks: str = ""
+    behind: str = ""
+    missing: str = ""
     sort: str = ""
     order: str = ""
 
@@ -196,6 +194,7 @@ class ListPage:
     Attributes:
         total: how many rows there are before anything is asked of them.
         faults: what is asked for and not known, in words.
+        has_package_data: whether packages can be compared with Spack's.
     """
 
     kind: str
@@ -210,12 +209,13 @@ class ListPage:
     systems: tuple[str, ...] = ()
     hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
+    has_package_data: bool = False
 
     @property
     def sort(self) -> ListColumn:
         """The column by which the rows are sorted."""
         found = (each for each in self.columns if each.name == self.asked.sort)
-        return next((each for each in found if each.name not in _UNSORTED), self.columns[0])
+        return next((each for each in found if each.is_sortable), self.columns[0])
 
     @property
     def is_descending(self) -> bool:
@@ -224,7 +224,7 @@ class ListPage:
 
     def sorted_by(self, column: ListColumn) -> str | None:
         """Return the address of the list sorted by a column, the other way if it is already."""
-        if column.name in _UNSORTED:
+        if not column.is_sortable:
             return None
         descending = column.most_first
         if column == self.sort:
@@ -405,7 +405,8 @@ def list_json(page: ListPage) -> str:
 def list_csv(page: ListPage) -> str:
     """Return the rows of a list, as they are sorted, as CSV."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, LIST_FIELDS[page.kind], lineterminator="\n")
+    names = dict.fromkeys(("name", *(column.name for column in page.columns)))
+    writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(page.in_order())
     return text.getvalue()
