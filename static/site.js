@@ -69,7 +69,8 @@
         asked = text;
         const answer = await fetch(`${list.dataset.source}?q=${encodeURIComponent(text)}`).catch(() => null);
         if (!answer || !answer.ok || text !== asked) return;
-        const options = (await answer.json()).map(({ name, kind }) => new Option(kind, name));
+        const options = (await answer.json()).map(
+          ({ name, kind, summary }) => new Option(summary ? `${kind}: ${summary}` : kind, name));
         list.replaceChildren(...options);
       };
       input.addEventListener("input", () => {

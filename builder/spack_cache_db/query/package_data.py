@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from spack_cache_db.errors import printable
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.package_status import PackageStatus
+from spack_cache_db.spack.variants import variant_row
 
 _PACKAGE = """
 SELECT known_packages.id, build_system, recipe, dependent_count,
@@ -57,12 +59,25 @@ class VariantMeaning(NamedTuple):
     def default_text(self) -> str:
         """The default as a spec says it, such as `+mpi` and `build_type=Release`."""
         switch = {"True": "+", "False": "~"}.get(self.default)
-        return printable(f"{self.name}={self.default}" if switch is None else switch + self.name)
+        values = ",".join(self.default_values)
+        return printable(f"{self.name}={values}" if switch is None else switch + self.name)
+
+    @property
+    def default_values(self) -> tuple[str, ...]:
+        """The values of the default, sorted as specs have them."""
+        return tuple(sorted(self.default.split(",")))
 
     @property
     def meaning(self) -> str:
         """The description as one printable line."""
         return _line(self.description)
+
+
+class VariantNote(NamedTuple):
+    """What to say beside a variant: whether it is Spack's default, and what it means."""
+
+    is_default: bool
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +127,20 @@ class PackageData:
         if status.versions_behind == 1:
             return f"{newest}: one version behind."
         return f"{newest}: {status.versions_behind:,} versions behind."
+
+    def variant_notes(self, texts: Iterable[str]) -> Mapping[str, VariantNote]:
+        """Return what to say beside variants, such as `+mpi`; nothing of those Spack has not."""
+        known = {each.name: each for each in self.variants}
+        found = {}
+        for text in texts:
+            row = variant_row(text)
+            variant = known.get(row.name) if row is not None else None
+            if row is not None and variant is not None:
+                is_default = row.values == variant.default_values
+                default = "the default" if is_default else f"default {variant.default_text}"
+                hint = "; ".join(filter(None, (variant.meaning, default)))
+                found[text] = VariantNote(is_default, hint)
+        return found
 
     def as_json(self) -> str:
         """Return what `/package/<name>.json` answers."""

@@ -56,7 +56,14 @@ from spack_cache_db.site.pages.gaps import CoverageFilters, load_gaps
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, classes, list_rows
-from spack_cache_db.site.pages.names import close_to, having, load_names, named, suggested
+from spack_cache_db.site.pages.names import (
+    close_to,
+    having,
+    load_names,
+    load_unbuilt,
+    named,
+    suggested,
+)
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.sandbox.database import read, read_once
@@ -398,6 +405,8 @@ def data(found: Data, form: str, headers: dict[str, str] | None = None) -> Any:
 async def missing(datasette: Any, request: Any, what: str, text: str) -> Any:
     """Say that there is no such thing, and offer the search."""
     names = [each for each in await read_once(datasette, load_names) if each.kind == what]
+    if what == "package":
+        names += await read_once(datasette, load_unbuilt)
     context = {"what": what, "text": text, "close": close_to(names, text)}
     return await render(datasette, request, "missing.html", context, 404)
 

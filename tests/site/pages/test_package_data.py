@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from spack_cache_db.build import build
 from tests.package_data import REAL, described, published, write_packages
-from tests.pagetexts import SAMPLES
+from tests.pagetexts import SAMPLES, page, spec, write
 from tests.site.addresses import get
 from tests.site.conftest import site
 
@@ -61,6 +62,80 @@ async def test_words_find_packages_by_what_they_are_for(packages: Any) -> None:
     assert "Nothing here matches" not in text
     assert 'id="described"' not in (await get(packages, "/find?q=py-mpi4py@4:")).text
     assert 'id="described"' not in (await get(packages, "/find?q=qqqqqq")).text
+
+
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The site of a package in three configurations, with one variant that Spack does not know."""
+    folder = tmp_path_factory.mktemp("variants")
+    described = [
+        {"name": "mpi", "default": True, "description": "Use\n  MPI"},
+        {"name": "cuda", "default": False, "description": "For <GPUs>"},
+        {"name": "libs", "default": "static,shared", "description": ""},
+    ]
+    sets = (
+        ["+mpi", "~cuda", "libs=shared,static", "+other"],
+        ["~mpi", "~cuda", "libs=shared,static", "+other"],
+        ["+mpi", "+cuda", "libs=shared", "+other"],
+    )
+    specs = [spec(at, variants=each) for at, each in enumerate(sets)]
+    build(
+        [
+            write(folder / "pages", x=page("x", specs=specs)),
+            write_packages(
+                folder / "data", published("x", "1.0", variants=described), names=["xy"]
+            ),
+        ],
+        folder / "x.db",
+    )
+    return site(folder / "x.db")
+
+
+def shown(text: str) -> list[list[str]]:
+    """Return the variants of each row of a page."""
+    cells = re.findall(r'<td class="variants"[^>]*>(.*?)</td>', text, re.DOTALL)
+    return [re.findall(r"<code[^>]*>([^<]*)</code>", cell) for cell in cells]
+
+
+@pytest.mark.asyncio
+async def test_what_is_no_default_comes_first(variants: Any) -> None:
+    """What is hidden is the default and nothing else; what Spack does not know stays."""
+    every = shown((await get(variants, "/package/x?common=show")).text)
+    assert sorted(every) == [
+        ["+cuda", "+other", "libs=shared", "+mpi"],
+        ["+other", "+mpi", "libs=shared,static", "~cuda"],
+        ["+other", "~mpi", "libs=shared,static", "~cuda"],
+    ]
+    rest = shown((await get(variants, "/package/x?common=show&default=hide")).text)
+    assert sorted(rest) == [["+cuda", "+other", "libs=shared"], ["+other"], ["+other", "~mpi"]]
+    folded = (await get(variants, "/package/x?default=hide")).text
+    assert sorted(shown(folded)) == [[], ["+cuda", "libs=shared"], ["~mpi"]]
+    assert 'name="default" value="hide"' in folded
+
+
+@pytest.mark.asyncio
+async def test_variants_say_what_they_mean(variants: Any) -> None:
+    """In the rows, in the filters, and in a table as text."""
+    text = (await get(variants, "/package/x")).text
+    assert '<code title="Use MPI; the default">+mpi</code>' in text
+    assert '<code title="For &lt;GPUs&gt;; default ~cuda">+cuda</code>' in text
+    assert '<option value="~mpi" title="Use MPI; default +mpi">~mpi (1)</option>' in text
+    assert '<option value="+mpi" title="Use MPI; the default">+mpi (2), default</option>' in text
+    assert "<code>libs=shared,static</code></td><td></td>" in text
+
+
+@pytest.mark.asyncio
+async def test_names_say_what_they_are_for(variants: Any) -> None:
+    """A suggestion has the first line; a name that nobody knows is answered with what is close."""
+    assert (await get(variants, "/suggest.json?q=x")).json()[0] == {
+        "name": "x",
+        "kind": "package",
+        "summary": "The package x.",
+    }
+    close = await get(variants, "/package/xyy")
+    assert close.status_code == 404
+    assert "/package/xy" in close.text
+    assert "/package/xy<" not in (await get(variants, "/sitemap.xml")).text
 
 
 @pytest.mark.asyncio

@@ -108,6 +108,7 @@ class Filters:
     Attributes:
         host: the CPU target of a machine on which it must run; `target` is that very target.
         opened: the first hash of the configuration whose hashes and releases are all shown.
+        hides_defaults: whether variants that are Spack's default are left out of the rows.
     """
 
     release: str | None = None
@@ -121,6 +122,7 @@ class Filters:
     variants: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     common: bool = False
+    hides_defaults: bool = False
     all_versions: bool = False
     opened: str | None = None
     page: int = 1
@@ -137,6 +139,7 @@ class Filters:
             variants=_repeated(pairs, "variant"),
             hidden=tuple(each for each in _repeated(pairs, "hide") if each in HIDEABLE),
             common=("common", "show") in pairs,
+            hides_defaults=("default", "hide") in pairs,
             all_versions=("versions", "all") in pairs,
             opened=next(iter(_repeated(pairs, "open")), None),
             page=page_number(pairs),
@@ -171,6 +174,7 @@ class Filters:
         """Return the pairs of the address that leads here."""
         pairs = self.chosen() + [("hide", each) for each in self.hidden]
         pairs += [("common", "show")] if self.common else []
+        pairs += [("default", "hide")] if self.hides_defaults else []
         pairs += [("versions", "all")] if self.all_versions else []
         pairs += [("page", str(self.page))] if self.page > 1 else []
         pairs += [("open", self.opened)] if self.opened else []
@@ -204,6 +208,10 @@ class Filters:
     def toggled_common(self) -> Filters:
         """Return these filters with common values shown where they were folded, or back."""
         return self._changed(common=not self.common)
+
+    def toggled_defaults(self) -> Filters:
+        """Return these filters with Spack's defaults hidden where they were shown, or back."""
+        return self._changed(hides_defaults=not self.hides_defaults)
 
     def with_all_versions(self) -> Filters:
         """Return these filters with every version in the grid."""

@@ -9,12 +9,18 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.connection import select
+from spack_cache_db.query.descriptions import summary_of
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.pages.filters import condition_of, hosts_of
 from spack_cache_db.spack.compilers import NO_COMPILER
 from spack_cache_db.spack.targets import family, runs_on
 
-PACKAGES = "SELECT name, spec_count FROM packages WHERE release_count > 0 ORDER BY name"
+PACKAGES = """
+SELECT packages.name, packages.spec_count, known_packages.description
+FROM packages LEFT JOIN known_packages ON known_packages.name = packages.name
+WHERE packages.release_count > 0 ORDER BY packages.name
+"""
+UNBUILT = "SELECT name FROM package_status WHERE spec_count = 0 ORDER BY name"
 FACET = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = :facet"
 
 KINDS = ("package", "release", "stack", "target", "compiler", "os")
@@ -26,11 +32,12 @@ LONGEST = 80
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name, what it is of, and how many specs that has."""
+    """A name, what it is of, how many specs that has, and of a package what it is for."""
 
     name: str
     kind: str
     spec_count: int
+    summary: str = ""
 
     @property
     def address(self) -> str:
@@ -46,13 +53,21 @@ class Name:
 def load_names(conn: sqlite3.Connection, lookups: Lookups) -> tuple[Name, ...]:
     """Return every name, in the order of `KINDS`: releases as the file has them, others sorted."""
     return (
-        *(Name(name, "package", count) for name, count in select(conn, PACKAGES)),
+        *(
+            Name(name, "package", count, summary_of(description or ""))
+            for name, count, description in select(conn, PACKAGES)
+        ),
         *(Name(each.name, "release", each.spec_count) for each in lookups.releases.values()),
         *(Name(each.name, "stack", each.spec_count) for each in lookups.stacks.values()),
         *_targets(dict(select(conn, FACET, facet="targets"))),
         *_compilers(dict(select(conn, FACET, facet="compilers"))),
         *(Name(name, "os", count) for name, count in sorted(select(conn, FACET, facet="oss"))),
     )
+
+
+def load_unbuilt(conn: sqlite3.Connection, _: Lookups) -> tuple[Name, ...]:
+    """Return the packages that Spack has and no binary exists of."""
+    return tuple(Name(name, "package", 0) for (name,) in select(conn, UNBUILT))
 
 
 def _targets(counts: Mapping[str, int]) -> Iterator[Name]:
@@ -98,4 +113,7 @@ def close_to(names: Sequence[Name], text: str) -> list[Name]:
 
 def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:
     """Return what to suggest to somebody who has typed so much: names and what they are of."""
-    return [{"name": each.name, "kind": each.kind} for each in having(names, text)[:MOST_SUGGESTED]]
+    return [
+        {"name": each.name, "kind": each.kind} | ({"summary": each.summary} if each.summary else {})
+        for each in having(names, text)[:MOST_SUGGESTED]
+    ]

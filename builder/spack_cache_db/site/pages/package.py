@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spack_cache_db.query.answers import UnknownNameError, scope_of
@@ -14,7 +14,7 @@ from spack_cache_db.query.conditions import ANYWHERE, Conditions, asked
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.dependency_graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.package_data import PackageData, read_package_data
+from spack_cache_db.query.package_data import PackageData, VariantNote, read_package_data
 from spack_cache_db.query.recipes import recipe_links
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
@@ -79,6 +79,7 @@ class PackagePage:
     Attributes:
         needed_by: packages that need it themselves, as far as the file knows.
         known: of a package without a binary the specs that others depend on.
+        notes: what Spack says of the variants of the rows and the filters.
     """
 
     package: Package
@@ -98,6 +99,7 @@ class PackagePage:
     changes: tuple[Sides, ...]
     timeline: Timeline
     data: PackageData | None
+    notes: Mapping[str, VariantNote]
 
 
 def load_package(
@@ -117,23 +119,32 @@ def load_package(
     common, common_variants = ((), ()) if filters.common else folded(matching)
     pages = max(1, -(-len(matching) // PAGE_ROWS))
     start = (min(filters.page, pages) - 1) * PAGE_ROWS
+    shown = matching[start : start + PAGE_ROWS]
+    choices = choices_of(conn, lookups, filters, anywhere, here)
+    data = read_package_data(conn, name)
+    notes = data.variant_notes(_variants(shown, choices)) if data is not None else {}
+    defaults = {text for text, note in notes.items() if note.is_default}
+    hidden = defaults if filters.hides_defaults else set()
+    rows = table_rows(
+        conn,
+        lookups,
+        shown,
+        hidden.union(common_variants),
+        scope or ANYWHERE,
+        opened=filters.opened,
+    )
     return PackagePage(
         package=package,
         filters=filters.at_page(min(filters.page, pages)),
         configuration_count=len(matching),
         spec_count=sum(each.spec_count for each in matching),
-        choices=choices_of(conn, lookups, filters, anywhere, here),
+        choices=choices,
         grid=grid_of(matching, filters.all_versions),
         common=common,
-        common_variants=common_variants,
-        rows=table_rows(
-            conn,
-            lookups,
-            matching[start : start + PAGE_ROWS],
-            common_variants,
-            scope or ANYWHERE,
-            opened=filters.opened,
+        common_variants=tuple(
+            each for each in _others_first(common_variants, defaults) if each not in hidden
         ),
+        rows=tuple(replace(row, variants=_others_first(row.variants, defaults)) for row in rows),
         page_count=pages,
         is_compiler=name in lookups.compilers,
         recipes=recipe_links(conn, name),
@@ -141,8 +152,21 @@ def load_package(
         known=() if package.release_count else _known(conn, package),
         changes=latest_changes(lookups, package=name),
         timeline=load_timeline(conn, lookups, package.id, every_version=filters.all_versions),
-        data=read_package_data(conn, name),
+        data=data,
+        notes=notes,
     )
+
+
+def _variants(shown: Iterable[Counted], choices: Iterable[Choice]) -> set[str]:
+    """Return the variants that a page has in its rows and its filters."""
+    rows = {text for each in shown for text in each.configuration.variants}
+    offered = (each.values for each in choices if each.name == "variant")
+    return rows.union(text for values in offered for text, _ in values)
+
+
+def _others_first(variants: tuple[str, ...], defaults: Set[str]) -> tuple[str, ...]:
+    """Return variants with what is no default before what is."""
+    return tuple(sorted(variants, key=defaults.__contains__)) if defaults else variants
 
 
 def _known(conn: sqlite3.Connection, package: Package) -> tuple[Node, ...]:
