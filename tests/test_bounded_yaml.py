@@ -114,6 +114,15 @@ def test_lines_are_those_of_the_file(broken: str) -> None:
         assert line_of(each) == text[: text.index(word)].count("\n") + 1
 
 
+def test_an_anchor_that_stands_twice() -> None:
+    """An alias is the last node above it that has the anchor, and none that follows."""
+    node = compose("a: &x 1\nb: *x\nc: &x [2, &y 3]\nd: *x\ne: *y\nf: &y 4", YamlBounds(aliases=9))
+    assert node is not None
+
+    found = {"a": "1", "b": "1", "c": ["2", "3"], "d": ["2", "3"], "e": "3", "f": "4"}
+    assert text_value(node) == found
+
+
 MERGING = st.lists(
     st.tuples(
         st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xyz"), max_size=3),

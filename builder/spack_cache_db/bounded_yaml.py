@@ -39,7 +39,7 @@ class YamlBounds:
 MAX_NUMBER = 1000
 """Characters of a scalar that is no text: numbers of base 60 take quadratic time."""
 
-_TextLoader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_BaseLoader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _ValueLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TEXT = "tag:yaml.org,2002:str"
 _BAD_SCALAR = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -146,6 +146,23 @@ def line_of(node: yaml.Node) -> int:
 def fault_at(node: yaml.Node, message: str) -> LineFault:
     """Return a fault where a node begins, in the file whose path `compose` was given."""
     return LineFault(line_of(node), message, node.start_mark.name)
+
+
+class _TextLoader(yaml.composer.Composer, _BaseLoader):  # type: ignore[misc]
+    """Reads every scalar as text; an anchor stands for the last node above that has it.
+
+    YAML 1.2 says so (3.2.2.2), which Spack reads; PyYAML refuses an anchor that stands twice.
+    """
+
+    def __init__(self, stream: str) -> None:
+        _BaseLoader.__init__(self, stream)
+        yaml.composer.Composer.__init__(self)
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()
+        if not isinstance(event, yaml.AliasEvent):
+            self.anchors.pop(event.anchor, None)
+        return super().compose_node(parent, index)
 
 
 class _Constructor(yaml.constructor.SafeConstructor):

@@ -102,13 +102,11 @@ def surroundings(
         parse: reads its specs.
         is_strict: an include that is not here is a fault.
     """
-    arch = f"{machine.platform}-{machine.os}-{machine.target}"
+    parts = {"platform": machine.platform, "os": machine.os, "target": machine.target}
+    arch = " ".join(f"{name}={value}" for name, value in parts.items() if value is not None)
     names = {
-        "platform": machine.platform,
-        "os": machine.os,
-        "target": machine.target,
-        "arch": arch,
-        "arch_str": arch,
+        **parts,
+        **dict.fromkeys(("arch", "architecture", "arch_str"), arch),
         "hostname": socket.gethostname(),
     }
     variables = _variables(folder, machine)

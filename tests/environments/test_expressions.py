@@ -16,8 +16,9 @@ NAMES = {
     "platform": "linux",
     "os": "rhel8",
     "target": "zen3",
-    "arch": "linux-rhel8-zen3",
-    "arch_str": "linux-rhel8-zen3",
+    "arch": "platform=linux os=rhel8 target=zen3",
+    "architecture": "platform=linux os=rhel8 target=zen3",
+    "arch_str": "platform=linux os=rhel8 target=zen3",
     "hostname": "login-01",
 }
 ENV = {"SPACK_CI_TARGET": "zen3", "EMPTY": ""}
@@ -69,8 +70,28 @@ def test_what_is_not_known(text: str, expected: bool | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("target=x86_64_v3:", True),
+        ("target=x86_64_v4:", False),
+        ("platform=linux os=rhel8", True),
+        ("platform=darwin", False),
+        ("arch=linux-rhel8-zen3", True),
+    ],
+)
+def test_a_machine_satisfies_a_spec(spec: str, expected: bool) -> None:
+    """`arch` is a spec of the machine; what a spec asks of an unknown part is not known."""
+    for name in ("arch", "architecture"):
+        assert holds(f"{name}.satisfies('{spec}')", NAMES, ENV) is expected
+    assert holds(f"arch.satisfies('{spec}')", {"hostname": "x"}, ENV) is None
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "arch.satisfies('x86_64:')",
+        "arch.satisfies()",
+        "os.satisfies('target=zen3')",
         "__import__('os').system('x')",
         "[]*9**9",
         "(lambda: 1)()",

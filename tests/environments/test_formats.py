@@ -22,6 +22,8 @@ LOCK = {"_meta": {"lockfile-version": 6}, "roots": [], "concrete_specs": {}}
         ("spack:\n  specs: [hdf5]\n", UserSpecs),
         ("{spack: {specs: [hdf5]}}", UserSpecs),
         (json.dumps({"spack": {"specs": ["hdf5"]}}), UserSpecs),
+        ('# mine\n"spack":\n  "specs": [hdf5]\n', UserSpecs),
+        (" spack:\n   specs: [hdf5]\n", UserSpecs),
         (json.dumps(LOCK), Lock),
         (json.dumps(LOCK | {"spack": {"version": "1.1.0", "type": "release"}}), Lock),
         ("\ufeff" + json.dumps(LOCK, indent=2), Lock),
@@ -29,7 +31,10 @@ LOCK = {"_meta": {"lockfile-version": 6}, "roots": [], "concrete_specs": {}}
 )
 def test_a_kind_is_known_by_its_content(text: str, kind: type) -> None:
     """No name is looked at: JSON with specs is a lockfile, YAML with `spack` a manifest."""
-    assert isinstance(read_environment(text.encode(), "-"), kind)
+    found = read_environment(text.encode(), "-")
+
+    assert isinstance(found, kind)
+    assert [getattr(each, "error", None) for each in found.specs] == [None] * text.count("hdf5")
 
 
 def test_a_list_of_specs() -> None:

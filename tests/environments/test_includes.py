@@ -81,6 +81,7 @@ PACKAGES = "packages: {all: {require: [target=zen3]}}"
         ),
         ("[{path: no.yaml, optional: true}, a.yaml]", {"/e/a.yaml": PACKAGES}),
         ("[{path: no, path_override_env_var: PLACE}]", {"/e/a.yaml": PACKAGES}),
+        ("[{name: site, path: a.yaml, prefer_modify: true}]", {"/e/a.yaml": PACKAGES}),
     ],
 )
 def test_what_is_found(include: str, files: Mapping[str, Any]) -> None:

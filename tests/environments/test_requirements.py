@@ -48,6 +48,10 @@ def alternatives(spec: str, packages: str) -> list[tuple[str, ...]]:
         ("a", "{all: {conflict: [{spec: '+x', when: '@2'}]}}", [("a", "@2 +x")]),
         ("a~x", "{all: {conflict: ['+x']}}", [("a ~x", "+x")]),
         ("a", "{b: {require: '+x'}, a: {target: [zen3]}}", [("a",)]),
+        ("a", "{a: {require: , conflict: ~, externals: , buildable: null}}", [("a",)]),
+        ("mpi", "{mpi: {require: [b@4, '+x']}}", [("b@4 +x",)]),
+        ("mpi", "{mpi: {require: [{one_of: [b, c+x]}]}}", [("b",), ("c +x",)]),
+        ("mpi", "{mpi: {require: [{spec: b, when: '@2'}]}}", [("mpi", "@2"), ("b@2",)]),
     ],
 )
 def test_the_ways_to_satisfy_a_requirement(

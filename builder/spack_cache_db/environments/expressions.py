@@ -1,9 +1,9 @@
 """`when:` of an include or a definition: a Python expression about the machine, never run.
 
-The names are those of Spack 1.1's `eval_conditional`: `platform`, `os`, `target`, `arch`,
-`arch_str` and `hostname` are texts, `env` has the environment's variables, and `re` searches. An
-expression is parsed with `ast`; comparisons, `and`, `or`, `not`, `in`, constants, and a few calls
-are evaluated here.
+The names are those of Spack 1.1's `eval_conditional`: `platform`, `os`, `target`, `arch_str` and
+`hostname` are texts, `arch` and `architecture` a spec that `satisfies` others, `env` has the
+environment's variables, and `re` searches. An expression is parsed with `ast`; comparisons, `and`,
+`or`, `not`, `in`, constants, and a few calls are evaluated here.
 """
 
 from __future__ import annotations
@@ -14,12 +14,18 @@ from collections.abc import Callable, Mapping
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.intersection import implies
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
+
 MAX_LENGTH = 1000
 MAX_PATTERN = 200
 MAX_SEARCHED = 200
 """Characters in which a pattern is looked for."""
 
-NAMES = ("platform", "os", "target", "arch", "arch_str", "hostname")
+MACHINE = ("platform", "os", "target")
+NAMES = (*MACHINE, "arch", "architecture", "arch_str", "hostname")
 _METHODS = ("startswith", "endswith", "lower", "upper", "strip")
 _SEARCHES: Mapping[str, Callable[..., Any]] = {
     "search": re.search,
@@ -147,11 +153,26 @@ class _Evaluation:
             return self._known(self._env).get(name, default)
         if _is_name(called.value, "re") and called.attr in _SEARCHES and len(node.args) == 2:
             return self._searched(called.attr, *map(self.value, node.args))
+        is_machine = _is_name(called.value, "arch") or _is_name(called.value, "architecture")
+        if is_machine and called.attr == "satisfies" and len(node.args) == 1:
+            return self._satisfied(self.value(node.args[0]))
         if called.attr in _METHODS:
             text = self.value(called.value)
             if isinstance(text, str):
                 return getattr(text, called.attr)(*map(self.value, node.args))
         raise ExpressionError(f"calls {ast.unparse(called)[:40]}, which is not evaluated")
+
+    def _satisfied(self, text: Any) -> bool:
+        """Return whether the machine satisfies a spec, such as `target=x86_64_v3:`."""
+        try:
+            asked = parse_query(str(text))
+        except QuerySyntaxError as error:
+            raise ExpressionError(f"asks for {str(text)[:40]!r}, which is no spec") from error
+        for part in MACHINE:
+            if getattr(asked, part) is not None:
+                self._known(self._names.get(part))
+        platform, system, target = map(self._names.get, MACHINE)
+        return implies(SpecQuery(platform=platform, os=system, target=target), asked)
 
     def _searched(self, how: str, pattern: Any, text: Any) -> bool:
         if not isinstance(pattern, str) or not isinstance(text, str):

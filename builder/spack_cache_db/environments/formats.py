@@ -42,7 +42,9 @@ MAX_BYTES = 2**26
 MOST_TOLD = 3
 LIMITS = Limits()
 _OF_A_LOCK = {"_meta", "concrete_specs"}
-_MANIFEST = re.compile(r"^(?:spack|env|specs|definitions|packages)['\"]?\s*:", re.MULTILINE)
+_MANIFEST = re.compile(
+    r"^ *['\"]?(?:spack|env|specs|definitions|packages)['\"]?\s*:(?:\s|$)", re.MULTILINE
+)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 
 

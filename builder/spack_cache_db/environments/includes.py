@@ -35,7 +35,10 @@ MOST_BYTES = 2**24
 MOST_PARTS = 50_000
 """Values in all included files."""
 
-_INCLUDE_KEYS = {"path", "when", "optional", "name", "sha256", "path_override_env_var"}
+_INCLUDE_KEYS = {
+    *("path", "when", "optional", "name", "sha256"),
+    *("path_override_env_var", "prefer_modify", "backwards_compat"),
+}
 _GIT_KEYS = {"git", "branch", "commit", "tag", "paths"}
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*://")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")

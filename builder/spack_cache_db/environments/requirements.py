@@ -99,7 +99,7 @@ class Requirements:
         for kind in (self.required, self.conflicts):
             own = kind.get(query.name or "", ())
             for requirement in own or kind.get(ALL, ()):
-                cases = _Cases(requirement, work, is_default=not own)
+                cases = _Cases(requirement, work, (query.name or ALL) if own else ALL)
                 found = _few(case for each in found for case in cases.of(each))
                 if not found:
                     said = f"the requirement on line {requirement.line} excludes it"
@@ -148,13 +148,14 @@ def read_requirements(node: yaml.Node, work: Work, parse: Parser = parse_query) 
     for package, section in entries_of(node, "packages").items():
         # Each group of specs has the packages of all of them, and its own.
         work.add(Work.JOIN, line_of(section))
-        entries = entries_of(section, "what is said of the package")
+        said = entries_of(section, "what is said of the package")
+        entries = {key: value for key, value in said.items() if not is_nothing(value)}
         preferred |= {each for each in PREFERENCES if each in entries}
-        if "externals" in entries and not is_nothing(entries["externals"]):
+        if "externals" in entries:
             externals[package] = tuple(_externals(entries["externals"], package, parse))
         if "buildable" in entries:
-            said = text_of(entries["buildable"], "true or false")
-            buildable[package] = said.lower() not in ("false", "no", "off")
+            is_built = text_of(entries["buildable"], "true or false").lower()
+            buildable[package] = is_built not in ("false", "no", "off")
         if "require" in entries:
             required[package] = tuple(_required(entries["require"], parse))
         if "conflict" in entries:
@@ -247,12 +248,12 @@ def _few(made: Iterable[T]) -> list[T]:
 
 
 class _Cases:
-    """The ways to satisfy one requirement as well; `is_default` if it stands under `all`."""
+    """The ways to satisfy one requirement as well; `owner` is the package under which it stands."""
 
-    def __init__(self, requirement: Requirement, work: Work, *, is_default: bool) -> None:
+    def __init__(self, requirement: Requirement, work: Work, owner: str) -> None:
         self._requirement = requirement
         self._work = work
-        self._is_default = is_default
+        self._owner = owner
 
     def of(self, start: Alternative) -> Iterator[Alternative]:
         """Yield the ways to satisfy what is asked already and the requirement."""
@@ -263,7 +264,7 @@ class _Cases:
         if requirement.when is not None and not self._implies(start.query, requirement.when):
             yield replace(start, without=(*start.without, requirement.when))
         yield from self._with_option(start)
-        if self._is_default:
+        if self._owner == ALL:
             yield from self._of_packages_without(start)
 
     def _without_conflict(self, start: Alternative) -> Iterator[Alternative]:
@@ -307,9 +308,14 @@ class _Cases:
         return implies(query, replace(other, name=None))
 
     def _both(self, first: SpecQuery, second: SpecQuery | None) -> SpecQuery | None:
-        """Return what both ask, the first if there is no second; None if nothing can be both."""
+        """Return what both ask, the first if there is no second; None if nothing can be both.
+
+        What is required of a virtual package by another name is required of what provides it.
+        """
         if second is None:
             return first
+        if second.name is not None and first.name == self._owner:
+            first = replace(first, name=None)
         self._work.join(first.text, second.text, line=self._requirement.line)
         try:
             return constrained(first, second)

@@ -138,7 +138,7 @@ class SpecLists:
     def _item(self, node: yaml.Node) -> tuple[Item, ...]:
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node)
-        text = text_of(node, "a spec")
+        text = text_of(node, "a spec").strip()
         if text.startswith("$"):
             return self._reference(text, line_of(node))
         return (SpecItem(text, line_of(node)),)

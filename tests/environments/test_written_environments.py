@@ -1,0 +1,36 @@
+"""environments: files as centres and projects write them, and what each asks for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.environments.environment import Surroundings, UserSpecs
+from spack_cache_db.environments.formats import read_environment
+
+DATA = Path(__file__).parents[1] / "data" / "written_environments.txt"
+CASES = re.findall(
+    r"^=== (.+)\n((?:(?!--- asks).*\n)*)--- asks\n((?:(?!=== ).*\n)*)",
+    DATA.read_text("utf-8"),
+    re.M,
+)
+HERE = {"platform": "linux", "os": "rhel8", "target": "zen3", "hostname": "login-1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
+)
+def test_an_environment_asks_what_its_author_meant(text: str, expected: str) -> None:
+    """Sections of every Spack since 0.13, comments and spellings that Spack reads are read."""
+    found = read_environment(
+        text.encode(), "spack.yaml", surroundings=Surroundings(names=HERE, env={})
+    )
+    assert isinstance(found, UserSpecs)
+
+    asked = (
+        " or ".join(way.query.text.strip() for way in each.alternatives) for each in found.specs
+    )
+    assert "".join(f"{each}\n" for each in asked) == expected
+    assert all(each.error is None for each in found.specs)
