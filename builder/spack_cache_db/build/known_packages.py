@@ -127,15 +127,17 @@ def _known_package(name: str, facts: tuple[PackageFacts, ...]) -> KnownPackage:
 
 def _descriptions(packages: Mapping[str, KnownPackage]) -> dict[str, str]:
     """Return a package's own description; of others, what most say of them."""
+    own = {
+        name: text.rstrip()
+        for name, each in packages.items()
+        if (text := each.texts.get("description")) is not None
+    }
     said: dict[str, Counter[str]] = defaultdict(Counter)
     for each in packages.values():
         for name, text in each.facts[0].descriptions.items():
-            said[name][text] += 1
-    found = {
-        name: max(sorted(texts), key=texts.__getitem__) for name, texts in sorted(said.items())
-    }
-    own = {name: each.texts.get("description") for name, each in packages.items()}
-    return found | {name: text.rstrip() for name, text in own.items() if text is not None}
+            if name not in own:
+                said[name][text] += 1
+    return own | {name: max(sorted(texts), key=texts.__getitem__) for name, texts in said.items()}
 
 
 def package_problems(catalogue: PackageCatalogue) -> Iterator[tuple[PackageFacts, Problem]]:

@@ -67,6 +67,7 @@ def require_bounded_variants(variants: tuple[str, ...]) -> None:
         require_short("variant name", text.partition("=")[0], MAX_NAME)
 
 
+@lru_cache(maxsize=2**16)
 def require_name(word: str, text: str) -> None:
     """Raise `ValueError` if a text is no name or too long a one; `word` says of what."""
     require_short(word, text, MAX_NAME)

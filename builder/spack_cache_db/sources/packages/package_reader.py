@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from sys import intern
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,7 +28,6 @@ from spack_cache_db.sources.packages.package_format import (
     Described,
     ListedPackage,
     PublishedPackage,
-    Version,
     fault_of,
     is_list,
     read_list,
@@ -47,6 +46,11 @@ MAX_MEMBERS = 2**14
 virtual package `c`, and the package with the most versions has some hundreds."""
 
 TYPES = ("build", "link", "run", "test")
+
+_VALUES: Mapping[type[Struct], Callable[[Any], tuple[Any, ...]]] = {
+    each: attrgetter(*each.__struct_fields__) for each in (ListedPackage, PublishedPackage)
+}
+"""What gives all values of a record, in the order of its fields."""
 
 T = TypeVar("T")
 
@@ -71,7 +75,8 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
     if is_list(file.data):
         return _facts_of_list(file)
     try:
-        return [_published(file, read_package(file.data, PUBLISHED_PACKAGE))]
+        facts = _published(file, read_package(file.data, PUBLISHED_PACKAGE))
+        return [_within_bounds(facts, file.data)]
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise InputError([Fault(file.location, *fault_of(file.data, error))]) from None
 
@@ -102,8 +107,8 @@ def _member(file: RawFile, member: bytes) -> PackageFacts:
     """Return what a member of a list says (raises as `read_package`, and for what is too long)."""
     name = read_name(member)
     if name is None:
-        return _listed(file, read_package(member, LISTED_PACKAGE))
-    return _within_bounds(PackageFacts(file.location, file.path, NAMED, name))
+        return _within_bounds(_listed(file, read_package(member, LISTED_PACKAGE)), member)
+    return _within_bounds(PackageFacts(file.location, file.path, NAMED, name), member)
 
 
 def _listed(file: RawFile, decoded: Decoded[ListedPackage]) -> PackageFacts:
@@ -118,23 +123,21 @@ def _listed(file: RawFile, decoded: Decoded[ListedPackage]) -> PackageFacts:
             if some is UNSET:
                 _keep(keys, package, "dependencies")
     versions = _members("versions", package.versions)
-    return _within_bounds(
-        PackageFacts(
-            location=file.location,
-            path=file.path,
-            form=LISTED,
-            name=package.name,
-            texts=_texts(package, keys, latest_version="latest_version", homepage="homepage")
-            | _texts(package, keys, recipe="file"),
-            versions={
-                each: KnownVersion(None, False, {})
-                for each in _distinct(keys, "versions", package, versions, str)
-            },
-            dependencies={each: tuple(found) for each, found in types.items()},
-            absent=_absent(package),
-            keys=keys,
-            problems=_unknown_keys(package, unknown),
-        )
+    return PackageFacts(
+        location=file.location,
+        path=file.path,
+        form=LISTED,
+        name=package.name,
+        texts=_texts(package, keys, latest_version="latest_version", homepage="homepage")
+        | _texts(package, keys, recipe="file"),
+        versions={
+            each: KnownVersion(None, False, {})
+            for each in _distinct(keys, "versions", package, versions, str)
+        },
+        dependencies={each: tuple(found) for each, found in types.items()},
+        absent=_absent(package),
+        keys=keys,
+        problems=_unknown_keys(package, unknown),
     )
 
 
@@ -150,25 +153,23 @@ def _published(file: RawFile, decoded: Decoded[PublishedPackage]) -> PackageFact
         key: _distinct(keys, key, package, _members(key, getattr(package, key)), _name)
         for key in ("dependencies", "dependent_to")
     }
-    return _within_bounds(
-        PackageFacts(
-            location=file.location,
-            path=file.path,
-            form=PUBLISHED,
-            name=package.name,
-            texts=_texts(package, keys, **{each: each for each in columns}),
-            versions=_versions(package, keys),
-            variants={
-                name: KnownVariant(each.default, each.description)
-                for name, each in _distinct(keys, "variants", package, variants, _name).items()
-            },
-            dependencies=dict.fromkeys(named_by["dependencies"], ()),
-            dependents=tuple(named_by["dependent_to"]),
-            descriptions=_descriptions(package, keys, named_by),
-            absent=_absent(package),
-            keys=keys,
-            problems=_unknown_keys(package, unknown),
-        )
+    return PackageFacts(
+        location=file.location,
+        path=file.path,
+        form=PUBLISHED,
+        name=package.name,
+        texts=_texts(package, keys, **{each: each for each in columns}),
+        versions=_versions(package, keys),
+        variants={
+            name: KnownVariant(each.default, each.description)
+            for name, each in _distinct(keys, "variants", package, variants, _name).items()
+        },
+        dependencies=dict.fromkeys(named_by["dependencies"], ()),
+        dependents=tuple(named_by["dependent_to"]),
+        descriptions=_descriptions(package, keys, named_by),
+        absent=_absent(package),
+        keys=keys,
+        problems=_unknown_keys(package, unknown),
     )
 
 
@@ -178,18 +179,13 @@ def _versions(package: PublishedPackage, keys: dict[str, Any]) -> dict[str, Know
     found: dict[str, KnownVersion] = {}
     for key, is_deprecated in (("versions", False), ("versions_deprecated", True)):
         some = _members(key, getattr(package, key))
-        for name, each in _distinct(keys, key, package, some, _name).items():
-            if name in found:
-                _keep(keys, package, "versions", key)
-            rest = {field: getattr(each, field) for field in _version_fields(each)}
+        named_by = _distinct(keys, key, package, some, _name)
+        if not found.keys().isdisjoint(named_by):
+            _keep(keys, package, "versions", key)
+        for name, rest in zip(named_by, msgspec.to_builtins([*named_by.values()]), strict=True):
+            del rest["name"]
             found[name] = KnownVersion(is_deprecated if tells else None, "branch" in rest, rest)
     return found
-
-
-def _version_fields(version: Version) -> Iterator[str]:
-    for field in version.__struct_fields__[1:]:
-        if getattr(version, field) is not UNSET:
-            yield field
 
 
 def _descriptions(
@@ -198,17 +194,14 @@ def _descriptions(
     """Return what is said of other packages; whoever is described in two ways is kept in `keys`."""
     found: dict[str, str] = {}
     for key, members in named_by.items():
-        for name, each in members.items():
-            _require_text(f"description of {named(name)}", each.description)
-            # One object for each text, which another process is then sent once.
-            text = intern(each.description)
-            if found.setdefault(intern(name), text) != text:
-                _keep(keys, package, key)
+        said = {name: each.description for name, each in members.items()}
+        if any(said[name] != found[name] for name in found.keys() & said.keys()):
+            _keep(keys, package, key)
+        found = {**said, **found}
     return found
 
 
-def _name(each: Any) -> str:
-    return str(each.name)
+_name = attrgetter("name")
 
 
 def _keep(keys: dict[str, Any], package: Struct, *names: str) -> None:
@@ -225,10 +218,10 @@ def _distinct(
     name_of: Callable[[T], str],
 ) -> dict[str, T]:
     """Return members by name; if a name stands twice, the first, and all are kept in `keys`."""
-    found: dict[str, T] = {}
-    for each in members:
-        found.setdefault(name_of(each), each)
-    if len(found) < len(members):
+    names = [*map(name_of, members)]
+    found = dict(zip(names, members, strict=True))
+    if len(found) < len(names):
+        found = dict(zip(reversed(names), reversed(members), strict=True))
         _keep(keys, package, key)
     return found
 
@@ -260,7 +253,10 @@ def _others(package: Struct, *names: str) -> dict[str, Any]:
 
 
 def _absent(package: Struct) -> tuple[str, ...]:
-    return tuple(key for key in package.__struct_fields__ if getattr(package, key) is UNSET)
+    values = _VALUES[type(package)](package)
+    return tuple(
+        key for key, each in zip(package.__struct_fields__, values, strict=True) if each is UNSET
+    )
 
 
 def _unknown_keys(package: Any, unknown: Iterable[str]) -> tuple[Problem, ...]:
@@ -272,21 +268,32 @@ def _unknown_keys(package: Any, unknown: Iterable[str]) -> tuple[Problem, ...]:
     )
 
 
-def _within_bounds(facts: PackageFacts) -> PackageFacts:
-    """Return what is said of a package; `ValueError` if a text is too long or cannot be stored."""
+def _within_bounds(facts: PackageFacts, data: bytes) -> PackageFacts:
+    """Return what some JSON says of a package; `ValueError` if it is too long or cannot be stored.
+
+    No text has more characters than all of the JSON has bytes.
+    """
     if not is_package(facts.name):
         raise ValueError(f"has the name {named(facts.name)}, expected one that Spack can read")
-    for column, text in facts.texts.items():
-        _require_text(column.replace("_", " "), text)
     for name in facts.versions:
         require_name("version", name)
-    for name, variant in facts.variants.items():
+    for name in facts.variants:
         require_name("variant", name)
-        _require_text("default", str(variant.default))
-        _require_text("variant's description", variant.description)
     for name in (*facts.dependencies, *facts.dependents):
         require_name("dependency", name)
+    if len(data) > MAX_DESCRIPTION or b"\\u0000" in data:
+        _require_texts(facts)
     return facts
+
+
+def _require_texts(facts: PackageFacts) -> None:
+    for column, text in facts.texts.items():
+        _require_text(column.replace("_", " "), text)
+    for variant in facts.variants.values():
+        _require_text("default", str(variant.default))
+        _require_text("variant's description", variant.description)
+    for name, text in facts.descriptions.items():
+        _require_text(f"description of {named(name)}", text)
 
 
 def _require_text(word: str, text: str) -> None:
