@@ -63,7 +63,7 @@ def signalled_after(moment: str, name: str) -> str:
     """Return a program, the command, that sends itself a signal once it has done one step.
 
     Args:
-        moment: a public function of ours, such as `spack_cache_db.build.database.create`.
+        moment: a public function of ours, such as `spack_cache_db.build.sqlite_file.create`.
         name: that of the signal.
     """
     module, _, function = moment.rpartition(".")

@@ -17,11 +17,11 @@ from spack_cache_db.sources.columns import (
     Document,
     IndexFacts,
     NodeFacts,
+    Tarball,
     Use,
     Writer,
 )
 from spack_cache_db.sources.readers import Kind
-from spack_cache_db.sources.tarballs import Tarball
 from spack_cache_db.sources.units import Place, RawFile
 from tests.configurations import configuration
 from tests.pagetexts import spec_hash

@@ -1,4 +1,4 @@
-"""build.database: full-text indexes are whole, and what others use to search finds them."""
+"""build.sqlite_file: full-text indexes are whole, and what others use to search finds them."""
 
 from __future__ import annotations
 

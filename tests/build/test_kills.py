@@ -82,10 +82,10 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(
 @pytest.mark.parametrize(
     "moment",
     [
-        "spack_cache_db.build.database.create",
-        "spack_cache_db.build.database.insert",
-        "spack_cache_db.build.database.index_text",
-        "spack_cache_db.build.database.finish",
+        "spack_cache_db.build.sqlite_file.create",
+        "spack_cache_db.build.sqlite_file.insert",
+        "spack_cache_db.build.sqlite_file.index_text",
+        "spack_cache_db.build.sqlite_file.finish",
         "spack_cache_db.build.publication.prepare",
         "spack_cache_db.build.publication.publish",
     ],

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from spack_cache_db.build import build, check, database
+from spack_cache_db.build import build, check, sqlite_file
 from spack_cache_db.errors import InputError, OutputError
 from spack_cache_db.sources import units
 from spack_cache_db.sources.indexes import index_reader
@@ -180,13 +180,13 @@ def test_a_refused_build_raises_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_damaged_result_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that is lost after all were written keeps the old file in its place."""
-    finish = database.finish
+    finish = sqlite_file.finish
 
     def finish_and_lose(db: sqlite3.Connection) -> None:
         finish(db)
         db.execute("DELETE FROM configurations WHERE id = 1")
 
-    monkeypatch.setattr(database, "finish", finish_and_lose)
+    monkeypatch.setattr(sqlite_file, "finish", finish_and_lose)
     output = tmp_path / "x.db"
     output.touch()
     with pytest.raises(OutputError, match="damaged, nothing was replaced"):

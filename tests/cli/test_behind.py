@@ -1,4 +1,4 @@
-"""cli.behind: a table, JSON, CSV or Markdown, and a status that a script can ask for."""
+"""`behind`: a table, JSON, CSV or Markdown, and a status that a script can ask for."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ def test_a_signal_ends_a_build_at_any_moment(
 @pytest.mark.parametrize(
     "moment",
     [
-        "spack_cache_db.build.database.create",
-        "spack_cache_db.build.database.index_text",
+        "spack_cache_db.build.sqlite_file.create",
+        "spack_cache_db.build.sqlite_file.index_text",
         "spack_cache_db.build.publication.prepare",
         "spack_cache_db.build.publication.publish",
     ],

@@ -9,8 +9,7 @@ from spack_cache_db.environments.environment import (
     UnreadableEnvironment,
     UserSpecs,
 )
-from spack_cache_db.environments.formats import read_environment
-from spack_cache_db.environments.joined_files import joined_files, opened
+from spack_cache_db.environments.formats import joined_files, opened, read_environment
 
 ENVIRONMENT = "spack: {specs: [$mine], include: [../shared/packages.yaml, lists.yaml, scope]}\n"
 PACKAGES = "packages: {all: {require: target=zen3}}\n"

@@ -9,7 +9,7 @@ from typing import Any
 
 from spack_cache_db.build import build, check
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.tarballs import tarball_suffix
+from spack_cache_db.sources.columns import tarball_suffix
 from tests.madeup import configuration_of, document, known, of_target
 from tests.pagetexts import page, spec, spec_hash
 

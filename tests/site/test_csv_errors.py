@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from spack_cache_db.site.errors import NO_ROWS, guard_csv
+from spack_cache_db.site.error_pages import NO_ROWS, guard_csv
 from tests.site.addresses import get
 from tests.site.conftest import SQL, serving_directory, site
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.site.errors import UNKNOWN, UNREADABLE, failure_of
+from spack_cache_db.site.error_pages import UNKNOWN, UNREADABLE, failure_of
 from spack_cache_db.site.middleware import NO_PAGE
 from spack_cache_db.site.queues import RETRY_AFTER_SECONDS
 from spack_cache_db.site.sandbox import database as sandbox

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from spack_cache_db.build import database
+from spack_cache_db.build import sqlite_file
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.catalogue import found_specs, specs_in_scope
 from spack_cache_db.query.conditions import Condition
@@ -90,11 +90,11 @@ def records() -> dict[str, Iterator[tuple[Any, ...]]]:
 
 def written(file: Path, rows_of: dict[str, Iterator[tuple[Any, ...]]]) -> Path:
     """Write a file without pages or indexes."""
-    db = database.create(file)
+    db = sqlite_file.create(file)
     for table, rows in rows_of.items():
-        database.insert(db, table, rows)
-    database.index_text(db, {"configurations": [], "packages": [], "known_packages": []})
-    database.finish(db)
+        sqlite_file.insert(db, table, rows)
+    sqlite_file.index_text(db, {"configurations": [], "packages": [], "known_packages": []})
+    sqlite_file.finish(db)
     db.close()
     file.with_suffix(".inspect.json").write_text("{}")
     return file

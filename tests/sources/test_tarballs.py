@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.tarballs import Tarball, TarballParts, tarball_suffix, tarball_url
+from spack_cache_db.sources.columns import Tarball, TarballParts, tarball_suffix, tarball_url
 from tests.configurations import configuration
 from tests.pagetexts import MORE_SAMPLES, front_matter, spec_hash
 

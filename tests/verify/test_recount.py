@@ -14,7 +14,7 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.verify import verify
-from spack_cache_db.verify.recount import TABLES
+from spack_cache_db.verify.comparison import TABLES
 from tests.indexes import edge, index, node, record
 from tests.pagetexts import page, spec, write
 

@@ -19,7 +19,7 @@ import zstandard
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import Problem
-from spack_cache_db.sources.package_facts import (
+from spack_cache_db.sources.columns import (
     FORMS,
     LISTED,
     PUBLISHED,

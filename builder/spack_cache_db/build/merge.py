@@ -38,10 +38,10 @@ from spack_cache_db.sources.columns import (
     Columns,
     Document,
     Interned,
+    PackageFacts,
     Stacks,
     Texts,
 )
-from spack_cache_db.sources.package_facts import PackageFacts
 
 
 class Difference(NamedTuple):

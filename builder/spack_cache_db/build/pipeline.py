@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import Input, Report, database, publication
+from spack_cache_db.build import Input, Report, publication, sqlite_file
 from spack_cache_db.build.counts import count
 from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.known_packages import (
@@ -19,13 +21,15 @@ from spack_cache_db.build.known_packages import (
     package_rows,
 )
 from spack_cache_db.build.merge import Merge, Merged
-from spack_cache_db.build.origin import leave_out_paths, origin_rows
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import counted_rows, plain_rows
 from spack_cache_db.build.search_words import configuration_tokens, name_tokens, package_tokens
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import ArgumentError, Fault, InputError
 from spack_cache_db.records import Problem
+from spack_cache_db.schema import LEFT_OUT, PATHS
+from spack_cache_db.sources.columns import Texts
+from spack_cache_db.sources.strict_json import as_json
 from spack_cache_db.sources.units import plan
 
 Told = Sequence[tuple[int, Problem]]
@@ -46,6 +50,12 @@ _COUNTS = {
     "problems": "problems",
 }
 """What the report counts, and the rows of the file that are counted."""
+
+_PROGRAMS = ("archspec", "spack-cache-db")
+"""Whose versions decide what a file holds."""
+
+_EXTERNAL_PATHS = ("path", "extra_attributes")
+"""The keys of an external that have paths; the second those of a compiler's programs."""
 
 
 @uncollected()
@@ -75,7 +85,7 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     try:
         with publication.replacing(output) as temporary:
             counts = _fill(temporary, given, numbered, packages, told, map(str, faults), clock)
-            database.require_intact(temporary)
+            sqlite_file.require_intact(temporary)
             clock.stage("check")
             sha256 = publication.prepare(temporary, output)
         publication.publish(output)
@@ -147,14 +157,14 @@ def _fill(
     clock: _Clock,
 ) -> dict[str, int]:
     """Write the whole file; return what is counted in it."""
-    db = database.create(path)
+    db = sqlite_file.create(path)
     try:
-        database.insert(db, "origin", origin_rows(given))
-        database.insert(db, "recipes", sorted(given.recipes.items()))
+        sqlite_file.insert(db, "origin", origin_rows(given))
+        sqlite_file.insert(db, "recipes", sorted(given.recipes.items()))
         _insert(db, numbered, told, refused)
         _insert_packages(db, packages)
         clock.stage("count and insert")
-        database.index_text(
+        sqlite_file.index_text(
             db,
             {
                 "configurations": (
@@ -168,7 +178,7 @@ def _fill(
             },
         )
         clock.stage("full text")
-        database.finish(db)
+        sqlite_file.finish(db)
         clock.stage("index")
         return {name: _count(db, rows) for name, rows in _COUNTS.items()}
     finally:
@@ -188,9 +198,9 @@ def _insert(db: Any, numbered: Numbered, told: Told, refused: Iterable[str]) -> 
     with ThreadPoolExecutor(1) as thread:
         counts = thread.submit(count, numbered)
         for table, rows in plain_rows(numbered, told, refused):
-            database.insert(db, table, rows)
+            sqlite_file.insert(db, table, rows)
         for table, rows in counted_rows(numbered, counts.result()):
-            database.insert(db, table, rows)
+            sqlite_file.insert(db, table, rows)
 
 
 def _insert_packages(db: Any, packages: PackageCatalogue) -> None:
@@ -198,7 +208,7 @@ def _insert_packages(db: Any, packages: PackageCatalogue) -> None:
     newest = dict(db.execute("SELECT name, newest_version FROM packages"))
     types = dict(db.execute("SELECT types, id FROM dependency_types"))
     for table, rows in package_rows(packages, newest, types):
-        database.insert(db, table, rows)
+        sqlite_file.insert(db, table, rows)
 
 
 class _Clock:
@@ -212,3 +222,34 @@ class _Clock:
         now = time.perf_counter()
         self.stages[name] = round(now - self.last, 3)
         self.last = now
+
+
+def origin_rows(given: Input) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the table `origin`."""
+    if given.first:
+        yield "first", given.first
+    if given.without_paths:
+        yield PATHS, LEFT_OUT
+    for program in _PROGRAMS:
+        yield program, metadata.version(program)
+
+
+def leave_out_paths(texts: Texts) -> None:
+    """Leave out of what indexes say where on the disks of a machine something lies."""
+    texts.rests.things[:] = [as_json(without_path(json.loads(each))) for each in texts.rests.things]
+    texts.nodes.things[:] = [
+        each
+        if each.external is None
+        else each._replace(external=as_json(external_without_paths(json.loads(each.external))))
+        for each in texts.nodes.things
+    ]
+
+
+def without_path(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of a record without its prefix."""
+    return {key: value for key, value in record.items() if key != "path"}
+
+
+def external_without_paths(external: dict[str, Any]) -> dict[str, Any]:
+    """Return an external without its prefix and the paths of its programs."""
+    return {key: value for key, value in external.items() if key not in _EXTERNAL_PATHS}

@@ -15,8 +15,7 @@ from spack_cache_db.build.frames import group_starts
 from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.merge import Difference, Merged
 from spack_cache_db.records import Problem
-from spack_cache_db.sources.columns import TABLES, NodeFacts, Texts
-from spack_cache_db.sources.tarballs import tarball_url
+from spack_cache_db.sources.columns import TABLES, NodeFacts, Texts, tarball_url
 from spack_cache_db.spack.variants import FLAG_NAMES
 
 

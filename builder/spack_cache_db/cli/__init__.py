@@ -24,7 +24,7 @@ class Command(NamedTuple):
 
 
 COMMANDS: Mapping[str, Command] = {
-    "behind": Command("behind"),
+    "behind": Command("contents"),
     "build": Command("build", "build"),
     "check": Command("build", "build"),
     "cover": Command("cover"),
@@ -34,10 +34,10 @@ COMMANDS: Mapping[str, Command] = {
     "fetch": Command("fetch", "fetch"),
     "find": Command("find"),
     "history": Command("history"),
-    "info": Command("info"),
+    "info": Command("contents"),
     "releases": Command("contents"),
     "serve": Command("serve", "site"),
-    "site": Command("site"),
+    "site": Command("serve"),
     "stacks": Command("contents"),
     "verify": Command("build", "build"),
 }

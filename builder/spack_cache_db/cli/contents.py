@@ -1,17 +1,19 @@
-"""The commands that list what there is: `releases`, `stacks`, `deps` and `dependents`."""
+"""Commands that list what a file has: `releases`, `stacks`, `deps`, `behind` and `info`."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from spack_cache_db.cli.options import file_argument, rows_options
-from spack_cache_db.cli.row_output import print_rows
-from spack_cache_db.cli.terminal import say_notes
+from spack_cache_db.cli.options import file_argument, json_option, names_in_file, rows_options
+from spack_cache_db.cli.row_output import print_markdown, print_rows
+from spack_cache_db.cli.terminal import fail, say, say_notes
 from spack_cache_db.query.catalogue import spec_beginning
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.dependency_graph import (
@@ -22,10 +24,15 @@ from spack_cache_db.query.dependency_graph import (
     told_of,
 )
 from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.package_status import PackageStatus
+from spack_cache_db.query.package_status import behind as packages_behind
+from spack_cache_db.query.summary import info as info_of
 
 _RELEASE = ("name", "kind", "date", "package_count", "spec_count")
 _STACK = ("name", "release_count", "spec_count")
 _DEPENDENCY = ("package", "version", "hash", "types", "virtuals", "kind")
+
+_SHOWN = ("name", "newest_version", "latest_version", "versions_behind", "spec_count")
 
 
 @click.command()
@@ -110,3 +117,63 @@ def _uses(edge: Edge | None) -> tuple[str, str]:
 
 def _values(record: object, names: Iterable[str]) -> tuple[Any, ...]:
     return tuple(getattr(record, name) for name in names)
+
+
+@click.command()
+@file_argument
+@json_option
+def info(file: Path, as_json: bool) -> None:
+    """Show what a database holds, its sources and its schema version."""
+    described = info_of(file)
+    if as_json:
+        click.echo(json.dumps(described, indent=2))
+        return
+    width = max(map(len, described))
+    for name, value in described.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{key}: {_text(each)}" for key, each in value.items())
+        value = "-" if value == "" else value
+        say(f"{name.replace('_', ' '):<{width}}  {_text(value)}")
+
+
+def _text(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str("-" if value is None else value)
+
+
+@click.command()
+@file_argument
+@click.option(
+    "--release",
+    metavar="NAME",
+    help="Only binaries in this release.",
+    shell_complete=names_in_file,
+)
+@click.option(
+    "--stack", metavar="NAME", help="Only binaries in this stack.", shell_complete=names_in_file
+)
+@rows_options
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print a table in Markdown.")
+def behind(
+    file: Path, release: str | None, stack: str | None, as_markdown: bool, **options: Any
+) -> None:
+    """List packages that Spack has in newer versions.
+
+    FILE must be built with package data. Counted are numbered versions that Spack has not
+    deprecated.
+
+    Exit status: 0 if no package is behind, 1 if some are, 2 for an error.
+
+    Example: spack-cache-db behind dist/spack-cache.db --stack e4s
+    """
+    if as_markdown and (options["as_json"] or options["as_csv"]):
+        fail("--json, --csv and --markdown exclude each other: give one of them")
+    found = packages_behind(file, release=release, stack=stack)
+    if options["as_json"] or options["as_csv"]:
+        print_rows(PackageStatus._fields, found, options)
+    else:
+        rows = [tuple(getattr(each, name) for name in _SHOWN) for each in found]
+        if as_markdown:
+            print_markdown(_SHOWN, rows)
+        else:
+            print_rows(_SHOWN, rows, options)
+    sys.exit(1 if found else 0)

@@ -1,4 +1,4 @@
-"""The command `serve`, and the socket on which it listens."""
+"""The commands `serve` and `site`, and the socket on which the site listens."""
 
 from __future__ import annotations
 
@@ -179,3 +179,12 @@ def _message(error: Exception, host: str, port: int) -> str:
         return f"port {port} is not open to you; choose one above 1023 with --port"
     what = f"--host {host}: {reason(error)}"
     return f"{what}; use an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them"
+
+
+@click.command()
+def site() -> None:
+    """Print the folder of the site's files.
+
+    Give it to Datasette: datasette "$(spack-cache-db site)" -i spack-cache.db
+    """
+    click.echo(site_folder())

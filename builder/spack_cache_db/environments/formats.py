@@ -8,14 +8,16 @@ typed it or as Spack printed it.
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import StringIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from spack_cache_db.environments.environment import (
     NOWHERE,
+    SCOPE_FILES,
     TOP_KEYS,
     Alternative,
     Environment,
@@ -28,13 +30,17 @@ from spack_cache_db.environments.environment import (
     legacy_notes,
     read_spec,
 )
-from spack_cache_db.environments.joined_files import joined_files, opened
 from spack_cache_db.environments.lockfile import read_lock, read_nodes
-from spack_cache_db.environments.spack_output import ListedSpec, is_spack_output, printed_specs
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.legacy_specs import Parser, legacy_reading
 from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.pasted_specs import pasted_spec, separate_specs
+from spack_cache_db.spack.pasted_specs import (
+    PastedSpec,
+    pasted_spec,
+    printed_cells,
+    printed_spec,
+    separate_specs,
+)
 
 MAX_BYTES = 2**26
 """Bytes of an environment; a lockfile of a thousand specs has two million."""
@@ -46,6 +52,26 @@ _MANIFEST = re.compile(
     r"^ *['\"]?(?:spack|env|specs|definitions|packages)['\"]?\s*:(?:\s|$)", re.MULTILINE
 )
 _COMMENT = re.compile(r"(?:^|\s)#.*")
+
+# Several files in one text: the line before each is that of a YAML document with a name, or the one
+# that `tail` and `head` print.
+_HEADING = re.compile(
+    r"^(?:--- *# *(?P<yaml>\S+\.(?:ya?ml|lock))|==> (?P<tail>\S+) <==)[ \t]*\n", re.MULTILINE
+)
+_ENVIRONMENT = re.compile(r"^['\"]?(?:spack|env)['\"]?\s*:", re.MULTILINE)
+
+# What Spack 0.17 to 1.2 prints: headings say for what the specs below them were built, and trees
+# what each of them needs.
+_SECTION = re.compile(r"-- (?P<arch>.+?) / (?P<compiler>.+?) -{2,}")
+_ARCH = re.compile(r"[\w.]+-[\w.]+-[\w.]+")
+_COMPILER = re.compile(r"%?(?:[\w,]+=)?[\w.-]+@[\w.-]+")
+_RULE = re.compile(r"-{4,}")
+_INPUT = ("Input spec", "Normalized")
+_TITLES = (*_INPUT, "Concretized")
+_PRINTED = re.compile(r"==> |\s*-- .+ -{2,}\s*$|\s*(?:\[[-+^a-z]\]| - )\s+\S|Concretized$")
+_HASH_BEFORE = re.compile(r"[a-z2-7]{7,32}(?P<gap>\s+)")
+_INDENTED = 4
+"""More blanks stand before the name of a dependency, in trees of `spack find`."""
 
 
 def read_environment(
@@ -187,4 +213,115 @@ def _user_spec(text: str, line: int, limits: Limits, parse: Parser) -> UserSpec:
     legacy = legacy_reading(found.query)
     return UserSpec(
         text, line, (Alternative(found.query),), legacy=(Alternative(legacy),) if legacy else ()
+    )
+
+
+def joined_files(text: str, name: str) -> dict[str, str]:
+    """Return the files of a text by their names, the environment first; none if it is one file.
+
+    Args:
+        text: the text.
+        name: the path of the text; that of a file before the first line with a name.
+    """
+    headings = [*_HEADING.finditer(text)]
+    if not headings:
+        return {}
+    found = {name: text[: headings[0].start()]} if text[: headings[0].start()].strip() else {}
+    ends = [each.start() for each in headings[1:]] + [len(text)]
+    for heading, end in zip(headings, ends, strict=True):
+        path = posixpath.join(posixpath.dirname(name), heading["yaml"] or heading["tail"])
+        found[posixpath.normpath(path)] = text[heading.end() : end]
+    first = next((each for each in found if _ENVIRONMENT.search(found[each])), next(iter(found)))
+    return {first: found.pop(first), **found}
+
+
+def opened(files: Mapping[str, str], path: str) -> bytes | dict[str, bytes] | None:
+    """Return the file of a path, the files of a folder, or the file of that name.
+
+    Who drops files gives their names alone: these stand for a file in any folder.
+
+    Args:
+        files: the text of each file by its path, the environment first.
+        path: the path that an environment asks for.
+    """
+    if path in files:
+        return files[path].encode()
+    inside = {
+        posixpath.basename(name): text.encode()
+        for name, text in files.items()
+        if posixpath.dirname(name) == path and posixpath.basename(name) in SCOPE_FILES
+    }
+    if inside:
+        return inside
+    name, home = posixpath.basename(path), posixpath.dirname(next(iter(files)))
+    named = [each for each in files if posixpath.basename(each) == name]
+    beside = [each for each in named if posixpath.dirname(each) == home] or named
+    return files[beside[0]].encode() if len(beside) == 1 else None
+
+
+class ListedSpec(NamedTuple):
+    """A spec of a list, and its line, counted from 1."""
+
+    line: int
+    spec: PastedSpec
+
+
+def is_spack_output(text: str) -> bool:
+    """Return whether one of the first lines of a text is one that only Spack prints."""
+    return any(_PRINTED.match(line) for line in text[:20_000].splitlines())
+
+
+def printed_specs(text: str) -> Iterator[ListedSpec]:
+    """Yield the specs of an output, with those that stand below others in a tree.
+
+    What is between `Input spec` and `Concretized` is left out: the same follows, concretized.
+    """
+    around, is_input, are_cells, margin = "", False, False, 0
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.expandtabs().rstrip()
+        words = line.strip()
+        if section := _SECTION.fullmatch(words):
+            around, are_cells, margin = _built_for(section), True, -1
+        elif words.startswith("==>"):
+            around, is_input, are_cells = "", False, "root specs" in words
+        elif words in _TITLES:
+            is_input, are_cells = words in _INPUT, False
+        elif words and not is_input and not _RULE.fullmatch(words):
+            margin = _blanks(line) if margin < 0 else margin
+            specs = _cells(line, around, margin) if are_cells else _line(line)
+            yield from (ListedSpec(number, each) for each in specs if each.spec)
+
+
+def _built_for(section: re.Match[str]) -> str:
+    """Return what a heading says of the specs below it, as a spec."""
+    arch, compiler = section["arch"], section["compiler"]
+    found = [f"arch={arch}"] if _ARCH.fullmatch(arch) else []
+    if _COMPILER.fullmatch(compiler):
+        found.append(f"%{compiler.removeprefix('%')}")
+    return " ".join(found)
+
+
+def _blanks(line: str) -> int:
+    """Return how many blanks stand before the name of a spec, behind its hash if it has one."""
+    hashed = _HASH_BEFORE.match(line)
+    return len(hashed["gap"]) - 1 if hashed else len(line) - len(line.lstrip())
+
+
+def _cells(line: str, around: str, margin: int) -> Iterator[PastedSpec]:
+    """Yield the specs of a line below a heading of `spack find`: several, or one of a tree."""
+    if _blanks(line) - margin >= _INDENTED:
+        yield PastedSpec(line.split()[-1], is_dependency=True, is_printed=True)
+        return
+    for dag_hash, spec in printed_cells(line):
+        yield printed_spec(spec, dag_hash, around)
+
+
+def _line(line: str) -> Iterator[PastedSpec]:
+    """Yield the spec of a line of a tree; commands that were typed ask for what follows."""
+    found = pasted_spec(line)
+    if found.left_out:
+        return
+    is_below = line.lstrip() != line and line.lstrip().startswith("^")
+    yield (
+        found if found.is_printed else printed_spec(found.spec.lstrip("^"), is_dependency=is_below)
     )

@@ -24,7 +24,6 @@ from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, im
 from spack_cache_db.spack.legacy_specs import Parser
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.versions import VersionRanges
-from spack_cache_db.spack.virtuals import PROVIDERS
 
 ALL = "all"
 PREFERENCES = ("prefer", "version", "target", "compiler", "variants", "providers")
@@ -32,6 +31,30 @@ MOST_ALTERNATIVES = 64
 T = TypeVar("T", bound=Hashable)
 _NAME = re.compile(r"[\w-]+")
 _GROUPS = ("spec", "one_of", "any_of")
+
+# Those of Spack's recipes of 2026, of what centres install themselves; an environment or a file
+# may say more.
+_PROVIDERS = {
+    "blas": """
+acfl amdblis armpl-gcc atlas blis cray-libsci essl flexiblas fujitsu-ssl2 intel-mkl intel-oneapi-mkl
+netlib-lapack nvhpc nvpl-blas openblas veclibfort
+""",
+    "lapack": """
+acfl amdlibflame armpl-gcc atlas cray-libsci essl flexiblas fujitsu-ssl2 intel-mkl intel-oneapi-mkl
+libflame netlib-lapack nvhpc nvpl-lapack openblas veclibfort
+""",
+    "mpi": """
+cray-mpich cray-mvapich2 fujitsu-mpi hpcx-mpi intel-mpi intel-oneapi-mpi mpich mpilander
+mpitrampoline mpt msmpi mvapich mvapich-plus mvapich2 mvapich2-gdr mvapich2x nmad openmpi
+parastationmpi spectrum-mpi
+""",
+    "scalapack": """
+amdscalapack cray-libsci fujitsu-ssl2 intel-mkl intel-oneapi-mkl netlib-scalapack nvpl-scalapack
+""",
+}
+PROVIDERS: Mapping[str, frozenset[str]] = {
+    virtual: frozenset(packages.split()) for virtual, packages in _PROVIDERS.items()
+}
 
 
 @dataclass(frozen=True, slots=True)

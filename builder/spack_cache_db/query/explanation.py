@@ -24,8 +24,8 @@ from spack_cache_db.query.conditions import (
 from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.dependency_graph import Edge, read_needs, read_nodes, told_of
 from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.package_data import recipe_notes
 from spack_cache_db.query.questions import parts_of, question_of, rooted
-from spack_cache_db.query.recipe_notes import recipe_notes
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.records import Configuration

@@ -1,17 +1,23 @@
-"""What Spack says of one package: what it is for, its versions and variants, who depends on it."""
+"""What Spack says of packages: what they are for, their versions, variants and recipes."""
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import log1p
 from typing import NamedTuple
+from urllib.parse import quote
 
 from spack_cache_db.errors import printable
-from spack_cache_db.query.connection import select
+from spack_cache_db.query.connection import select, select_in
 from spack_cache_db.query.package_status import PackageStatus
+from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.variants import variant_row
+from spack_cache_db.spack.versions import newest_version, preference_key
 
 _PACKAGE = """
 SELECT known_packages.id, build_system, recipe, dependent_count,
@@ -38,6 +44,63 @@ JOIN known_packages ON known_packages.id = known_dependencies.package
 JOIN packages ON packages.name = known_packages.name AND packages.release_count > 0
 WHERE known_dependencies.dependency = :name ORDER BY packages.name
 """
+
+_KNOWN = "SELECT id FROM known_packages WHERE name = :name"
+_PROVIDERS = """
+SELECT known_packages.name FROM providers
+JOIN known_packages ON known_packages.id = providers.package
+WHERE virtual = :name ORDER BY known_packages.name
+"""
+_VERSION_NAMES = "SELECT version FROM known_versions WHERE package = :package"
+_WITH_BINARY = """
+SELECT DISTINCT versions.name FROM packages
+JOIN configurations ON configurations.package = packages.id AND configurations.spec_count > 0
+JOIN versions ON versions.id = configurations.version
+WHERE packages.name = :name
+"""
+_VARIANT_NAMES = "SELECT name FROM known_variants WHERE package = :package"
+
+_EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
+"""What Spack 1.1 takes as a variant of any package (`variant.py`, `RESERVED_NAMES`)."""
+
+PUBLIC_NAMESPACE = "builtin"
+PUBLIC_RECIPES = "https://packages.spack.io/package.html?name={package}"
+
+NAMESPACES = """
+SELECT DISTINCT nodes.namespace
+FROM packages
+JOIN configurations ON configurations.package = packages.id
+JOIN specs ON specs.configuration = configurations.id
+JOIN records ON records.spec = specs.id
+JOIN nodes ON nodes.id = records.node
+WHERE packages.name = :package ORDER BY nodes.namespace
+"""
+RECIPES = "SELECT namespace, url FROM recipes"
+
+# A word of the name counts as much as several of the description.
+_WITH_WORD = """
+SELECT known_packages.id, known_packages.name, bm25(known_packages_fts, 4.0, 1.0),
+  known_packages.dependent_count
+FROM known_packages_fts JOIN known_packages ON known_packages.id = known_packages_fts.rowid
+WHERE known_packages_fts MATCH :match
+"""
+_FOUND = """
+SELECT known_packages.id, known_packages.name, known_packages.description,
+  coalesce(packages.spec_count, 0)
+FROM known_packages LEFT JOIN packages ON packages.name = known_packages.name
+WHERE known_packages.id IN (SELECT value FROM json_each(:ids))
+"""
+
+_EVERY_WORD = 8.0
+"""What it is worth to have all the words: as much as a rare one."""
+_NAME = 20.0
+"""What it is worth to be called so, and nothing else."""
+_USE = 1.2
+"""What the logarithm of the number of dependents is worth: more people look for what many use."""
+
+_WORD = re.compile(r"\w+")
+_SMALL = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with"))
+MOST_WORDS = 12
 
 
 class PackageVersion(NamedTuple):
@@ -184,3 +247,97 @@ def _line(text: str) -> str:
 
 def _is_of_the_web(url: str) -> bool:
     return url.startswith(("https://", "http://")) and url.isprintable()
+
+
+def recipe_notes(conn: sqlite3.Connection, query: SpecQuery) -> tuple[str, ...]:
+    """Return what Spack does not have of a package, or has without a binary.
+
+    Empty where no package is asked for, or the file has no package data of it.
+    """
+    if query.name is None:
+        return ()
+    (key,) = next(select(conn, _KNOWN, name=query.name), (None,))
+    if key is None:
+        providers = [name for (name,) in select(conn, _PROVIDERS, name=query.name)]
+        named = f"{query.name!r} is a virtual package, provided by {', '.join(providers)}"
+        return (named,) if providers else ()
+    binaries = {name for (name,) in select(conn, _WITH_BINARY, name=query.name)}
+    notes = [] if binaries else [f"Spack has the package {query.name!r}, no binary of it is here"]
+    notes += _of_versions(conn, key, query, binaries)
+    return (*notes, *_of_variants(conn, key, query))
+
+
+def _of_versions(
+    conn: sqlite3.Connection, key: int, query: SpecQuery, binaries: set[str]
+) -> Iterator[str]:
+    known = {version for (version,) in select(conn, _VERSION_NAMES, package=key)}
+    if query.versions is None or not known:
+        return
+    fitting = {each for each in known if query.versions.contains(each)}
+    if not fitting:
+        numbered = [each for each in known if not preference_key(each)[0]]
+        newest = newest_version(numbered or known)
+        yield f"Spack has no version {query.versions.text} of {query.name}, its newest is {newest}"
+    elif binaries and not any(map(query.versions.contains, binaries)):
+        yield f"Spack has version {newest_version(fitting)} of {query.name}, no binary does"
+
+
+def _of_variants(conn: sqlite3.Connection, key: int, query: SpecQuery) -> Iterator[str]:
+    known = [name for (name,) in select(conn, _VARIANT_NAMES, package=key)]
+    for each in query.variants if known else ():
+        if each.name not in known and each.name not in _EVERYWHERE:
+            close = difflib.get_close_matches(each.name, known, 3)
+            hint = f"; close: {', '.join(close)}" if close else ""
+            yield f"Spack has no variant {each.name!r} of {query.name}{hint}"
+
+
+def recipe_links(conn: sqlite3.Connection, package: str) -> dict[str, str]:
+    """Return the address of the recipe in each namespace of a package where it is known.
+
+    A package that pages alone tell of is one of Spack's own. Of another namespace nothing is known
+    but what whoever built the file said of it.
+    """
+    known = {PUBLIC_NAMESPACE: PUBLIC_RECIPES, **dict(select(conn, RECIPES))}
+    names = [name for (name,) in select(conn, NAMESPACES, package=package)] or [PUBLIC_NAMESPACE]
+    return {
+        name: known[name].replace("{package}", quote(package, safe=""))
+        for name in names
+        if name in known
+    }
+
+
+class DescribedPackage(NamedTuple):
+    """A package, the beginning of its description as one printable line, and its binaries."""
+
+    name: str
+    summary: str
+    spec_count: int
+
+
+def described_packages(conn: sqlite3.Connection, text: str, limit: int) -> list[DescribedPackage]:
+    """Return the packages whose name or description has most words of a text, the best first.
+
+    Only package data has descriptions: without it, nothing is found.
+    """
+    words = [*dict.fromkeys(_WORD.findall(text.lower()))]
+    words = [each for each in words if each not in _SMALL][:MOST_WORDS]
+    scores: dict[int, float] = {}
+    for word in words:
+        for key, name, rank, dependents in select(conn, _WITH_WORD, match=f'"{word}"'):
+            if key not in scores:
+                scores[key] = _USE * log1p(dependents)
+            # What is better has a lower rank (SQLite FTS5 docs, 5.1.1).
+            scores[key] += _EVERY_WORD / len(words) - rank + _NAME * (name == word)
+    best = sorted(scores, key=lambda key: (-scores[key], key))[:limit]
+    found = {key: row for key, *row in select_in(conn, _FOUND, best)}
+    return [
+        DescribedPackage(name, summary_of(description or ""), count)
+        for name, description, count in (found[key] for key in best)
+    ]
+
+
+def summary_of(description: str) -> str:
+    """Return the first sentence of a description, or of a long one its beginning."""
+    text = printable(" ".join(description.split()))
+    first = re.split(r"(?<=[.!?]) ", text, maxsplit=1)[0]
+    return first if len(first) <= 160 else f"{first[:157].rstrip()}..."

@@ -1,17 +1,21 @@
-"""What browsers and crawlers ask for: how to search this site, and what its pages are."""
+"""What crawlers, browsers and feed readers ask for: the pages, how to search, and what changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
-from xml.sax.saxutils import escape
 
 from datasette.utils.asgi import Response
+from feedgenerator import Atom1Feed
+from markupsafe import escape
 
+from spack_cache_db.errors import printable
 from spack_cache_db.site.catalogues import data_path
 from spack_cache_db.site.identity import title_of
 from spack_cache_db.site.middleware import OWN_PAGE
+from spack_cache_db.site.pages.feeds import Feed, Topic
 from spack_cache_db.site.pages.names import load_names
 from spack_cache_db.site.sandbox.database import read_once
 
@@ -74,3 +78,44 @@ async def opensearch(datasette: Any, request: Any) -> Any:
 
 def _xml(text: str, content_type: str) -> Any:
     return Response(text, headers=dict(OWN_PAGE), content_type=f"{content_type}; charset=utf-8")
+
+
+class _DatedFeed(Atom1Feed):  # type: ignore[misc]
+    """A feed that has its day also where it has no entries: not that of the request."""
+
+    def latest_post_date(self) -> datetime:
+        """Return when the feed was changed."""
+        return _day(self.feed["updated"])
+
+
+def atom(feed: Feed, topic: Topic, absolute: Callable[[str], str]) -> str:
+    """Return a feed as XML.
+
+    Args:
+        feed: what it has.
+        topic: what it is about.
+        absolute: gives the whole address of a page here.
+    """
+    made = _DatedFeed(
+        title=printable(f"Changes of {topic}"),
+        link=absolute(topic.page),
+        description=None,
+        feed_url=absolute(topic.feed),
+        feed_guid=feed.id,
+        author_name=printable(feed.owner),
+        updated=feed.updated,
+    )
+    for each in feed.entries:
+        lines = "".join(f"<li>{escape(printable(line))}</li>" for line in each.changes)
+        made.add_item(
+            title=printable(each.title),
+            link=absolute(each.address),
+            description=f"<ul>{lines}</ul>" if lines else escape(printable(each.title)),
+            unique_id=each.id,
+            updateddate=_day(each.date),
+        )
+    return str(made.writeString("utf-8"))
+
+
+def _day(date: str) -> datetime:
+    return datetime.fromisoformat(date).replace(tzinfo=UTC)

@@ -28,7 +28,7 @@ from spack_cache_db.site import (
     catalogues,
     datasettes,
     delivery,
-    errors,
+    error_pages,
     identity,
     middleware,
     queues,
@@ -185,7 +185,7 @@ def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
         if not is_site(datasette):
             return app
         own = [pattern for pattern, _ in routes.ROUTES]
-        app = errors.guard_csv(app, datasette.setting("base_url"), own)
+        app = error_pages.guard_csv(app, datasette.setting("base_url"), own)
         app = queues.admit(app, datasette, own)
         app = delivery.collect(app)
         app = middleware.guard(app, datasette)
@@ -203,4 +203,4 @@ def handle_exception(
         own: Callable[[], Awaitable[Any]]
         own = import_module(_OWN_ERRORS).handle_exception(datasette, request, exception)
         return own
-    return partial(errors.answer, datasette, request, exception)
+    return partial(error_pages.answer, datasette, request, exception)

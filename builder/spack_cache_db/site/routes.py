@@ -34,7 +34,6 @@ from spack_cache_db.site.loaders import (
 )
 from spack_cache_db.site.middleware import OWN_PAGE
 from spack_cache_db.site.pages import charts
-from spack_cache_db.site.pages.badge import load_badge
 from spack_cache_db.site.pages.changes import Sides, load_changes
 from spack_cache_db.site.pages.cover import load_cover, pasted_of
 from spack_cache_db.site.pages.dependency_tree import tree_rows
@@ -64,7 +63,7 @@ from spack_cache_db.site.pages.names import (
     named,
     suggested,
 )
-from spack_cache_db.site.pages.package import load_package
+from spack_cache_db.site.pages.package import load_badge, load_package
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.sandbox.database import read, read_once
 
@@ -279,7 +278,7 @@ async def compare(datasette: Any, request: Any) -> Any:
 async def changes_feed(datasette: Any, request: Any) -> Any:
     """`/feed.atom`, of a package or a stack as well, and `/find.atom?q=`."""
     # Only feeds need the library that writes them.
-    from spack_cache_db.site.atom import atom
+    from spack_cache_db.site.discovery import atom
 
     topic = Topic.parse(pairs_of(request))
     if (request.url_vars["of"] == "find") != (topic.query is not None):

@@ -15,13 +15,20 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import Configuration, Problem
-from spack_cache_db.sources.package_facts import PackageFacts
-from spack_cache_db.sources.tarballs import Tarball
+from spack_cache_db.schema import TARBALL_PATH
 
 Stacks = tuple[str, ...]
 """A set of stacks: sorted, each once."""
 
 T = TypeVar("T", bound=Hashable)
+
+_BEFORE_HASH, _, _AFTER_HASH = "".join(TARBALL_PATH).partition("{hash}")
+
+PUBLISHED, LISTED, NAMED = "site", "list", "names"
+"""The forms, the richest first: a file of the packages site, a member of the list that Spack
+prints, and a name of which nothing else is said."""
+
+FORMS = (PUBLISHED, LISTED, NAMED)
 
 
 class PageFacts(NamedTuple):
@@ -242,3 +249,107 @@ class Writer:
             raise TypeError(f"the columns of {table} are {[*rows]}, not {[*columns]}")
         for name, values in columns.items():
             rows[name].extend(values)
+
+
+class Tarball(NamedTuple):
+    """The part of a URL that has to be stored: all of it, or only the mirror's prefix."""
+
+    url: str
+    is_whole: bool
+
+
+def tarball_suffix(spec: Configuration) -> str:
+    """Return what follows a mirror's prefix in a tarball's URL, up to the hash."""
+    parts = spec._asdict() | {"compiler": spec.compiler.replace("@", "-")}
+    return _BEFORE_HASH.format(**parts)
+
+
+def tarball_url(tarball: Tarball, spec: Configuration, dag_hash: str) -> str:
+    """Return the whole URL again."""
+    return tarball.url if tarball.is_whole else _joined(tarball.url, tarball_suffix(spec), dag_hash)
+
+
+class TarballParts:
+    """Takes URLs apart; what they have in common is made once.
+
+    Args:
+        configurations: those of the specs, in the order of their numbers; it may grow.
+    """
+
+    def __init__(self, configurations: Sequence[Configuration]) -> None:
+        self._configurations = configurations
+        self._suffixes: dict[int, str] = {}
+        self._mirror = Tarball("", is_whole=False)
+
+    def split(self, url: str, configuration: int, dag_hash: str) -> Tarball:
+        """Return what has to be stored of a URL; `configuration` is the number of the spec's."""
+        suffix = self._suffixes.get(configuration)
+        if suffix is None:
+            suffix = tarball_suffix(self._configurations[configuration - 1])
+            self._suffixes[configuration] = suffix
+        # Tarballs that are listed together lie in one mirror: mostly it is the one seen last.
+        if url == _joined(self._mirror.url, suffix, dag_hash):
+            return self._mirror
+        end = _joined("", suffix, dag_hash)
+        if not url.endswith(end):
+            return Tarball(url, is_whole=True)
+        self._mirror = Tarball(url[: -len(end)], is_whole=False)
+        return self._mirror
+
+
+def _joined(prefix: str, suffix: str, dag_hash: str) -> str:
+    return f"{prefix}{suffix}{dag_hash}{_AFTER_HASH}"
+
+
+class KnownVersion(NamedTuple):
+    """A version of a package.
+
+    `is_deprecated` is None where the source does not say it; `is_branch` says that a branch is
+    named for it; `rest` has what else the source says of it, such as its checksum.
+    """
+
+    is_deprecated: bool | None
+    is_branch: bool
+    rest: Mapping[str, Any]
+
+
+class KnownVariant(NamedTuple):
+    """A variant of a package: its default, a text or whether it is on, and what it means."""
+
+    default: str | bool
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class PackageFacts:
+    """What one file says of a package.
+
+    Attributes:
+        location: the file's path as the user would type it.
+        path: its name within the input.
+        form: one of `FORMS`.
+        name: that of the package.
+        texts: texts by the column of `known_packages` that has them.
+        versions: versions by name.
+        variants: variants by name.
+        dependencies: the types of each dependency by its name, empty where they are not told.
+        dependents: the names of the packages that depend on this one.
+        descriptions: what is said of other packages, by name.
+        absent: the keys that a file of this form has and this one does not.
+        keys: the values of whole keys that the fields above cannot give back.
+        problems: what does not add up in it.
+    """
+
+    location: str
+    path: str
+    form: str
+    name: str
+    texts: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, KnownVersion] = field(default_factory=dict)
+    variants: Mapping[str, KnownVariant] = field(default_factory=dict)
+    dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dependents: tuple[str, ...] = ()
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()

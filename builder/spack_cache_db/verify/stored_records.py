@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import getitem
 from typing import Any
 
-from spack_cache_db.build.origin import external_without_paths, without_path
+from spack_cache_db.build.pipeline import external_without_paths, without_path
 from spack_cache_db.schema import CONFIGURATION_JOINS, LEFT_OUT, PATHS, word_of
 from spack_cache_db.sources.columns import Document
 from spack_cache_db.verify.stored_pages import IS_BINARY

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.errors import InputError
-from spack_cache_db.sources.package_facts import LISTED, NAMED, PUBLISHED, PackageFacts
+from spack_cache_db.sources.columns import LISTED, NAMED, PUBLISHED, PackageFacts
 from spack_cache_db.sources.packages.package_reader import (
     MAX_DESCRIPTION,
     MAX_MEMBERS,

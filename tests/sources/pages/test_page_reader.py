@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from spack_cache_db.errors import InputError
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.columns import TABLES, Columns, PageFacts, Writer
+from spack_cache_db.sources.columns import TABLES, Columns, PageFacts, Tarball, Writer
 from spack_cache_db.sources.pages.page_format import Json, SpecDetail
 from spack_cache_db.sources.pages.page_parser import parse_page, read_details
 from spack_cache_db.sources.pages.page_reader import (
@@ -23,7 +23,6 @@ from spack_cache_db.sources.pages.page_reader import (
     kept_variant,
     normal_configuration,
 )
-from spack_cache_db.sources.tarballs import Tarball
 from spack_cache_db.sources.units import RawFile
 from spack_cache_db.spack.variants import variant_row
 from tests.pagetexts import MORE_SAMPLES, page, spec, spec_hash

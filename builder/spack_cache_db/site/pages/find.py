@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spack_cache_db.query.answers import (
@@ -19,16 +20,15 @@ from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import is_interrupted, select, select_in
-from spack_cache_db.query.descriptions import DescribedPackage, described_packages
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.package_data import DescribedPackage, described_packages
 from spack_cache_db.query.plain_words import Reading, match_of, plain_words, read_words
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.selection import package_id
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
-from spack_cache_db.site.pages.facets import Facet, facets_of
-from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing, hosts_of
+from spack_cache_db.site.pages.filters import EVERYWHERE, LABELS, Narrowing, hosts_of
 from spack_cache_db.site.pages.package import PAGE_ROWS, folded
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.sandbox.spec_functions import parse
@@ -58,6 +58,14 @@ _SIGNS = re.compile(r"[@~%^=/]|(?<![\w+])\+")
 """The signs of Spack's syntax; `c++` has none of them."""
 _WORD = re.compile(r"[A-Za-z0-9][\w-]*")
 _ONE_WORD = re.compile(r"\s*/?([a-z2-7]{7,32})\s*")
+
+VALUES = """
+SELECT {column}, count(*) FROM configurations
+WHERE id IN (SELECT value FROM json_each(:ids)) GROUP BY {column}
+"""
+FACETS = ("package", "os", "target")
+"""The columns whose values a spec can ask for in every file; a compiler is a dependency in some."""
+MOST_VALUES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,3 +322,55 @@ def _packages(conn: sqlite3.Connection, name: str | None) -> tuple[tuple[str, in
         (found, count)
         for found, count in select(conn, PACKAGES_LIKE, match=match, limit=MOST_PACKAGES)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """Some values of one column, with the most rows first.
+
+    Attributes:
+        values: of each its name, what to search for, and how many configurations that finds.
+        value_count: how many values there are in all.
+    """
+
+    label: str
+    values: tuple[tuple[str, str, int], ...]
+    value_count: int
+
+
+def facets_of(
+    conn: sqlite3.Connection, lookups: Lookups, results: ResultSet, query: SpecQuery
+) -> tuple[Facet, ...]:
+    """Return what the results of a query differ in, as far as the query does not ask for it."""
+    words = asked_words(results)
+    return tuple(_facets(conn, lookups, results.ids, query, words))
+
+
+def _asking(query: SpecQuery, column: str, value: str | None) -> SpecQuery:
+    """Return a query that asks for a value of a column, None for any."""
+    if column == "package":
+        return replace(query, name=value)
+    return replace(query, os=value) if column == "os" else replace(query, target=value)
+
+
+def asked_words(results: ResultSet) -> str:
+    """Return the words that are looked for beside the query."""
+    return next((each.text for each in results.conditions if each.kind == "words"), "")
+
+
+def _facets(
+    conn: sqlite3.Connection, lookups: Lookups, ids: list[int], query: SpecQuery, words: str
+) -> Iterator[Facet]:
+    for column in FACETS:
+        if _asking(query, column, None) != query:
+            continue
+        counts: Counter[str] = Counter()
+        for key, count in select_in(conn, VALUES.format(column=column), ids):
+            counts[lookups.words[column][key]] += count
+        if len(counts) > 1:
+            found = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+            values = tuple(
+                (value, f"{spec_text(_asking(query, column, value))} {words}".strip(), count)
+                for value, count in found[:MOST_VALUES]
+            )
+            yield Facet(LABELS[column], values, len(found))

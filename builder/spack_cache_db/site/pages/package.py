@@ -14,8 +14,12 @@ from spack_cache_db.query.conditions import ANYWHERE, Conditions, asked
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.dependency_graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.package_data import PackageData, VariantNote, read_package_data
-from spack_cache_db.query.recipes import recipe_links
+from spack_cache_db.query.package_data import (
+    PackageData,
+    VariantNote,
+    read_package_data,
+    recipe_links,
+)
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
@@ -56,6 +60,17 @@ SELECT specs.id FROM configurations JOIN specs ON specs.configuration = configur
 WHERE package = :package ORDER BY specs.id LIMIT :limit
 """
 MOST_KNOWN = 100
+
+NEWEST = """
+SELECT DISTINCT packages.newest_version, targets.family
+FROM packages
+JOIN versions ON versions.package = packages.id AND versions.name = packages.newest_version
+JOIN configurations ON configurations.version = versions.id AND configurations.spec_count > 0
+JOIN targets ON targets.id = configurations.target
+WHERE packages.name = :name ORDER BY targets.family
+"""
+_CHARACTER, _SPACE = 7, 12
+"""The width of a character at 11 pixels, at most, and of what is beside a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,3 +297,26 @@ def grid_of(matching: Sequence[Counted], every_version: bool) -> Grid:
         ),
         version_count=len(versions),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """Two texts side by side, each with its width in pixels."""
+
+    package: str
+    text: str
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How much room the package and the text take."""
+        package, text = (len(each) * _CHARACTER + _SPACE for each in (self.package, self.text))
+        return package, text
+
+
+def load_badge(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Badge | None:
+    """Return the badge of the package called `name`; None where it has no binary."""
+    found = [*select(conn, NEWEST, name=name)]
+    if not found:
+        return None
+    families = ", ".join(family for _, family in found)
+    return Badge(name, f"{found[0][0]} on {families}")

@@ -12,14 +12,14 @@ from msgspec import UNSET, Struct
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import Problem
 from spack_cache_db.sources.bounds import require_name, require_text
-from spack_cache_db.sources.columns import Writer
-from spack_cache_db.sources.package_facts import (
+from spack_cache_db.sources.columns import (
     LISTED,
     NAMED,
     PUBLISHED,
     KnownVariant,
     KnownVersion,
     PackageFacts,
+    Writer,
 )
 from spack_cache_db.sources.packages.package_format import (
     LISTED_PACKAGE,

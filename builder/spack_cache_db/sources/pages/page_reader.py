@@ -19,7 +19,7 @@ from spack_cache_db.sources.bounds import (
     require_name,
     require_short,
 )
-from spack_cache_db.sources.columns import Document, PageFacts, Writer
+from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Writer
 from spack_cache_db.sources.pages.consistency import Consistency
 from spack_cache_db.sources.pages.listing_texts import ListingTexts, Row
 from spack_cache_db.sources.pages.page_format import (
@@ -29,7 +29,6 @@ from spack_cache_db.sources.pages.page_format import (
     values_of,
 )
 from spack_cache_db.sources.pages.page_parser import parse_page, read_details
-from spack_cache_db.sources.tarballs import TarballParts
 from spack_cache_db.sources.units import RawFile
 from spack_cache_db.spack.compilers import normal_compiler
 from spack_cache_db.spack.variants import normal_variant

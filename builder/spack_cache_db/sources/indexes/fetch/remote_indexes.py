@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, MirrorRequest
-from spack_cache_db.sources.indexes.fetch.download import Download
+from spack_cache_db.sources.indexes.fetch.remote_file import Download
 from spack_cache_db.sources.indexes.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.indexes.fetch.web import (
     Headers,

@@ -1,4 +1,4 @@
-"""build.database: a file is made whole, and what is broken or damaged in it is found."""
+"""build.sqlite_file: a file is made whole, and what is broken or damaged in it is found."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db import schema
-from spack_cache_db.build import database
+from spack_cache_db.build import sqlite_file
 from spack_cache_db.errors import OutputError
 
 
 def test_an_empty_database_is_a_whole_one(tmp_path: Path) -> None:
     """Every table is made, even where nothing goes in."""
     path = tmp_path / "x.db"
-    db = database.create(path)
-    database.index_text(db, {"configurations": (), "packages": (), "known_packages": ()})
-    database.finish(db)
+    db = sqlite_file.create(path)
+    sqlite_file.index_text(db, {"configurations": (), "packages": (), "known_packages": ()})
+    sqlite_file.finish(db)
     db.close()
-    database.require_intact(path)
+    sqlite_file.require_intact(path)
     connection = sqlite3.connect(path)
     for table in schema.TABLES:
         assert connection.execute(f"SELECT count(*) FROM {table.name}").fetchone() == (0,)
@@ -29,13 +29,13 @@ def test_an_empty_database_is_a_whole_one(tmp_path: Path) -> None:
 def test_a_broken_foreign_key_is_found(tmp_path: Path) -> None:
     """SQLite checks what was inserted without looking."""
     path = tmp_path / "x.db"
-    db = database.create(path)
-    database.insert(db, "versions", [(1, 99, "1.0", 1)])
-    database.index_text(db, {"configurations": (), "packages": (), "known_packages": ()})
-    database.finish(db)
+    db = sqlite_file.create(path)
+    sqlite_file.insert(db, "versions", [(1, 99, "1.0", 1)])
+    sqlite_file.index_text(db, {"configurations": (), "packages": (), "known_packages": ()})
+    sqlite_file.finish(db)
     db.close()
     with pytest.raises(OutputError, match="the built database is damaged"):
-        database.require_intact(path)
+        sqlite_file.require_intact(path)
 
 
 def test_a_damaged_page_is_found(samples_file: Path, tmp_path: Path) -> None:
@@ -45,4 +45,4 @@ def test_a_damaged_page_is_found(samples_file: Path, tmp_path: Path) -> None:
     data[schema.PAGE_SIZE * 8 : schema.PAGE_SIZE * 9] = b"\xff" * schema.PAGE_SIZE
     path.write_bytes(data)
     with pytest.raises(OutputError, match="the built database is damaged"):
-        database.require_intact(path)
+        sqlite_file.require_intact(path)
