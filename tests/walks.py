@@ -54,19 +54,28 @@ class Walk:
     mute: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, drawn: Sources, conn: sqlite3.Connection) -> Walk:
-        """Return a walk over what was drawn."""
+    def of(
+        cls,
+        drawn: Sources,
+        conn: sqlite3.Connection,
+        release: str | None = None,
+        stack: str | None = None,
+    ) -> Walk:
+        """Return a walk over what was drawn; what the mirror of a release and stack says counts."""
         rows = [*conn.execute(OWN)]
         own = {row[0]: Configuration._make((*row[1:7], tuple(row[7].split()))) for row in rows}
         walk = cls(drawn, own, {row[0] for row in rows if row[-1]})
         for place in MIRRORS:
+            for each in drawn.mirrors.get(place, ("", []))[1]:
+                one = each["spec"]
+                walk.edges.setdefault(one["hash"], [_plain(each) for each in one["dependencies"]])
+        for place in sorted(MIRRORS, key=lambda each: (each[0] != release, each[1] != stack)):
             version, records = drawn.mirrors.get(place, ("", []))
             for each in records:
                 one = each["spec"]
                 if one["hash"] not in walk.records and version == "6":
                     walk.mute.add(one["hash"])
                 walk.records.setdefault(one["hash"], one)
-                walk.edges.setdefault(one["hash"], [_plain(each) for each in one["dependencies"]])
         return walk
 
     def satisfies(

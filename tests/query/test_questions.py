@@ -346,13 +346,13 @@ def test_many_queries_are_answered_as_each_by_itself(
     for text in (*QUERIES, *reversed(QUERIES)):
         query = parse_query(text)
         try:
-            alone = question_of(conn, lookups, query, SpecRecords(conn, lookups))
+            alone = question_of(conn, lookups, query, records=SpecRecords(conn, lookups))
         except UnsupportedQuery as error:
             with pytest.raises(UnsupportedQuery) as raised:
-                question_of(conn, lookups, query, kept)
+                question_of(conn, lookups, query, records=kept)
             assert str(raised.value) == str(error)
             continue
-        found = question_of(conn, lookups, query, kept)
+        found = question_of(conn, lookups, query, records=kept)
         assert found.notes == alone.notes
         assert told(found) == told(alone), text
 

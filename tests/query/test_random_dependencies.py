@@ -48,11 +48,11 @@ def test_any_query_has_the_answer_of_a_walk(drawn: Sources, queries: list[str]) 
             )
             every_road_leads_there(conn, text, found)
             for release in {name for name, _ in drawn.mirrors}:
-                shown = shown_in(conn, release)
+                shown, there = shown_in(conn, release), Walk.of(drawn, conn, release)
                 expected = {
                     each
                     for each, configuration in shown.items()
-                    if walk.satisfies(each, rooted(parse_query(text)), configuration)
+                    if there.satisfies(each, rooted(parse_query(text)), configuration)
                 }
                 assert hashes(conn, text, release=release) == expected, (text, release)
 

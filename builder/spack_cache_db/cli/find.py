@@ -128,7 +128,7 @@ def question_or_advice(
         UnsupportedQuery: the file cannot answer it; the text says what to ask instead.
     """
     try:
-        return question_of(conn, lookups, query)
+        return question_of(conn, lookups, query, scope)
     except UnsupportedQuery as error:
         why = why_corrected(Candidates(conn, lookups), query, scope)
         advice = _advice(why) if why else ()

@@ -195,9 +195,9 @@ def find(
     checked_limit(limit)
     parsed = parser_of(spack)(checked_text("query", query))
     with opened(db) as (conn, lookups):
-        question = question_of(conn, lookups, parsed)
         scope = scope_of(lookups, release, stack, host, os, platform)
         scope = (*scope, *explicitly(conn)) if explicit else scope
+        question = question_of(conn, lookups, parsed, scope)
         results = matching(conn, lookups, question.within(scope).conditions)
         found = found_part(
             conn,

@@ -139,7 +139,7 @@ class _Specs:
         self._conn = candidates.conn
         self._candidates = candidates
         self._scope = scope
-        self._records = SpecRecords(candidates.conn, candidates.lookups)
+        self._records = SpecRecords(candidates.conn, candidates.lookups, scope)
         self._unknown = 0
         self._known: dict[tuple[tuple[Alternative, ...], ...], CoveredSpec] = {}
 
@@ -289,7 +289,7 @@ class _Specs:
 
     def _asked(self, query: SpecQuery) -> Conditions:
         lookups = self._candidates.lookups
-        return question_of(self._conn, lookups, query, self._records).conditions
+        return question_of(self._conn, lookups, query, self._scope, self._records).conditions
 
     def _specs(
         self, rows: Iterable[Candidate], conditions: Conditions, limit: int = -1

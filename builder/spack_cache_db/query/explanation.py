@@ -190,15 +190,15 @@ def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -
     query_meant = corrected_query(candidates.conn, candidates.lookups, query)
     if query_meant is None:
         return None
-    conditions = (*_asked(candidates, query_meant), *scope)
+    conditions = (*_asked(candidates, query_meant, scope), *scope)
     if misses_of(candidates, conditions).fitting():
         return WhyNot(corrected=spec_text(query_meant))
     why = explained(candidates, query_meant, conditions)
     return replace(why, read_as=spec_text(query_meant))
 
 
-def _asked(candidates: Candidates, query: SpecQuery) -> Conditions:
-    return question_of(candidates.conn, candidates.lookups, query).conditions
+def _asked(candidates: Candidates, query: SpecQuery, scope: Conditions) -> Conditions:
+    return question_of(candidates.conn, candidates.lookups, query, scope).conditions
 
 
 def explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:

@@ -133,7 +133,7 @@ def history(
     parsed = parse_query(checked_text("spec", spec))
     with opened(db) as (conn, lookups):
         scope = scope_of(lookups, stack=stack, host=host)
-        conditions = question_of(conn, lookups, parsed).within(scope).conditions
+        conditions = question_of(conn, lookups, parsed, scope).within(scope).conditions
         return history_of(lookups, spec, shown_specs(conn, lookups, conditions))
 
 

@@ -1,7 +1,8 @@
 """What records of indexes say of specs beyond their configurations: nodes and dependencies.
 
-Where several indexes have a record of a spec, the first of them counts: mirrors are numbered by
-release, then path. A spec that pages alone tell of has no record.
+Where several indexes have a record of a spec, the first of them counts: those of the release and
+the stack that are asked for, then those of that release, then any; mirrors are numbered by release,
+then path. A spec that pages alone tell of has no record.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ SELECT value FROM json_each(:ids)
 WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = value)
 """
 # SQLite takes the other columns from the row that has the minimum ("SELECT", 2.5).
-FIRST_RECORDS = "SELECT spec, node, min(mirror) FROM records GROUP BY spec"
-FIRST_RECORDS_OF = """
-SELECT spec, node, min(mirror) FROM records
-WHERE spec IN (SELECT value FROM json_each(:ids)) GROUP BY spec
+_FIRST = """
+SELECT spec, node, mirror,
+  min(((release IS NOT :release) * 2 + (stack IS NOT :stack)) * 1000000000 + mirror)
+FROM records CROSS JOIN mirrors ON mirrors.id = mirror
 """
+FIRST_RECORDS = f"{_FIRST} GROUP BY spec"
+FIRST_RECORDS_OF = f"{_FIRST} WHERE spec IN (SELECT value FROM json_each(:ids)) GROUP BY spec"
 NODES = "SELECT id, namespace, parameters FROM nodes"
 ORIGINS = "SELECT id, external IS NOT NULL, rest FROM nodes"
 WITHOUT_EDGES = """
@@ -113,10 +116,19 @@ class IndexNode(NamedTuple):
 
 @dataclass
 class IndexRecords:
-    """The records of a file, each read when it is first asked for; `among`: of these specs only."""
+    """The records of a file, each read when it is first asked for.
+
+    Attributes:
+        conn: a connection to the file.
+        among: of these specs only.
+        release: the release whose records count first, by its id.
+        stack: the same of a stack.
+    """
 
     conn: sqlite3.Connection
     among: Set[int] | None = None
+    release: int | None = None
+    stack: int | None = None
 
     @cached_property
     def every(self) -> Set[int]:
@@ -150,7 +162,7 @@ class IndexRecords:
     @cached_property
     def without_virtuals(self) -> frozenset[int]:
         """The recorded specs of whose edges nothing says which virtual packages they provide."""
-        return frozenset(spec for spec, _, mirror in self._first if mirror in self._mute)
+        return frozenset(spec for spec, _, mirror, _ in self._first if mirror in self._mute)
 
     @cached_property
     def tells_virtuals(self) -> bool:
@@ -184,14 +196,15 @@ class IndexRecords:
     def _with_node(self, nodes: Set[int]) -> frozenset[int]:
         if not nodes:
             return frozenset()
-        return frozenset(spec for spec, node, _ in self._first if node in nodes)
+        return frozenset(spec for spec, node, *_ in self._first if node in nodes)
 
     @cached_property
     def _first(self) -> list[tuple[Any, ...]]:
         """Of each spec its first record: spec, node, mirror."""
+        place = {"release": self.release, "stack": self.stack}
         if self.among is not None:
-            return [*select_in(self.conn, FIRST_RECORDS_OF, self.among)]
-        return [*select(self.conn, FIRST_RECORDS)]
+            return [*select_in(self.conn, FIRST_RECORDS_OF, self.among, **place)]
+        return [*select(self.conn, FIRST_RECORDS, **place)]
 
 
 def _specfile(rest: str) -> int:

@@ -18,6 +18,7 @@ from itertools import chain
 from operator import and_
 
 from spack_cache_db.query.conditions import (
+    ANYWHERE,
     Condition,
     Conditions,
     Question,
@@ -91,7 +92,11 @@ _NONE: frozenset[int] = frozenset()
 
 
 def question_of(
-    conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery, records: SpecRecords | None = None
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    query: SpecQuery,
+    scope: Conditions = ANYWHERE,
+    records: SpecRecords | None = None,
 ) -> Question:
     """Return what a query asks of a file.
 
@@ -100,7 +105,11 @@ def question_of(
     kind `specs`.
 
     Args:
-        records: the records of the file, where they are asked more than once.
+        conn: a connection to the file.
+        lookups: its small tables.
+        query: what is asked.
+        scope: where it is asked: what the records of this release and stack say counts.
+        records: the records of the file in that scope, where they are asked more than once.
 
     Raises:
         QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
@@ -108,7 +117,7 @@ def question_of(
     """
     named = _in_lowercase(conn, query)
     if named != query:
-        found = question_of(conn, lookups, named, records)
+        found = question_of(conn, lookups, named, scope, records)
         return replace(found, notes=(f"{query.name} is read as {named.name}", *found.notes))
     _refuse_virtual_root(conn, query.name)
     conditions = configuration_conditions(query)
@@ -118,7 +127,7 @@ def question_of(
         check_answerable(replace(query, name=None) if is_package else query)
         compilers = (compiler_condition(compiler_of_pages(each)) for each in query.dependencies)
         return Question((*conditions, *dict.fromkeys(compilers)), notes_on_pages(query))
-    records = records or SpecRecords(conn, lookups).about(query.name)
+    records = records or SpecRecords(conn, lookups, scope).about(query.name)
     return Question((*conditions, *records.conditions(query)), records.notes(query))
 
 
@@ -217,17 +226,23 @@ def notes_on_pages(query: SpecQuery) -> tuple[str, ...]:
 class SpecRecords:
     """The records of a file, read when they are asked for, and kept.
 
-    `among`: about these specs only.
+    Those of the release and stack in `scope` count first. `among`: about these specs only.
     """
 
     def __init__(
-        self, conn: sqlite3.Connection, lookups: Lookups, among: Set[int] | None = None
+        self,
+        conn: sqlite3.Connection,
+        lookups: Lookups,
+        scope: Conditions = ANYWHERE,
+        among: Set[int] | None = None,
     ) -> None:
         self._conn = conn
         self._lookups = lookups
+        self._scope = scope
         self._among = among
         self._edges = Dependencies(conn)
-        self._recorded = IndexRecords(conn, among)
+        place = asked(scope, "release"), asked(scope, "stack")
+        self._recorded = IndexRecords(conn, among, *place)
         self._known: dict[tuple[str, int], Verdict] = {}
 
     def about(self, package: str | None) -> SpecRecords:
@@ -239,7 +254,7 @@ class SpecRecords:
             return self
         ids = self._configurations(configuration_conditions(SpecQuery(name=package)))
         shown = chain.from_iterable(select_in(self._conn, SHOWN_WITH, ids))
-        return SpecRecords(self._conn, self._lookups, self._with(ids).union(shown))
+        return SpecRecords(self._conn, self._lookups, self._scope, self._with(ids).union(shown))
 
     def conditions(self, query: SpecQuery) -> Conditions:
         """Return what is asked beyond configurations, with the specs that satisfy it.
@@ -405,7 +420,9 @@ class SpecRecords:
     @cached_property
     def _whole(self) -> SpecRecords:
         """The records of the whole file: what is needed may be of any package."""
-        return self if self._among is None else SpecRecords(self._conn, self._lookups)
+        if self._among is None:
+            return self
+        return SpecRecords(self._conn, self._lookups, self._scope)
 
     def _configured(self, node: SpecQuery) -> Set[int] | None:
         """Return the specs whose configuration and hash are as asked; None where none is."""

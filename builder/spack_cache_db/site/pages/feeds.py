@@ -167,7 +167,7 @@ def _asked(
     if topic.query is None:
         return scope, topic.package
     query = parse(topic.query)
-    return question_of(conn, lookups, query).within(scope).conditions, query.name
+    return question_of(conn, lookups, query, scope).within(scope).conditions, query.name
 
 
 def _changes(

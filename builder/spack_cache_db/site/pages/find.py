@@ -172,7 +172,7 @@ def _load(
         return FindPage(package=text.strip())
     try:
         query = parse(text)
-        question = question_of(conn, lookups, query)
+        question = question_of(conn, lookups, query, scope)
     except QuerySyntaxError as error:
         found = _read(conn, lookups, text, scope, page, opened)
         return replace(found, error=str(error)) if found else _refused(conn, text, error)
@@ -224,7 +224,7 @@ def _read(
     places = scope_of(lookups, reading.release, reading.stack)
     try:
         query = parse(reading.spec or "*")
-        question = question_of(conn, lookups, query)
+        question = question_of(conn, lookups, query, (*places, *scope))
     except (QuerySyntaxError, UnsupportedQuery):
         # A word is a part of a spec, such as `^[virtuals=c,cxx]`, that says nothing alone.
         return None
@@ -251,7 +251,7 @@ def _compiled(
     if query.name not in lookups.compilers or replace(query, versions=None) != name:
         return None
     built = f"%{spec_text(query)}"
-    question = question_of(conn, lookups, parse(built)).within(scope)
+    question = question_of(conn, lookups, parse(built), scope).within(scope)
     return built if matching(conn, lookups, question.conditions).ids else None
 
 
