@@ -53,13 +53,24 @@ class _Seconds(click.FloatRange):
 
 
 @click.command()
-@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@click.argument("urls", nargs=-1, metavar="[URL]...")
 @click.option(
     "-o",
     "--output",
     type=GivenPath(file_okay=False, path_type=Path),
     required=True,
     help="The folder to bring the indexes into.",
+)
+@click.option(
+    "--packages",
+    metavar="URL",
+    help="Bring package data: an archive of the packages site, a list (….json), or the site.",
+)
+@click.option(
+    "--packages-of",
+    type=GivenPath(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="From the packages site, only the packages of this database.",
 )
 @click.option("--release", help="The release's name; of a manifest, only this release.")
 @click.option("--stack", help="The stack's name; of a manifest, only this stack.")
@@ -124,8 +135,8 @@ class _Seconds(click.FloatRange):
     show_default=True,
     help="How often what failed is asked for again.",
 )
-def fetch(urls: tuple[str, ...], output: Path, **options: Any) -> None:
-    """Download the indexes of mirrors, for `build`.
+def fetch(urls: tuple[str, ...], output: Path, packages_of: Path | None, **options: Any) -> None:
+    """Download the indexes of mirrors, and package data, for `build`.
 
     A URL is that of a mirror (https://…), of an image in an OCI registry (oci://host/name), or of
     a manifest that names releases and stacks. What was brought before is asked for only if it has
@@ -133,7 +144,10 @@ def fetch(urls: tuple[str, ...], output: Path, **options: Any) -> None:
 
     Example: spack-cache-db fetch https://cache.example.org/v1.0 -o mirrors
     """
-    names = ("release", "stack", "views", "maps", "plain_http", "prune")
+    if not urls and options["packages"] is None:
+        raise click.UsageError("name a URL, or package data with --packages")
+    names = ("release", "stack", "views", "maps", "plain_http", "prune", "packages")
+    known = None if packages_of is None else _package_names(packages_of)
     limits = ("jobs", "max_size", "max_total", "max_mirrors", "timeout", "deadline", "retries")
     with (
         when_stopped(lambda: "call it again to go on from here"),
@@ -142,11 +156,18 @@ def fetch(urls: tuple[str, ...], output: Path, **options: Any) -> None:
         report = fetch_mirrors(
             urls,
             output,
-            FetchOptions(**{name: options[name] for name in names}),
+            FetchOptions(**{name: options[name] for name in names}, package_names=known),
             FetchLimits(**{name: options[name] for name in limits}),
             progress,
         )
     _tell(report, output, pruned=options["prune"])
+
+
+def _package_names(file: Path) -> tuple[str, ...]:
+    # Only package data needs what reads a file.
+    from spack_cache_db.query.package_data import package_names
+
+    return package_names(file)
 
 
 def _tell(report: FetchReport, output: Path, *, pruned: bool) -> None:

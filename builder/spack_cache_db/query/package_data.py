@@ -12,8 +12,9 @@ from math import log1p
 from typing import NamedTuple
 from urllib.parse import quote
 
+from spack_cache_db.arguments import AnyPath, checked_file
 from spack_cache_db.errors import printable
-from spack_cache_db.query.connection import select, select_in
+from spack_cache_db.query.connection import connected, select, select_in
 from spack_cache_db.query.package_status import PackageStatus
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.variants import variant_row
@@ -218,6 +219,17 @@ class PackageData:
             "dependents": self.dependents,
         }
         return json.dumps(said, indent=2, ensure_ascii=False)
+
+
+def package_names(file: AnyPath) -> tuple[str, ...]:
+    """Return the names of the packages that a file tells of, sorted.
+
+    Raises:
+        ArgumentError: the file is no path.
+        DatabaseError: see `open_database`.
+    """
+    with connected(checked_file("file", file)) as conn:
+        return tuple(name for (name,) in select(conn, "SELECT name FROM packages ORDER BY name"))
 
 
 def read_package_data(conn: sqlite3.Connection, name: str) -> PackageData | None:

@@ -55,6 +55,8 @@ class FetchOptions:
         views: names of views that are wanted of a mirror beside its index.
         maps: addresses that are others here.
         plain_http: whether an OCI registry on this machine is asked without TLS.
+        packages: where package data comes from: an archive, a list, or a packages site.
+        package_names: the packages whose files of a packages site are wanted.
         prune: whether stacks that their manifest of releases names no longer are removed.
     """
 
@@ -64,6 +66,8 @@ class FetchOptions:
     maps: tuple[Map, ...] = ()
     plain_http: bool = False
     prune: bool = False
+    packages: str | None = None
+    package_names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,8 @@ class Map(NamedTuple):
 class MirrorRequest(NamedTuple):
     """One mirror, and the names of the folder that its index goes into.
 
-    `manifest` is the URL of the manifest of releases that names it, if one does.
+    `manifest` is the URL of the manifest of releases that names it, if one does. Package data is
+    fetched like a mirror, and is none.
     """
 
     url: str
@@ -72,6 +73,7 @@ class MirrorRequest(NamedTuple):
     stack: str
     views: tuple[str, ...] = ()
     manifest: str | None = None
+    is_package_data: bool = False
 
 
 def require_name(url: str, kind: str, name: str) -> str:

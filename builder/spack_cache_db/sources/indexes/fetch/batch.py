@@ -27,6 +27,7 @@ from spack_cache_db.sources.indexes.fetch.addresses import (
     read_release_manifest,
     shown,
 )
+from spack_cache_db.sources.indexes.fetch.package_site import fetch_packages, package_request
 from spack_cache_db.sources.indexes.fetch.remote_indexes import Outcome, Registry, fetch_mirror
 from spack_cache_db.sources.indexes.fetch.stack_folder import (
     StackFolder,
@@ -80,6 +81,7 @@ class _Run:
     async def bring(self, urls: list[str], progress: Progress | None) -> int:
         """Bring all that the URLs name; return the bytes that were received."""
         async with Web(self._limits, progress) as web:
+            self._add_packages()
             await self._each(urls, lambda url: self._resolve(web, url), shown)
             mirrors = [*self._folders.values()]
             self.mirrors = len(mirrors)
@@ -103,6 +105,15 @@ class _Run:
         async with asyncio.TaskGroup() as tasks:
             for thing in things:
                 tasks.create_task(one(thing))
+
+    def _add_packages(self) -> None:
+        """Take package data, where some is wanted, as one mirror more."""
+        if self._options.packages is None:
+            return
+        try:
+            self._add(package_request(self._options.packages, self._options.maps))
+        except FetchFault as fault:
+            self.faults.add(fault.fault())
 
     async def _resolve(self, web: Web, text: str) -> None:
         """Find the mirrors that a URL names."""
@@ -156,6 +167,8 @@ class _Run:
             self.faults.add(Fault(str(path), 0, f"cannot be written: {reason(error)}"))
 
     async def _fetch(self, web: Web, folder: StackFolder, mirror: MirrorRequest) -> Outcome:
+        if mirror.is_package_data:
+            return await fetch_packages(web, folder, mirror.url, self._options.package_names)
         if not mirror.url.startswith("oci:"):
             return await fetch_mirror(web, folder, mirror)
         if mirror.views:

@@ -37,6 +37,7 @@ _OWN_NAME = re.compile(
     r"index\.json|build_cache/index\.json(?:\.hash)?"
     r"|v3/manifests/index/(?:[^/.][^/]*/)?index\.manifest\.json"
     r"|blobs/sha256/[0-9a-f]{2}/[0-9a-f]{64}"
+    r"|packages\.json|packages\.tar\.zst|data/packages/[\w-][\w.-]*\.json"
 )
 """The names of files that are fetched, as paths within the folder of a stack."""
 
@@ -82,7 +83,8 @@ class StackFolder:
             FetchFault: it holds the index of another mirror.
         """
         self.path = output / request.release / request.stack
-        self._address = write_address(shown(request.url))
+        # With the address, the folder would be a mirror's.
+        self._address = None if request.is_package_data else write_address(shown(request.url))
         self._state = _read_state(self.path)
         self._kept: set[str] = set()
         self._require_same_mirror(request)
@@ -137,8 +139,9 @@ class StackFolder:
 
     def settle(self, name: str, file: FetchedFile) -> None:
         """Give a part that is whole its name."""
-        if _read(self.path / ADDRESS_FILE, MAX_ADDRESS) != self._address:
-            _write(self.path / ADDRESS_FILE, self._address)
+        address = self.path / ADDRESS_FILE
+        if self._address is not None and _read(address, MAX_ADDRESS) != self._address:
+            _write(address, self._address)
         self._state.files[name] = file
         self._state.parts.pop(name, None)
         self._save()

@@ -1,0 +1,173 @@
+"""Package data over the web: archives, lists and the site, verified before they are kept."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.query.package_data import package_names
+from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, fetch
+from spack_cache_db.verify import verify
+from tests.commands import run
+from tests.package_data import listed, published
+from tests.pagetexts import page, spec, write
+from tests.sources.indexes.fetch.mirrors import QUICK, index
+from tests.sources.indexes.fetch.runs import faults
+from tests.sources.indexes.fetch.server import Site, cut, missing, status, whole
+
+
+def bring(
+    site: Site, output: Path, path: str, *names: str, limits: FetchLimits = QUICK
+) -> FetchReport:
+    """Fetch package data from a path of the site, of the packages with these names if any."""
+    options = FetchOptions(packages=f"{site.url}/{path}", package_names=names or None)
+    return fetch([], output, options, limits)
+
+
+def archive(**files: bytes) -> bytes:
+    """Return a repository as an archive, with a file that is no package data."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as tar:
+        for name, content in {"README.md": b"# The site", **files}.items():
+            member = tarfile.TarInfo(f"site-main/{name}")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return gzip.compress(data.getvalue(), mtime=0)
+
+
+def as_json(value: Any) -> bytes:
+    """Return JSON as a file."""
+    return json.dumps(value).encode()
+
+
+ZLIB, HDF5 = as_json(published("zlib", "1.3")), as_json(published("hdf5", "1.14", "1.12"))
+REPOSITORY = archive(**{"data/packages/zlib.json": ZLIB, "data/packages/hdf5.json": HDF5})
+LIST = as_json([listed("zlib", "1.3"), listed("hdf5", "1.14")])
+
+
+def files_of(output: Path) -> list[str]:
+    """Return what was brought, hidden files apart."""
+    found = (path.relative_to(output / "packages" / "127.0.0.1") for path in output.rglob("*.*"))
+    return sorted(path.as_posix() for path in found if path.suffix in (".json", ".zst")
+                  and not path.name.startswith("."))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "brought"),
+    [
+        ("archive/main.tar.gz", REPOSITORY, "packages.tar.zst"),
+        ("version.json", LIST, "packages.json"),
+    ],
+)
+def test_what_is_brought_can_be_built(
+    path: str, data: bytes, brought: str, site: Site, output: Path, tmp_path: Path
+) -> None:
+    """It has every package and nothing else; what has not changed is not sent again."""
+    site.serve({path: data})
+    report = bring(site, output, path)
+    assert (report.faults, report.brought, report.changed) == ((), 1, 1)
+    assert files_of(output) == [brought]
+    assert build([output], tmp_path / "x.db").package_entries == 2
+    assert not verify(tmp_path / "x.db", [output]).differences
+    again = bring(site, output, path)
+    assert (again.brought, again.changed, again.size) == (1, 0, 0)
+    assert site.asked[-1].headers["if-none-match"]
+
+
+def test_files_of_the_packages_that_a_database_has(
+    site: Site, output: Path, tmp_path: Path
+) -> None:
+    """One the site does not have is nobody's fault; one that it drops goes."""
+    site.serve({"data/packages/zlib.json": ZLIB, "data/packages/hdf5.json": HDF5})
+    pages = {name: page(name, specs=[spec(at)]) for at, name in enumerate(("zlib", "hdf5", "own"))}
+    build([write(tmp_path / "pages", **pages)], tmp_path / "x.db")
+    names = package_names(tmp_path / "x.db")
+    assert names == ("hdf5", "own", "zlib")
+    report = bring(site, output, "", *names)
+    assert (report.faults, report.changed) == ((), 1)
+    assert files_of(output) == ["data/packages/hdf5.json", "data/packages/zlib.json"]
+    assert build([output], tmp_path / "y.db").package_entries == 2
+    site.always["/data/packages/zlib.json"] = missing
+    assert bring(site, output, "", *names).faults == ()
+    assert files_of(output) == ["data/packages/hdf5.json"]
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "expected"),
+    [
+        ("a.tar.gz", archive(), "has no package data, expected data/packages/<name>.json"),
+        ("a.tar.gz", REPOSITORY[:-40], "Compressed file ended"),
+        ("a.zip", b"<html>", "not a zip"),
+        ("a.json", b"<html>", "is no package data"),
+        ("a.json", index("a"), "is no package data"),
+        ("a.json", as_json([{"name": "a b"}]), "expected one that Spack can read"),
+        ("a", b"", "name one (--packages-of)"),
+        ("a.json?query", LIST, "has a query"),
+    ],
+)
+def test_what_is_no_package_data_is_refused(
+    path: str, data: bytes, expected: str, site: Site, output: Path
+) -> None:
+    """By name and reason; what an earlier run brought stays."""
+    name = path.partition("?")[0]
+    site.serve({name: REPOSITORY if name.endswith("gz") else LIST})
+    if name.endswith(("gz", "json")) and "?" not in path:
+        assert bring(site, output, path).faults == ()
+    before = [*output.rglob("packages.*")]
+    site.serve({name: data})
+    (fault,) = bring(site, output, path).faults
+    assert expected in fault.message
+    assert fault.path.endswith(f"/{name}")
+    assert [*output.rglob("packages.*")] == before
+
+
+def test_bounds_are_those_of_mirrors(site: Site, output: Path) -> None:
+    """Sizes, packed and unpacked, all that is sent, and troubles that pass or do not."""
+    padded = published("zlib", "1.3", description=" " * 60_000)
+    site.serve({
+        "a.tar.gz": archive(**{"data/packages/zlib.json": as_json(padded)}),
+        "a.json": as_json([listed("zlib", homepage=os.urandom(20_000).hex())]),
+    })  # fmt: skip
+    small = replace(QUICK, max_size=30_000)
+    for path in ("a.tar.gz", "a.json"):
+        (said,) = faults(bring(site, output, path, limits=small), site)
+        assert said == f"/{path}: has more than 30,000 bytes, expected less (--max-size)"
+    (said,) = faults(bring(site, output, "a.json", limits=replace(QUICK, max_total=9)), site)
+    assert "(--max-total)" in said
+    site.answers["/a.json"] = [status(503), cut(100), whole]
+    assert bring(site, output, "a.json").faults == ()
+    (said,) = faults(bring(site, output, "", "zlib", "hdf5"), site)
+    assert "has none of these packages" in said
+
+
+def test_a_site_that_falls_silent_is_left_alone(site: Site, output: Path) -> None:
+    """One package that cannot be had ends the run; the others are not asked for one by one."""
+    names = [f"p{at}" for at in range(40)]
+    site.serve({f"data/packages/{name}.json": as_json(published(name)) for name in names})
+    for name in names:
+        site.always[f"/data/packages/{name}.json"] = status(503)
+    report = bring(site, output, "", *names, limits=replace(QUICK, retries=1, jobs=4))
+    assert len(report.faults) == 1
+    assert len(site.asked) <= 8
+
+
+def test_the_command_brings_them_beside_mirrors(site: Site, output: Path) -> None:
+    """Or alone; without either it says what is missing."""
+    site.serve({"m/build_cache/index.json": index("zlib"), "version.json": LIST})
+    packages = ["--packages", f"{site.url}/version.json"]
+    found = run("fetch", f"{site.url}/m", *packages, "-o", output)
+    assert (found.exit_code, "2 mirrors, 2 changed" in found.output) == (0, True), found.output
+    assert (output / "m" / "root" / "build_cache" / "index.json").exists()
+    found = run("fetch", *packages, "-o", output)
+    assert (found.exit_code, "1 mirror, 0 changed" in found.output) == (0, True), found.output
+    found = run("fetch", "-o", output)
+    assert (found.exit_code, "--packages" in found.output) == (2, True)
