@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from spack_cache_db import schema
 from spack_cache_db.cli import cli
+from tests.programs import completed
 
 OLD = b"SQLite format 3\0".ljust(68, b"\0") + schema.APPLICATION_ID.to_bytes(4, "big")
 """The first bytes of a database of this program."""
@@ -22,12 +23,7 @@ def run(*arguments: object) -> Result:
 
 def process(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "spack_cache_db", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return completed([sys.executable, "-m", "spack_cache_db", *map(str, arguments)])
 
 
 def peak_memory(*arguments: object) -> tuple[int, int, str]:
@@ -45,7 +41,7 @@ def peak_memory(*arguments: object) -> tuple[int, int, str]:
     )
     # The shell is small: what it becomes was never this process.
     command = ["/bin/sh", "-c", '"$@"', "sh", sys.executable, "-c", program, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = completed(command, check=True)
     first, _, output = done.stdout.partition("\n")
     status, megabytes = map(int, first.split())
     return status, megabytes, output

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.browser import COMMAND
 from tests.paths import ROOT
+from tests.programs import completed
 
 APT = """#!/bin/sh
 echo "$*" >> "$0.log"
@@ -24,13 +24,10 @@ ONE = "tests/site/browser/test_pages.py::test_from_search_to_a_hash"
 @pytest.mark.parametrize(("ci", "workers", "status"), [("", "0", 0), ("true", "1", 1)])
 def test_a_missing_browser_is_never_passed_over(ci: str, workers: str, status: int) -> None:
     """Without Chromium its tests are skipped, the last line says so, and CI counts a failure."""
-    ran = subprocess.run(
+    ran = completed(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", workers, ONE],
         cwd=ROOT,
         env={**os.environ, "PATH": "/nowhere", "CI": ci},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert ran.returncode == status, ran.stdout
     last = ran.stdout.rstrip().splitlines()[-1]
@@ -49,7 +46,7 @@ def test_what_can_be_installed_is(tmp_path: Path, allowed: bool) -> None:
     apt.write_text(APT if allowed else "#!/bin/sh\nexit 1\n")
     apt.chmod(0o755)
     make = [str(shutil.which("make")), "-C", str(ROOT), "--no-print-directory", "programs", "SUDO="]
-    subprocess.run(make, env={"PATH": str(programs)}, capture_output=True, check=True)
+    completed(make, env={"PATH": str(programs)}, check=True)
 
     log = programs / "apt-get.log"
     called = [line.split() for line in log.read_text().splitlines()] if log.exists() else []

@@ -24,6 +24,7 @@ from tests.documents import Fence, Typed, fences, typed
 from tests.indexes import index, node, record
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.paths import DATA, ROOT
+from tests.programs import completed
 from tests.sources.indexes.fetch.mirrors import below, layout_3
 from tests.sources.indexes.fetch.server import serve
 
@@ -169,7 +170,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     shutil.copytree(DATA / "stacks" / ".ci", tmp_path / "spack-packages" / ".ci")
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Stacks"]):
         someone = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        subprocess.run(["git", *someone, *words], cwd=tmp_path / "spack-packages", check=True)
+        completed(["git", *someone, *words], cwd=tmp_path / "spack-packages", check=True)
     manifest = {"develop": [{"label": "e4s", "url": "s3://spack-binaries/develop/e4s"}]}
     files = below("develop/e4s", layout_3(index(record(node("hdf5")))))
     files["cache_spack_io_index.json"] = json.dumps(manifest).encode()
@@ -230,7 +231,7 @@ def test_the_job_of_gitlab_is_one(samples_file: Path, tmp_path: Path) -> None:
     (tmp_path / "ci.yml").write_text(job)
     schema = ["--builtin-schema", "vendor.gitlab-ci", str(tmp_path / "ci.yml")]
     command = [sys.executable, "-m", "check_jsonschema", *schema]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    checked = completed(command)
     assert checked.returncode == 0, checked.stdout
 
     (tmp_path / "spack.yaml").write_text("spack:\n  specs: [py-mpi4py@4]\n")

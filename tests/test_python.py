@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -19,6 +18,7 @@ import spack_cache_db
 from spack_cache_db.errors import BuilderError, Fault, InputError, LineFault
 from tests.commands import run
 from tests.pagetexts import SAMPLES
+from tests.programs import completed
 
 SPEC = "py-mpi4py@4 target=x86_64_v3"
 USER = """
@@ -182,7 +182,7 @@ def test_a_project_is_checked_against_the_types(tmp_path: Path) -> None:
     for name, text in (("user", USER), ("wrong", WRONG)):
         (tmp_path / f"{name}.py").write_text(text)
         command = [sys.executable, "-m", "mypy", "--strict", f"{name}.py"]
-        said.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout)
+        said.append(completed(command, cwd=tmp_path).stdout)
 
     assert said[0].startswith("Success"), said[0]
     assert said[1].count("error:") == 2, said[1]

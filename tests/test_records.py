@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
 import sys
 from typing import Any
 
@@ -20,6 +19,7 @@ from spack_cache_db.sources.pages.page_format import OF_A_LISTING, SpecDetail
 from tests.configurations import configuration
 from tests.conftest import Build
 from tests.pagetexts import page, spec
+from tests.programs import completed
 
 
 def test_the_ground_loads_no_decoder() -> None:
@@ -28,9 +28,7 @@ def test_the_ground_loads_no_decoder() -> None:
         "import spack_cache_db.records, spack_cache_db.schema, spack_cache_db.releases, sys; "
         "print({'msgspec', 'numpy', 'yaml'} & {*sys.modules})"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    done = completed([sys.executable, "-c", program], check=True)
     assert done.stdout == "set()\n"
 
 

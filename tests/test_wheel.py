@@ -24,6 +24,7 @@ from spack_cache_db.cli import COMMANDS
 from spack_cache_db.site.routes import ROUTES
 from tests.pagetexts import SAMPLES
 from tests.paths import ROOT
+from tests.programs import completed
 
 LOCKS = ROOT / "requirements"
 FILE = "spack-cache.db"
@@ -146,7 +147,7 @@ def test_the_sdist_is_what_the_wheel_is_made_of(
 def test_the_sdist_is_the_whole_checkout(published: tuple[Path, Path]) -> None:
     """Each file that git would keep is in the sdist, so that all tests can run there."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    listed = completed(command, cwd=ROOT)
     if listed.returncode != 0 or not (ROOT / ".git").exists():
         pytest.skip("not in a git checkout: there is no list of files to compare with")
     kept = {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
@@ -237,14 +238,7 @@ def _said(folder: Path, *program: object) -> dict[str, str]:
 
 def _ran(folder: Path, *command: object) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder, with nothing else in its environment."""
-    return subprocess.run(
-        [*map(str, command)],
-        cwd=folder,
-        env=_bare(folder),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return completed([*map(str, command)], cwd=folder, env=_bare(folder))
 
 
 def _project() -> dict[str, Any]:
@@ -275,24 +269,24 @@ def _build(source: Path, folder: Path, *targets: str) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
     for target in targets:
         command += ["-t", target]
-    subprocess.run(command, cwd=source, capture_output=True, check=True)
+    completed(command, cwd=source, check=True)
 
 
 def _unpacked(sdist: Path, folder: Path) -> Path:
     """Unpack an sdist, and return the folder that it holds."""
-    subprocess.run(["tar", "-xzf", sdist, "-C", folder], check=True)
+    completed(["tar", "-xzf", sdist, "-C", folder], check=True)
     return folder / sdist.name.removesuffix(".tar.gz")
 
 
 def _installed(wheel: Path, environment: Path, lock: Path) -> Path:
     """Install a wheel and what a lock names into a fresh environment; return its commands."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    completed([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python")]
     install = [*pip, "install", "-q", "--no-compile", "--no-deps"]
-    subprocess.run([*install, "--require-hashes", "-r", str(lock)], check=True)
-    subprocess.run([*install, "--no-index", str(wheel)], check=True)
+    completed([*install, "--require-hashes", "-r", str(lock)], check=True)
+    completed([*install, "--no-index", str(wheel)], check=True)
     # Nothing was fetched that the lock does not name, and nothing that is needed is missing.
-    subprocess.run([*pip, "check"], check=True)
+    completed([*pip, "check"], check=True)
     return environment / "bin"
 
 

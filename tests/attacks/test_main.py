@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 
 import pytest
 
 from attacks.__main__ import KINDS
 from tests.paths import ROOT
+from tests.programs import completed
 
 OTHERS = {"endings": "tests/cli/test_serve.py ends servers with work under way"}
 """Kinds that other tests run."""
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 def test_a_short_attack_holds(kind: str) -> None:
     """Each kind tries something of its own, all of which holds."""
     command = [sys.executable, "-m", "attacks", kind, "--seconds", "2"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = completed(command, cwd=ROOT)
     (tried,) = re.findall(r"^\| .*?\| +([\d,]+) \|", done.stdout, re.MULTILINE)
 
     assert done.returncode == 0, done.stdout

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.conftest import Build
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import SAMPLES, page, spec
 from tests.paths import ROOT
+from tests.programs import completed
 
 NAMES = {
     "packages": ("safetens", "SELECT id FROM packages WHERE name = 'py-safetensors'"),
@@ -96,9 +96,7 @@ def test_sqlite_utils_finds_the_index(
 ) -> None:
     """`sqlite-utils search` is told nothing but the table, and finds the rows that are meant."""
     command = [sys.executable, "-m", "sqlite_utils", "search", str(samples_file), table]
-    run = subprocess.run(
-        [*command, "--quote", NAMES[table][0]], capture_output=True, text=True, check=False
-    )
+    run = completed([*command, "--quote", NAMES[table][0]])
     assert run.returncode == 0, run.stderr
     assert {row["id"] for row in json.loads(run.stdout)} == wanted(samples, table)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tarfile
 from importlib.metadata import version
@@ -15,18 +14,14 @@ from spack_cache_db.build import Report, build, check
 from tests.builds import built, digest
 from tests.commands import process
 from tests.pagetexts import SAMPLES, page, spec
+from tests.programs import completed
 
 HEAVY = ("numpy", "msgspec", "sqlite_utils", "zstandard", "yaml", "multiprocessing", "tarfile")
 
 
 def python(program: str, *arguments: object) -> str:
     """Run a program in a fresh interpreter and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = completed([sys.executable, "-c", program, *map(str, arguments)])
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -128,13 +123,7 @@ def test_a_script_needs_no_guard(method: str, archives: list[Path], tmp_path: Pa
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(method=method))
     output = tmp_path / "x.db"
-    done = subprocess.run(
-        [sys.executable, script, *archives, output],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = completed([sys.executable, script, *archives, output])
     assert (done.stdout, done.stderr, done.returncode) == ("the script runs\n5\n", "", 0)
     built(tmp_path / "y.db", *archives)
     assert digest(output) == digest(tmp_path / "y.db")
@@ -146,13 +135,8 @@ def test_a_script_that_has_no_file_may_build(
     method: str, archives: list[Path], tmp_path: Path
 ) -> None:
     """A program on standard input: workers would look for a file of that name."""
-    done = subprocess.run(
-        [sys.executable, "-", *archives, tmp_path / "x.db"],
-        input=SCRIPT.format(method=method),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
+    done = completed(
+        [sys.executable, "-", *archives, tmp_path / "x.db"], input=SCRIPT.format(method=method)
     )
     assert (done.stdout, done.stderr, done.returncode) == ("the script runs\n5\n", "", 0)
 
@@ -184,7 +168,7 @@ def test_threads_may_build_at_once(archives: list[Path], tmp_path: Path) -> None
         "assert {each.result() for each in work} == {((), ())}\n"
         "assert sys.modules['__main__'] is script\n"
     )
-    subprocess.run([sys.executable, script, *archives], check=True, timeout=120)
+    completed([sys.executable, script, *archives], check=True)
 
 
 @pytest.mark.slow

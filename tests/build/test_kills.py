@@ -15,11 +15,12 @@ import pytest
 
 from tests.builds import built, digest, digest_of, signalled_after, whole
 from tests.pagetexts import SAMPLES
+from tests.programs import completed
 
 
 def children(pid: int) -> set[int]:
     """Return the processes that a process started."""
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    found = completed(["ps", "-o", "pid=", "--ppid", str(pid)])
     return {int(each) for each in found.stdout.split()}
 
 
@@ -52,9 +53,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(
     new = digest_of(built(tmp_path / "new.db", folder))
     command = [*build_process, "-o", str(output)]
     start = time.monotonic()
-    subprocess.run(
-        [*build_process, "-o", str(tmp_path / "once.db")], check=True, stdout=subprocess.DEVNULL
-    )
+    completed([*build_process, "-o", str(tmp_path / "once.db")], check=True)
     length = time.monotonic() - start
     chance = random.Random()
     killed, met = 0, set()
@@ -73,7 +72,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(
         assert whole(output)
         met.add(found)
     assert old in met
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    completed(command, check=True)
     assert digest(output) == new
     assert {each.name for each in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
 
@@ -99,7 +98,7 @@ def test_a_kill_at_each_stage_leaves_a_whole_file(
     new = digest_of(built(tmp_path / "new.db", folder))
     program = signalled_after(moment, "SIGKILL")
     command = [sys.executable, "-c", program, "build", str(folder), "-o", str(output)]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert completed(command).returncode == -signal.SIGKILL
     assert digest(output) == (new if moment.endswith(".publish") else old)
     assert whole(output)
     assert built(output, folder) == (tmp_path / "new.db").read_bytes()

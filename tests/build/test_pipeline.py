@@ -7,7 +7,6 @@ import io
 import os
 import random
 import sqlite3
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -23,6 +22,7 @@ from spack_cache_db.sources.indexes import index_reader
 from tests.builds import built, digest, digest_of, many_pages
 from tests.indexes import REAL_FILE
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec, spec_hash, write
+from tests.programs import completed
 
 
 def test_two_builds_are_the_same_bytes(folder: Path, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_the_seed_of_hashes_does_not_matter(folder: Path, tmp_path: Path) -> Non
     for seed in ("0", "1", "2"):
         command = [sys.executable, "-m", "spack_cache_db", "build", str(folder), "-o", "x.db"]
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path.cwd())}
-        subprocess.run(command, check=True, cwd=tmp_path, env=environment, capture_output=True)
+        completed(command, check=True, cwd=tmp_path, env=environment)
         digests.add(digest(tmp_path / "x.db"))
     assert digests == {digest_of(built(tmp_path / "y.db", folder))}
 

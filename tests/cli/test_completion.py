@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.programs import needed
+from tests.programs import completed, needed
 
 COMMAND = Path(sys.executable).with_name("spack-cache-db")
 
@@ -19,7 +18,7 @@ def offered(words: str, folder: Path, shell: str = "bash") -> set[str]:
     """Return what Click offers a shell for the last of some words."""
     typed = ["spack-cache-db", *words.split(" ")]
     last = typed[-1] if shell == "fish" else str(len(typed) - 1)
-    ran = subprocess.run(
+    ran = completed(
         [COMMAND],
         cwd=folder,
         env={
@@ -28,8 +27,6 @@ def offered(words: str, folder: Path, shell: str = "bash") -> set[str]:
             "COMP_CWORD": last,
             "_SPACK_CACHE_DB_COMPLETE": f"{shell}_complete",
         },
-        capture_output=True,
-        text=True,
         check=True,
     )
     assert ran.stderr == ""
@@ -73,7 +70,5 @@ def test_bash_completes(folder: Path) -> None:
     """
     needed("bash", "bash")
     path = {"PATH": f"{COMMAND.parent}:{os.environ['PATH']}"}
-    ran = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=path, capture_output=True, text=True, check=True
-    )
+    ran = completed(["bash", "-c", script], cwd=folder, env=path, check=True)
     assert ran.stdout == "develop-2025-04-20\n", ran.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from click.testing import CliRunner, Result
 import spack_cache_db.cli.options as scope_options
 from spack_cache_db.cli import cli
 from spack_cache_db.machine import Machine
+from tests.programs import completed
 
 SPECS = "py-mpi4py@4: %gcc@13  # the compiler last\n\npy-mpi4py@99\npy-mpi4px\npy-mpi4py ^openmpi\n"
 
@@ -178,9 +178,7 @@ def test_a_real_process(samples_file: Path, tmp_path: Path) -> None:
     """As a process it reads a file, prints data to standard output and ends with its status."""
     (tmp_path / "spack.yaml").write_text("spack: {specs: [py-mpi4py, py-numpy@99]}")
     command = [sys.executable, "-m", "spack_cache_db", "cover", str(tmp_path / "spack.yaml")]
-    done = subprocess.run(
-        [*command, str(samples_file), "--json"], capture_output=True, text=True, check=False
-    )
+    done = completed([*command, str(samples_file), "--json"])
 
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["binary"] == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import pty
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import process, run
+from tests.programs import completed
 from tests.sources.indexes.fetch.mirrors import below, files_in, index, layout_2, layout_3
 from tests.sources.indexes.fetch.server import Site, serve
 
@@ -133,12 +133,7 @@ def test_a_bar_on_a_terminal(site: Site, tmp_path: Path) -> None:
     """A terminal sees how far it is, up to the end."""
     main, terminal = pty.openpty()
     arguments = ["fetch", f"{site.url}/a", f"{site.url}/b", "-o", str(tmp_path / "m")]
-    subprocess.run(
-        [sys.executable, "-m", "spack_cache_db", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=terminal,
-        check=True,
-    )
+    completed([sys.executable, "-m", "spack_cache_db", *arguments], stderr=terminal, check=True)
     os.close(terminal)
 
     seen = _rest_of(main)

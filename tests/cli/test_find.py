@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from spack_cache_db.build import build
 from spack_cache_db.cli import cli, row_output
 from spack_cache_db.machine import Machine
 from tests.indexes import REAL_FILE, hash_of
+from tests.programs import completed
 from tests.small_sources import LOOK_ALIKES, built
 
 
@@ -261,7 +261,7 @@ def test_a_real_process(samples_file: Path, spec: str, status: int) -> None:
     """The statuses are those of the process, and nothing ends in a traceback."""
     command = [sys.executable, "-m", "spack_cache_db", "find", spec, str(samples_file)]
 
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = completed(command)
 
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from spack_cache_db.cli import COMMANDS, cli
 from tests.commands import run
 from tests.pagetexts import SAMPLES
+from tests.programs import completed
 
 HEAVY = {
     *("asyncio", "datasette", "httpx", "msgspec", "multiprocessing", "numpy", "sqlite_utils"),
@@ -30,12 +30,7 @@ print(*({{*{sorted(HEAVY)!r}}} & {{*sys.modules}}))
 
 def loaded(*arguments: object) -> set[str]:
     """Return which of the heavy packages a command has loaded when it ends."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = completed([sys.executable, "-c", PROGRAM, *map(str, arguments)])
     assert done.returncode == 0, done.stderr
     return {*done.stdout.splitlines()[-1].split()}
 

@@ -14,6 +14,7 @@ import pytest
 
 from spack_cache_db.cli.server import PREFIX, pinned
 from spack_cache_db.errors import DatabaseError
+from tests.programs import completed
 
 
 @pytest.fixture
@@ -159,5 +160,5 @@ def test_a_worker_that_ends_leaves_the_folder(file: Path) -> None:
         "    os.waitpid(worker, 0)\n"
         "    print(path.read_text())\n"
     )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    ended = completed([sys.executable, "-c", script])
     assert ended.stdout == "old\n"

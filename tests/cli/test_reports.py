@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import resource
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from tests.commands import OLD, process, run, untouched
 from tests.indexes import REAL_FILE
 from tests.pagetexts import SAMPLES
+from tests.programs import completed
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
@@ -43,11 +43,8 @@ def test_a_folder_that_is_not_writable_is_told() -> None:
 @pytest.mark.parametrize("limit", [0, 4096, 100_000, 200_000])
 def test_a_full_disk_leaves_the_old_file(limit: int, tmp_path: Path, output: Path) -> None:
     """A limit on the size of files stands in for the disk: one line, nothing left behind."""
-    done = subprocess.run(
+    done = completed(
         [sys.executable, "-m", "spack_cache_db", "build", SAMPLES, "-o", output, "--jobs", "1"],
-        capture_output=True,
-        text=True,
-        check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )
     assert done.returncode == 2
@@ -64,12 +61,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(folder)]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
+    if completed(command).returncode != 0:
         pytest.skip("mounting a file system needs root")
     yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    completed(["umount", str(folder)], check=True)
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from datasette.app import Datasette
 
 from spack_cache_db.build import build
 from tests.pagetexts import page, spec, write
+from tests.programs import completed
 from tests.serving import PATIENCE, Served, answers, eventually, serving
 
 pytestmark = pytest.mark.slow
@@ -171,13 +172,11 @@ def test_ctrl_c_before_it_serves(file: Path) -> None:
         "serve.listen = stopped\n"
         "main()\n"
     )
-    done = subprocess.run(
+    done = completed(
         [sys.executable, "-c", program, "serve", str(file), "--port", "0"],
         env={**os.environ, "TMPDIR": str(file.parent)},
-        capture_output=True,
-        check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not litter(file.parent)
 
 

@@ -15,18 +15,14 @@ import pytest
 from spack_cache_db.cli.server import served
 from spack_cache_db.errors import DatabaseError
 from tests.commands import run
-from tests.serving import PATIENCE
+from tests.programs import completed
 
 
 def run_serve(*arguments: object) -> tuple[int, str]:
     """Run `serve` until it ends, which it does at once when it refuses: its status and errors."""
-    done = subprocess.run(
+    done = completed(
         [sys.executable, "-m", "spack_cache_db", "serve", *map(str, arguments)],
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
     )
     return done.returncode, done.stderr
 

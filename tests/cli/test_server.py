@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from datasette import utils
 from datasette.app import Datasette
 from datasette.plugins import pm
 
+from benchmarks.server import free_port
 from spack_cache_db.build.publication import inspect_path
 from spack_cache_db.cli.server import (
     SiteOptions,
@@ -28,7 +28,7 @@ from spack_cache_db.cli.server import (
 )
 from spack_cache_db.site import plugin, site_folder
 from tests.paths import ROOT
-from tests.programs import free_port
+from tests.programs import completed
 from tests.site.conftest import running
 
 
@@ -176,7 +176,7 @@ def test_datasette_can_package_a_file(samples_file: Path, tmp_path: Path) -> Non
         assert command[:2] == ["datasette", "serve"]
         inspected = [sys.executable, "-m", "datasette", "inspect", "mine.db"]
         output = ["--inspect-file", "inspect-data.json"]
-        subprocess.run([*inspected, *output], cwd=folder, check=True)
+        completed([*inspected, *output], cwd=folder, check=True)
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'builder'}:{ROOT}"}
         program = "import datasette.app, spack_cache_db.site.plugin as p; "
         program += "from datasette.cli import cli; pm = datasette.plugins.pm; "

@@ -20,6 +20,7 @@ import pytest
 
 from tests.builds import built, digest, digest_of, signalled_after, whole
 from tests.pagetexts import SAMPLES, page, spec
+from tests.programs import completed
 from tests.sources.indexes.fetch.mirrors import below, index, layout_2
 from tests.sources.indexes.fetch.server import Answer, Handler, serve, tag
 
@@ -124,7 +125,7 @@ def test_a_signal_after_a_step_leaves_nothing_half_written(moment: str, tmp_path
     """What was begun is removed, what was finished stays."""
     program = signalled_after(moment, "SIGTERM")
     command = [sys.executable, "-c", program, "build", str(SAMPLES), "-o", str(tmp_path / "x.db")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = completed(command)
     assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")
     assert done.stderr == f"Error: stopped by SIGTERM{LEFT}\n"
     left = {each.name for each in tmp_path.iterdir()}
@@ -172,12 +173,9 @@ def test_workers_say_nothing_when_they_are_stopped(method: str, tmp_path: Path) 
 @pytest.mark.parametrize("begun", [[str(COMMAND)], MODULE], ids=["script", "module"])
 def test_ctrl_c_while_the_command_is_loaded(module: str, begun: list[str], tmp_path: Path) -> None:
     """Wherever it comes, from our first line on: no traceback, and the status of the signal."""
-    done = subprocess.run(
+    done = completed(
         [*begun, "build", str(SAMPLES), "-o", str(tmp_path / "x.db")],
         env=environment(tmp_path, module, "os.kill(os.getpid(), signal.SIGINT)"),
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert (done.returncode, done.stdout) == (-signal.SIGINT, "")
     assert done.stderr in ("", "Error: stopped by SIGINT\n", f"Error: stopped by SIGINT{LEFT}\n")
@@ -193,10 +191,8 @@ def test_other_programs_keep_their_ctrl_c() -> None:
         "except KeyboardInterrupt:\n"
         "    print('heard')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "-m", "spack_cache_db"], capture_output=True, check=True
-    )
-    assert done.stdout == b"heard\n"
+    done = completed([sys.executable, "-c", program, "-m", "spack_cache_db"], check=True)
+    assert done.stdout == "heard\n"
 
 
 def test_a_signal_that_is_ignored_stays_ignored(many: Path, tmp_path: Path) -> None:
@@ -269,5 +265,5 @@ def test_a_stopped_fetch_goes_on_when_it_is_called_again(tmp_path: Path) -> None
         assert running.returncode == -signal.SIGTERM
         assert said == "Error: stopped by SIGTERM; call it again to go on from here\n"
 
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        completed(command, check=True)
         assert "range" in next(each for each in reversed(site.asked) if each.path == path).headers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.builds import whole
 from tests.pagetexts import SAMPLES
+from tests.programs import completed
 
 pytestmark = pytest.mark.slow
 
@@ -50,12 +50,9 @@ def test_a_full_output_is_told_in_one_line(
 ) -> None:
     """Status 2, which says neither yes nor no."""
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
+        done = completed(
             [*MODULE, *arguments],
             stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
             cwd=database.parent,
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
@@ -68,8 +65,8 @@ def test_a_full_output_is_told_in_one_line(
 def test_a_full_place_for_errors_is_survived(tmp_path: Path) -> None:
     """There is nothing left to say: only the status."""
     line = f'"{sys.executable}" -m spack_cache_db check "{tmp_path}/none" 2>/dev/full'
-    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False)
-    assert (done.returncode, done.stdout) == (2, b"")
+    done = completed(["/bin/sh", "-c", line])
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 @pytest.mark.parametrize("closed", ["1", "2", "1 2"])
@@ -78,13 +75,7 @@ def test_closed_streams_are_no_error(closed: str, database: Path) -> None:
     shut = " ".join(f"{number}>&-" for number in closed.split())
     for arguments in (f"build {SAMPLES} -o y.db", "find py-mpi4py x.db", f"check {SAMPLES}"):
         line = f'"{sys.executable}" -m spack_cache_db {arguments} {shut}'
-        done = subprocess.run(
-            ["/bin/sh", "-c", line],
-            cwd=database.parent,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = completed(["/bin/sh", "-c", line], cwd=database.parent)
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     assert whole(database.parent / "y.db")
 
@@ -99,15 +90,13 @@ def test_errors_go_into_no_file(tmp_path: Path) -> None:
         "    write_error('what is said')\n"
     )
     line = f'"{sys.executable}" -c "$0" \'{tmp_path}/x\' 2>&-'
-    done = subprocess.run(["/bin/sh", "-c", line, program], capture_output=True, check=True)
-    assert done.stdout == b"2\n"
+    done = completed(["/bin/sh", "-c", line, program], check=True)
+    assert done.stdout == "2\n"
     assert (tmp_path / "x").read_bytes() == b""
 
 
 def test_a_reader_that_leaves_is_no_error(database: Path) -> None:
     """`find | head -1` ends quietly."""
     line = f'"{sys.executable}" -m spack_cache_db find "*" x.db --csv --hashes | head -1'
-    done = subprocess.run(
-        ["/bin/sh", "-c", line], cwd=database.parent, capture_output=True, text=True, check=False
-    )
+    done = completed(["/bin/sh", "-c", line], cwd=database.parent)
     assert (done.returncode, done.stderr) == (0, "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tests.commands import run
 from tests.documents import fences, typed
 from tests.indexes import index, node, record
 from tests.paths import ROOT
+from tests.programs import completed
 from tests.trees import real_tree, write_tree
 
 
@@ -54,7 +54,7 @@ def test_the_nightly_script_starts_the_site_anew(tmp_path: Path) -> None:
     (tmp_path / "nightly.sh").write_text(text)
     seen = []
     for _ in range(2):
-        subprocess.run(["sh", tmp_path / "nightly.sh"], cwd="/", check=True, timeout=120)
+        completed(["sh", tmp_path / "nightly.sh"], cwd="/", check=True)
         seen.append(int((tmp_path / "serve.pid").read_text()))
         os.kill(seen[-1], 0)
     with pytest.raises(ProcessLookupError):

@@ -20,7 +20,7 @@ from benchmarks.server import free_port
 from tests.deploy.manager import Manager
 from tests.deploy.tools import PATH, write_command
 from tests.paths import ROOT
-from tests.programs import needed
+from tests.programs import completed, needed
 
 _FOLDERS = r"/(?:opt|srv|run)/spack-cache|/var/cache/nginx|/etc/(?=nginx|systemd|spack-cache)"
 _DEBIAN = r"/etc/nginx|/var/log/nginx|/run/nginx\.pid"
@@ -60,17 +60,14 @@ class Machine:
             f'exec curl -sS --fail-with-body http://127.0.0.1:{systemctl}/ -d "$*"',
         )
         path = self.folder / "pwd"
-        done = subprocess.run(
+        done = completed(
             ["sh", "-eu", "-c", f"{self.there(commands)}\npwd > {path}"],
             cwd=folder,
             env={"PATH": self.manager.path, "HOME": str(self.folder)}
             | {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
             # It takes longer than to compile what the commands import.
             | {"PIP_NO_COMPILE": "1"},
-            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
         )
         assert done.returncode == 0, f"{commands}\n{done.stdout}"
         return done.stdout, Path(path.read_text(encoding="utf-8").strip())
@@ -111,12 +108,10 @@ def checkout(made: Machine) -> Path:
     """Return a checkout of this project as the machine reads it."""
     folder = made.folder / "checkout"
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-C", str(folder)]
-    listed = subprocess.run(
+    listed = completed(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
-        capture_output=True,
         check=True,
-        text=True,
     )
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).is_file():
@@ -126,5 +121,5 @@ def checkout(made: Machine) -> Path:
         if file.is_file():
             file.write_text(made.there(file.read_text(encoding="utf-8")), encoding="utf-8")
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "All"]):
-        subprocess.run([*git, *command], check=True)
+        completed([*git, *command], check=True)
     return folder

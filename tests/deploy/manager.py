@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests.deploy.sandbox import Unit, read_unit, template_of
 from tests.paths import ROOT
+from tests.programs import completed
 
 
 class RefusedError(Exception):
@@ -104,15 +105,9 @@ class Manager:
             folder.mkdir(exist_ok=True)
         try:
             for command in unit["ExecStart"]:
-                done = subprocess.run(
-                    _sandboxed(file, command),
-                    cwd=ROOT,
-                    env={"PATH": self.path},
-                    capture_output=True,
-                    check=False,
-                )
+                done = completed(_sandboxed(file, command), cwd=ROOT, env={"PATH": self.path})
                 if done.returncode != 0:
-                    raise RefusedError(f"{file.name}: {command} failed: {done.stderr.decode()}")
+                    raise RefusedError(f"{file.name}: {command} failed: {done.stderr}")
         finally:
             for folder in folders:
                 shutil.rmtree(folder)
@@ -126,11 +121,11 @@ class Manager:
     def _reload_nginx(self) -> None:
         # Started without more, it returns when it listens; Debian starts it when it is installed.
         signal = ["-s", "reload"] if self.nginx_runs else []
-        subprocess.run([*self.nginx, *signal], check=True)
+        completed([*self.nginx, *signal], check=True, stdout=None, stderr=None)
         self.nginx_runs = True
 
     def _stop_nginx(self) -> None:
-        subprocess.run([*self.nginx, "-s", "quit"], check=True)
+        completed([*self.nginx, "-s", "quit"], check=True)
         deadline = time.monotonic() + 20
         while (self.runtime / "nginx.pid").exists():
             assert time.monotonic() < deadline, "nginx does not end"

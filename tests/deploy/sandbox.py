@@ -16,9 +16,10 @@ import os
 import resource
 import shlex
 import socket
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.programs import completed
 
 Unit = dict[str, list[str]]
 
@@ -75,12 +76,7 @@ def allowed_calls(unit: Unit) -> set[str]:
 
 
 def _group(name: str) -> set[str]:
-    said = subprocess.run(
-        ["systemd-analyze", "syscall-filter", name],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    said = completed(["systemd-analyze", "syscall-filter", name], check=True)
     names = {line.strip() for line in said.stdout.splitlines() if not line.strip().startswith("#")}
     names -= {name, ""}
     groups = {each for each in names if each.startswith("@")}

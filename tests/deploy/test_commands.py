@@ -26,7 +26,7 @@ from tests.deploy.machine import Machine, checkout, machine
 from tests.deploy.manager import listening
 from tests.indexes import index, node, record, write_layout3
 from tests.paths import ROOT
-from tests.programs import needed
+from tests.programs import completed, needed
 
 pytestmark = pytest.mark.slow
 
@@ -220,7 +220,7 @@ def test_three_commands_make_a_site(tmp_path: Path, mirror: Path) -> None:
     path = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
     with served(mirror.parent) as address:
         for command in commands:
-            subprocess.run(
+            completed(
                 ["sh", "-euc", command.replace(EXAMPLE, address)],
                 cwd=tmp_path,
                 env=path,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from benchmarks.nginx import run_folder, write_config
 from benchmarks.server import free_port, serving
 from tests.deploy.front import Front
-from tests.programs import needed
+from tests.programs import completed, needed
 
 pytestmark = pytest.mark.slow
 
@@ -27,9 +26,7 @@ def test_the_configuration_is_valid(tmp_path: Path, backends: list[int]) -> None
     config = write_config(
         tmp_path, free_port(), backends, cache=True, limits=True, published=tmp_path
     )
-    said = subprocess.run(
-        [program, "-t", "-e", "stderr", "-c", config], capture_output=True, text=True, check=False
-    )
+    said = completed([program, "-t", "-e", "stderr", "-c", config])
     assert said.returncode == 0, said.stderr
     assert "warn" not in said.stderr
 

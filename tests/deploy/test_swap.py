@@ -15,7 +15,7 @@ import pytest
 from tests.deploy.fleet import BROKEN, Fleet, fleet
 from tests.deploy.tools import PATH, write_command
 from tests.paths import ROOT
-from tests.programs import needed
+from tests.programs import completed, needed
 
 pytestmark = pytest.mark.slow
 
@@ -51,11 +51,8 @@ class Site:
 
     def swap(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run the script to its end."""
-        return subprocess.run(
+        return completed(
             [SWAP, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            check=False,
             start_new_session=True,
             env={
                 "PATH": f"{self.commands}:{PATH}",
@@ -132,10 +129,8 @@ def test_a_database_is_published(site: Site) -> None:
     folder = site.folder / "srv" / "current"
     assert folder.resolve().name == hashlib.sha256(b"one").hexdigest()[:16]
     assert (folder / "spack-cache.inspect.json").read_text() == '{"of": "one"}'
-    packed = subprocess.run(
-        ["zstd", "-dc", folder / "spack-cache.db.zst"], capture_output=True, check=True
-    )
-    assert packed.stdout == b"one"
+    packed = completed(["zstd", "-dc", folder / "spack-cache.db.zst"], check=True)
+    assert packed.stdout == "one"
     assert {each.stat().st_mode & 0o777 for each in folder.iterdir()} == {0o644}
     assert given.read_bytes() == b"one"
 

@@ -16,7 +16,7 @@ from benchmarks.server import free_port, wait_until_up
 from spack_cache_db.site.uvicorn_server import END_SECONDS
 from tests.deploy.sandbox import allowed_calls, call_number, read_unit
 from tests.paths import ROOT
-from tests.programs import needed
+from tests.programs import completed, needed
 
 UNITS = sorted((ROOT / "deploy" / "systemd").iterdir())
 SERVICES = [each for each in UNITS if each.suffix == ".service"]
@@ -56,18 +56,14 @@ def sandboxed(unit: Path, *command: object) -> list[str]:
 
 def run(unit: Path, *command: object) -> subprocess.CompletedProcess[str]:
     """Run a command in the sandbox of a unit."""
-    return subprocess.run(
-        sandboxed(unit, *command), cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    return completed(sandboxed(unit, *command), cwd=ROOT)
 
 
 @pytest.mark.parametrize("name", [each.name.replace("@", "@8001") for each in UNITS])
 def test_a_unit_is_valid(units: Path, name: str) -> None:
     """`systemd-analyze verify` has nothing to say about it."""
     program = needed("systemd-analyze", "systemd")
-    done = subprocess.run(
-        [program, "verify", units / name], capture_output=True, text=True, check=False
-    )
+    done = completed([program, "verify", units / name])
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
@@ -75,12 +71,7 @@ def test_a_unit_is_valid(units: Path, name: str) -> None:
 def test_a_service_is_shut_in(unit: Path) -> None:
     """Its exposure, as `systemd-analyze security` counts it, is at most 2."""
     program = needed("systemd-analyze", "systemd")
-    done = subprocess.run(
-        [program, "security", "--offline=true", "--no-pager", unit],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = completed([program, "security", "--offline=true", "--no-pager", unit], check=True)
     found = re.search(r"exposure level for \S+: ([\d.]+)", done.stdout)
     assert found is not None
     assert float(found[1]) <= MOST_EXPOSED

@@ -20,13 +20,13 @@ import httpx
 import pytest
 from datasette.app import Datasette
 
+from benchmarks.server import free_port
 from spack_cache_db.build import build
 from spack_cache_db.cli import server as cli_server
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from tests.many import build_many
 from tests.metadata import METADATA
 from tests.paths import ROOT
-from tests.programs import free_port
 from tests.site.cache import write_pages
 
 IS_065 = hasattr(Datasette, "metadata")

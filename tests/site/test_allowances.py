@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +16,13 @@ from datasette.utils.asgi import Response
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.server import free_port
 from spack_cache_db.cli.server import SiteOptions, served
 from spack_cache_db.cli.server import datasette as cli_datasette
 from spack_cache_db.site.allowances import Allowances, read_allowances
 from spack_cache_db.site.datasettes import hook
 from tests.paths import ROOT
-from tests.programs import free_port
+from tests.programs import completed
 from tests.site.addresses import get
 from tests.site.conftest import IS_065, SQL, metadata, running, site
 
@@ -163,7 +163,7 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plugins")
     lock = ROOT / "requirements" / "plugins.lock"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--require-hashes"]
-    subprocess.run([*pip, "--target", str(folder), "-r", str(lock)], check=True)
+    completed([*pip, "--target", str(folder), "-r", str(lock)], check=True)
     return folder
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ from contextlib import suppress
 import httpx
 import pytest
 
+from benchmarks.server import free_port
+from tests.programs import completed
 from tests.serving import PATIENCE, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
@@ -76,9 +77,7 @@ class Workers:
 @pytest.fixture
 def workers() -> Iterator[Workers]:
     """Two workers, both of which answer."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(port)], stderr=subprocess.DEVNULL)
     running = Workers(process, port)
     try:
@@ -150,10 +149,5 @@ def test_no_worker_outlives_its_parent(workers: Workers) -> None:
 
 def test_an_application_that_cannot_start_is_an_error() -> None:
     """Workers that cannot start end the parent, with a status that says so."""
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, "0", "broken"],
-        stderr=subprocess.DEVNULL,
-        check=False,
-        timeout=PATIENCE,
-    )
+    done = completed([sys.executable, "-c", SCRIPT, "0", "broken"])
     assert done.returncode > 0

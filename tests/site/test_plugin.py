@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
+from benchmarks.server import free_port
 from spack_cache_db.cli.server import site_settings
 from tests.paths import ROOT
-from tests.programs import free_port
+from tests.programs import completed
 from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import IS_065, running
 
@@ -65,6 +65,6 @@ def test_the_room_of_065_can_go(database: Path) -> None:
     paths = ["/", "/package/hdf5", "/spack-cache", "/spack-cache/configurations"]
     paths += ["/spack-cache/builds", "/spack-cache/specs/1", "/spack-cache/find_spec?spec=hdf5"]
     command = [sys.executable, "-c", WITHOUT_ROOM, str(database), *paths]
-    answers = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    answers = completed(command, cwd=ROOT, check=True)
 
     assert answers.stdout.splitlines() == [f"200 {path}" for path in paths]

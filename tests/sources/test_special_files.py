@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from spack_cache_db.build import build, check
 from spack_cache_db.sources import archives
 from tests.indexes import edge, hash_of, index, node, record, write_blob, write_layout3
 from tests.pagetexts import page, spec
+from tests.programs import completed
 
 INDEX = index(record(node("a", edge("b", "link"))), record(node("b")))
 SPEC = {"spec": {"_meta": {"version": 5}, "nodes": [node("c")]}}
@@ -206,12 +206,7 @@ def test_little_memory_ends_in_a_line(tmp_path: Path) -> None:
         "from spack_cache_db.cli import main; sys.argv[0] = 'x'; main()"
     )
 
-    done = subprocess.run(
-        [sys.executable, "-c", code, "check", "--jobs", "1", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = completed([sys.executable, "-c", code, "check", "--jobs", "1", str(tmp_path)])
 
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
     assert "index.json: needs more memory than there is" in done.stdout + done.stderr

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -20,6 +19,7 @@ from spack_cache_db.site.sandbox import pool as pool_module
 from spack_cache_db.site.sandbox import process as process_module
 from spack_cache_db.site.sandbox.pool import Budget, Pool, SandboxError, Share, TaskError, share
 from spack_cache_db.site.sandbox.statements import Rows, run_statement
+from tests.programs import completed
 from tests.site.sandbox.tasks import fail, grow, ignore_the_alarm, process_id, sleep
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
@@ -299,9 +299,7 @@ def test_no_process_outlives_its_server(uri: str) -> None:
         "print(process._process.pid, flush=True)\n"
         "os._exit(0)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, uri], capture_output=True, text=True, check=True
-    )
+    done = completed([sys.executable, "-c", program, uri], check=True)
     for _ in range(100):
         if not Path(f"/proc/{int(done.stdout)}").exists():
             return

@@ -14,7 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from tests.programs import free_port, needed, serving
+from benchmarks.server import free_port
+from tests.programs import PATIENCE, needed, serving
 from tests.sources.indexes.fetch.server import Answer, Handler
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -116,4 +117,8 @@ def _segment(data: bytes) -> str:
 
 def _openssl(*arguments: str, data: bytes = b"") -> bytes:
     command = [needed("openssl", "openssl"), *arguments]
-    return subprocess.run(command, input=data, capture_output=True, check=True).stdout
+    # Its output is bytes.
+    done = subprocess.run(  # noqa: TID251
+        command, input=data, capture_output=True, check=True, timeout=PATIENCE
+    )
+    return done.stdout
