@@ -12,6 +12,7 @@ import tarfile
 import time
 import zipfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,7 +32,7 @@ def archives(seconds: float) -> Outcome:
     """Build from each bomb, and between them from a folder of slightly damaged archives."""
     outcome, chosen = Outcome("archives"), random.Random(3)
     began, largest = time.monotonic(), 0.0
-    for name, data in (*_escapes(), *_bombs()):
+    for name, data in chain(_escapes(), _bombs()):
         for title, files in ((name, {name.rpartition(" ")[2]: data}), _damaged(chosen)):
             with TemporaryDirectory(prefix="attacks-") as folder:
                 source = Path(folder, "source")
