@@ -52,10 +52,9 @@ SERVER = re.compile(r"^(make run|spack-cache-db serve|datasette) ?")
 
 
 INSTALL = "pip install 'spack-cache-db[all]'"
-"""It is typed as `make venv` in a checkout: the same distributions, and this version of ours."""
-
 ACTIVATE = ". .venv/bin/activate"
-"""It is typed in the checkout."""
+MAKE = f"make VENV={sys.prefix} -o {sys.prefix}/run.done"
+"""What is installed is there: tests/deploy/test_commands.py and tests/test_wheel.py install it."""
 
 PUBLIC = "https://binaries.spack.io"
 """The public build cache, whose place a server on this machine takes."""
@@ -102,10 +101,8 @@ class Reader:
             self._serve(command)
             return ""
         command = command.replace(":8001/", f":{self._port}/")
-        if command == INSTALL:
-            command = f"make -C {self.checkout} venv && . {self.checkout}/.venv/bin/activate"
-        elif command == ACTIVATE:
-            command = f"cd {self.checkout} && {command} && cd {self.empty}"
+        if command in (INSTALL, ACTIVATE):
+            command = f"PATH={sys.prefix}/bin:$PATH"
         printed, status = self._say(command)
         errors = self._log.read_text(encoding="utf-8")[-2000:]
         assert status == 0, f"{each.place}: {command}: status {status}\n{printed}\n{errors}"
@@ -124,7 +121,7 @@ class Reader:
         self._port = free_port()
         command = f"{command} --port {self._port}"
         if command.startswith("make"):
-            command = f"make -C {self.checkout} run PORT={self._port}"
+            command = f"{MAKE} -C {self.checkout} run PORT={self._port}"
         self._say(f"{command} >&2 &")
         wait_until_up(self._port, self._shell, within=300)
 
