@@ -72,8 +72,6 @@ class Walk:
 @pytest.fixture(
     params=[
         pytest.param((WIDE, True), id="wide-script"),
-        pytest.param((WIDE, False), id="wide-no-script", marks=pytest.mark.once),
-        pytest.param((NARROW, True), id="narrow-script", marks=pytest.mark.once),
         pytest.param((NARROW, False), id="narrow-no-script", marks=pytest.mark.once),
     ]
 )

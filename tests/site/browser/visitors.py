@@ -42,4 +42,4 @@ VISITORS = pytest.mark.parametrize(
     ],
     indirect=True,
 )
-"""Each width and each choice about scripts; `test_ways.py` has all four pairs of them."""
+"""Each width and each choice about scripts."""
