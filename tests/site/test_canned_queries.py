@@ -89,11 +89,14 @@ SHAPES = (
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize("shape", SHAPES)
-async def test_every_shape_says_that_there_is_more(shape: str, many: Any) -> None:
-    """Each query, as a page, as JSON and as CSV, has 999 rows and names the page of the next."""
-    form, _, options = shape.partition("?")
-    for name, (params, *_) in EVERY_ANSWER.items():
+@pytest.mark.parametrize("number", range(len(SHAPES)))
+async def test_every_shape_says_that_there_is_more(number: int, many: Any) -> None:
+    """Each query, as a page, as JSON and as CSV, has 999 rows and names the page of the next.
+
+    Each in some shapes, because a shape is made of any rows in the same way.
+    """
+    form, _, options = SHAPES[number].partition("?")
+    for name, (params, *_) in [*EVERY_ANSWER.items()][number % 3 :: 3]:
         query = "&".join([urlencode(params), options])
         answer = await get(many, f"/spack-cache/{name}{form}?{query}")
 

@@ -18,18 +18,19 @@ from tests.site.conftest import site
 
 @pytest.mark.slow
 @pytest.mark.asyncio
-@pytest.mark.parametrize("path", OWN)
-async def test_every_link_leads_somewhere(datasette: Any, path: str) -> None:
+async def test_every_link_leads_somewhere(datasette: Any) -> None:
     """No page links to a page of this site that is not there."""
-    answer = await get(datasette, path)
-    links = set(re.findall(r'href="(/[^"#]*|\?[^"#]*)', answer.text))
-    base = path.partition("?")[0]
-    assert links
+    links = {}
+    for path in OWN:
+        answer = await get(datasette, path)
+        found = set(re.findall(r'href="(/[^"#]*|\?[^"#]*)', answer.text))
+        assert found, path
+        base = path.partition("?")[0]
+        links |= {html.unescape(base + each if each.startswith("?") else each): path for each in found}
 
     for link in sorted(links):
-        address = (base + link if link.startswith("?") else link).replace("&amp;", "&")
-        linked = await get(datasette, address)
-        assert linked.status_code in (200, 302), (address, linked.text[:500])
+        linked = await get(datasette, link)
+        assert linked.status_code in (200, 302), (links[link], link, linked.text[:500])
 
 
 @pytest.mark.asyncio
