@@ -9,6 +9,8 @@ import pytest
 
 from tests.site.addresses import get
 
+pytestmark = pytest.mark.once
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 

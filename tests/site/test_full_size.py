@@ -29,7 +29,7 @@ from spack_cache_db.spack.parser import parse_query
 from tests.pagetexts import spec_hash
 from tests.site.conftest import SQL, site
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 PACKAGES = 4
 CONFIGURATIONS = 32_000

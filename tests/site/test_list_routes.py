@@ -20,6 +20,8 @@ from spack_cache_db.site.pages.filters import EVERYWHERE
 from tests.commands import run
 from tests.site.addresses import get
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("spec", ["hdf5", "hdf5@1.10: +mpi", "*", "/" + "d" * 7, "%gcc@13"])

@@ -137,15 +137,15 @@ async def test_a_body_says_its_length(datasette: Any) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("path", ["/spack-cache", "/spack-cache/specs", "/", "/spack-cache.json"])
-@pytest.mark.parametrize("field", ["sql", "s%71l"])
-async def test_without_sql_the_field_is_refused_everywhere(
-    database: Path, path: str, field: str
-) -> None:
+async def test_without_sql_the_field_is_refused_everywhere(database: Path) -> None:
     """Where visitors may send no SQL, nothing looks at what they send as such."""
     closed = site(database, default_allow_sql=False)
-    answer = await closed.client.get(f"{path}?{field}=select+1")
-    assert answer.status_code == 403
+    statuses = {
+        f"{path}?{field}": (await closed.client.get(f"{path}?{field}=select+1")).status_code
+        for path in ("/spack-cache", "/spack-cache/specs", "/", "/spack-cache.json")
+        for field in ("sql", "s%71l")
+    }
+    assert statuses == dict.fromkeys(statuses, 403)
     assert (await closed.client.get("/spack-cache/find_spec?spec=hdf5")).status_code == 200
 
 

@@ -12,6 +12,8 @@ from spack_cache_db.site.middleware import Message, Receive, Scope, Send
 from spack_cache_db.site.queues import BOUNDS, STREAMS, Bound, Queue, QueueFull, admit, queue_name
 from spack_cache_db.site.routes import ROUTES
 
+pytestmark = pytest.mark.once
+
 OWN = [re.compile(pattern) for pattern, _ in ROUTES]
 
 

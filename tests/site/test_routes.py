@@ -26,7 +26,9 @@ async def test_every_link_leads_somewhere(datasette: Any) -> None:
         found = set(re.findall(r'href="(/[^"#]*|\?[^"#]*)', answer.text))
         assert found, path
         base = path.partition("?")[0]
-        links |= {html.unescape(base + each if each.startswith("?") else each): path for each in found}
+        links |= {
+            html.unescape(base + each if each.startswith("?") else each): path for each in found
+        }
 
     for link in sorted(links):
         linked = await get(datasette, link)

@@ -156,6 +156,7 @@ async def test_only_datasettes_own_statements_stay_outside(
 
 
 @pytest.mark.slow
+@pytest.mark.once
 @pytest.mark.asyncio
 async def test_names_that_are_not_there_fill_no_cache(
     database: Path, monkeypatch: pytest.MonkeyPatch
