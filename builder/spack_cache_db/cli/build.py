@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -69,17 +70,9 @@ def _by_namespace(ctx: click.Context, parameter: object, given: tuple[str, ...])
 def build(
     paths: tuple[str, ...],
     output: Path,
-    jobs: int,
-    max_page_size: int,
-    release: str | None,
-    stack: str | None,
-    first: str | None,
-    recipes: dict[str, str],
-    without_paths: bool,
     example: bool,
-    keep_going: bool,
-    force: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Build a database from pages, indexes, mirrors and package data.
 
@@ -99,16 +92,8 @@ def build(
         report = build_database(
             paths,
             output,
-            jobs=jobs,
-            keep_going=keep_going,
-            force=force,
-            max_page_size=max_page_size,
-            release=release,
-            stack=stack,
-            first=first,
-            recipes=recipes,
-            without_paths=without_paths,
             progress=progress,
+            **options,
         )
     for fault in report.faults:
         click.echo(str(fault), err=True)
@@ -134,11 +119,8 @@ def _totals(report: Report, output: Path) -> str:
 @input_options
 def check(
     paths: tuple[str, ...],
-    jobs: int,
-    max_page_size: int,
-    release: str | None,
-    stack: str | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Check pages, indexes, mirrors and package data without building.
 
@@ -148,11 +130,8 @@ def check(
     with ProgressBar() as progress:
         faults, problems = check_input(
             paths,
-            jobs=jobs,
-            max_page_size=max_page_size,
-            release=release,
-            stack=stack,
             progress=progress,
+            **options,
         )
     if as_json:
         report = {"faults": [*map(str, faults)], "problems": [*map(str, problems)]}
@@ -172,11 +151,8 @@ def check(
 def verify(
     file: Path,
     paths: tuple[str, ...],
-    jobs: int,
-    max_page_size: int,
-    release: str | None,
-    stack: str | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Verify that a database holds all that its sources say.
 
@@ -190,11 +166,8 @@ def verify(
         found = verify_file(
             file,
             paths,
-            jobs=jobs,
-            max_page_size=max_page_size,
-            release=release,
-            stack=stack,
             progress=progress,
+            **options,
         )
     if as_json:
         click.echo(json.dumps({"file": str(file), **found.as_dict()}, indent=2))

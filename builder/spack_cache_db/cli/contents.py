@@ -11,9 +11,16 @@ from typing import Any
 
 import click
 
-from spack_cache_db.cli.options import file_argument, json_option, names_in_file, rows_options
-from spack_cache_db.cli.row_output import print_markdown, print_rows
-from spack_cache_db.cli.terminal import fail, say, say_notes
+from spack_cache_db.cli.options import (
+    all_option,
+    file_argument,
+    json_option,
+    markdown_option,
+    narrowing_options,
+    rows_options,
+)
+from spack_cache_db.cli.row_output import form_of, print_rows
+from spack_cache_db.cli.terminal import say, say_notes
 from spack_cache_db.query.catalogue import spec_beginning
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.dependency_graph import (
@@ -142,20 +149,10 @@ def _text(value: object) -> str:
 
 @click.command()
 @file_argument
-@click.option(
-    "--release",
-    metavar="NAME",
-    help="Only binaries in this release.",
-    shell_complete=names_in_file,
-)
-@click.option(
-    "--stack", metavar="NAME", help="Only binaries in this stack.", shell_complete=names_in_file
-)
-@rows_options
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print a table in Markdown.")
-def behind(
-    file: Path, release: str | None, stack: str | None, as_markdown: bool, **options: Any
-) -> None:
+@narrowing_options("release", "stack")
+@markdown_option
+@all_option
+def behind(file: Path, release: str | None, stack: str | None, **options: Any) -> None:
     """List packages that Spack has in newer versions.
 
     FILE must be built with package data. Counted are numbered versions that Spack has not
@@ -165,15 +162,8 @@ def behind(
 
     Example: spack-cache-db behind dist/spack-cache.db --stack e4s
     """
-    if as_markdown and (options["as_json"] or options["as_csv"]):
-        fail("--json, --csv and --markdown exclude each other: give one of them")
+    is_data = form_of(options) in ("json", "csv")
     found = packages_behind(file, release=release, stack=stack)
-    if options["as_json"] or options["as_csv"]:
-        print_rows(PackageStatus._fields, found, options)
-    else:
-        rows = [tuple(getattr(each, name) for name in _SHOWN) for each in found]
-        if as_markdown:
-            print_markdown(_SHOWN, rows)
-        else:
-            print_rows(_SHOWN, rows, options)
+    names = PackageStatus._fields if is_data else _SHOWN
+    print_rows(names, [_values(each, names) for each in found], options)
     sys.exit(1 if found else 0)

@@ -5,27 +5,23 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from spack_cache_db.cli.options import (
     GivenPath,
-    csv_option,
     file_argument,
-    json_option,
+    markdown_option,
     scope_names,
     scope_options,
     spack_option,
 )
+from spack_cache_db.cli.row_output import Forms, form_of, print_answer
 from spack_cache_db.cli.terminal import (
     fail,
-    is_terminal,
-    printable_json,
-    printable_values,
     say_notes,
     width,
 )
@@ -70,9 +66,7 @@ from spack_cache_db.spack.legacy_specs import Parser, parser_of
 @click.option("--os", metavar="NAME", help="Only binaries for this operating system.")
 @click.option("--platform", metavar="NAME", help="Only binaries for this platform, such as linux.")
 @spack_option
-@json_option
-@csv_option
-@click.option("--markdown", "as_markdown", is_flag=True, help="Write a Markdown table.")
+@markdown_option
 @click.option(
     "--only",
     type=click.Choice([*STATUSES, *OF_NODES]),
@@ -91,9 +85,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db cover spack.yaml dist/spack-cache.db --release develop
     """
-    forms = [name for name in ("as_json", "as_csv", "as_markdown") if options[name]]
-    if len(forms) > 1:
-        fail("--json, --csv and --markdown exclude each other: give one of them")
+    form_of(options)
     is_folder = environment != "-" and os.path.isdir(environment)  # noqa: PTH112 - any text may be a path
     try:
         names = _names(options)
@@ -161,30 +153,15 @@ def _folder(folder: Path, found: list[EnvironmentCover]) -> FolderCover:
     )
 
 
-class _Forms(NamedTuple):
-    """What writes answers in each form."""
-
-    json: Callable[[Any], str]
-    csv: Callable[[Any], str]
-    markdown: Callable[[Any], str]
-    table: Callable[[Any, int | None], str]
+_ONE = Forms(lambda found: cover_table(found, width()), cover_json, cover_csv, cover_markdown)
+_FOLDER = Forms(
+    lambda found: folder_table(found, width()), folder_json, folder_csv, folder_markdown
+)
 
 
-_ONE = _Forms(cover_json, cover_csv, cover_markdown, cover_table)
-_FOLDER = _Forms(folder_json, folder_csv, folder_markdown, folder_table)
-
-
-def _end(found: Cover | FolderCover, forms: _Forms, options: dict[str, Any]) -> NoReturn:
+def _end(found: Cover | FolderCover, forms: Forms, options: dict[str, Any]) -> NoReturn:
     """Print answers, and end with the status that they have."""
-    if options["as_json"]:
-        click.echo(printable_json(forms.json(found)))
-    elif options["as_csv"]:
-        shown = printable_values(found) if is_terminal() else found
-        click.echo(forms.csv(shown), nl=False, color=True)
-    elif options["as_markdown"]:
-        click.echo(forms.markdown(printable_values(found)))
-    else:
-        click.echo(forms.table(printable_values(found), width()))
+    print_answer(found, forms, options)
     if isinstance(found, FolderCover) and len(found.covers) < len(found.environments):
         sys.exit(2)
     sys.exit(0 if found.available == found.total else 1)

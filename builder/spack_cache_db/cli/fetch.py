@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import fields
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,9 +147,7 @@ def fetch(urls: tuple[str, ...], output: Path, packages_of: Path | None, **optio
     """
     if not urls and options["packages"] is None:
         raise click.UsageError("name a URL, or package data with --packages")
-    names = ("release", "stack", "views", "maps", "plain_http", "prune", "packages")
     known = None if packages_of is None else _package_names(packages_of)
-    limits = ("jobs", "max_size", "max_total", "max_mirrors", "timeout", "deadline", "retries")
     with (
         when_stopped(lambda: "call it again to go on from here"),
         ProgressBar("Fetching") as progress,
@@ -156,8 +155,8 @@ def fetch(urls: tuple[str, ...], output: Path, packages_of: Path | None, **optio
         report = fetch_mirrors(
             urls,
             output,
-            FetchOptions(**{name: options[name] for name in names}, package_names=known),
-            FetchLimits(**{name: options[name] for name in limits}),
+            FetchOptions(**_given(FetchOptions, options), package_names=known),
+            FetchLimits(**_given(FetchLimits, options)),
             progress,
         )
     _tell(report, output, pruned=options["prune"])
@@ -168,6 +167,11 @@ def _package_names(file: Path) -> tuple[str, ...]:
     from spack_cache_db.query.package_data import package_names
 
     return package_names(file)
+
+
+def _given(record: type, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that are fields of a record."""
+    return {each.name: options[each.name] for each in fields(record) if each.name in options}
 
 
 def _tell(report: FetchReport, output: Path, *, pruned: bool) -> None:

@@ -18,13 +18,20 @@ from spack_cache_db.cli.options import (
     scope_options,
     spack_option,
 )
-from spack_cache_db.cli.row_output import NOTHING, aligned, more_rows, most_rows, print_csv, wrapped
+from spack_cache_db.cli.row_output import (
+    NOTHING,
+    Forms,
+    aligned,
+    form_of,
+    more_rows,
+    most_rows,
+    print_answer,
+    wrapped,
+)
 from spack_cache_db.cli.terminal import (
     CommandError,
     counted,
     fail,
-    printable_json,
-    printable_values,
     say,
     say_notes,
     width,
@@ -84,8 +91,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db find "hdf5@1.14: +mpi %gcc@13" dist/spack-cache.db
     """
-    if sum(bool(options[name]) for name in ("as_json", "as_csv", "install")) > 1:
-        fail("--json, --csv and --install exclude each other: give one of them")
+    form = form_of(options, "install")
     if os.path.isfile(spec) and not os.path.exists(file):  # noqa: PTH110, PTH113 - any text is given
         fail(f"{spec} is a file: give the spec first, then the file")
     try:
@@ -99,7 +105,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
             question = question_or_advice(conn, lookups, query, scope)
             results = matching(conn, lookups, question.within(scope).conditions)
             limit, with_hashes = options["limit"], options["hashes"] or options["install"]
-            if limit is None and not (options["as_json"] or options["as_csv"]):
+            if limit is None and form not in ("json", "csv"):
                 limit = most_rows(options)
             found = found_part(
                 conn,
@@ -138,14 +144,14 @@ def question_or_advice(
 def _print(
     conn: sqlite3.Connection, found: list[Found], total: int, options: dict[str, Any]
 ) -> None:
-    if options["as_json"]:
-        click.echo(printable_json(found_json(found, options["hashes"])))
-    elif options["as_csv"]:
-        print_csv(lambda rows: found_csv(rows, options["hashes"]), tuple(found))
-    else:
-        most = most_rows(options) if options["limit"] is None else None
-        rows = printable_values(tuple(found))
-        click.echo(as_table(rows, options["hashes"], width(), total, most))
+    hashes = options["hashes"]
+    most = most_rows(options) if options["limit"] is None else None
+    forms = Forms(
+        lambda rows: as_table(rows, hashes, width(), total, most),
+        lambda rows: found_json(rows, hashes),
+        lambda rows: found_csv(rows, hashes),
+    )
+    print_answer(tuple(found), forms, options)
     if options["install"]:
         commands = install_found(conn, found, options["release"])
         if commands is None:

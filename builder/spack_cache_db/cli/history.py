@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,15 +12,12 @@ from spack_cache_db.cli.find import question_or_advice, say_why_not
 from spack_cache_db.cli.options import (
     csv_option,
     file_argument,
-    json_option,
-    names_in_file,
+    narrowing_options,
 )
+from spack_cache_db.cli.row_output import Forms, form_of, print_answer
 from spack_cache_db.cli.terminal import (
     CommandError,
     counted,
-    fail,
-    printable_json,
-    say,
     say_notes,
 )
 from spack_cache_db.query.answers import notes_on, scope_of
@@ -44,18 +42,9 @@ _HEADINGS = ("release", "specs", "configurations", "added", "removed", "replaced
 @click.command()
 @click.argument("spec")
 @file_argument
-@click.option("--stack", help="Only binaries in this stack.", shell_complete=names_in_file)
-@click.option(
-    "--host",
-    metavar="CPU",
-    help="Only binaries that run on this CPU, such as zen3.",
-    shell_complete=names_in_file,
-)
-@json_option
+@narrowing_options("stack", "host")
 @csv_option
-def history(
-    spec: str, file: Path, stack: str | None, host: str | None, as_json: bool, as_csv: bool
-) -> None:
+def history(spec: str, file: Path, stack: str | None, host: str | None, **options: Any) -> None:
     """Show how many binaries of each release satisfy a spec.
 
     SPEC is written as for Spack; quote it. Added and removed compare a release with the one before
@@ -66,8 +55,7 @@ def history(
 
     Example: spack-cache-db history "py-torch +cuda" dist/spack-cache.db
     """
-    if as_json and as_csv:
-        fail("--json and --csv exclude each other: give one of them")
+    form = form_of(options)
     try:
         with connected(file) as conn:
             query, lookups = parse_query(spec), read_lookups(conn)
@@ -81,26 +69,27 @@ def history(
     except QuerySyntaxError as error:
         # Its second line points at a place in the first.
         raise CommandError(str(error)) from None
-    if as_json:
-        click.echo(printable_json(history_json(found.releases)))
-    elif as_csv:
-        # Click would take escape sequences out of what goes into a pipe: here they are data.
-        click.echo(history_csv(found.releases), nl=False, color=True)
-    elif found.present:
-        for line in as_table(found):
-            say(line)
+    if form or found.present:
+        print_answer(found, _FORMS, options)
     sys.exit(0 if found.present else 1)
 
 
-def as_table(found: History) -> list[str]:
-    """Return the lines of an aligned table, with a sentence above."""
+def as_table(found: History) -> str:
+    """Return an aligned table, with a sentence above."""
     rows = [_HEADINGS, *(_cells(each) for each in found.releases)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join((name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])))
         for name, *numbers in rows
     ]
-    return [_sentence(found), "", *lines]
+    return "\n".join((_sentence(found), "", *lines))
+
+
+_FORMS = Forms(
+    as_table,
+    lambda found: history_json(found.releases),
+    lambda found: history_csv(found.releases),
+)
 
 
 def _cells(each: HistoryRow) -> tuple[str, ...]:

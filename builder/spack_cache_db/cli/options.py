@@ -93,14 +93,27 @@ def json_option(command: F) -> F:
 
 
 def csv_option(command: F) -> F:
-    """Add `--csv`."""
-    return click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")(command)
+    """Add `--json` and `--csv`."""
+    return json_option(click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")(command))
+
+
+def markdown_option(command: F) -> F:
+    """Add `--json`, `--csv` and `--markdown`."""
+    return csv_option(
+        click.option("--markdown", "as_markdown", is_flag=True, help="Write Markdown.")(command)
+    )
 
 
 def rows_options(command: F) -> F:
-    """Add how rows are printed: see `row_output.print_rows`."""
-    every = click.option("--all", "every", is_flag=True, help="Show all rows on a terminal, too.")
-    return json_option(csv_option(every(command)))
+    """Add `--json`, `--csv` and `--all`: see `row_output.print_rows`."""
+    return csv_option(all_option(command))
+
+
+def all_option(command: F) -> F:
+    """Add `--all`."""
+    return click.option("--all", "every", is_flag=True, help="Show all rows on a terminal, too.")(
+        command
+    )
 
 
 def input_options(command: F) -> F:
@@ -139,31 +152,32 @@ def _given(
     return paths
 
 
+_NARROWING = {
+    "release": ("NAME", "Only binaries in this release."),
+    "stack": ("NAME", "Only binaries in this stack."),
+    "target": ("CPU", "Only binaries built for this CPU, such as x86_64_v3."),
+    "host": ("CPU", "Only binaries that run on this CPU, such as zen3."),
+}
+
+
+def narrowing_options(*names: str) -> Callable[[F], F]:
+    """Add options that narrow an answer to what a file has, each completed in a shell."""
+
+    def add(command: F) -> F:
+        for name in reversed(names):
+            metavar, text = _NARROWING[name]
+            command = click.option(
+                f"--{name}", metavar=metavar, help=text, shell_complete=names_in_file
+            )(command)
+        return command
+
+    return add
+
+
 def scope_options(command: F) -> F:
     """Add what `find` and `cover` share: what narrows an answer."""
-    for option in (
-        click.option("--here", is_flag=True, help="Only binaries that run on this machine."),
-        click.option(
-            "--host",
-            metavar="CPU",
-            help="Only binaries that run on this CPU, such as zen3.",
-            shell_complete=names_in_file,
-        ),
-        click.option(
-            "--stack",
-            metavar="NAME",
-            help="Only binaries in this stack.",
-            shell_complete=names_in_file,
-        ),
-        click.option(
-            "--release",
-            metavar="NAME",
-            help="Only binaries in this release.",
-            shell_complete=names_in_file,
-        ),
-    ):
-        command = option(command)
-    return command
+    here = click.option("--here", is_flag=True, help="Only binaries that run on this machine.")
+    return narrowing_options("release", "stack", "host")(here(command))
 
 
 def spack_option(command: F) -> F:

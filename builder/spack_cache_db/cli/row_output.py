@@ -1,13 +1,11 @@
-"""Rows for people and for programs: an aligned table, JSON or CSV."""
+"""Answers for people and for programs: aligned tables, Markdown, JSON or CSV."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -21,6 +19,7 @@ from spack_cache_db.cli.terminal import (
     styled,
     width,
 )
+from spack_cache_db.query.serialization import csv_text, json_text
 
 MOST_ROWS = 50
 """So many rows are shown on a terminal, unless all are asked for."""
@@ -28,6 +27,47 @@ MOST_ROWS = 50
 NOTHING = "-"
 _GAP = "  "
 _INDENT = " " * 4
+
+
+_FORMS = ("json", "csv", "markdown")
+
+
+class Forms(NamedTuple):
+    """What writes an answer in each form that its command offers."""
+
+    table: Callable[[Any], str]
+    json: Callable[[Any], str]
+    csv: Callable[[Any], str]
+    markdown: Callable[[Any], str] | None = None
+
+
+def form_of(options: Any, *others: str) -> str | None:
+    """Return the form that is asked for, None for a table; end the command if there are several.
+
+    Args:
+        options: those of the command, `as_json` and the like.
+        others: options that no form goes with.
+    """
+    offered = {name: options[f"as_{name}"] for name in _FORMS if f"as_{name}" in options}
+    offered |= {name: options[name] for name in others}
+    given = [name for name, is_given in offered.items() if is_given]
+    if len(given) > 1:
+        *most, last = (f"--{name}" for name in offered)
+        fail(f"{', '.join(most)} and {last} exclude each other: give one of them")
+    return given[0] if given else None
+
+
+def print_answer(found: Any, forms: Forms, options: Any) -> None:
+    """Print an answer in the form that the options ask for."""
+    form = form_of(options)
+    if form == "json":
+        click.echo(printable_json(forms.json(found)))
+    elif form == "csv":
+        print_csv(forms.csv, found)
+    elif form == "markdown" and forms.markdown:
+        click.echo(forms.markdown(printable_values(found)))
+    else:
+        click.echo(forms.table(printable_values(found)))
 
 
 def print_rows(names: Sequence[str], rows: Iterable[tuple[Any, ...]], options: Any) -> None:
@@ -38,25 +78,30 @@ def print_rows(names: Sequence[str], rows: Iterable[tuple[Any, ...]], options: A
         rows: texts, numbers and None.
         options: `as_json`, `as_csv`, `every`.
     """
-    if options["as_json"] and options["as_csv"]:
-        fail("--json and --csv exclude each other: give one of them")
     rows = [*rows]
-    if options["as_json"]:
-        records = [dict(zip(names, row, strict=True)) for row in rows]
-        click.echo(printable_json(json.dumps(records, indent=2, ensure_ascii=False)))
-    elif options["as_csv"]:
-        print_csv(lambda shown: _csv(names, shown), tuple(rows))
-    elif rows:
-        most = most_rows(options)
-        cells = [[_cell(each) for each in row] for row in rows[:most]]
-        for line in aligned([name.replace("_", " ") for name in names], cells, width()):
-            click.echo(line)
-        if most is not None and len(rows) > most:
-            say("")
-            say(more_rows(len(rows) - most))
+    match form_of(options):
+        case "json":
+            records = [dict(zip(names, row, strict=True)) for row in rows]
+            click.echo(printable_json(json_text(records)))
+        case "csv":
+            print_csv(partial(csv_text, names), tuple(rows))
+        case "markdown":
+            _print_markdown(names, rows)
+        case _ if rows:
+            _print_table(names, rows, options)
 
 
-def print_markdown(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+def _print_table(names: Sequence[str], rows: list[tuple[Any, ...]], options: Any) -> None:
+    most = most_rows(options)
+    cells = [[_cell(each) for each in row] for row in rows[:most]]
+    for line in aligned([name.replace("_", " ") for name in names], cells, width()):
+        click.echo(line)
+    if most is not None and len(rows) > most:
+        say("")
+        say(more_rows(len(rows) - most))
+
+
+def _print_markdown(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
     """Print rows as a table in Markdown; what would be markup there is text."""
     lines = [[name.replace("_", " ") for name in names], ["---"] * len(names)]
     lines += [[_escaped(_cell(each)) for each in row] for row in rows]
@@ -68,17 +113,11 @@ def _escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
-def print_csv(as_csv: Callable[[Any], str], rows: tuple[Any, ...]) -> None:
-    """Print rows as CSV: their very texts to a pipe, printable ones to a terminal."""
-    shown = printable_values(rows) if is_terminal() else rows
+def print_csv(as_csv: Callable[[Any], str], found: Any) -> None:
+    """Print an answer as CSV: its very texts to a pipe, printable ones to a terminal."""
+    shown = printable_values(found) if is_terminal() else found
     # Click would take escape sequences out of what goes into a pipe: here they are data.
     click.echo(as_csv(shown), nl=False, color=True)
-
-
-def _csv(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows((names, *rows))
-    return text.getvalue()
 
 
 def most_rows(options: Any) -> int | None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
-import io
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -45,6 +42,7 @@ from spack_cache_db.query.look_alikes import distinctions
 from spack_cache_db.query.lookups import Database, Lookups, Release, Stack, opened
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.query.serialization import csv_text, json_text
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.legacy_specs import parser_of
 from spack_cache_db.spack.targets import is_known, known_targets
@@ -355,7 +353,7 @@ def found_json(found: Iterable[Found], hashes: bool) -> str:
     records = [
         record for each in found for record in (each.as_dicts() if hashes else [each.as_dict()])
     ]
-    return json.dumps(records, indent=2, ensure_ascii=False)
+    return json_text(records)
 
 
 def found_csv(found: Sequence[Found], hashes: bool) -> str:
@@ -363,17 +361,18 @@ def found_csv(found: Sequence[Found], hashes: bool) -> str:
 
     Lists are separated by blanks, differences by semicolons.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*Configuration._fields, "hash" if hashes else "spec_count", *_columns(hashes)))
+    names = (*Configuration._fields, "hash" if hashes else "spec_count", *_columns(hashes))
+    return csv_text(names, _csv_rows(found, hashes))
+
+
+def _csv_rows(found: Iterable[Found], hashes: bool) -> Iterator[tuple[Any, ...]]:
     for each in found:
         *words, variants = each.configuration
         for _, value, place in row_values(each, hashes):
             lists = (" ".join(place.releases), " ".join(place.stacks))
             rest = (value, *lists, place.first_seen, place.last_seen)
             apart = ("; ".join(place.differences),) if isinstance(place, FoundSpec) else ()
-            writer.writerow((*words, " ".join(variants), *rest, *apart))
-    return text.getvalue()
+            yield (*words, " ".join(variants), *rest, *apart)
 
 
 def row_values(each: Found, hashes: bool) -> Iterator[tuple[str, str | int, Found | FoundSpec]]:

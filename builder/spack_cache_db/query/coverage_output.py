@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
 from spack_cache_db.query.explanation import WhyNot, in_words
+from spack_cache_db.query.serialization import csv_text, json_text
 from spack_cache_db.records import Configuration
 
 STATUSES = ("unanswerable", "none", "near", "external", "binary", "installed")
@@ -174,22 +172,26 @@ def _record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
 
 def cover_json(found: Cover) -> str:
     """Return the record as JSON."""
-    return json.dumps(found.as_dict(), indent=2, ensure_ascii=False)
+    return json_text(found.as_dict())
 
 
 def cover_csv(found: Cover) -> str:
     """Return CSV, one line a spec; the columns are those of the JSON, a configuration in words."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    records = [*map(_record, found.rows)]
-    names = [*dict.fromkeys(name for record in records for name in record)] or ["spec", "status"]
-    writer.writerow(names)
-    for record in records:
-        words = record["configuration"]
-        shown = in_words(Configuration(**words)) if words else None
-        cells = record | {"configuration": shown}
-        writer.writerow(_cell(cells.get(name)) for name in names)
-    return text.getvalue()
+    return csv_of_records(map(csv_record, found.rows), ("spec", "status"))
+
+
+def csv_of_records(records: Iterable[dict[str, Any]], otherwise: Sequence[str]) -> str:
+    """Return records as CSV; its columns are the keys of all, or `otherwise` if there are none."""
+    rows = [*records]
+    names = [*dict.fromkeys(name for row in rows for name in row)] or otherwise
+    return csv_text(names, ([row.get(name) for name in names] for row in rows))
+
+
+def csv_record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
+    """Return the record of one answer as a line of CSV has it."""
+    words = each.configuration and in_words(each.configuration)
+    record = _record(each) | {"configuration": words}
+    return {name: _cell(value) for name, value in record.items()}
 
 
 def _cell(value: Any) -> Any:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from spack_cache_db.query.difference import ChangedConfiguration, Diff
+from spack_cache_db.query.serialization import csv_text, json_text
 from spack_cache_db.records import Configuration
 
 MOST_LINES = 40
@@ -26,18 +24,18 @@ class Section(NamedTuple):
 
 def as_json(found: Diff) -> str:
     """Return the difference as JSON."""
-    return json.dumps(found.as_dict(), indent=2, ensure_ascii=False)
+    return json_text(found.as_dict())
 
 
 def as_csv(found: Diff) -> str:
     """Return CSV, one line per configuration that was added, removed or rebuilt."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("change", *Configuration._fields, "kept", "added", "removed"))
-    for change, each in _changes(found):
-        *words, variants = each.configuration
-        writer.writerow((change, *words, " ".join(variants), *each.specs))
-    return text.getvalue()
+    names = ("change", *Configuration._fields, "kept", "added", "removed")
+    changes = ((change, each.configuration, each.specs) for change, each in _changes(found))
+    rows = (
+        (change, *words, " ".join(variants), *specs)
+        for change, (*words, variants), specs in changes
+    )
+    return csv_text(names, rows)
 
 
 def as_text(found: Diff) -> str:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
 from spack_cache_db.query.coverage_output import (
     Cover,
-    cover_csv,
     cover_markdown,
+    csv_of_records,
+    csv_record,
     statuses_told,
     wrapped,
 )
+from spack_cache_db.query.serialization import json_text
 
 _GAP = "  "
 
@@ -63,21 +62,17 @@ def folder_json(found: FolderCover) -> str:
         for each in found.environments
     ]
     counts = {"binary": found.binary, "total": found.total}
-    return json.dumps({"environments": records, **counts}, indent=2, ensure_ascii=False)
+    return json_text({"environments": records, **counts})
 
 
 def folder_csv(found: FolderCover) -> str:
     """Return CSV, one line a spec, with the path of its environment first."""
-    tables = [
-        (path, [*csv.DictReader(io.StringIO(cover_csv(cover)))]) for path, cover in found.covers
-    ]
-    rows = [{"environment": path, **row} for path, table in tables for row in table]
-    names = dict.fromkeys(name for row in rows for name in row) or ["environment", "spec", "status"]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*names], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    records = (
+        {"environment": path, **csv_record(each)}
+        for path, cover in found.covers
+        for each in cover.rows
+    )
+    return csv_of_records(records, ("environment", "spec", "status"))
 
 
 def folder_markdown(found: FolderCover) -> str:

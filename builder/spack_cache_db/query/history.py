@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sqlite3
 from collections.abc import Iterable, Set
@@ -18,6 +16,7 @@ from spack_cache_db.query.connection import IDS_AT_ONCE, json_pieces, select, se
 from spack_cache_db.query.lookups import Database, Lookups, opened
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.query.serialization import csv_text, json_text
 from spack_cache_db.releases import releases_before
 from spack_cache_db.spack.parser import parse_query
 
@@ -213,13 +212,9 @@ def _candidates(
 
 def history_json(rows: Iterable[HistoryRow]) -> str:
     """Return a JSON array with one object for each release."""
-    return json.dumps([each.as_dict() for each in rows], indent=2, ensure_ascii=False)
+    return json_text([each.as_dict() for each in rows])
 
 
 def history_csv(rows: Iterable[HistoryRow]) -> str:
     """Return CSV, one line for each release."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(each.as_dict() for each in rows)
-    return text.getvalue()
+    return csv_text(_COLUMNS, (each.as_dict().values() for each in rows))

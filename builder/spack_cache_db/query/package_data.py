@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ from spack_cache_db.arguments import AnyPath, checked_file
 from spack_cache_db.errors import printable
 from spack_cache_db.query.connection import connected, select, select_in
 from spack_cache_db.query.package_status import PackageStatus
+from spack_cache_db.query.serialization import json_text
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.variants import variant_row
 from spack_cache_db.spack.versions import newest_version, preference_key
@@ -218,7 +218,7 @@ class PackageData:
             "provides": self.provides,
             "dependents": self.dependents,
         }
-        return json.dumps(said, indent=2, ensure_ascii=False)
+        return json_text(said)
 
 
 def package_names(file: AnyPath) -> tuple[str, ...]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +14,7 @@ from markupsafe import Markup
 from spack_cache_db.query.conditions import COLUMNS as CONFIGURATION_COLUMNS
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.lookups import Lookups, Release, Stack
+from spack_cache_db.query.serialization import csv_text, json_text
 from spack_cache_db.site.pages.filters import LABELS, PLACES, condition_of, hosts_of
 
 _LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
@@ -399,17 +397,13 @@ def load_stacks(lookups: Lookups, asked: ListFilters) -> ListPage:
 
 def list_json(page: ListPage) -> str:
     """Return the rows of a list, as they are sorted, as a JSON array of objects."""
-    return json.dumps(page.in_order(), indent=2, ensure_ascii=False)
+    return json_text(page.in_order())
 
 
 def list_csv(page: ListPage) -> str:
     """Return the rows of a list, as they are sorted, as CSV."""
-    text = io.StringIO()
-    names = dict.fromkeys(("name", *(column.name for column in page.columns)))
-    writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(page.in_order())
-    return text.getvalue()
+    names = [*dict.fromkeys(("name", *(column.name for column in page.columns)))]
+    return csv_text(names, ([row.get(name) for name in names] for row in page.in_order()))
 
 
 def list_rows(page: ListPage, start: str) -> Markup:
