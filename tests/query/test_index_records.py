@@ -266,8 +266,8 @@ def test_what_the_mirror_of_a_release_and_stack_says(tmp_path: Path) -> None:
     build([str(tmp_path)], tmp_path / "out.db")
 
     def places(query: str) -> list[bool]:
-        asked = [(None, None), ("develop", None), ("v1.0", None)]
-        asked += [(None, "e4s"), (None, "ml"), ("develop", "ml")]
+        asked: list[tuple[str | None, str | None]] = [(None, None), ("develop", None)]
+        asked += [("v1.0", None), (None, "e4s"), (None, "ml"), ("develop", "ml")]
         file = tmp_path / "out.db"
         return [bool(find(file, query, release=one, stack=other)) for one, other in asked]
 

@@ -53,7 +53,18 @@ def test_a_query_in_words(typed: str, printed: str | None) -> None:
     assert without_places(parse_query(text)) == without_places(parse_query(typed))
 
 
-@given(st.lists(st.sampled_from(FRAGMENTS), max_size=8))
+VALUES = [*"ab", "own/i", "a.b", "it's", 'say "a"', "a b", "-O2 -g", "\\", "a\\", "*", "1,2", ""]
+KEYS = ["namespace", "os", "platform", "target", "cflags", "k", "patches", "dev_path"]
+PAIRS = st.builds(
+    lambda key, sign, value, quote: f"{key}{sign}{quote}{value}{quote}",
+    st.sampled_from(KEYS),
+    st.sampled_from(["=", "=", "==", ":="]),
+    st.sampled_from(VALUES),
+    st.sampled_from(["", "'", '"']),
+)
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS) | PAIRS, max_size=8))
 def test_what_is_printed_reads_as_the_same(parts: list[str]) -> None:
     """Every query that can be read is printed as text that reads as the same query."""
     try:
@@ -61,4 +72,6 @@ def test_what_is_printed_reads_as_the_same(parts: list[str]) -> None:
     except QuerySyntaxError:
         return
 
-    assert without_places(parse_query(spec_text(query))) == without_places(query)
+    text = spec_text(query)
+    assert without_places(parse_query(text)) == without_places(query)
+    assert spec_text(parse_query(text)) == text

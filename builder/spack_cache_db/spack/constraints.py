@@ -9,12 +9,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from spack_cache_db.spack.names import is_package
 from spack_cache_db.spack.variants import PATCH_PRINTED, Kind, Variant
 from spack_cache_db.spack.versions import VersionRanges
 
 _BARE = re.compile(r"[a-zA-Z0-9_\-+*.,:=%^~/\\]+")
 """What a value may be made of without quotes."""
 _WORD = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_\-]*")
+_PROVIDED = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_\-]*=[a-zA-Z0-9_]")
 _PATCH_FULL = 64
 _SHA256_START = re.compile(rf"[0-9a-f]{{0,{_PATCH_FULL}}}")
 
@@ -105,7 +107,7 @@ def own_texts(query: SpecQuery) -> Iterator[str]:
     """Yield what is asked of the package itself, one condition each; name and version are one."""
     if head := name_text(query) + version_text(query):
         yield head
-    if query.name is None and query.namespace is not None:
+    if query.namespace is not None and not _is_qualified(query):
         yield f"namespace={_value(query.namespace)}"
     yield from map(variant_text, query.variants)
     for flag in query.flags:
@@ -118,10 +120,15 @@ def own_texts(query: SpecQuery) -> Iterator[str]:
 
 
 def name_text(query: SpecQuery) -> str:
-    """Return the name with its namespace; nothing for any package."""
-    if query.name is None:
-        return ""
-    return f"{query.namespace}.{query.name}" if query.namespace else query.name
+    """Return the name, with its namespace if that can stand before it; nothing for any package."""
+    return f"{query.namespace}.{query.name}" if _is_qualified(query) else query.name or ""
+
+
+def _is_qualified(query: SpecQuery) -> bool:
+    """Return whether the namespace can stand before the name, as in `builtin.zlib`."""
+    if query.name is None or not query.namespace:
+        return False
+    return is_package(f"{query.namespace}.{query.name}")
 
 
 def version_text(query: SpecQuery) -> str:
@@ -144,6 +151,8 @@ def dependency_text(edge: Dependency) -> str:
     """Return `%gcc@13`, `^mpi=openmpi`, `%[deptypes=build] cmake` with what is asked of it."""
     sign = "%" * (1 + edge.propagate) if edge.direct else "^"
     node = spec_text(edge.node)
+    # `^k=v` asks for v, which provides k; `^* k=v` asks for any package with k=v.
+    node = f"* {node}" if edge.node.name is None and _PROVIDED.match(node) else node
     # `%c,cxx=gcc` is read so only where words stand on both sides of the sign.
     is_short = edge.node.name is not None and all(map(_WORD.fullmatch, edge.virtuals))
     if not edge.deptypes and edge.when is None and (is_short or not edge.virtuals):

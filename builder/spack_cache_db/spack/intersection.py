@@ -19,6 +19,7 @@ from spack_cache_db.spack.constraints import (
     variant_text,
 )
 from spack_cache_db.spack.targets import known_targets, runs_on, target_matches
+from spack_cache_db.spack.variants import UNSPLIT_NAMES
 from spack_cache_db.spack.versions import VersionRanges
 
 MOST_RANGES = 32
@@ -180,6 +181,7 @@ def _variant(first: VariantConstraint, second: VariantConstraint) -> VariantCons
         fits = (first.kind, mine) == (second.kind, others)
     else:
         fits = (not first.exact or others <= mine) and (not second.exact or mine <= others)
+        fits = fits and (mine == others or first.name not in UNSPLIT_NAMES)
     if not fits:
         raise _excluded("the variants", variant_text(first), variant_text(second))
     return replace(
