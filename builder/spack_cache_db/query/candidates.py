@@ -19,6 +19,7 @@ from spack_cache_db.query.conditions import (
     PLACES,
     Condition,
     Conditions,
+    Word,
     asked,
     is_of_specs,
     without,
@@ -257,8 +258,8 @@ def _is_as_asked(spec: Spec, condition: Condition) -> bool:
 def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
     """Return what the configurations of a package miss of some conditions."""
     named = asked(conditions, "package")
-    package = None if named is None else named.text
-    rest = tuple(dict.fromkeys(without(conditions, "package")))
+    package = named.text if isinstance(named, Word) else None
+    rest = tuple(dict.fromkeys(conditions if package is None else without(conditions, "package")))
     columns = dict.fromkeys(COLUMNS[each.kind] for each in rest if each.kind in COLUMNS)
     if package is None and all(each.kind in COLUMNS for each in rest):
         rows = candidates.groups(columns)

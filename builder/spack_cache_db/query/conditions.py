@@ -47,6 +47,13 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
+class OneOf:
+    """The words of which any will do: the packages that provide a virtual one."""
+
+    words: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     """One thing that is asked.
 
@@ -54,9 +61,9 @@ class Condition:
         kind: a key of `COLUMNS`, one of `PLACES`, or `words`: what full-text search looks for.
         text: the condition as one types it: `@1.14:`, `+mpi`, `%gcc@13`, `target=zen3`; of a
             release, a stack and a host the name.
-        asked: a `Word`, or what Spack's syntax asks of this kind; of a release and a stack the id;
-            of the kind `specs` a `Verdict` on all that is asked beyond configurations; of `words`
-            a full-text query.
+        asked: a `Word`, a `OneOf` of packages, or what Spack's syntax asks of this kind; of a
+            release and a stack the id; of the kind `specs` a `Verdict` on all that is asked beyond
+            configurations; of `words` a full-text query.
     """
 
     kind: str
@@ -72,6 +79,8 @@ class Condition:
         """
         if isinstance(self.asked, Word):
             return self.asked.text in word if self.kind == "variant" else self.asked.text == word
+        if isinstance(self.asked, OneOf):
+            return word in self.asked.words
         return _HOLDS[self.kind](self.asked, word)
 
 

@@ -15,6 +15,7 @@ from spack_cache_db.arguments import AnyPath, checked_file
 from spack_cache_db.errors import printable
 from spack_cache_db.query.connection import connected, select, select_in
 from spack_cache_db.query.package_status import PackageStatus
+from spack_cache_db.query.selection import providers_of
 from spack_cache_db.query.serialization import json_text
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.variants import variant_row
@@ -47,11 +48,6 @@ WHERE known_dependencies.dependency = :name ORDER BY packages.name
 """
 
 _KNOWN = "SELECT id FROM known_packages WHERE name = :name"
-_PROVIDERS = """
-SELECT known_packages.name FROM providers
-JOIN known_packages ON known_packages.id = providers.package
-WHERE virtual = :name ORDER BY known_packages.name
-"""
 _VERSION_NAMES = "SELECT version FROM known_versions WHERE package = :package"
 _WITH_BINARY = """
 SELECT DISTINCT versions.name FROM packages
@@ -270,7 +266,7 @@ def recipe_notes(conn: sqlite3.Connection, query: SpecQuery) -> tuple[str, ...]:
         return ()
     (key,) = next(select(conn, _KNOWN, name=query.name), (None,))
     if key is None:
-        providers = [name for (name,) in select(conn, _PROVIDERS, name=query.name)]
+        providers = providers_of(conn, query.name)
         named = f"{query.name!r} is a virtual package, provided by {', '.join(providers)}"
         return (named,) if providers else ()
     binaries = {name for (name,) in select(conn, _WITH_BINARY, name=query.name)}

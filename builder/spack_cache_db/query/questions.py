@@ -21,6 +21,7 @@ from spack_cache_db.query.conditions import (
     ANYWHERE,
     Condition,
     Conditions,
+    OneOf,
     Question,
     asked,
     compiler_condition,
@@ -48,7 +49,12 @@ from spack_cache_db.query.refusals import (
     compiler_of_pages,
     provider_of,
 )
-from spack_cache_db.query.selection import configuration_ids, package_id, with_other_variant
+from spack_cache_db.query.selection import (
+    configuration_ids,
+    package_id,
+    providers_of,
+    with_other_variant,
+)
 from spack_cache_db.spack.compilers import CompilerConstraint
 from spack_cache_db.spack.constraints import (
     Dependency,
@@ -119,6 +125,12 @@ def question_of(
     if named != query:
         found = question_of(conn, lookups, named, scope, records)
         return replace(found, notes=(f"{query.name} is read as {named.name}", *found.notes))
+    provided = _provided(conn, query)
+    if provided is not None:
+        found = question_of(conn, lookups, replace(query, name=None), scope, records)
+        names = ", ".join(sorted(provided.asked.words))
+        note = f"{query.name} is a virtual package; known to provide it: {names}"
+        return Question((provided, *found.conditions), (note, *found.notes))
     _refuse_virtual_root(conn, query.name)
     conditions = configuration_conditions(query)
     beyond = beyond_configurations(query)
@@ -139,6 +151,32 @@ def _in_lowercase(conn: sqlite3.Connection, query: SpecQuery) -> SpecQuery:
     return query if package_id(conn, name) is None else replace(query, name=name)
 
 
+def _provided(conn: sqlite3.Connection, query: SpecQuery) -> Condition | None:
+    """Return what a query for a virtual package asks of packages, where their data says it.
+
+    Raises:
+        UnsupportedQuery: it asks for versions or variants, which are those of no provider.
+    """
+    if query.name is None or package_id(conn, query.name) is not None:
+        return None
+    providers = {*providers_of(conn, query.name)}
+    if not providers:
+        return None
+    providers.update(_recorded_providers(conn, query.name))
+    if query.versions is not None or query.variants:
+        raise UnsupportedQuery(
+            f"{query.name} is a virtual package: its versions and options are in Spack's recipes; "
+            f"ask for a provider by name: {', '.join(sorted(providers))}"
+        )
+    return Condition("package", query.name, OneOf(frozenset(providers)))
+
+
+def _recorded_providers(conn: sqlite3.Connection, name: str) -> list[str]:
+    """Return the packages that provide a virtual one to what depends on them here."""
+    sets = [key for key, names in read_sets(conn, PROVIDED).items() if name in names]
+    return [each for (each,) in select(conn, PROVIDERS, sets=json.dumps(sets))] if sets else []
+
+
 def _refuse_virtual_root(conn: sqlite3.Connection, name: str | None) -> None:
     """Refuse a name that is no package here, and that dependencies here provide.
 
@@ -147,9 +185,8 @@ def _refuse_virtual_root(conn: sqlite3.Connection, name: str | None) -> None:
     """
     if name is None or package_id(conn, name) is not None:
         return
-    sets = [key for key, names in read_sets(conn, PROVIDED).items() if name in names]
-    if sets:
-        packages = ", ".join(each for (each,) in select(conn, PROVIDERS, sets=json.dumps(sets)))
+    packages = ", ".join(_recorded_providers(conn, name))
+    if packages:
         raise UnsupportedQuery(
             f"{name} is a virtual package, provided here by {packages}: ask for one by name"
         )

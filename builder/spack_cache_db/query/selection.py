@@ -12,12 +12,24 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import lru_cache
 from typing import Any
 
-from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, asked, readable_variants
+from spack_cache_db.query.conditions import (
+    COLUMNS,
+    Condition,
+    Conditions,
+    OneOf,
+    asked,
+    readable_variants,
+)
 from spack_cache_db.query.connection import IDS_AT_ONCE, json_pieces, select, select_in
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.spack.constraints import VariantConstraint, variant_matches
 
 PACKAGE = "SELECT id FROM packages WHERE name = :name"
+_PROVIDERS = """
+SELECT known_packages.name FROM providers
+JOIN known_packages ON known_packages.id = providers.package
+WHERE virtual = :name ORDER BY known_packages.name
+"""
 VERSIONS = "SELECT id, name FROM versions"
 VERSIONS_OF_PACKAGE = "SELECT id, name FROM versions WHERE package = :package"
 VARIANTS = "SELECT id, text FROM variants WHERE name = :name OR text = :text"
@@ -70,6 +82,11 @@ def package_id(conn: sqlite3.Connection, name: str) -> int | None:
     return next((row[0] for row in select(conn, PACKAGE, name=name)), None)
 
 
+def providers_of(conn: sqlite3.Connection, virtual: str) -> tuple[str, ...]:
+    """Return the packages that package data knows to provide a virtual one, sorted."""
+    return tuple(name for (name,) in select(conn, _PROVIDERS, name=virtual))
+
+
 def satisfying(
     conn: sqlite3.Connection, lookups: Lookups, condition: Condition, package: int | None = None
 ) -> Set[int]:
@@ -80,8 +97,9 @@ def satisfying(
     """
     column = COLUMNS[condition.kind]
     if column == "package":
-        found = package_id(conn, condition.asked.text)
-        return frozenset() if found is None else {found}
+        several = isinstance(condition.asked, OneOf)
+        names = condition.asked.words if several else (condition.asked.text,)
+        return {key for name in names if (key := package_id(conn, name)) is not None}
     if column == "variants":
         named = select(conn, VARIANTS, name=_name(condition), text=condition.text)
         return _sets_with(conn, (key for key, text in named if condition.holds((text,))))
@@ -150,7 +168,8 @@ def column_ids(
         if each.kind not in COLUMNS:
             continue
         column = COLUMNS[each.kind]
-        package = next(iter(found.get("package", ())), None)
+        packages = found.get("package", ())
+        package = next(iter(packages)) if len(packages) == 1 else None
         ids = satisfying(conn, lookups, each, package)
         found[column] = found[column] & ids if column in found else ids
         if not found[column]:
