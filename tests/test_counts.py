@@ -19,7 +19,7 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
-from spack_cache_db.spack.versions import sort_versions
+from spack_cache_db.spack.versions import version_key
 from spack_cache_db.verify import verify
 from tests.brute_force import BruteForce, days_of
 from tests.contradictions import STACKS, Listing, listings, opened, write_sources
@@ -191,7 +191,7 @@ def lists_follow_the_rule(conn: sqlite3.Connection, lookups: Lookups, expected: 
                 } == counts
                 if asked != ListFilters():
                     assert {row["name"]: row["version"] for row in rows} == {
-                        name: sort_versions(some)[-1] for name, some in versions.items()
+                        name: sorted(some, key=version_key)[-1] for name, some in versions.items()
                     }
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.sandbox import query_functions
-from spack_cache_db.spack.versions import sort_versions
+from spack_cache_db.spack.versions import version_key
 from tests import contradictions
 from tests.brute_force import BruteForce
 from tests.configurations import configuration
@@ -88,7 +88,7 @@ def order_is_as_described(loop: Loop, query: str, found: Answer) -> None:
     """What the descriptions say of the order is so."""
     if query in ("specs_of_package", "targets_of_package"):
         versions = [row["version"] for row in found]
-        oldest_first = sort_versions(set(versions))
+        oldest_first = sorted(set(versions), key=version_key)
         assert versions == sorted(versions, key=oldest_first.index, reverse=True)
     if query in ("releases_of_version", "releases_of_hash"):
         places = [(row.get("hash", ""), loop.said.releases.index(row["release"])) for row in found]

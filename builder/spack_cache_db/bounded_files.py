@@ -1,4 +1,4 @@
-"""Files of strangers, opened without waiting: regular files only, of a bounded size, read once.
+"""Files: those of strangers, read within bounds and without waiting, and our own, put in place.
 
 A pipe would keep whoever opens it waiting, a device has no end, and a sparse file takes gigabytes
 of memory and none of the disk. All of them are refused, and links lead to files under the same
@@ -8,6 +8,7 @@ rules.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from contextlib import suppress
@@ -20,13 +21,15 @@ LARGE = 2**20
 """Bytes of a file that is looked at for holes before it is read."""
 
 
-_KINDS = {
+KINDS = {
     stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
+"""What is no regular file, by its type as `os.lstat` has it."""
 
 
 class FileFault(OSError):
@@ -52,7 +55,7 @@ def open_regular(path: str | Path) -> FileIO:
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
-        kind = _KINDS.get(stat.S_IFMT(mode), "no file")
+        kind = KINDS.get(stat.S_IFMT(mode), "no file")
         raise FileFault(path, f"is {kind}, expected a regular file")
     return FileIO(descriptor, closefd=True)
 
@@ -82,6 +85,27 @@ def read_file(path: str | Path, limit: int) -> bytes:
     """Return the bytes of a regular file of at most `limit` bytes (raises as `read_open`)."""
     with open_regular(path) as stream:
         return read_open(stream, path, limit)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a regular file, as hexadecimal digits."""
+    with open_regular(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def put_in_place(part: Path, path: Path) -> None:
+    """Give a file its name once it is on disk, and see that the name is on disk as well."""
+    _force_to_disk(part)
+    part.replace(path)
+    _force_to_disk(path.parent)
+
+
+def _force_to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def unreadable(error: OSError | ValueError) -> str:

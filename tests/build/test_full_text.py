@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -44,9 +45,8 @@ def samples_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def samples(samples_file: Path) -> Iterator[sqlite3.Connection]:
     """A connection to it."""
-    connection = sqlite3.connect(samples_file)
-    yield connection
-    connection.close()
+    with closing(sqlite3.connect(samples_file)) as connection:
+        yield connection
 
 
 def wanted(samples: sqlite3.Connection, table: str) -> set[int]:

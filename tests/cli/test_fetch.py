@@ -89,7 +89,7 @@ def test_faults(site: Site, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["https://host/a"], "Missing option '-o'"),
-        (["-o", "x"], "Missing argument 'URL...'"),
+        (["-o", "x"], "name a URL"),
         (
             ["https://host/a", "-o", "x", "--map", "nothing"],
             "'nothing' maps nothing, expected s3://",

@@ -11,7 +11,7 @@ from spack_cache_db.environments.environment import (
 )
 from spack_cache_db.environments.formats import joined_files, opened, read_environment
 
-ENVIRONMENT = "spack: {specs: [$mine], include: [../shared/packages.yaml, lists.yaml, scope]}\n"
+ENVIRONMENT = "spack: {specs: [$mine], include: [../site/packages.yaml, lists.yaml, scope]}\n"
 PACKAGES = "packages: {all: {require: target=zen3}}\n"
 LISTS = "definitions: [{mine: [hdf5, zlib]}]\n"
 SCOPE = "packages: {hdf5: {require: +mpi}}\n"

@@ -12,7 +12,6 @@ This module loads nothing large: a signal may ask for `discard` at any moment.
 from __future__ import annotations
 
 import glob
-import hashlib
 import json
 import os
 import sqlite3
@@ -23,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from spack_cache_db.bounded_files import KINDS, put_in_place, sha256_of
 from spack_cache_db.errors import DatabaseError, OutputError, reason
 from spack_cache_db.sources.units import is_database
 
@@ -36,16 +36,6 @@ _ABANDONED = 24 * 60 * 60
 def inspect_path(database: Path) -> Path:
     """Return the path of a database's inspect file."""
     return database.with_suffix(".inspect.json")
-
-
-_KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFLNK: "a symbolic link",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-}
 
 
 def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> None:
@@ -66,7 +56,7 @@ def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> 
     except (OSError, ValueError) as error:
         # A name with a NUL is a ValueError.
         raise _cannot_write(output, error) from None
-    kind = _KINDS.get(stat.S_IFMT(status.st_mode))
+    kind = KINDS.get(stat.S_IFMT(status.st_mode))
     if kind is not None:
         raise OutputError(f"{output}: is {kind}, expected a regular file or a new name")
     if is_database(output):
@@ -125,9 +115,7 @@ def replacing(output: Path) -> Iterator[Path]:
         raise _cannot_write(output, error) from None
     try:
         yield path
-        _sync(path)
-        path.replace(output)
-        _sync(output.parent)
+        put_in_place(path, output)
     except (OSError, sqlite3.OperationalError) as error:
         raise _cannot_write(output, error) from error
     finally:
@@ -157,7 +145,7 @@ def inspect(database: Path) -> dict[str, Any]:
         connection.close()
     size = database.stat().st_size
     return {
-        NAME: {"hash": _sha256(database), "size": size, "file": database.name, "tables": counts}
+        NAME: {"hash": sha256_of(database), "size": size, "file": database.name, "tables": counts}
     }
 
 
@@ -180,7 +168,7 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
     published = published or database
     try:
         inspected = json.loads(inspect_path(published).read_text(encoding="utf-8"))
-        if inspected[NAME]["hash"] == _sha256(database):
+        if inspected[NAME]["hash"] == sha256_of(database):
             return dict(inspected)
     except (OSError, ValueError, KeyError, TypeError):
         pass
@@ -214,11 +202,6 @@ def publish(output: Path) -> None:
         raise OutputError(f"{inspect_path(output)}: {message}") from None
 
 
-def _sha256(database: Path) -> str:
-    with database.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def _is_within(output: Path, path: str) -> bool:
     try:
         real, folder = os.path.realpath(output), os.path.realpath(path)
@@ -245,14 +228,6 @@ def _is_litter(path: Path) -> bool:
     except PermissionError:
         return False
     return int(pid) == os.getpid()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _cannot_write(output: Path, error: Exception) -> OutputError:

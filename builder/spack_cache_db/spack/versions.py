@@ -114,11 +114,6 @@ def equality_key(text: str) -> EqualityKey:
     return version_key(text)[:4]
 
 
-def sort_versions(versions: Iterable[str]) -> list[str]:
-    """Return the versions oldest first, in Spack's order."""
-    return sorted(versions, key=version_key)
-
-
 def newest_version(versions: Iterable[str]) -> str | None:
     """Return the last version in Spack's order, None where there is none."""
     return max(versions, key=version_key, default=None)

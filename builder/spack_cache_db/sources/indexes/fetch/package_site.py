@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import zstandard
 
+from spack_cache_db.bounded_files import sha256_of
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.archives import read_archive
 from spack_cache_db.sources.bounds import MAX_INDEX
@@ -23,7 +24,7 @@ from spack_cache_db.sources.indexes.fetch.addresses import (
     mirror_url,
 )
 from spack_cache_db.sources.indexes.fetch.remote_indexes import Outcome
-from spack_cache_db.sources.indexes.fetch.stack_folder import StackFolder, sum_of
+from spack_cache_db.sources.indexes.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.indexes.fetch.web import (
     NO_HEADERS,
     MismatchFault,
@@ -130,7 +131,7 @@ async def _bring(
         return False
     data = await asyncio.to_thread(wanted, url, body.data, web.limits.max_size)
     folder.write(name, data, url, body.tags)
-    return known is None or known.sha256 != sum_of(folder.file(name))
+    return known is None or known.sha256 != sha256_of(folder.file(name))
 
 
 def _package_data(url: str, data: bytes, _: int) -> bytes:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import httpx
 import msgspec
 
-from spack_cache_db.bounded_files import read_file
+from spack_cache_db.bounded_files import read_file, sha256_of
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, shown
 from spack_cache_db.sources.indexes.fetch.stack_folder import (
     FetchedFile,
     PartialFile,
     StackFolder,
-    sum_of,
 )
 from spack_cache_db.sources.indexes.fetch.web import (
     NO_HEADERS,
@@ -123,7 +122,7 @@ class Download:
     def _settle(self, is_rest: bool, limit: int) -> str:
         """Give the file its name if it is what it must be; return its sum."""
         path = self.folder.part(self.name)
-        sha256 = sum_of(path)
+        sha256 = sha256_of(path)
         try:
             if self.sha256 is None:
                 _require_index(self.url, read_file(path, limit))

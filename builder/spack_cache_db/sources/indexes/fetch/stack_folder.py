@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from spack_cache_db.bounded_files import FileFault, open_regular, read_file
+from spack_cache_db.bounded_files import FileFault, put_in_place, read_file, sha256_of
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, MirrorRequest, shown
 from spack_cache_db.sources.indexes.fetch.web import (
     Tags,
@@ -145,7 +145,7 @@ class StackFolder:
         self._state.files[name] = file
         self._state.parts.pop(name, None)
         self._save()
-        _rename(self.part(name), self.file(name))
+        put_in_place(self.part(name), self.file(name))
         self.keep(name)
 
     def write(self, name: str, data: bytes, url: str, tags: Tags) -> None:
@@ -233,15 +233,9 @@ def remove_litter(output: Path) -> None:
         _remove_tree(state.parent)
 
 
-def sum_of(path: Path) -> str:
-    """Return the sha256 of a file, as hexadecimal digits."""
-    with open_regular(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def _sum_and_size(path: Path) -> tuple[str, int] | None:
     try:
-        return sum_of(path), path.stat().st_size
+        return sha256_of(path), path.stat().st_size
     except OSError:
         return None
 
@@ -321,22 +315,7 @@ def _write_new(path: Path, data: bytes) -> None:
 
 def _write(path: Path, data: bytes) -> None:
     _write_new(_part_of(path), data)
-    _rename(_part_of(path), path)
-
-
-def _rename(part: Path, path: Path) -> None:
-    """Give a file its name once it is on disk, and see that the name is on disk as well."""
-    _force_to_disk(part)
-    part.replace(path)
-    _force_to_disk(path.parent)
-
-
-def _force_to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    put_in_place(_part_of(path), path)
 
 
 def _remove_empty(folder: Path, top: Path) -> None:
