@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.difference import Diff, diff
     from spack_cache_db.query.history import History, HistoryRow, history
+    from spack_cache_db.query.package_data import PackageData, package_data
     from spack_cache_db.query.package_status import PackageStatus, behind
     from spack_cache_db.query.refusals import UnsupportedQuery
     from spack_cache_db.query.summary import info
@@ -52,6 +53,7 @@ __all__ = [
     "HistoryRow",
     "InputError",
     "OutputError",
+    "PackageData",
     "PackageStatus",
     "QuerySyntaxError",
     "Report",
@@ -68,6 +70,7 @@ __all__ = [
     "find",
     "history",
     "info",
+    "package_data",
     "verify",
 ]
 
@@ -88,6 +91,7 @@ _LOADED_WHEN_USED = {
     "FoundSpec": "query.catalogue",
     "History": "query.history",
     "HistoryRow": "query.history",
+    "PackageData": "query.package_data",
     "PackageStatus": "query.package_status",
     "QuerySyntaxError": "spack.lexer",
     "UnknownNameError": "query.answers",
@@ -100,6 +104,7 @@ _LOADED_WHEN_USED = {
     "find": "query.answers",
     "history": "query.history",
     "info": "query.summary",
+    "package_data": "query.package_data",
 }
 
 if not TYPE_CHECKING:

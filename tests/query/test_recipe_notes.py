@@ -24,7 +24,9 @@ NO_BINARY = "Spack has the package 'b', no binary of it is here"
 def conn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
     """A database of one binary, and of what Spack has beside it."""
     folder = tmp_path_factory.mktemp("notes")
-    variants = [{"name": name, "default": False, "description": ""} for name in ("mpi", "shared")]
+    variants = [
+        {"name": name, "default": False, "description": ""} for name in ("mpi", "shared", "cuda")
+    ]
     virtual = [{"name": "blas", "description": "The package b."}]
     a = published("a", "3.0", "2.1", "1.0", "main", variants=variants, dependencies=virtual)
     data = write_packages(folder / "data", a, published("b", "1.0"), published("bare"))
@@ -42,6 +44,7 @@ def conn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connectio
         ("a@2:3", ["Spack has version 3.0 of a, no binary does"]),
         ("a@1.0 +mpi", []),
         ("a+mpl", ["Spack has no variant 'mpl' of a; close: mpi"]),
+        ("a+cuda", ["Spack has the variant 'cuda' of a, no binary has it"]),
         ("a patches=0123", []),
         ("b", [NO_BINARY]),
         ("b@2", [NO_BINARY, "Spack has no version 2 of b, its newest is 1.0"]),

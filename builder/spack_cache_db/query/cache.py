@@ -11,6 +11,8 @@ from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.difference import diff
 from spack_cache_db.query.history import history
 from spack_cache_db.query.lookups import Database, OpenFile
+from spack_cache_db.query.package_data import package_data
+from spack_cache_db.query.package_status import behind
 from spack_cache_db.query.summary import info
 
 P = ParamSpec("P")
@@ -47,6 +49,8 @@ class Cache(OpenFile):
     cover = _method(cover)
     diff = _method(diff)
     history = _method(history)
+    behind = _method(behind)
+    package_data = _method(package_data)
 
     def info(self) -> dict[str, Any]:
         """Return what is in the file and where it came from."""

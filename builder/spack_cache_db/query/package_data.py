@@ -8,15 +8,15 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log1p
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from spack_cache_db.arguments import AnyPath, checked_file
+from spack_cache_db.arguments import AnyPath, checked_file, checked_text
 from spack_cache_db.errors import printable
 from spack_cache_db.query.connection import connected, select, select_in
+from spack_cache_db.query.lookups import Database, opened
 from spack_cache_db.query.package_status import PackageStatus
 from spack_cache_db.query.selection import providers_of
-from spack_cache_db.query.serialization import json_text
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.variants import variant_row
 from spack_cache_db.spack.versions import newest_version, preference_key
@@ -53,6 +53,13 @@ _WITH_BINARY = """
 SELECT DISTINCT versions.name FROM packages
 JOIN configurations ON configurations.package = packages.id AND configurations.spec_count > 0
 JOIN versions ON versions.id = configurations.version
+WHERE packages.name = :name
+"""
+_VARIANTS_WITH_BINARY = """
+SELECT DISTINCT variants.name FROM packages
+JOIN configurations ON configurations.package = packages.id AND configurations.spec_count > 0
+JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
+JOIN variants ON variants.id = variant_set_members.variant
 WHERE packages.name = :name
 """
 _VARIANT_NAMES = "SELECT name FROM known_variants WHERE package = :package"
@@ -202,19 +209,37 @@ class PackageData:
                 found[text] = VariantNote(is_default, hint)
         return found
 
-    def as_json(self) -> str:
+    def as_dict(self) -> dict[str, Any]:
         """Return what `/package/<name>.json` answers."""
-        said = {
+        return {
             **self.status.as_dict(),
             "build_system": self.build_system,
             "recipe": self.recipe,
             "dependent_count": self.dependent_count,
             "versions": [each._asdict() for each in self.versions],
             "variants": [each._asdict() for each in self.variants],
-            "provides": self.provides,
-            "dependents": self.dependents,
+            "provides": [*self.provides],
+            "dependents": [*self.dependents],
         }
-        return json_text(said)
+
+
+def package_data(db: Database, name: str) -> PackageData | None:
+    """Return what package data says of a package, with or without a binary.
+
+    Args:
+        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        name: the package.
+
+    Returns:
+        None if the file has no package data of it.
+
+    Raises:
+        ArgumentError: an argument has a wrong type.
+        DatabaseError: the file is not one of this builder.
+    """
+    checked_text("name", name)
+    with opened(db) as (conn, _):
+        return read_package_data(conn, name)
 
 
 def package_names(file: AnyPath) -> tuple[str, ...]:
@@ -272,7 +297,7 @@ def recipe_notes(conn: sqlite3.Connection, query: SpecQuery) -> tuple[str, ...]:
     binaries = {name for (name,) in select(conn, _WITH_BINARY, name=query.name)}
     notes = [] if binaries else [f"Spack has the package {query.name!r}, no binary of it is here"]
     notes += _of_versions(conn, key, query, binaries)
-    return (*notes, *_of_variants(conn, key, query))
+    return (*notes, *_of_variants(conn, key, query, binaries))
 
 
 def _of_versions(
@@ -290,13 +315,18 @@ def _of_versions(
         yield f"Spack has version {newest_version(fitting)} of {query.name}, no binary does"
 
 
-def _of_variants(conn: sqlite3.Connection, key: int, query: SpecQuery) -> Iterator[str]:
+def _of_variants(
+    conn: sqlite3.Connection, key: int, query: SpecQuery, binaries: set[str]
+) -> Iterator[str]:
     known = [name for (name,) in select(conn, _VARIANT_NAMES, package=key)]
+    built = {name for (name,) in select(conn, _VARIANTS_WITH_BINARY, name=query.name)}
     for each in query.variants if known else ():
         if each.name not in known and each.name not in _EVERYWHERE:
             close = difflib.get_close_matches(each.name, known, 3)
             hint = f"; close: {', '.join(close)}" if close else ""
             yield f"Spack has no variant {each.name!r} of {query.name}{hint}"
+        elif each.name in known and binaries and each.name not in built:
+            yield f"Spack has the variant {each.name!r} of {query.name}, no binary has it"
 
 
 def recipe_links(conn: sqlite3.Connection, package: str) -> dict[str, str]:

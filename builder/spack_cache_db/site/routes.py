@@ -17,6 +17,7 @@ from datasette.utils import tilde_decode
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
 from spack_cache_db.query.plain_words import read_words
+from spack_cache_db.query.serialization import json_text
 from spack_cache_db.site.catalogues import data_path, others, published
 from spack_cache_db.site.datasettes import Handler, ensure, may_view
 from spack_cache_db.site.discovery import opensearch, robots, sitemap
@@ -299,7 +300,7 @@ async def package_json(datasette: Any, request: Any) -> Any:
     found = await read(datasette, package_data, name)
     if found is None:
         return await missing(datasette, request, "package", name)
-    return data(Data(found.as_json()), "json")
+    return data(Data(json_text(found.as_dict())), "json")
 
 
 async def badge(datasette: Any, request: Any) -> Any:

@@ -1,0 +1,48 @@
+"""query.package_data: one package as records, for Python and for JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import spack_cache_db
+from spack_cache_db.build import build
+from spack_cache_db.errors import ArgumentError
+from tests.package_data import REAL
+from tests.pagetexts import SAMPLES
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of the sample pages and real package data."""
+    output = tmp_path_factory.mktemp("data") / "x.db"
+    build([SAMPLES, REAL], output)
+    return output
+
+
+def test_a_package_is_a_record(file: Path) -> None:
+    """With or without a binary, from a path or an open file; what nothing is known of is None."""
+    with spack_cache_db.Cache(file) as cache:
+        found = cache.package_data("fftw")
+        assert found == spack_cache_db.package_data(str(file), "fftw")
+        assert {each.name for each in cache.behind()} == {"py-mpi4py"}
+    assert found is not None
+    assert found.status.spec_count == 0
+    assert found.versions[0].version == found.status.latest_version
+    told = {each.name: each.default_text for each in found.variants}
+    assert told["openmp"] == "~openmp"
+    built = spack_cache_db.package_data(file, "py-mpi4py")
+    assert built is not None
+    assert (built.status.newest_version, built.status.versions_behind) == ("4.0.1", 4)
+    assert spack_cache_db.package_data(file, "nothing") is None
+    with pytest.raises(ArgumentError):
+        spack_cache_db.package_data(file, 5)  # type: ignore[arg-type]
+
+
+def test_a_record_is_plain_json(file: Path) -> None:
+    """What it gives as values survives JSON."""
+    found = spack_cache_db.package_data(file, "fftw")
+    assert found is not None
+    assert json.loads(json.dumps(found.as_dict())) == found.as_dict()
