@@ -98,6 +98,15 @@ class Walk:
         names = {edge.node.name for edge in query.dependencies if edge.direct}
         parts = [*self._facts(dag_hash, query)]
         parts += [self._edge(dag_hash, each, len(names) > 1) for each in query.dependencies]
+        # Of `^[when=…] y %x`, Spack asks `^y %x` even if the condition is not met.
+        parts += [
+            self._any(
+                dag_hash,
+                Dependency(replace(SpecQuery(each.node.name), dependencies=behind), direct=False),
+            )
+            for each in query.dependencies
+            if each.when is not None and (behind := each.node.dependencies)
+        ]
         return False if False in parts else None if None in parts else True
 
     def _facts(self, dag_hash: str, query: SpecQuery) -> Iterator[Truth]:

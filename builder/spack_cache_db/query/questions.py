@@ -221,6 +221,12 @@ def rooted(query: SpecQuery) -> SpecQuery:
     return replace(query, dependencies=tuple(edges))
 
 
+def without_condition(edge: Dependency) -> Dependency:
+    """Return what a `^` with a condition asks in any case: the `%` behind it of its package."""
+    node = SpecQuery(name=edge.node.name, dependencies=edge.node.dependencies)
+    return Dependency(node, direct=False)
+
+
 def beyond_configurations(query: SpecQuery) -> SpecQuery:
     """Return what a query asks that configurations do not show, or do not show in full."""
     return SpecQuery(
@@ -347,6 +353,9 @@ class SpecRecords:
             else:
                 found = self._needed(edge)
             yield found if edge.when is None else self._unless(edge.when) | found
+            if edge.when is not None and edge.node.dependencies:
+                # Spack 1.1 asks the `%` behind `^y` of `y` even if the condition of `^y` is not met.
+                yield self._needed(without_condition(edge))
 
     def _direct(self, edge: Dependency, *, is_only: bool) -> Verdict:
         """Return the specs that have such a dependency themselves.
