@@ -41,7 +41,7 @@ def test_a_table(samples_file: Path) -> None:
     assert [line.split()[0] for line in lines[3:]] == ["unanswerable", "none", "near", "binary"]
     assert "newest 4.0.1" in lines[5]
     assert lines[-1].split()[1:-1] == [
-        *("py-mpi4py@4:", "%gcc@13", "py-mpi4py@4.0.1", "gcc@13.2.0", "ubuntu24.04", "aarch64"),
+        *("py-mpi4py@4:", "%gcc@13", "py-mpi4py@4.0.1", "gcc@13.2.0", "ubuntu24.04", "x86_64_v3"),
     ]
 
 
@@ -113,7 +113,7 @@ def test_csv_and_markdown(samples_file: Path) -> None:
     markdown = run(SPECS + "py-mpi4py x='a|b'\n", samples_file, "--markdown").stdout.splitlines()
 
     assert [row["status"] for row in rows] == ["binary", "near", "none", "unanswerable"]
-    assert rows[0]["configuration"] == "py-mpi4py@4.0.1 gcc@13.2.0 ubuntu24.04 aarch64"
+    assert rows[0]["configuration"] == "py-mpi4py@4.0.1 gcc@13.2.0 ubuntu24.04 x86_64_v3"
     assert markdown[:4] == [
         "1 of 5 specs have a binary.",
         "",

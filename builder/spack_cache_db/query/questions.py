@@ -354,7 +354,7 @@ class SpecRecords:
                 found = self._needed(edge)
             yield found if edge.when is None else self._unless(edge.when) | found
             if edge.when is not None and edge.node.dependencies:
-                # Spack 1.1 asks the `%` behind `^y` of `y` even if the condition of `^y` is not met.
+                # Spack 1.1 asks the `%` behind `^y` of `y` even if that condition does not hold.
                 yield self._needed(without_condition(edge))
 
     def _direct(self, edge: Dependency, *, is_only: bool) -> Verdict:

@@ -54,10 +54,14 @@ package,
 version IN (SELECT value FROM json_each(:branches)),
 version IN (SELECT value FROM json_each(:prereleases)),
 -version,
+platform <> (SELECT id FROM platforms WHERE name = 'linux'),
+platform,
+(SELECT iif(family = 'x86_64', '', family) FROM targets WHERE targets.id = configurations.target),
 (SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id),
 id
 """
-"""What one would install first: the version that Spack takes, and of these what is current.
+"""What one would install first: the version that Spack takes, of these what most machines run, by
+system and family of CPUs, and of these what is current.
 
 The parameters are those of `Lookups.late_versions`."""
 

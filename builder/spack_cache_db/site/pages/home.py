@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spack_cache_db.query.connection import select
@@ -11,6 +12,7 @@ from spack_cache_db.query.installation import Install, Installation, install_exa
 from spack_cache_db.query.lookups import Lookups, Release
 from spack_cache_db.query.summary import Examples, Origin, read_examples, read_origin
 from spack_cache_db.records import INSTALLED
+from spack_cache_db.site.pages.filters import hosts_of
 
 TOTALS = """
 SELECT
@@ -57,6 +59,7 @@ class Home:
     """Everything the first page shows.
 
     Attributes:
+        hosts: the CPU targets of machines on which something runs, by family.
         kinds: for each kind of release its name, a title, and the releases.
         install: the commands that install a package from the newest release.
         over_time: how many specs each snapshot has, oldest first.
@@ -65,6 +68,7 @@ class Home:
     origin: Origin
     examples: Examples | None
     totals: Totals
+    hosts: Mapping[str, tuple[str, ...]]
     kinds: tuple[tuple[str, str, tuple[Release, ...]], ...]
     install: Install | Installation | None
     over_time: tuple[tuple[str, int], ...]
@@ -115,6 +119,7 @@ def load_home(conn: sqlite3.Connection, lookups: Lookups) -> Home:
         origin=read_origin(conn),
         examples=read_examples(conn, lookups),
         totals=read_totals(conn, lookups),
+        hosts=hosts_of(lookups.families),
         kinds=tuple(
             (kind, title, tuple(each for each in releases if each.kind == kind))
             for kind, title in KINDS
