@@ -42,14 +42,12 @@ from spack_cache_db.query.coverage_output import (
     OF_NODES,
     STATUSES,
     Cover,
+    EnvironmentCover,
+    FolderCover,
     cover_csv,
     cover_json,
     cover_markdown,
     cover_table,
-)
-from spack_cache_db.query.folder_coverage import (
-    EnvironmentCover,
-    FolderCover,
     folder_csv,
     folder_json,
     folder_markdown,

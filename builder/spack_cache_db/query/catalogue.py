@@ -49,6 +49,7 @@ WHERE configuration IS NOT NULL AND spec IN (SELECT value FROM json_each(:ids))
 """
 
 HASH_BEGINS = "(:hash = '' OR (specs.hash >= :hash AND specs.hash < :hash || '{'))"
+SPECS_BY_PREFIX = "SELECT id FROM specs WHERE hash >= :hash AND hash < :hash || '{'"
 IN_STACK = """
 (:stack IS NULL OR {}.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
 """
@@ -311,6 +312,11 @@ def spec_beginning(conn: sqlite3.Connection, text: str) -> int:
 def hashes_beginning(conn: sqlite3.Connection, prefix: str, limit: int) -> tuple[str, ...]:
     """Return the first hashes that begin with `prefix`, in order."""
     return tuple(row[0] for row in select(conn, BY_PREFIX, prefix=prefix, limit=limit))
+
+
+def specs_beginning(conn: sqlite3.Connection, prefix: str) -> frozenset[int]:
+    """Return the ids of the specs whose hashes begin with `prefix`; listed or not."""
+    return frozenset(key for (key,) in select(conn, SPECS_BY_PREFIX, hash=prefix))
 
 
 def runs_of(ids: Iterable[int]) -> list[list[int]]:

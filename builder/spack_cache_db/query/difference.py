@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.arguments import checked_text, checked_texts
 from spack_cache_db.query.answers import UnknownNameError, hint, scope_of
-from spack_cache_db.query.catalogue import configurations_by_id
+from spack_cache_db.query.catalogue import IN_STACK, configurations_by_id
 from spack_cache_db.query.conditions import Condition, Conditions, Word, asked
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.lookups import Database, Lookups, Release, Stack, opened
@@ -21,13 +21,11 @@ from spack_cache_db.records import Configuration
 
 T = TypeVar("T")
 
-CONTENT = """
+CONTENT = f"""
 SELECT shown.spec, shown.configuration, shown.stacks, configurations.package, configurations.version
 FROM release_specs AS shown
 JOIN configurations ON configurations.id = shown.configuration
-WHERE shown.release = :release
-  AND (:stack IS NULL OR shown.stacks IN (
-    SELECT stack_set FROM stack_set_members WHERE stack = :stack))
+WHERE shown.release = :release AND {IN_STACK.format("shown")}
   AND (:package IS NULL OR configurations.package IN (SELECT value FROM json_each(:package)))
   AND (:target IS NULL OR configurations.target IN (SELECT value FROM json_each(:target)))
 """

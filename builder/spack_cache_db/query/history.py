@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import checked_text, checked_texts
 from spack_cache_db.query.answers import scope_of
-from spack_cache_db.query.catalogue import runs_of
+from spack_cache_db.query.catalogue import IN_STACK, runs_of, specs_beginning
 from spack_cache_db.query.conditions import Conditions, asked, without
 from spack_cache_db.query.connection import IDS_AT_ONCE, json_pieces, select, select_in
 from spack_cache_db.query.lookups import Database, Lookups, opened
@@ -26,22 +26,19 @@ WHERE configuration IN (SELECT value FROM json_each(:ids)) AND release_count > 0
 UNION ALL
 SELECT spec FROM listings WHERE configuration IN (SELECT value FROM json_each(:ids))
 """
-IN_STACK = """
-(:stack IS NULL OR shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
-"""
+_IN_STACK = IN_STACK.format("shown")
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
 SHOWN = f"""
 SELECT releases.id, shown.spec, shown.configuration
 FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN release_specs AS shown
   ON shown.release = releases.id
   AND shown.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
-WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {IN_STACK}
+WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {_IN_STACK}
 """
 ALL_SHOWN = f"""
 SELECT shown.spec, shown.configuration FROM release_specs AS shown
-WHERE shown.release = :release AND {IN_STACK}
+WHERE shown.release = :release AND {_IN_STACK}
 """
-WITH_HASH = "SELECT id FROM specs WHERE hash >= :hash AND hash < :hash || '{'"
 _COLUMNS = ("release", "date", "specs", "configurations", "added", "removed")
 
 Shown = dict[int, dict[int, int]]
@@ -204,7 +201,7 @@ def _candidates(
     """Return the specs that some release shows with one of these configurations."""
     specs: Set[int] = {row[0] for row in select_in(conn, SPECS, configurations)}
     if (prefix := asked(conditions, "hash")) is not None:
-        specs &= {row[0] for row in select(conn, WITH_HASH, hash=prefix)}
+        specs &= specs_beginning(conn, prefix)
     if (verdict := asked(conditions, "specs")) is not None:
         specs &= verdict.holds
     return specs

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from spack_cache_db.environments.environment import LockedSpec
 from spack_cache_db.query.candidates import Candidate, Candidates
-from spack_cache_db.query.catalogue import Spec, specs_in_scope
+from spack_cache_db.query.catalogue import IN_STACK, Spec, specs_in_scope
 from spack_cache_db.query.conditions import Condition, Conditions, asked, without
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.coverage_output import CoveredNode
@@ -28,17 +28,14 @@ from spack_cache_db.query.dependency_graph import (
 from spack_cache_db.query.look_alikes import Change
 from spack_cache_db.records import Configuration
 
-BINARIES = """
+BINARIES = f"""
 SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
-WHERE specs.release_count > 0
-  AND (:stack IS NULL OR specs.stacks IN (
-    SELECT stack_set FROM stack_set_members WHERE stack = :stack))
+WHERE specs.release_count > 0 AND {IN_STACK.format("specs")}
 """
-LISTED_BINARIES = """
+LISTED_BINARIES = f"""
 SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
 CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
-WHERE :stack IS NULL OR listings.stacks IN (
-  SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+WHERE {IN_STACK.format("listings")}
 """
 
 HASHES_AT_ONCE = 4_000

@@ -17,6 +17,7 @@ from functools import cached_property, reduce
 from itertools import chain
 from operator import and_
 
+from spack_cache_db.query.catalogue import specs_beginning
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     Condition,
@@ -75,7 +76,6 @@ SHOWN_WITH = """
 SELECT listings.spec FROM json_each(:ids) AS wanted
 CROSS JOIN listings ON listings.configuration = wanted.value
 """
-WITH_HASH = "SELECT id FROM specs WHERE hash >= :hash AND hash < :hash || '{'"
 
 PROVIDERS = """
 SELECT DISTINCT packages.name FROM dependencies
@@ -476,7 +476,7 @@ class SpecRecords:
         words, prefix = without(conditions, "hash"), asked(conditions, "hash")
         found = self._with(self._configurations(words)) if words else None
         if prefix is not None:
-            beginning = frozenset(chain.from_iterable(select(self._conn, WITH_HASH, hash=prefix)))
+            beginning = specs_beginning(self._conn, prefix)
             found = beginning if found is None else found & beginning
         return found
 
