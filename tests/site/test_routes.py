@@ -20,7 +20,7 @@ from tests.site.conftest import site
 @pytest.mark.asyncio
 async def test_every_link_leads_somewhere(datasette: Any) -> None:
     """No page links to a page of this site that is not there."""
-    links: dict[str, set[str]] = {}
+    links: dict[str, str] = {}
     for path in OWN:
         answer = await get(datasette, path)
         found = set(re.findall(r'href="(/[^"#]*|\?[^"#]*)', answer.text))
