@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+from markupsafe import Markup
+
 from spack_cache_db.query.answers import UnknownNameError, scope_of
 from spack_cache_db.query.catalogue import Counted, configurations_of_package, specs_in_scope
 from spack_cache_db.query.conditions import ANYWHERE, Conditions, asked
@@ -115,6 +117,12 @@ class PackagePage:
     timeline: Timeline
     data: PackageData | None
     notes: Mapping[str, VariantNote]
+
+    @property
+    def codes(self) -> Mapping[str, Markup]:
+        """The variants with notes as rows show them: escaped once, not once for each row."""
+        code = Markup('<code title="{}">{}</code>')
+        return {text: code.format(note.hint, text) for text, note in self.notes.items()}
 
 
 def load_package(
