@@ -10,7 +10,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.connection import connected
-from spack_cache_db.query.difference import compare, diff, side_of
+from spack_cache_db.query.difference import compare, diff, named, side_of
 from spack_cache_db.query.lookups import read_lookups
 from tests.indexes import edge, hash_of, index, node, record
 
@@ -127,6 +127,7 @@ def test_causes_of_too_much_are_not_looked_for(tmp_path: Path) -> None:
         lookups = read_lookups(conn)
         sides = side_of(lookups, "v1.0"), side_of(lookups, "v1.1")
         hashes = 2 * (len(new) - 1)
-        found = [compare(conn, lookups, *sides, (), most) for most in (None, hashes, hashes - 1)]
+        changes = compare(conn, lookups, *sides, ())
+        found = [named(conn, lookups, changes, most) for most in (None, hashes, hashes - 1)]
     assert found[0].causes == found[1].causes != ()
     assert found[2].causes is None and found[2].rebuilt == found[0].rebuilt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ from spack_cache_db.arguments import checked_text, checked_texts
 from spack_cache_db.query.answers import UnknownNameError, hint, scope_of
 from spack_cache_db.query.catalogue import IN_STACK, configurations_by_id
 from spack_cache_db.query.conditions import Condition, Conditions, Word, asked
-from spack_cache_db.query.connection import select
+from spack_cache_db.query.connection import select, select_in
 from spack_cache_db.query.lookups import Database, Lookups, Release, Stack, opened
 from spack_cache_db.query.rebuilds import Cause, causes_of_rebuilds
 from spack_cache_db.query.selection import column_ids
@@ -21,14 +21,39 @@ from spack_cache_db.records import Configuration
 
 T = TypeVar("T")
 
-CONTENT = f"""
-SELECT shown.spec, shown.configuration, shown.stacks, configurations.package, configurations.version
-FROM release_specs AS shown
-JOIN configurations ON configurations.id = shown.configuration
-WHERE shown.release = :release AND {IN_STACK.format("shown")}
+LISTED = f"""
+FROM listings AS here
+WHERE here.release = :release AND {IN_STACK.format("here")}
+"""
+NARROWED = f"""
+FROM listings AS here
+JOIN specs ON specs.id = here.spec
+JOIN configurations ON configurations.id = coalesce(here.configuration, specs.configuration)
+WHERE here.release = :release AND {IN_STACK.format("here")}
   AND (:package IS NULL OR configurations.package IN (SELECT value FROM json_each(:package)))
   AND (:target IS NULL OR configurations.target IN (SELECT value FROM json_each(:target)))
 """
+# A listing names a configuration only where it is not that of its spec, so `IS` compares both.
+ONLY_HERE = f"""
+SELECT here.spec, configurations.id, configurations.package, configurations.version {NARROWED}
+  AND NOT EXISTS (
+    SELECT 1 FROM listings AS there
+    WHERE there.release = :other_release AND there.spec = here.spec
+      AND there.configuration IS here.configuration
+      AND {IN_STACK.format("there").replace(":stack", ":other_stack")})
+"""
+CONFIGURATIONS_OF_RELEASE = """
+SELECT configuration, spec_count FROM configuration_releases
+WHERE release = :release AND configuration IN (SELECT value FROM json_each(:ids))
+"""
+CONFIGURATIONS_OF_STACK = f"SELECT configurations.id, count(*) {NARROWED} GROUP BY 1"
+VERSIONS_OF_RELEASE = """
+SELECT DISTINCT package, version FROM configurations
+JOIN configuration_releases AS shown ON shown.configuration = configurations.id
+WHERE shown.release = :release AND package IN (SELECT value FROM json_each(:ids))
+  AND (:target IS NULL OR target IN (SELECT value FROM json_each(:target)))
+"""
+VERSIONS_OF_STACK = f"SELECT DISTINCT configurations.package, configurations.version {NARROWED}"
 
 
 class Delta(NamedTuple, Generic[T]):
@@ -118,18 +143,45 @@ class Side:
     stack: Stack | None
 
 
-class Content(NamedTuple):
-    """What a side has, by ids.
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed from one side to the other, by ids: `named` gives a `Diff` of it.
 
     Attributes:
-        specs: pairs of a spec and the configuration that the release shows of it.
-        versions: the package and the version of each configuration.
-        stacks: the sets of stacks of its listings.
+        gone: the specs that only the old side shows with a configuration, by configuration.
+        came: those that only the new side shows with it.
+        before: how many specs the old side has of each configuration above.
+        package_of: the package of each configuration above.
+        configurations: those that only one side has.
+        rebuilt: those that both have, with other specs.
+        packages: those that only one side has.
+        versions: pairs of a package and a version.
+        stacks: the names of stacks.
+        specs: all hashes, counted.
     """
 
-    specs: set[tuple[int, int]]
-    versions: dict[int, tuple[int, int]]
-    stacks: set[int]
+    old: str
+    new: str
+    gone: Mapping[int, Set[int]]
+    came: Mapping[int, Set[int]]
+    before: Mapping[int, int]
+    package_of: Mapping[int, int]
+    packages: Delta[int]
+    configurations: Delta[int]
+    rebuilt: tuple[int, ...]
+    versions: Delta[tuple[int, int]]
+    stacks: Delta[str]
+    specs: Amount
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether both have the same hashes with the same configurations, in the same stacks."""
+        return not (self.package_of or self.stacks.added or self.stacks.removed)
+
+    def amount(self, configuration: int) -> Amount:
+        """Return how many specs of a configuration were kept, added and removed."""
+        gone, came = (len(side.get(configuration, ())) for side in (self.gone, self.came))
+        return Amount(self.before.get(configuration, 0) - gone, came, gone)
 
 
 def diff(
@@ -166,7 +218,7 @@ def diff(
     with opened(db) as (conn, lookups):
         before, after = (side_of(lookups, name, stack) for name in names)
         narrowing = narrowing_of(lookups, package, target, host)
-        return compare(conn, lookups, before, after, narrowing)
+        return named(conn, lookups, compare(conn, lookups, before, after, narrowing))
 
 
 def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Side:
@@ -205,120 +257,203 @@ def narrowing_of(
 
 
 def compare(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    old: Side,
-    new: Side,
-    narrowing: Conditions,
-    most_explained: int | None = None,
-) -> Diff:
+    conn: sqlite3.Connection, lookups: Lookups, old: Side, new: Side, narrowing: Conditions
+) -> Changes:
     """Return what changed from one side to the other.
 
-    Args:
-        most_explained: of so many rebuilt hashes the causes are looked for; None for any number.
+    What both show alike is only counted: of two snapshots that is most of what they have.
     """
-    was, now = (_content(conn, lookups, side, narrowing) for side in (old, new))
-    gone, came = was.specs - now.specs, now.specs - was.specs
-    hashes = [{spec for spec, _ in side.specs} for side in (was, now)]
-    changed = _changed_configurations(conn, lookups, was, gone, came)
-    here, there = was.versions.keys(), now.versions.keys()
-    rebuilt = {key: each for key, each in changed.items() if key in here and key in there}
-    versions = {*was.versions.values()}, {*now.versions.values()}
-    stacks = [_stack_names(conn, lookups, side) for side in (was, now)]
-    return Diff(
+    ids = column_ids(conn, lookups, narrowing)
+    columns: dict[str, str | None] = {"package": None, "target": None}
+    columns |= {column: json.dumps([*some]) for column, some in ids.items()}
+    was, now = (_Shown(conn, side, columns) for side in (old, new))
+    gone, came = was.without(now), now.without(was)
+    package_of = {row.configuration: row.package for row in (*gone, *came)}
+    before = was.spec_counts(package_of)
+    after = Counter(before)
+    after.update(row.configuration for row in came)
+    after.subtract(row.configuration for row in gone)
+    removed, added = ({row.spec for row in some} for some in (gone, came))
+    left = [row for row in gone if not after[row.configuration]]
+    arrived = [row for row in came if row.configuration not in before]
+    had, has = was.versions(arrived), now.versions(left)
+    return Changes(
         old=_name(old),
         new=_name(new),
-        packages=_change(
-            *({lookups.words["package"][key] for key, _ in some} for some in versions)
+        gone=_specs_of(gone),
+        came=_specs_of(came),
+        before=before,
+        package_of=package_of,
+        packages=Delta(
+            *(
+                tuple({row.package for row in some} - {package for package, _ in there})
+                for some, there in ((arrived, had), (left, has))
+            )
         ),
-        versions=_version_change(conn, lookups, *versions),
         configurations=Delta(
-            tuple(each for key, each in changed.items() if key not in here),
-            tuple(each for key, each in changed.items() if key not in there),
+            *(tuple({row.configuration for row in some}) for some in (arrived, left))
         ),
-        rebuilt=tuple(rebuilt.values()),
-        stacks=_change(*stacks),
-        specs=_amount(*hashes),
-        causes=causes_of_rebuilds(
-            conn, lookups, _specs_of(rebuilt, gone), _specs_of(rebuilt, came), most_explained
+        rebuilt=tuple(key for key in package_of if key in before and after[key]),
+        versions=Delta(
+            *(
+                tuple({(row.package, row.version) for row in some} - there)
+                for some, there in ((arrived, had), (left, has))
+            )
+        ),
+        stacks=_change(*(_stack_names(conn, lookups, side.listings) for side in (was, now))),
+        specs=Amount(
+            sum(was.listings.values()) - len(removed - added),
+            len(added - removed),
+            len(removed - added),
         ),
     )
 
 
-def _content(
-    conn: sqlite3.Connection, lookups: Lookups, side: Side, narrowing: Conditions
-) -> Content:
-    ids = {
-        column: json.dumps([*some]) for column, some in column_ids(conn, lookups, narrowing).items()
-    }
-    stack = None if side.stack is None else side.stack.id
-    columns: dict[str, str | None] = {"package": None, "target": None, **ids}
-    rows = select(conn, CONTENT, release=side.release.id, stack=stack, **columns)
-    found = Content(set(), {}, set())
-    for spec, configuration, stacks, package, version in rows:
-        found.specs.add((spec, configuration))
-        found.versions[configuration] = package, version
-        found.stacks.add(stacks)
-    return found
+def named(
+    conn: sqlite3.Connection, lookups: Lookups, changes: Changes, most_explained: int | None = None
+) -> Diff:
+    """Return the changes in words.
 
-
-def _changed_configurations(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    was: Content,
-    gone: Set[tuple[int, int]],
-    came: Set[tuple[int, int]],
-) -> dict[int, ChangedConfiguration]:
-    """Return the configurations with other hashes, by id: by package, newest version first."""
-    removed, added, before = (
-        Counter(configuration for _, configuration in some) for some in (gone, came, was.specs)
+    Args:
+        conn: a connection to the file.
+        lookups: its small tables.
+        changes: what `compare` found in it.
+        most_explained: of so many rebuilt hashes the causes are looked for; None for any number.
+    """
+    removed, added, rebuilt = configurations_in_words(conn, lookups, changes)
+    return Diff(
+        old=changes.old,
+        new=changes.new,
+        packages=packages_in_words(lookups, changes),
+        versions=versions_in_words(conn, lookups, changes),
+        configurations=Delta(added, removed),
+        rebuilt=rebuilt,
+        stacks=changes.stacks,
+        specs=changes.specs,
+        causes=causes_in_words(conn, lookups, changes, most_explained),
     )
-    counted = configurations_by_id(conn, lookups, sorted(removed.keys() | added.keys()))
+
+
+def configurations_in_words(
+    conn: sqlite3.Connection, lookups: Lookups, changes: Changes
+) -> tuple[tuple[ChangedConfiguration, ...], ...]:
+    """Return what was removed, added and rebuilt: by package, the newest version first."""
+    counted = configurations_by_id(conn, lookups, sorted(changes.package_of))
     counted.sort(key=lambda each: (each.configuration.package, -each.position, each.id))
-    return {
-        each.id: ChangedConfiguration(
-            each.configuration,
-            Amount(before[each.id] - removed[each.id], added[each.id], removed[each.id]),
+    kinds = (changes.configurations.removed, changes.configurations.added, changes.rebuilt)
+    return tuple(
+        tuple(
+            ChangedConfiguration(each.configuration, changes.amount(each.id))
+            for each in counted
+            if each.id in some
         )
-        for each in counted
-    }
+        for some in map(set, kinds)
+    )
 
 
-def _version_change(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    was: set[tuple[int, int]],
-    now: set[tuple[int, int]],
+def packages_in_words(lookups: Lookups, changes: Changes) -> Delta[str]:
+    """Return the names of the packages that only one side has."""
+    words = lookups.words["package"]
+    return Delta(*(tuple(sorted(words[key] for key in some)) for some in changes.packages))
+
+
+def versions_in_words(
+    conn: sqlite3.Connection, lookups: Lookups, changes: Changes
 ) -> Delta[tuple[str, str]]:
-    lookups.learn(conn, {version for _, version in was ^ now}, set())
+    """Return the versions that only one side has: by package, the oldest first."""
+    lookups.learn(conn, {version for some in changes.versions for _, version in some}, set())
     packages, versions = lookups.words["package"], lookups.words["version"]
 
-    def named(some: set[tuple[int, int]]) -> tuple[tuple[str, str], ...]:
+    def in_words(some: tuple[tuple[int, int], ...]) -> tuple[tuple[str, str], ...]:
         ordered = sorted(some, key=lambda each: (packages[each[0]], lookups.positions[each[1]]))
         return tuple((packages[package], versions[version]) for package, version in ordered)
 
-    return Delta(named(now - was), named(was - now))
+    return Delta(*map(in_words, changes.versions))
 
 
-def _stack_names(conn: sqlite3.Connection, lookups: Lookups, side: Content) -> set[str]:
-    sets = lookups.stack_sets(conn)
-    return {name for key in side.stacks for name in sets[key]}
+def causes_in_words(
+    conn: sqlite3.Connection, lookups: Lookups, changes: Changes, most: int | None = None
+) -> tuple[Cause, ...] | None:
+    """Return why configurations were rebuilt; None where that are more than `most` hashes."""
+    gone, came = (
+        {key: side.get(key, frozenset()) for key in changes.rebuilt}
+        for side in (changes.gone, changes.came)
+    )
+    return causes_of_rebuilds(conn, lookups, gone, came, most)
 
 
-def _specs_of(configurations: Iterable[int], pairs: Set[tuple[int, int]]) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = {key: set() for key in configurations}
-    for spec, configuration in pairs:
-        if configuration in found:
-            found[configuration].add(spec)
+class _Row(NamedTuple):
+    spec: int
+    configuration: int
+    package: int
+    version: int
+
+
+class _Shown:
+    """What one side shows: the questions that a comparison asks of it."""
+
+    def __init__(
+        self, conn: sqlite3.Connection, side: Side, columns: Mapping[str, str | None]
+    ) -> None:
+        self._conn = conn
+        self._place = {
+            "release": side.release.id,
+            "stack": None if side.stack is None else side.stack.id,
+        }
+        self._columns = columns
+        listed = NARROWED if any(columns.values()) else LISTED
+        sets = f"SELECT here.stacks, count(*) {listed} GROUP BY 1"
+        self.listings: dict[int, int] = dict(select(conn, sets, **self._place, **columns))
+        """How many listings have each set of stacks."""
+
+    def without(self, other: _Shown) -> list[_Row]:
+        """Return the specs that the other side does not show with the same configuration."""
+        others = {f"other_{name}": value for name, value in other._place.items()}
+        rows = select(self._conn, ONLY_HERE, **self._place, **others, **self._columns)
+        return [*map(_Row._make, rows)]
+
+    def spec_counts(self, configurations: Iterable[int]) -> dict[int, int]:
+        """Return how many specs it shows of each of these configurations that it has."""
+        ids = {*configurations}
+        if self._place["stack"] is None:
+            rows = select_in(
+                self._conn, CONFIGURATIONS_OF_RELEASE, ids, release=self._place["release"]
+            )
+        else:
+            rows = select(self._conn, CONFIGURATIONS_OF_STACK, **self._place, **self._columns)
+        return {key: count for key, count in rows if key in ids}
+
+    def versions(self, rows: Iterable[_Row]) -> set[tuple[int, int]]:
+        """Return the versions that it has of the packages in these rows, with their package."""
+        packages = {row.package for row in rows}
+        if self._place["stack"] is None:
+            target = self._columns["target"]
+            found = select_in(
+                self._conn,
+                VERSIONS_OF_RELEASE,
+                packages,
+                release=self._place["release"],
+                target=target,
+            )
+        else:
+            found = select(self._conn, VERSIONS_OF_STACK, **self._place, **self._columns)
+        return {(package, version) for package, version in found}
+
+
+def _stack_names(conn: sqlite3.Connection, lookups: Lookups, sets: Iterable[int]) -> set[str]:
+    names = lookups.stack_sets(conn)
+    return {name for key in sets for name in names[key]}
+
+
+def _specs_of(rows: Iterable[_Row]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {}
+    for row in rows:
+        found.setdefault(row.configuration, set()).add(row.spec)
     return found
 
 
 def _change(was: Set[str], now: Set[str]) -> Delta[str]:
     return Delta(tuple(sorted(now - was)), tuple(sorted(was - now)))
-
-
-def _amount(was: Set[int], now: Set[int]) -> Amount:
-    return Amount(len(was & now), len(now - was), len(was - now))
 
 
 def _name(side: Side) -> str:

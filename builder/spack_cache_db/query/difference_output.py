@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from spack_cache_db.query.difference import ChangedConfiguration, Diff
+from spack_cache_db.query.difference import ChangedConfiguration, Changes, Diff
 from spack_cache_db.query.serialization import csv_text, json_text
 from spack_cache_db.records import Configuration
 
@@ -54,7 +54,7 @@ def as_markdown(found: Diff) -> str:
     return "\n".join(lines)
 
 
-def sentence(found: Diff) -> str:
+def sentence(found: Diff | Changes) -> str:
     """Return the totals as one sentence."""
     if found.is_empty:
         return f"{found.new} has the same {found.specs.kept:,} specs as {found.old}."

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import groupby
 from typing import NamedTuple, Self
@@ -12,10 +13,16 @@ from urllib.parse import quote, urlencode
 from spack_cache_db.query.answers import UnknownNameError
 from spack_cache_db.query.difference import (
     ChangedConfiguration,
+    Changes,
     Diff,
+    causes_in_words,
     compare,
+    configurations_in_words,
+    named,
     narrowing_of,
+    packages_in_words,
     side_of,
+    versions_in_words,
 )
 from spack_cache_db.query.difference_output import sentence
 from spack_cache_db.query.lookups import Lookups
@@ -122,33 +129,34 @@ def load_changes(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> Ch
         hosts_of(lookups.families),
     )
     try:
-        found = difference_of(conn, lookups, sides)
+        found = _changes_of(conn, lookups, sides)
     except UnknownNameError as error:
         return ChangesPage(*choices, error=str(error))
-    versions = [dict(_by_package(some)) for some in (found.versions.removed, found.versions.added)]
+    packages = packages_in_words(lookups, found)
+    named_versions = versions_in_words(conn, lookups, found)
+    versions = [dict(_by_package(some)) for some in (named_versions.removed, named_versions.added)]
     upgraded = versions[0].keys() & versions[1].keys()
-    changed = (found.configurations.removed, found.configurations.added, found.rebuilt)
-    is_short = sum(map(len, changed)) <= MOST_ROWS or bool(sides.package)
-    kinds = ("removed", "added")
+    removed, added, rebuilt = _folded(conn, lookups, found, bool(sides.package))
     parts = [
         Part(
             kind,
-            getattr(found.packages, kind),
+            getattr(packages, kind),
             tuple(each for each in some.items() if each[0] not in upgraded),
             getattr(found.stacks, kind),
-            _folded(configurations, is_short),
+            configurations,
         )
-        for kind, some, configurations in zip(kinds, versions, changed, strict=False)
+        for kind, some, configurations in zip(
+            ("removed", "added"), versions, (removed, added), strict=True
+        )
     ]
-    parts.append(Part("rebuilt", (), (), (), _folded(found.rebuilt, is_short)))
     return ChangesPage(
         *choices,
         total=sentence(found),
-        parts=tuple(parts),
+        parts=(*parts, Part("rebuilt", (), (), (), rebuilt)),
         upgrades=tuple(
             Upgrade(key, versions[0][key], versions[1][key]) for key in sorted(upgraded)
         ),
-        causes=found.causes,
+        causes=causes_in_words(conn, lookups, found, MOST_EXPLAINED),
     )
 
 
@@ -158,9 +166,7 @@ def difference_of(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> D
     Raises:
         UnknownNameError: there is no such release, stack, package, target or host.
     """
-    old, new = (side_of(lookups, name, sides.stack) for name in (sides.old, sides.new))
-    narrowing = narrowing_of(lookups, sides.package, sides.target, sides.host)
-    return compare(conn, lookups, old, new, narrowing, MOST_EXPLAINED)
+    return named(conn, lookups, _changes_of(conn, lookups, sides), MOST_EXPLAINED)
 
 
 def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
@@ -180,10 +186,28 @@ def _by_package(
         yield package, tuple(version for _, version in some)
 
 
-def _folded(some: Sequence[ChangedConfiguration], is_short: bool) -> tuple[PackageChanges, ...]:
-    """Return configurations by package, with the first rows of each where they are shown."""
-    found = []
-    for package, of_package in groupby(some, key=lambda each: each.configuration.package):
-        rows = tuple(of_package)
-        found.append(PackageChanges(package, len(rows), rows[:MOST_ROWS] if is_short else ()))
-    return tuple(found)
+def _changes_of(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> Changes:
+    old, new = (side_of(lookups, name, sides.stack) for name in (sides.old, sides.new))
+    narrowing = narrowing_of(lookups, sides.package, sides.target, sides.host)
+    return compare(conn, lookups, old, new, narrowing)
+
+
+def _folded(
+    conn: sqlite3.Connection, lookups: Lookups, found: Changes, one_package: bool
+) -> Iterator[tuple[PackageChanges, ...]]:
+    """Yield what was removed, added and rebuilt by package, with rows where those are shown.
+
+    Rows are read only if they are shown: two snapshots differ in thousands of configurations.
+    """
+    kinds = (found.configurations.removed, found.configurations.added, found.rebuilt)
+    if len(found.package_of) > MOST_ROWS and not one_package:
+        for some in kinds:
+            counts = Counter(lookups.words["package"][found.package_of[key]] for key in some)
+            yield tuple(PackageChanges(name, count, ()) for name, count in sorted(counts.items()))
+        return
+    for rows in configurations_in_words(conn, lookups, found):
+        of_packages = groupby(rows, key=lambda each: each.configuration.package)
+        every = ((package, [*some]) for package, some in of_packages)
+        yield tuple(
+            PackageChanges(package, len(some), tuple(some[:MOST_ROWS])) for package, some in every
+        )

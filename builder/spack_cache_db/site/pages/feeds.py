@@ -17,7 +17,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from spack_cache_db.query.answers import UnknownNameError, scope_of
 from spack_cache_db.query.catalogue import configurations_by_id
-from spack_cache_db.query.conditions import Conditions
+from spack_cache_db.query.conditions import Conditions, without
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.difference import narrowing_of
 from spack_cache_db.query.history import Shown, shown_specs
@@ -32,6 +32,8 @@ from spack_cache_db.spack.lexer import QuerySyntaxError
 
 MOST_SNAPSHOTS = 26
 """A feed looks at so many snapshots, the newest: half a year of weekly ones."""
+MOST_OF_STACK = 12
+"""A feed of all that a stack has looks at fewer, because it reads each of them whole."""
 MOST_NAMED = 10
 """So many configurations that are new in a snapshot are named, and as many that are gone."""
 NO_DAY = "1970-01-01"
@@ -177,7 +179,9 @@ def _changes(
     before = releases_before(each.name for each in lookups.releases.values())
     dated = (each for each in lookups.releases.values() if each.date and each.name in before)
     known = {each.name: each for each in lookups.releases.values()}
-    compared = [(each, known[before[each.name]]) for each in islice(dated, MOST_SNAPSHOTS)]
+    is_of_stack = bool(conditions) and not without(conditions, "stack")
+    most = MOST_OF_STACK if is_of_stack else MOST_SNAPSHOTS
+    compared = [(each, known[before[each.name]]) for each in islice(dated, most)]
     if not conditions:
         listed = json.dumps([each.id for each, _ in compared])
         found = {key: amounts for key, *amounts in select(conn, CHANGED, releases=listed)}
