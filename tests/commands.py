@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from spack_cache_db import schema
 from spack_cache_db.cli import cli
-from tests.programs import completed
+from tests.processes import completed
 
 OLD = b"SQLite format 3\0".ljust(68, b"\0") + schema.APPLICATION_ID.to_bytes(4, "big")
 """The first bytes of a database of this program."""

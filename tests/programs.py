@@ -11,42 +11,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-PATIENCE = 240
-"""Seconds after which a program that a test waits for is killed, before pytest ends the test."""
-
-
-def completed(
-    command: Sequence[object],
-    *,
-    check: bool = False,
-    stdout: Any = subprocess.PIPE,
-    stderr: Any = subprocess.PIPE,
-    within: float = PATIENCE,
-    **options: Any,
-) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, and return its status and what it printed.
-
-    Args:
-        command: the program and its arguments.
-        check: whether the test fails when the program does.
-        stdout: where its output goes, if not into what is returned.
-        stderr: where its errors go; likewise.
-        within: seconds after which it is killed, and the test fails.
-        options: more of `subprocess.run`.
-    """
-    words = [*map(str, command)]
-    done = subprocess.run(  # noqa: TID251
-        words, text=True, timeout=within, check=False, stdout=stdout, stderr=stderr, **options
-    )
-    if check:
-        assert done.returncode == 0, (
-            f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}"
-        )
-    return done
 
 
 def needed(name: str, package: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser import COMMAND
 from tests.paths import ROOT
-from tests.programs import completed
+from tests.processes import completed
 
 APT = """#!/bin/sh
 echo "$*" >> "$0.log"

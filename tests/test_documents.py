@@ -24,7 +24,7 @@ from tests.documents import Fence, Typed, fences, typed
 from tests.indexes import index, node, record
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.paths import DATA, ROOT
-from tests.programs import completed
+from tests.processes import completed
 from tests.sources.indexes.fetch.mirrors import below, layout_3
 from tests.sources.indexes.fetch.server import serve
 

@@ -18,7 +18,7 @@ import spack_cache_db
 from spack_cache_db.errors import BuilderError, Fault, InputError, LineFault
 from tests.commands import run
 from tests.pagetexts import SAMPLES
-from tests.programs import completed
+from tests.processes import completed
 
 SPEC = "py-mpi4py@4 target=x86_64_v3"
 USER = """

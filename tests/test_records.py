@@ -19,7 +19,7 @@ from spack_cache_db.sources.pages.page_format import OF_A_LISTING, SpecDetail
 from tests.configurations import configuration
 from tests.conftest import Build
 from tests.pagetexts import page, spec
-from tests.programs import completed
+from tests.processes import completed
 
 
 def test_the_ground_loads_no_decoder() -> None:

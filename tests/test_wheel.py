@@ -24,7 +24,7 @@ from spack_cache_db.cli import COMMANDS
 from spack_cache_db.site.routes import ROUTES
 from tests.pagetexts import SAMPLES
 from tests.paths import ROOT
-from tests.programs import completed
+from tests.processes import completed
 
 LOCKS = ROOT / "requirements"
 FILE = "spack-cache.db"

@@ -20,7 +20,7 @@ from tests.conftest import Build
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import SAMPLES, page, spec
 from tests.paths import ROOT
-from tests.programs import completed
+from tests.processes import completed
 
 NAMES = {
     "packages": ("safetens", "SELECT id FROM packages WHERE name = 'py-safetensors'"),

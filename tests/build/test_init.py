@@ -14,7 +14,7 @@ from spack_cache_db.build import Report, build, check
 from tests.builds import built, digest
 from tests.commands import process
 from tests.pagetexts import SAMPLES, page, spec
-from tests.programs import completed
+from tests.processes import completed
 
 HEAVY = ("numpy", "msgspec", "sqlite_utils", "zstandard", "yaml", "multiprocessing", "tarfile")
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.builds import built, digest, digest_of, signalled_after, whole
 from tests.pagetexts import SAMPLES
-from tests.programs import completed
+from tests.processes import completed
 
 
 def children(pid: int) -> set[int]:

@@ -22,7 +22,7 @@ from spack_cache_db.sources.indexes import index_reader
 from tests.builds import built, digest, digest_of, many_pages
 from tests.indexes import REAL_FILE
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec, spec_hash, write
-from tests.programs import completed
+from tests.processes import completed
 
 
 def test_two_builds_are_the_same_bytes(folder: Path, tmp_path: Path) -> None:

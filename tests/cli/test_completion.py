@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs import completed, needed
+from tests.processes import completed
+from tests.programs import needed
 
 COMMAND = Path(sys.executable).with_name("spack-cache-db")
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import spack_cache_db.cli.options as scope_options
 from spack_cache_db.cli import cli
 from spack_cache_db.machine import Machine
-from tests.programs import completed
+from tests.processes import completed
 
 SPECS = "py-mpi4py@4: %gcc@13  # the compiler last\n\npy-mpi4py@99\npy-mpi4px\npy-mpi4py ^openmpi\n"
 

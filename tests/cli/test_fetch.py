@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import process, run
-from tests.programs import completed
+from tests.processes import completed
 from tests.sources.indexes.fetch.mirrors import below, files_in, index, layout_2, layout_3
 from tests.sources.indexes.fetch.server import Site, serve
 

@@ -18,7 +18,7 @@ from spack_cache_db.build import build
 from spack_cache_db.cli import cli, row_output
 from spack_cache_db.machine import Machine
 from tests.indexes import REAL_FILE, hash_of
-from tests.programs import completed
+from tests.processes import completed
 from tests.small_sources import LOOK_ALIKES, built
 
 

@@ -11,7 +11,7 @@ import pytest
 from spack_cache_db.cli import COMMANDS, cli
 from tests.commands import run
 from tests.pagetexts import SAMPLES
-from tests.programs import completed
+from tests.processes import completed
 
 HEAVY = {
     *("asyncio", "datasette", "httpx", "msgspec", "multiprocessing", "numpy", "sqlite_utils"),

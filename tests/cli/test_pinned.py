@@ -14,7 +14,7 @@ import pytest
 
 from spack_cache_db.cli.server import PREFIX, pinned
 from spack_cache_db.errors import DatabaseError
-from tests.programs import completed
+from tests.processes import completed
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from tests.commands import OLD, process, run, untouched
 from tests.indexes import REAL_FILE
 from tests.pagetexts import SAMPLES
-from tests.programs import completed
+from tests.processes import completed
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

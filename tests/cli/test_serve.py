@@ -22,7 +22,7 @@ from datasette.app import Datasette
 
 from spack_cache_db.build import build
 from tests.pagetexts import page, spec, write
-from tests.programs import completed
+from tests.processes import completed
 from tests.serving import PATIENCE, Served, answers, eventually, serving
 
 pytestmark = pytest.mark.slow

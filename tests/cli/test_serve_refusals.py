@@ -15,7 +15,7 @@ import pytest
 from spack_cache_db.cli.server import served
 from spack_cache_db.errors import DatabaseError
 from tests.commands import run
-from tests.programs import completed
+from tests.processes import completed
 
 
 def run_serve(*arguments: object) -> tuple[int, str]:

@@ -28,7 +28,7 @@ from spack_cache_db.cli.server import (
 )
 from spack_cache_db.site import plugin, site_folder
 from tests.paths import ROOT
-from tests.programs import completed
+from tests.processes import completed
 from tests.site.conftest import running
 
 

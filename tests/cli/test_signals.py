@@ -20,7 +20,7 @@ import pytest
 
 from tests.builds import built, digest, digest_of, signalled_after, whole
 from tests.pagetexts import SAMPLES, page, spec
-from tests.programs import completed
+from tests.processes import completed
 from tests.sources.indexes.fetch.mirrors import below, index, layout_2
 from tests.sources.indexes.fetch.server import Answer, Handler, serve, tag
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.builds import whole
 from tests.pagetexts import SAMPLES
-from tests.programs import completed
+from tests.processes import completed
 
 pytestmark = pytest.mark.slow
 

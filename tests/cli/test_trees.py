@@ -14,7 +14,7 @@ from tests.commands import run
 from tests.documents import fences, typed
 from tests.indexes import index, node, record
 from tests.paths import ROOT
-from tests.programs import completed
+from tests.processes import completed
 from tests.trees import real_tree, write_tree
 
 

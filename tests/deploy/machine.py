@@ -20,7 +20,8 @@ from benchmarks.server import free_port
 from tests.deploy.manager import Manager
 from tests.deploy.tools import PATH, write_command
 from tests.paths import ROOT
-from tests.programs import completed, needed
+from tests.processes import completed
+from tests.programs import needed
 
 _FOLDERS = r"/(?:opt|srv|run)/spack-cache|/var/cache/nginx|/etc/(?=nginx|systemd|spack-cache)"
 _DEBIAN = r"/etc/nginx|/var/log/nginx|/run/nginx\.pid"

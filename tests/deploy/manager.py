@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.deploy.sandbox import Unit, read_unit, template_of
 from tests.paths import ROOT
-from tests.programs import completed
+from tests.processes import completed
 
 
 class RefusedError(Exception):

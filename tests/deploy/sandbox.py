@@ -19,7 +19,7 @@ import socket
 import sys
 from pathlib import Path
 
-from tests.programs import completed
+from tests.processes import completed
 
 Unit = dict[str, list[str]]
 
@@ -67,20 +67,31 @@ def template_of(path: Path) -> Path:
 
 def allowed_calls(unit: Unit) -> set[str]:
     """Return the system calls that a unit may use (systemd.exec(5), `SystemCallFilter=`)."""
-    found = _group("@default")
+    groups = _groups()
+    found = _calls(groups, "@default")
     for line in unit["SystemCallFilter"]:
         names = line.removeprefix("~").split()
-        calls = {call for name in names for call in (_group(name) if name[0] == "@" else {name})}
+        calls = {call for name in names for call in _calls(groups, name)}
         found = found - calls if line.startswith("~") else found | calls
     return found
 
 
-def _group(name: str) -> set[str]:
-    said = completed(["systemd-analyze", "syscall-filter", name], check=True)
-    names = {line.strip() for line in said.stdout.splitlines() if not line.strip().startswith("#")}
-    names -= {name, ""}
-    groups = {each for each in names if each.startswith("@")}
-    return (names - groups).union(*(_group(each) for each in groups))
+def _groups() -> dict[str, list[str]]:
+    """Return what stands in each group of system calls: calls, and other groups."""
+    said = completed(["systemd-analyze", "syscall-filter"], check=True)
+    groups: dict[str, list[str]] = {}
+    for line in said.stdout.splitlines():
+        if line.startswith("@"):
+            members = groups.setdefault(line, [])
+        elif line.startswith(" ") and not line.strip().startswith("#"):
+            members.append(line.strip())
+    return groups
+
+
+def _calls(groups: dict[str, list[str]], name: str) -> set[str]:
+    if not name.startswith("@"):
+        return {name}
+    return {call for each in groups[name] for call in _calls(groups, each)}
 
 
 def apply(unit: Unit) -> None:

@@ -26,7 +26,8 @@ from tests.deploy.machine import Machine, checkout, machine
 from tests.deploy.manager import listening
 from tests.indexes import index, node, record, write_layout3
 from tests.paths import ROOT
-from tests.programs import completed, needed
+from tests.processes import completed
+from tests.programs import needed
 
 pytestmark = pytest.mark.slow
 

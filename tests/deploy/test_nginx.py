@@ -12,7 +12,8 @@ import pytest
 from benchmarks.nginx import run_folder, write_config
 from benchmarks.server import free_port, serving
 from tests.deploy.front import Front
-from tests.programs import completed, needed
+from tests.processes import completed
+from tests.programs import needed
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,8 @@ import pytest
 from tests.deploy.fleet import BROKEN, Fleet, fleet
 from tests.deploy.tools import PATH, write_command
 from tests.paths import ROOT
-from tests.programs import completed, needed
+from tests.processes import completed
+from tests.programs import needed
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,8 @@ from benchmarks.server import free_port, wait_until_up
 from spack_cache_db.site.uvicorn_server import END_SECONDS
 from tests.deploy.sandbox import allowed_calls, call_number, read_unit
 from tests.paths import ROOT
-from tests.programs import completed, needed
+from tests.processes import completed
+from tests.programs import needed
 
 UNITS = sorted((ROOT / "deploy" / "systemd").iterdir())
 SERVICES = [each for each in UNITS if each.suffix == ".service"]

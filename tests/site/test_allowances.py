@@ -22,7 +22,7 @@ from spack_cache_db.cli.server import datasette as cli_datasette
 from spack_cache_db.site.allowances import Allowances, read_allowances
 from spack_cache_db.site.datasettes import hook
 from tests.paths import ROOT
-from tests.programs import completed
+from tests.processes import completed
 from tests.site.addresses import get
 from tests.site.conftest import IS_065, SQL, metadata, running, site
 

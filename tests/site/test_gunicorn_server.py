@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from benchmarks.server import free_port
-from tests.programs import completed
+from tests.processes import completed
 from tests.serving import PATIENCE, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.server import free_port
 from spack_cache_db.cli.server import site_settings
 from tests.paths import ROOT
-from tests.programs import completed
+from tests.processes import completed
 from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import IS_065, running
 

@@ -17,7 +17,7 @@ from spack_cache_db.build import build, check
 from spack_cache_db.sources import archives
 from tests.indexes import edge, hash_of, index, node, record, write_blob, write_layout3
 from tests.pagetexts import page, spec
-from tests.programs import completed
+from tests.processes import completed
 
 INDEX = index(record(node("a", edge("b", "link"))), record(node("b")))
 SPEC = {"spec": {"_meta": {"version": 5}, "nodes": [node("c")]}}

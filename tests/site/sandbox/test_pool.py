@@ -19,7 +19,7 @@ from spack_cache_db.site.sandbox import pool as pool_module
 from spack_cache_db.site.sandbox import process as process_module
 from spack_cache_db.site.sandbox.pool import Budget, Pool, SandboxError, Share, TaskError, share
 from spack_cache_db.site.sandbox.statements import Rows, run_statement
-from tests.programs import completed
+from tests.processes import completed
 from tests.site.sandbox.tasks import fail, grow, ignore_the_alarm, process_id, sleep
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]

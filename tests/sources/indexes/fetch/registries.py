@@ -15,7 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from benchmarks.server import free_port
-from tests.programs import PATIENCE, needed, serving
+from tests.processes import PATIENCE
+from tests.programs import needed, serving
 from tests.sources.indexes.fetch.server import Answer, Handler
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
