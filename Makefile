@@ -48,7 +48,7 @@ test-datasette1: $(VENV1)/test.done
 
 # The fast tests: no processes, servers, browsers or large inputs.
 loop: $(VENV)/test.done
-	$(BIN)/$(PYTEST) -m "not slow"
+	$(BIN)/$(PYTEST) -n logical -m "not slow"
 
 check: $(VENV)/test.done
 	$(BIN)/ruff format --check .

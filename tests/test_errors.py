@@ -32,6 +32,7 @@ def test_a_fault_is_one_line_whatever_is_in_it(path: str, message: str) -> None:
     assert str(Fault(path, 1, message)).isprintable()
 
 
+@pytest.mark.slow
 @given(st.lists(st.builds(Fault, st.sampled_from("ab"), st.integers(0, 12), st.sampled_from("xy"))))
 def test_an_input_error_has_each_fault_once_in_order(faults: list[Fault]) -> None:
     """By path, then line as a number, then message."""

@@ -53,6 +53,7 @@ def told(records: Iterable[dict[str, Any]], release: str = "installed") -> list[
     )
 
 
+@pytest.mark.slow
 def test_all_that_a_tree_says_of_installation_is_a_view(tmp_path: Path) -> None:
     """Every record of a real tree has a row: prefix, explicit or not, and the time in UTC."""
     records = real_tree()
@@ -71,6 +72,7 @@ def test_what_is_gone_is_not_installed(tmp_path: Path) -> None:
         assert db.execute("SELECT package FROM builds").fetchall() == [("a",)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["folder", "file", "renamed", "deep"])
 def test_a_tree_is_known_by_its_content(tmp_path: Path, way: str) -> None:
     """Wherever the index of a tree lies and whatever it is called; `--release` gives another name.

@@ -82,6 +82,7 @@ def test_who_has_a_record_is_believed(tmp_path: Path, order: tuple[int, int]) ->
         assert db.execute(PROBLEMS).fetchall() == [told("b")]
 
 
+@pytest.mark.slow
 def test_records_that_are_missing_at_random_cost_nothing_else(tmp_path: Path) -> None:
     """Of a real index without a tenth of its records, all others are there with all edges."""
     data = json.loads(real())

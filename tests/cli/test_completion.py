@@ -42,6 +42,7 @@ def folder(tmp_path: Path, samples_file: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_names_of_the_file_are_offered(folder: Path, shell: str) -> None:
     """Releases, stacks and targets, of the file that stands before the option."""
@@ -51,6 +52,7 @@ def test_names_of_the_file_are_offered(folder: Path, shell: str) -> None:
     assert "x86_64_v3" in offered("find hdf5 other.db --host x86", folder, shell)
 
 
+@pytest.mark.slow
 def test_without_a_file_the_one_of_this_folder_counts(folder: Path) -> None:
     """The option may stand before the file; where there is no database, nothing is offered."""
     assert offered("find hdf5 --release ", folder) == {""}

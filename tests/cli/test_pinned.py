@@ -115,6 +115,7 @@ def test_only_what_was_left_behind_is_removed(file: Path) -> None:
     assert file.exists()
 
 
+@pytest.mark.slow
 def test_the_folder_stays_while_a_worker_lives(file: Path) -> None:
     """A child of a killed server still holds the folder; when it has ended, the folder goes."""
     script = (
@@ -148,6 +149,7 @@ def test_the_folder_stays_while_a_worker_lives(file: Path) -> None:
         assert not path.exists()
 
 
+@pytest.mark.slow
 def test_a_worker_that_ends_leaves_the_folder(file: Path) -> None:
     """A forked process that leaves the context in good order removes nothing from the others."""
     script = (

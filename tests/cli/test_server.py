@@ -97,6 +97,7 @@ def register_routes():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_what_is_given_comes_first(samples_file: Path, tmp_path: Path) -> None:
     """Metadata, settings, plugins and the base of addresses are merged with those of the site."""
@@ -134,6 +135,7 @@ async def test_what_is_given_comes_first(samples_file: Path, tmp_path: Path) -> 
     assert "hidden" not in shown.text or hasattr(site, "metadata")
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_files_can_be_asked_together(samples_file: Path, tmp_path: Path) -> None:
     """With --crossdb a statement reads two files, and each has its pages."""

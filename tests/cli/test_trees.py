@@ -18,6 +18,7 @@ from tests.processes import completed
 from tests.trees import real_tree, write_tree
 
 
+@pytest.mark.slow
 def test_the_documented_commands_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command of docs/installed.md that ends by itself has an answer on a real tree."""
     monkeypatch.chdir(tmp_path)

@@ -56,6 +56,7 @@ def _configuration(page: dict[str, Any], spec: dict[str, Any]) -> tuple[str, ...
     )
 
 
+@pytest.mark.slow
 def test_same_scale_gives_same_bytes(pages: list[corpus.Page]) -> None:
     """Nothing depends on the time, the machine or what was generated before."""
     again = list(corpus.pages(history.history(SCALE)))

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spack_cache_db.environments.environment import UnreadableEnvironment, UserSpecs
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.spack.constraints import SpecQuery
@@ -66,6 +68,7 @@ def read(environment: Any) -> list[Any] | None:
     return [meaning(parse_query(each.text)) for each in found.specs]
 
 
+@pytest.mark.slow
 def test_specs_are_those_that_spack_reads() -> None:
     """Definitions, references, signs, matrices and excludes give what Spack 1.1.0 gives."""
     with gzip.open(RECORDED) as file:

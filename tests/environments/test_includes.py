@@ -145,6 +145,7 @@ def test_what_is_wrong(files: Mapping[str, str], said: str) -> None:
         read(text, files)
 
 
+@pytest.mark.slow
 def test_many_files_are_too_many() -> None:
     """However files include each other, each is read once, and only so many are."""
     names = [f"{number}.yaml" for number in range(10_000)]
@@ -162,6 +163,7 @@ def test_many_files_are_too_many() -> None:
         read(wide, dict.fromkeys((f"/e/{name}" for name in names), deep))
 
 
+@pytest.mark.slow
 def test_too_much_is_said_once() -> None:
     """An environment that asks for too much has one fault for it, not one for each of its parts."""
     many = [{"matrix": [[f"x{n}"] * 90, [f"+a{n}"] * 90]} for n in range(9)]
@@ -280,6 +282,7 @@ class Trees:
         return self._random.sample(["+x", "~y", "@1:", "%gcc", "target=zen3"], 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 4000, 500))
 def test_random_trees_are_merged_as_the_documentation_says(start: int) -> None:
     """Overrides, lists, files that are missing and conditions, in 4,000 trees of includes."""

@@ -66,6 +66,7 @@ def test_wherever_specs_stand() -> None:
     assert spec_text(found.specs[0].alternatives[0].query) == "a +y ~x %gcc@12"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("toolchains", "said"),
     [

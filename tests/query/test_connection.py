@@ -75,6 +75,7 @@ def test_a_file_that_claims_to_be_ours_is_refused(name: str, command: str, copy:
     assert "build it anew" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_statement_that_does_not_end_is_ended(
     copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

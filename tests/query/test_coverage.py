@@ -294,6 +294,7 @@ def test_many_unknown_names_are_answered(samples: sqlite3.Connection) -> None:
     assert sum("close: py-mpi4py" in each.reasons[0] for each in answers) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["find", "spec"])
 def test_what_spack_printed_is_found(real_index: sqlite3.Connection, form: str) -> None:
     """A list that Spack printed of what is in a cache has those very binaries."""

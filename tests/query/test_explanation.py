@@ -136,6 +136,7 @@ def test_the_nearest_misses_least(
     nearest_misses_least(cache, text, names)
 
 
+@pytest.mark.slow
 def test_the_nearest_misses_least_of_dependencies(real_index: sqlite3.Connection) -> None:
     """What a spec depends on, its compilers and its hash are missed like its own words."""
     parts = ["^zlib-ng@9", "^openmpi@4", "^mpi=mpich", "%gcc@12", "%llvm", "cflags=-g", "/a", "@1"]

@@ -46,6 +46,7 @@ def notes(conn: sqlite3.Connection, text: str) -> tuple[str, ...]:
     return notes_on(conn, lookups, question_of(conn, lookups, parse_query(text)))
 
 
+@pytest.mark.slow
 def test_every_recorded_answer_is_spacks(sample: sqlite3.Connection) -> None:
     """Each of 210 queries, dependencies and flags included, finds the binaries that Spack finds."""
     installs = json.loads(real())["database"]["installs"]

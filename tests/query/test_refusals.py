@@ -50,6 +50,7 @@ def answer(query: SpecQuery, normal: bool = True) -> set[int]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normal", [True, False], ids=["normal form", "as printed"])
 def test_answers_are_spacks(normal: bool) -> None:
     """Over what pages show, each recorded query has exactly the answer that Spack gives."""

@@ -26,6 +26,8 @@ from tests.processes import completed
 from tests.site.addresses import get
 from tests.site.conftest import IS_065, SQL, metadata, running, site
 
+pytestmark = pytest.mark.slow
+
 OPEN = {"open_paths": ["/-/mine", "/mine"], "csp": {"script-src": ["'unsafe-eval'"]}}
 IN_SERVER = {"sql_functions": ["Twice"], "sql_in_server": True}
 DOUBLED = f"{SQL}.json?sql=select+twice(21)+as+answer&_shape=array"
@@ -167,7 +169,6 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not IS_065, reason="auth-passwords and search-all are for Datasette 0.65")
 def test_real_plugins_work_as_documented(database: Path, plugins: Path, tmp_path: Path) -> None:
     """With the configuration of docs/plugins.md vega, search-all, passwords and jellyfish work."""

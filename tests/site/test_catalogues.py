@@ -20,6 +20,8 @@ from tests.site.addresses import OWN, get
 from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import IS_065
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("mine", "cache.v2 größe")
 
 

@@ -22,7 +22,7 @@ from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.addresses import get
 from tests.site.conftest import site
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 OLD, NEW = "develop-2025-04-13", "develop-2025-04-20"
 

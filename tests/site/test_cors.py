@@ -9,6 +9,8 @@ import pytest
 
 from tests.site.conftest import site
 
+pytestmark = pytest.mark.slow
+
 DATA = ("/spack-cache/specs.json?_size=1", "/spack-cache/specs.csv?_size=1", "/spack-cache.db")
 
 

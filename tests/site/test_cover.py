@@ -20,7 +20,7 @@ from spack_cache_db.site.pages.cover import LIMITS, PastedText, load_cover, past
 from spack_cache_db.site.routes import LONGEST_LINK
 from tests.indexes import node
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 SPECS = "hdf5@1.14 +mpi\nhdf5@99\nhdf5 %gcc@13 target=zen3\nhdf6\nhdf5 ^mpich\nzlib  # small\n"
 MANIFEST = """

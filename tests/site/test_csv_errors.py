@@ -14,6 +14,8 @@ from spack_cache_db.site.error_pages import NO_ROWS, guard_csv
 from tests.site.addresses import get
 from tests.site.conftest import SQL, serving_directory, site
 
+pytestmark = pytest.mark.slow
+
 ROWS = [b"a,b\r\n", b'1,"x\r\n"\r\n', b"2,y\r\n"]
 MANY = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 900) SELECT x FROM n"
 TOO_MANY = MANY.replace("SELECT x FROM", f"SELECT '{'x' * 2_000}' FROM")
@@ -105,7 +107,6 @@ async def test_a_table_larger_than_the_bound_breaks_off(database: Path) -> None:
     assert "more than" not in text
 
 
-@pytest.mark.slow
 def test_a_visitor_sees_that_rows_are_missing(database: Path) -> None:
     """A real server breaks the connection, so that a visitor's program ends with an error."""
     with serving_directory(database, "--setting", "max_csv_mb", "1") as server:

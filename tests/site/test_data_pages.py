@@ -13,6 +13,8 @@ from tests.metadata import QUERIES
 from tests.site.addresses import get
 from tests.site.conftest import SQL
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_order_is_that_of_the_schema() -> None:
     """Releases come before compilers, other tables last, whatever Datasette hands over."""

@@ -55,6 +55,7 @@ def test_what_is_allowed_stays_the_same(text: str) -> None:
         assert (slow and slow.group()) == (quick and quick.group())
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_others_have_their_turn_while_a_page_is_rendered() -> None:
     """A large page gives way again and again, and comes out as it does in one piece."""

@@ -10,6 +10,8 @@ import pytest
 
 from tests.site.addresses import OWN, get
 
+pytestmark = pytest.mark.slow
+
 SITEMAP = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 SEARCH = "{http://a9.com/-/spec/opensearch/1.1/}"
 

@@ -12,6 +12,8 @@ from spack_cache_db.site.download import choose_part
 from tests.site.addresses import get
 from tests.site.conftest import site
 
+pytestmark = pytest.mark.slow
+
 ETAG = '"sum"'
 
 

@@ -18,6 +18,8 @@ from spack_cache_db.site.sandbox.process import NO_MEMORY
 from tests.site.addresses import get
 from tests.site.conftest import SQL
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 
 
@@ -123,7 +125,6 @@ async def test_what_nobody_can_read_is_refused(datasette: Any, address: str) -> 
     assert "site-packages" not in answer.text
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize("sql", ["select nope", "select ?", "select :_now_epoch", ENDLESS])
 async def test_no_cache_keeps_an_error_beside_its_query(datasette: Any, sql: str) -> None:
@@ -175,7 +176,6 @@ async def test_who_meets_too_many_queries_is_told_when_to_come_back(
     assert answer.headers["retry-after"] == str(RETRY_AFTER_SECONDS)
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_a_query_that_takes_too_long_is_shown_again(datasette: Any) -> None:
     """Whose query took too long reads how much time there is, and has the query still."""

@@ -17,6 +17,8 @@ from tests.paths import ROOT
 from tests.site.addresses import get
 from tests.site.conftest import metadata, site
 
+pytestmark = pytest.mark.slow
+
 PAGES = (
     "/",
     "/package/hdf5",
@@ -41,7 +43,6 @@ def own_mirror(folder: Path) -> Path:
     return folder / "spack-cache.db"
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_a_mirror_of_ones_own_is_called_by_its_address(tmp_path: Path) -> None:
     """Title, text and commands are those of the mirror; nothing speaks of Spack's public cache."""

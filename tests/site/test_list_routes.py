@@ -20,7 +20,7 @@ from spack_cache_db.site.pages.filters import EVERYWHERE
 from tests.commands import run
 from tests.site.addresses import get
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.slow, pytest.mark.once]
 
 
 @pytest.mark.asyncio
@@ -178,7 +178,6 @@ async def test_a_list_of_what_is_not_there_is_refused(datasette: Any) -> None:
         assert (await get(datasette, f"/packages.json?{asked}")).status_code == 400
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_no_json_is_cut_without_a_word(many: Any) -> None:
     """The data of a page with more rows than one answer holds says that there are more."""

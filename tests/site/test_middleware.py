@@ -13,6 +13,8 @@ from spack_cache_db.site.middleware import guard
 from tests.site.addresses import DATASETTES, OWN, get
 from tests.site.conftest import site
 
+pytestmark = pytest.mark.slow
+
 TOOLS = (
     "/-/threads",
     "/-/messages",
@@ -34,7 +36,6 @@ TOOLS = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize("path", [*OWN, *DATASETTES])
 async def test_every_page_is_safe_and_cacheable(datasette: Any, path: str) -> None:

@@ -13,6 +13,8 @@ from spack_cache_db.build import build
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.conftest import site
 
+pytestmark = pytest.mark.slow
+
 NO_LINKS = (
     "javascript:alert(1)",
     "JaVaScRiPt:alert(1)",
@@ -57,7 +59,6 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return site(folder / "spack-cache.db")
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("url", [*NO_LINKS, *LINKS])
 async def test_only_addresses_of_the_web_are_links(addresses: Any, url: str) -> None:

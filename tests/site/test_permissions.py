@@ -13,6 +13,8 @@ from tests.site.addresses import OWN, UNKNOWN
 from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import IS_065, SQL, metadata, site
 
+pytestmark = pytest.mark.slow
+
 STAFF = {"id": "staff"}
 COMPARED = "/diff?old=develop&new=v0.23.1"
 DATA = (
@@ -54,7 +56,6 @@ def test_every_route_is_asked_for_here() -> None:
     assert [pattern for pattern, _ in ROUTES if not any(re.match(pattern, p) for p in paths)] == []
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize("where", [(), ("databases", "spack-cache")])
 async def test_who_may_not_view_gets_nothing(database: Path, where: tuple[str, ...]) -> None:
@@ -92,7 +93,6 @@ async def test_a_database_may_be_open_where_the_rest_is_not(database: Path) -> N
     assert await status(served, "/-/versions.json") == 403
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_sql_and_queries_can_be_kept_to_some(database: Path) -> None:
     """`allow_sql` and the `allow` of a canned query leave the pages open."""
@@ -104,7 +104,6 @@ async def test_sql_and_queries_can_be_kept_to_some(database: Path) -> None:
     assert await status(no_sql, DATASETTES[2]) == 200
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_a_canned_query_can_be_kept_to_some(database: Path) -> None:
     """Who may not view a query gets a 403 for it, in both Datasettes."""

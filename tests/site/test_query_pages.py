@@ -10,6 +10,8 @@ import pytest
 from tests.site.addresses import get
 from tests.site.conftest import IS_065, SQL
 
+pytestmark = pytest.mark.slow
+
 
 def rows_of(text: str) -> int:
     """Return how many rows the table on a page has."""
@@ -85,7 +87,6 @@ async def test_a_name_that_is_not_there_is_told_with_close_ones(
     assert (re.search(rf"; close: .*\b{close}\b", said) is not None) == (close is not None)
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_a_query_that_took_too_long_can_be_changed(datasette: Any) -> None:
     """The page has the query in a form, and says what makes one faster."""

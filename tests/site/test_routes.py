@@ -15,8 +15,9 @@ from tests.site.addresses import OWN, UNKNOWN, get
 from tests.site.cache import HOSTILE, MPI, spec_hash
 from tests.site.conftest import site
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.asyncio
 async def test_every_link_leads_somewhere(datasette: Any) -> None:
     """No page links to a page of this site that is not there."""
@@ -161,7 +162,6 @@ async def test_crawlers_are_kept_from_endless_pages(datasette: Any) -> None:
     assert "Disallow: /*?\n" in answer.text
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize("path", ["/package/hdf5", "/nothing-here"])
 async def test_base_url_is_kept(database: Path, path: str) -> None:

@@ -19,6 +19,8 @@ from tests.many import (
 from tests.queries.asking import DEPENDENCY_QUERIES, PACKAGE_QUERIES, QUERIES
 from tests.site.conftest import SQL, site
 
+pytestmark = pytest.mark.slow
+
 EVERY_WHOLE = EVERY_ANSWER | EVERY_DEPENDENCY_ANSWER | EVERY_PACKAGE_ANSWER
 
 
@@ -41,7 +43,6 @@ def test_no_query_is_left_out() -> None:
     assert EVERY_PACKAGE_ANSWER.keys() == set(PACKAGE_QUERIES)
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("query", EVERY_WHOLE)
 @pytest.mark.parametrize("form", ["json", "csv"])

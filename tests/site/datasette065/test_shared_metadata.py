@@ -23,6 +23,7 @@ def test_a_copy_is_the_same() -> None:
     assert copy.deepcopy(databases)["a"] is databases["a"]
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_a_closed_table_stays_closed(database: Path) -> None:
     """A table that the metadata closes stays closed, the others open, the metadata as it was."""

@@ -336,6 +336,7 @@ def test_a_key_of_many_records_is_told_once(tmp_path: Path) -> None:
     assert verify(tmp_path / "x.db", path).differences == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,", ":\n")])
 def test_a_record_that_stands_twice_is_found_whatever_its_size(
     separators: tuple[str, str], tmp_path: Path

@@ -116,6 +116,7 @@ def test_a_mirror_is_itself_wherever_it_lies(tmp_path: Path, name: str) -> None:
     assert [row[:2] for row in rows(folder, PLACES)] == [("root", "root")]
 
 
+@pytest.mark.slow
 def test_release_and_stack_are_folders_above_the_mirror(tmp_path: Path) -> None:
     """Those of the mirror itself, whatever its layout, say nothing."""
     for layout in ("2", "3", "2 below a release"):
@@ -130,6 +131,7 @@ def test_release_and_stack_are_folders_above_the_mirror(tmp_path: Path) -> None:
         assert [row[:2] for row in rows(folder, PLACES)] == [(release, "root")]
 
 
+@pytest.mark.slow
 def test_an_installation_is_browsed(tmp_path: Path) -> None:
     """What is installed is listed; externals and what was removed are known; all keys are kept."""
     facts: dict[str, Any] = {"installation_time": 1700000000.25, "origin": None}

@@ -86,6 +86,7 @@ def test_whole_mirrors_of_five_versions_of_spack(tmp_path: Path) -> None:
     assert (found.indexes, found.records, found.faults, found.differences) == (5, 108, (), ())
 
 
+@pytest.mark.slow
 def test_release_and_stack_come_from_folders_or_from_options(tmp_path: Path) -> None:
     """`<release>/<stack>/index.json`; what is asked for comes first; else both are root."""
     for release, stack in (("develop", "e4s"), ("v1.0", "hep")):

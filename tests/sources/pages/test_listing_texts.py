@@ -143,6 +143,7 @@ def decoded(files: list[bytes]) -> tuple[Columns, list[str]]:
         return read(files)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.lists(pages(), min_size=1, max_size=4))
 def test_texts_say_what_decoding_says(files: list[bytes]) -> None:
