@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from spack_cache_db.build.search_words import configuration_tokens, name_tokens,
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import ArgumentError, Fault, InputError
 from spack_cache_db.records import Problem
-from spack_cache_db.schema import LEFT_OUT, PATHS
+from spack_cache_db.schema import COUNTED, LEFT_OUT, PATHS
 from spack_cache_db.sources.columns import Texts
 from spack_cache_db.sources.strict_json import as_json
 from spack_cache_db.sources.units import plan
@@ -37,19 +38,6 @@ Told = Sequence[tuple[int, Problem]]
 
 MOST_NAMED = 5
 """So many releases are named where one is not known."""
-
-_COUNTS = {
-    "pages": "pages",
-    "indexes": "mirrors",
-    "records": "records",
-    "listings": "listings",
-    "specs": "specs WHERE release_count > 0",
-    "configurations": "configurations WHERE release_count > 0",
-    "packages": "packages WHERE release_count > 0",
-    "releases": "releases",
-    "problems": "problems",
-}
-"""What the report counts, and the rows of the file that are counted."""
 
 _PROGRAMS = ("archspec", "spack-cache-db")
 """Whose versions decide what a file holds."""
@@ -180,13 +168,14 @@ def _fill(
         clock.stage("full text")
         sqlite_file.finish(db)
         clock.stage("index")
-        return {name: _count(db, rows) for name, rows in _COUNTS.items()}
+        reported = {each.name for each in fields(Report)}
+        return {name: _count(db, rows) for name, rows in COUNTED.items() if name in reported}
     finally:
         db.close()
 
 
 def _count(db: Any, rows: str) -> int:
-    (count,) = db.execute(f"SELECT count(*) FROM {rows}").fetchone()  # noqa: S608 - of `_COUNTS`
+    (count,) = db.execute(f"SELECT count(*) FROM {rows}").fetchone()  # noqa: S608 - our own names
     return int(count)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spack_cache_db.cli.options import ByteSize, GivenPath
+from spack_cache_db.cli.options import ByteSize, F, GivenPath
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.cli.terminal import FaultyInput, ProgressBar, counted, say, say_notes
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport
@@ -18,8 +18,6 @@ from spack_cache_db.sources.indexes.fetch import fetch as fetch_mirrors
 
 if TYPE_CHECKING:
     from spack_cache_db.sources.indexes.fetch.addresses import Map
-
-_DEFAULT = FetchLimits()
 
 
 class _MapType(click.ParamType["Map"]):
@@ -51,6 +49,31 @@ class _Seconds(click.FloatRange):
         seconds: float = super().convert(value, param, ctx)
         # What is no number compares as within every range.
         return self.fail(f"{value} is no number", param, ctx) if isnan(seconds) else seconds
+
+
+_LIMITS: tuple[tuple[str, click.ParamType[Any], str | bool, str], ...] = (
+    ("jobs", click.IntRange(1), True, "Mirrors at once."),
+    ("max_size", ByteSize(), "1G", "Refuse larger indexes (bytes, or 64M, 1G)."),
+    ("max_total", ByteSize(), "64G", "Download no more in all (bytes, or 64M, 1G)."),
+    ("max_mirrors", click.IntRange(1), True, "Refuse URLs that name more mirrors."),
+    ("timeout", _Seconds(), True, "Seconds without a byte after which a connection is given up."),
+    ("deadline", _Seconds(), True, "Seconds after which a file is given up, with all retries."),
+    ("retries", click.IntRange(0), True, "How often what failed is asked for again."),
+)
+"""Of options that are fields of `FetchLimits`: what they take, the shown default, what they do."""
+
+
+def _limit_options(command: F) -> F:
+    """Add an option for each of the limits."""
+    for name, kind, shown, text in reversed(_LIMITS):
+        command = click.option(
+            f"--{name.replace('_', '-')}",
+            type=kind,
+            default=getattr(FetchLimits(), name),
+            show_default=shown,
+            help=text,
+        )(command)
+    return command
 
 
 @click.command()
@@ -87,55 +110,7 @@ class _Seconds(click.FloatRange):
 )
 @click.option("--prune", is_flag=True, help="Remove stacks that their manifest names no longer.")
 @click.option("--plain-http", is_flag=True, help="Ask OCI registries on this machine by HTTP.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    default=_DEFAULT.jobs,
-    show_default=True,
-    help="Mirrors at once.",
-)
-@click.option(
-    "--max-size",
-    type=ByteSize(),
-    default=_DEFAULT.max_size,
-    show_default="1G",
-    help="Refuse larger indexes (bytes, or 64M, 1G).",
-)
-@click.option(
-    "--max-total",
-    type=ByteSize(),
-    default=_DEFAULT.max_total,
-    show_default="64G",
-    help="Download no more in all (bytes, or 64M, 1G).",
-)
-@click.option(
-    "--max-mirrors",
-    type=click.IntRange(1),
-    default=_DEFAULT.max_mirrors,
-    show_default=True,
-    help="Refuse URLs that name more mirrors.",
-)
-@click.option(
-    "--timeout",
-    type=_Seconds(),
-    default=_DEFAULT.timeout,
-    show_default=True,
-    help="Seconds without a byte after which a connection is given up.",
-)
-@click.option(
-    "--deadline",
-    type=_Seconds(),
-    default=_DEFAULT.deadline,
-    show_default=True,
-    help="Seconds after which a file is given up, with all retries.",
-)
-@click.option(
-    "--retries",
-    type=click.IntRange(0),
-    default=_DEFAULT.retries,
-    show_default=True,
-    help="How often what failed is asked for again.",
-)
+@_limit_options
 def fetch(urls: tuple[str, ...], output: Path, packages_of: Path | None, **options: Any) -> None:
     """Download the indexes of mirrors, and package data, for `build`.
 

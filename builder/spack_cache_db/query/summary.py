@@ -17,23 +17,6 @@ from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.releases import PUBLIC_SITE, is_public_mirror
 
-# Specs that no release lists are no binaries: neither they nor what only they have is counted.
-_COUNTED = {
-    "pages": "pages",
-    "indexes": "mirrors",
-    "records": "records",
-    "listings": "listings",
-    "specs": "specs WHERE release_count > 0",
-    "configurations": "configurations WHERE release_count > 0",
-    "dependencies": "dependencies",
-    "packages": "packages WHERE release_count > 0",
-    "releases": "releases",
-    "stacks": "stacks",
-    "problems": "problems",
-    "known_packages": "known_packages",
-}
-"""What is counted, and the rows that it is."""
-
 _BESIDE_SPACK = """
 SELECT
   (SELECT count(*) FROM package_status WHERE versions_behind > 0) AS packages_behind,
@@ -64,12 +47,12 @@ def info(file: AnyPath) -> dict[str, Any]:
     with connected(path) as conn:
         counts = {
             name: conn.execute(f"SELECT count(*) FROM {counted}").fetchone()[0]
-            for name, counted in _COUNTED.items()
+            for name, counted in schema.COUNTED.items()
         }
         formats = {
             f"{name}_by_format": dict(
                 conn.execute(
-                    f"SELECT format, count(*) FROM {_COUNTED[name]} GROUP BY format ORDER BY format"
+                    f"SELECT format, count(*) FROM {schema.COUNTED[name]} GROUP BY 1 ORDER BY 1"
                 )
             )
             for name in ("pages", "indexes")

@@ -18,6 +18,7 @@ __all__ = [
     "APPLICATION_ID",
     "CONFIGURATION",
     "CONFIGURATION_JOINS",
+    "COUNTED",
     "FULL_TEXT",
     "LEFT_OUT",
     "NAMES",
@@ -51,6 +52,23 @@ schema, the next build fails and names the new value."""
 
 PATHS, LEFT_OUT = "paths", "left out"
 """The row of `origin` that a file has whose maker left out where installed specs lie."""
+
+COUNTED = {
+    "pages": "pages",
+    "indexes": "mirrors",
+    "records": "records",
+    "listings": "listings",
+    "specs": "specs WHERE release_count > 0",
+    "configurations": "configurations WHERE release_count > 0",
+    "dependencies": "dependencies",
+    "packages": "packages WHERE release_count > 0",
+    "releases": "releases",
+    "stacks": "stacks",
+    "problems": "problems",
+    "known_packages": "known_packages",
+}
+"""What is counted of a file, and the rows that it is: specs that no release lists are no binaries,
+so neither they nor what only they have is counted."""
 
 PAGE_SIZE = 4096
 """Bytes in a page of the file: fixed, because the same pages must give the same bytes."""
