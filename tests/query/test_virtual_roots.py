@@ -51,7 +51,7 @@ def test_a_virtual_root_finds_its_providers(file: Path) -> None:
     question = question_of(conn, lookups, query)
     why = why_not(Candidates(conn, lookups), query, question.conditions)
     conn.close()
-    assert question.notes[0] == "mpi is a virtual package; known to provide it: mpich"
+    assert question.notes[0] == "the virtual package mpi is known to be provided by mpich"
     assert why.sentences()[0].startswith("without os=none: 2 configurations")
     assert why.unknown is None
 

@@ -129,7 +129,7 @@ def question_of(
     if provided is not None:
         found = question_of(conn, lookups, replace(query, name=None), scope, records)
         names = ", ".join(sorted(provided.asked.words))
-        note = f"{query.name} is a virtual package; known to provide it: {names}"
+        note = f"the virtual package {query.name} is known to be provided by {names}"
         return Question((provided, *found.conditions), (note, *found.notes))
     _refuse_virtual_root(conn, query.name)
     conditions = configuration_conditions(query)

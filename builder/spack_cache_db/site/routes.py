@@ -61,6 +61,7 @@ from spack_cache_db.site.pages.names import (
     having,
     load_names,
     load_unbuilt,
+    load_virtuals,
     named,
     suggested,
 )
@@ -183,7 +184,8 @@ async def find(datasette: Any, request: Any) -> Any:
     pairs = pairs_of(request)
     text, narrowing = (request.args.get("q") or "").strip(), Narrowing.parse(pairs)
     names = await read_once(datasette, load_names)
-    name, parts = named(names, text), having(names, text)
+    is_virtual = text in await read_once(datasette, load_virtuals)
+    name, parts = named(names, text), [] if is_virtual else having(names, text)
     if name is not None:
         kept = dict(narrowing.pairs) if name.kind == "package" else {}
         return redirect(datasette, name.address, kept)

@@ -26,7 +26,13 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Any:
         variants=[{"name": "x", "default": True, "description": "<script>alert(1)</script>\u202e"}],
     )
     needed = published("needed", "2.0", dependent_to=described("py-mpi4py"))
-    build([SAMPLES, REAL, write_packages(folder / "in", hostile, needed)], folder / "x.db")
+    virtual = {"name": "mpi4", "description": "The package py-ml-dtypes."}
+    user = published("user", dependencies=[virtual])
+    provider = published("py-ml-dtypes", "0.4.0")
+    build(
+        [SAMPLES, REAL, write_packages(folder / "in", hostile, needed, user, provider)],
+        folder / "x.db",
+    )
     return site(folder / "x.db")
 
 
@@ -136,6 +142,16 @@ async def test_names_say_what_they_are_for(variants: Any) -> None:
     assert close.status_code == 404
     assert "/package/xy" in close.text
     assert "/package/xy<" not in (await get(variants, "/sitemap.xml")).text
+
+
+@pytest.mark.asyncio
+async def test_a_virtual_package_finds_what_provides_it(packages: Any) -> None:
+    """Though its name is part of another name."""
+    text = (await get(packages, "/find?q=mpi4")).text
+    assert "he virtual package mpi4 is known to be provided by py-ml-dtypes" in text
+    assert '/package/py-ml-dtypes"' in text
+    assert "It provides <code>mpi4</code>." in (await get(packages, "/package/py-ml-dtypes")).text
+    assert "Names that contain" in (await get(packages, "/find?q=mpi4p")).text
 
 
 @pytest.mark.asyncio

@@ -18,7 +18,7 @@ from spack_cache_db.query.answers import (
 )
 from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.catalogue import hashes_beginning
-from spack_cache_db.query.conditions import Conditions, asked
+from spack_cache_db.query.conditions import Conditions, OneOf, asked
 from spack_cache_db.query.connection import is_interrupted, select, select_in
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.lookups import Lookups
@@ -181,7 +181,8 @@ def _load(
         return _explained(refused, lambda: why_corrected(candidates, query, scope))
     if _is_name(query) and package_id(conn, str(query.name)) is not None:
         return FindPage(package=query.name)
-    if query.name is not None and package_id(conn, query.name) is None:
+    is_virtual = isinstance(asked(question.conditions, "package"), OneOf)
+    if query.name is not None and not is_virtual and package_id(conn, query.name) is None:
         found = _read(conn, lookups, text, scope, page, opened)
         # What has Spack's signs is answered as a spec, even if its name is not known.
         if found is not None and (found.answer is None or _is_name(query)):

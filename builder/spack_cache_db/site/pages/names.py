@@ -20,6 +20,7 @@ SELECT packages.name, packages.spec_count, known_packages.description
 FROM packages LEFT JOIN known_packages ON known_packages.name = packages.name
 WHERE packages.release_count > 0 ORDER BY packages.name
 """
+VIRTUALS = "SELECT DISTINCT virtual FROM providers"
 UNBUILT = "SELECT name FROM package_status WHERE spec_count = 0 ORDER BY name"
 FACET = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = :facet"
 
@@ -68,6 +69,11 @@ def load_names(conn: sqlite3.Connection, lookups: Lookups) -> tuple[Name, ...]:
 def load_unbuilt(conn: sqlite3.Connection, _: Lookups) -> tuple[Name, ...]:
     """Return the packages that Spack has and no binary exists of."""
     return tuple(Name(name, "package", 0) for (name,) in select(conn, UNBUILT))
+
+
+def load_virtuals(conn: sqlite3.Connection, _: Lookups) -> frozenset[str]:
+    """Return the virtual packages that are known to be provided: a search finds the providers."""
+    return frozenset(name for (name,) in select(conn, VIRTUALS))
 
 
 def _targets(counts: Mapping[str, int]) -> Iterator[Name]:
