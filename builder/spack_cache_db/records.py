@@ -23,6 +23,11 @@ class Configuration(NamedTuple):
     target: str
     variants: tuple[str, ...]
 
+    @property
+    def summary(self) -> str:
+        """All of it in one line, without platform and variants."""
+        return f"{self.package}@{self.version} {self.compiler} {self.os} {self.target}"
+
 
 class Problem(NamedTuple):
     """Something that a source says about itself and that does not add up.

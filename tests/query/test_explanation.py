@@ -21,7 +21,6 @@ from spack_cache_db.query.coverage_output import CoveredSpec
 from spack_cache_db.query.explanation import (
     WhyNot,
     close_names,
-    corrected_query,
     why_corrected,
     why_not,
 )
@@ -30,7 +29,7 @@ from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import Narrowing
-from spack_cache_db.spack.constraints import spec_text
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
 from tests.indexes import hash_of, index, node, record
@@ -38,6 +37,12 @@ from tests.pagetexts import page, spec, spec_hash
 from tests.query.test_candidates import MORE, OWN, cache, conditions_by, found, scopes, texts
 
 __all__ = ["cache"]
+
+
+def meant_by(candidates: Candidates, query: SpecQuery) -> str | None:
+    """Return a query with what stands behind a compiler moved before it, as it is proposed."""
+    why = why_corrected(candidates, query, ())
+    return (why.corrected or why.read_as) if why else None
 
 
 def explained(conn: sqlite3.Connection, text: str, **names: str | None) -> WhyNot:
@@ -197,8 +202,8 @@ def test_every_proposed_spec_finds_something_and_keeps_the_rest(
         why = why_not(candidates, query, own, scope)
     if why is None:
         return
-    meant = corrected_query(cache, lookups, query) or query
-    asked = {each.text for each in question_of(cache, lookups, meant).conditions}
+    meant = meant_by(candidates, query) or spec_text(query)
+    asked = {each.text for each in question_of(cache, lookups, parse_query(meant)).conditions}
     if why.corrected is not None:
         assert found_texts(cache, why.corrected, names) == asked
     for spec_named, count in why.named:
@@ -401,5 +406,6 @@ def test_what_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> N
 )
 def test_what_was_meant(samples: sqlite3.Connection, typed: str, meant: str | None) -> None:
     """What pages cannot answer either, or contradicts the rest, is not offered."""
-    query = corrected_query(samples, read_lookups(samples), parse_query(typed))
-    assert (query and spec_text(query)) == meant
+    candidates = Candidates(samples, read_lookups(samples))
+
+    assert meant_by(candidates, parse_query(typed)) == meant

@@ -8,7 +8,7 @@ from itertools import chain
 from textwrap import wrap
 from typing import Any
 
-from spack_cache_db.query.explanation import WhyNot, in_words
+from spack_cache_db.query.explanation import WhyNot
 from spack_cache_db.query.serialization import csv_text, json_text
 from spack_cache_db.records import Configuration
 
@@ -190,7 +190,7 @@ def csv_of_records(records: Iterable[dict[str, Any]], otherwise: Sequence[str]) 
 
 def csv_record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
     """Return the record of one answer as a line of CSV has it."""
-    words = each.configuration and in_words(each.configuration)
+    words = each.configuration and each.configuration.summary
     record = _record(each) | {"configuration": words}
     return {name: _cell(value) for name, value in record.items()}
 
@@ -311,7 +311,7 @@ def answer(each: CoveredSpec | CoveredNode) -> str:
         return each.external
     also = f"; or the external {each.external}" if each.external else ""
     if each.status in ("binary", "installed") and each.configuration is not None:
-        return f"{in_words(each.configuration)} /{each.hash}{also}"
+        return f"{each.configuration.summary} /{each.hash}{also}"
     instead = (f"perhaps you mean: {each.corrected}",) if each.corrected else ()
     return " ".join("; ".join((*each.reasons, *instead)).split()) + also
 

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import difflib
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from spack_cache_db.query.candidates import Candidate, Candidates, Misses, misses_of
-from spack_cache_db.query.catalogue import HASH_BEGINS, IN_STACK, specs_in_scope
+from spack_cache_db.query.catalogue import HASH_BEGINS, IN_STACK
 from spack_cache_db.query.conditions import (
     ANYWHERE,
-    COLUMNS,
     PLACES,
     Condition,
     Conditions,
     Word,
     asked,
-    readable_variants,
     without,
 )
 from spack_cache_db.query.connection import select_in
-from spack_cache_db.query.dependency_graph import Edge, read_needs, read_nodes, told_of
-from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.package_data import recipe_notes
 from spack_cache_db.query.questions import parts_of, question_of, rooted
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.query.substitutes import instead_of, needed_instead, part_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.legacy_specs import legacy_reading
 from spack_cache_db.spack.targets import is_known, runs_on
-from spack_cache_db.spack.versions import version_key
 
 MOST_LEFT_OUT = 2
 """So many conditions are left out together, where fewer do not do."""
@@ -41,10 +36,7 @@ MOST_CLOSE = 5
 SCOPE = ("release", "stack", "host")
 """The kinds of conditions that narrow an answer beside its query."""
 
-_MOST_COMPARED = 100
 _MOST_MASKS = 200
-_MOST_NODES = 2_000
-_MOST_TOLD = 3
 
 SHOWN = f"""
 SELECT listed.spec, listed.release
@@ -149,7 +141,7 @@ class WhyNot:
         if self.nearest is None:
             return self.notes
         configuration, missed = self.nearest
-        said = f"nearest is {in_words(configuration)}, which misses {', '.join(missed)}"
+        said = f"nearest is {configuration.summary}, which misses {', '.join(missed)}"
         return (said, *self.notes)
 
 
@@ -187,18 +179,17 @@ def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -
     Raises:
         QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
     """
-    query_meant = corrected_query(candidates.conn, candidates.lookups, query)
-    if query_meant is None:
+    meant = legacy_reading(query)
+    if meant is None:
         return None
-    conditions = (*_asked(candidates, query_meant, scope), *scope)
+    try:
+        question = question_of(candidates.conn, candidates.lookups, meant, scope)
+    except UnsupportedQuery:
+        return None
+    conditions = (*question.conditions, *scope)
     if misses_of(candidates, conditions).fitting():
-        return WhyNot(corrected=spec_text(query_meant))
-    why = explained(candidates, query_meant, conditions)
-    return replace(why, read_as=spec_text(query_meant))
-
-
-def _asked(candidates: Candidates, query: SpecQuery, scope: Conditions) -> Conditions:
-    return question_of(candidates.conn, candidates.lookups, query, scope).conditions
+        return WhyNot(corrected=spec_text(meant))
+    return replace(explained(candidates, meant, conditions), read_as=spec_text(meant))
 
 
 def explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:
@@ -283,9 +274,9 @@ def _found_without(
             reduced = replace(reduced, target=target)
     kept = tuple(each for each in misses.conditions if each.kind in PLACES and each not in left_out)
     instead = [
-        _needed_instead(misses.candidates, _part(query, each), rows, kept)
+        needed_instead(misses.candidates, part_of(query, each), rows, kept)
         if each.kind == "specs"
-        else _instead(misses.candidates, each, rows)
+        else instead_of(misses.candidates, each, rows)
         for place, each in zip(places, left_out, strict=True)
         # Of a version that no configuration has, `missing` says what there is.
         if each.kind != "version" or not (query.name is None or misses.all_miss(place))
@@ -369,84 +360,6 @@ def label(condition: Condition) -> str:
     return f"{condition.kind} {condition.text}" if named else condition.text
 
 
-def in_words(configuration: Configuration) -> str:
-    """Return a configuration in one line, without its variants."""
-    it = configuration
-    return f"{it.package}@{it.version} {it.compiler} {it.os} {it.target}"
-
-
-def _instead(candidates: Candidates, condition: Condition, rows: Iterable[Candidate]) -> str:
-    """Return what configurations have in place of what a condition asks, in words."""
-    if condition.kind in PLACES:
-        return ""
-    column, asks = COLUMNS[condition.kind], condition.asked
-    keys = dict.fromkeys(row.key(column) for row in rows)
-    words = [candidates.lookups.words[column][key] for key in keys]
-    if condition.kind == "variant":
-        found = (each.text for texts in words for each in readable_variants(texts, asks.name))
-        return _there_are(found) or f"none has a variant {asks.name}"
-    if condition.kind == "version":
-        return f"newest {words[0]}"
-    if column == "target":
-        running = [each for each in words if condition.kind == "target" and runs_on(each, asks)]
-        if running:
-            verb = "runs" if len(running) == 1 else "run"
-            return f"{_listed(running)} {verb} on {asks}"
-    return _there_are(words)
-
-
-def _part(query: SpecQuery, condition: Condition) -> SpecQuery:
-    """Return the part of a query that a condition of the kind `specs` stands for."""
-    parts = (each for each in parts_of(query) if spec_text(each) == condition.text)
-    return next(parts, SpecQuery())
-
-
-def _needed_instead(
-    candidates: Candidates, part: SpecQuery, rows: Sequence[Candidate], places: Conditions
-) -> str:
-    """Return which versions configurations need of the package that a query asks for.
-
-    Args:
-        candidates: the configurations of the file.
-        part: one of `parts_of`.
-        rows: the configurations.
-        places: which of their specs count.
-    """
-    conn, edges = candidates.conn, part.dependencies
-    if len(edges) != 1 or edges[0].node.name is None:
-        return ""
-    name, wanted = edges[0].node.name, {*(edges[0].virtuals or (edges[0].node.name,))}
-    specs = specs_in_scope(conn, [row.id for row in rows[:_MOST_COMPARED]], places).values()
-    roots = told_of(conn, [spec.id for some in specs for spec in some][:_MOST_COMPARED])
-    graph = read_needs(conn, roots, _MOST_NODES)
-    nodes = read_nodes(conn, graph.edges)
-    used: Iterable[list[Edge]] = graph.edges.values()
-    if edges[0].direct:
-        used = (graph.edges[root] for root in roots if root in graph.edges)
-    found = {
-        node.version if node.package == name else f"{node.package} {node.version}"
-        for some in used
-        for edge in some
-        for node in (nodes[edge.dependency],)
-        if not wanted.isdisjoint((node.package, *edge.virtuals))
-    }
-    newest_first = sorted(found, key=lambda each: version_key(each.split()[-1]), reverse=True)
-    return _there_are(newest_first) or (f"none needs {', '.join(sorted(wanted))}" if roots else "")
-
-
-def _there_are(words: Iterable[str]) -> str:
-    found = [*dict.fromkeys(words)]
-    if not found:
-        return ""
-    return f"there {'is' if len(found) == 1 else 'are'} {_listed(found)}"
-
-
-def _listed(words: Sequence[str]) -> str:
-    if len(words) > _MOST_TOLD + 1:
-        return f"{', '.join(words[:_MOST_TOLD])} and {len(words) - _MOST_TOLD} more"
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
 def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, ...]:
     """Return what to say of specs that satisfy conditions by their words, and count in no answer.
 
@@ -478,23 +391,3 @@ def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, .
     if next(counts, 1) == 0 and not any(counts):
         return ("no release lists such a spec: it is known here as a dependency only",)
     return ()
-
-
-def corrected_query(
-    conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery
-) -> SpecQuery | None:
-    """Return a query with the conditions that follow a compiler asked of the package itself.
-
-    After `%gcc` Spack asks everything of gcc, which is seldom meant.
-
-    Returns:
-        None where nothing stands there, or the file could not answer the query either.
-    """
-    found = legacy_reading(query)
-    if found is None:
-        return None
-    try:
-        question_of(conn, lookups, found)
-    except UnsupportedQuery:
-        return None
-    return found
