@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.cli import COMMANDS
+from spack_cache_db.cli.row_output import Forms, print_answer
 from spack_cache_db.cli.terminal import styled
 from tests import graphs
 from tests.commands import run
@@ -115,6 +116,12 @@ def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdout", terminal)
         monkeypatch.delenv("NO_COLOR", raising=False)
         assert styled("x", fg="red") == "\x1b[31mx\x1b[0m"
+        printed = ("near  a", "Packages removed: 1", "  near  b", "near")
+        forms = Forms("\n".join, str, str, None, {"near": "yellow", "removed": "red"})
+        print_answer(printed, forms, {})
+        terminal.flush()
+        coloured = "\x1b[33mnear\x1b[0m  a\n\x1b[31mPackages removed\x1b[0m: 1\n  near  b\nnear\n"
+        assert os.read(parent, 1000).decode().replace("\r\n", "\n") == coloured
         monkeypatch.setenv("NO_COLOR", "1")
         assert styled("x", fg="red") == "x"
     os.close(parent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
@@ -46,11 +47,15 @@ async def test_what_is_wrong_with_a_parameter_is_no_row(datasette: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_the_next_page_of_a_query_is_told_above_it(many: Any) -> None:
-    """All rows of the page are rows of the table; where the next begins stands above."""
-    text = (await get(many, "/spack-cache/newest_versions")).text
+    """All rows of the page are rows of the table; a link to the next stands above."""
+    path = "/spack-cache/newest_versions"
+    text = (await get(many, f"{path}?package=&page=1")).text
+    link = re.search(r'Row 1000 of (\d+) is on <a href="([^"]*)">page 2</a>\.', text)
 
-    assert re.search(r"Row 1000 of \d+ is on page 2\.", text)
+    assert link is not None
     assert rows_of(text) == 999
+    following = (await get(many, path + html.unescape(link[2]))).text
+    assert rows_of(following) == min(999, int(link[1]) - 999)
 
 
 @pytest.mark.asyncio

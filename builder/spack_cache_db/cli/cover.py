@@ -151,7 +151,14 @@ def _folder(folder: Path, found: list[EnvironmentCover]) -> FolderCover:
     )
 
 
-_ONE = Forms(lambda found: cover_table(found, width()), cover_json, cover_csv, cover_markdown)
+_COLOURS = (
+    dict.fromkeys(("unanswerable", "none", "missing"), "red")
+    | dict.fromkeys(("near", "alike", "rebuilt"), "yellow")
+    | dict.fromkeys(("binary", "installed"), "green")
+)
+_ONE = Forms(
+    lambda found: cover_table(found, width()), cover_json, cover_csv, cover_markdown, _COLOURS
+)
 _FOLDER = Forms(
     lambda found: folder_table(found, width()), folder_json, folder_csv, folder_markdown
 )

@@ -18,7 +18,8 @@ from spack_cache_db.cli.row_output import Forms, form_of, print_answer
 from spack_cache_db.query.difference import diff as compare
 from spack_cache_db.query.difference_output import as_csv, as_json, as_markdown, as_text
 
-_FORMS = Forms(as_text, as_json, as_csv, as_markdown)
+_COLOURS = {"removed": "red", "added": "green", "rebuilt": "yellow"}
+_FORMS = Forms(as_text, as_json, as_csv, as_markdown, _COLOURS)
 
 
 @click.command()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from textwrap import wrap
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import click
@@ -32,13 +34,21 @@ _INDENT = " " * 4
 _FORMS = ("json", "csv", "markdown")
 
 
+_HEAD = re.compile(r"(?:\S+ )?(\w+)(?=  |:)")
+"""The beginning of a line of a table: a status, or what a section is about."""
+
+
 class Forms(NamedTuple):
-    """What writes an answer in each form that its command offers."""
+    """What writes an answer in each form that its command offers.
+
+    `colours` are those of the last words of the beginnings of lines, on a terminal.
+    """
 
     table: Callable[[Any], str]
     json: Callable[[Any], str]
     csv: Callable[[Any], str]
     markdown: Callable[[Any], str] | None = None
+    colours: Mapping[str, str] = MappingProxyType({})
 
 
 def form_of(options: Any, *others: str) -> str | None:
@@ -67,7 +77,15 @@ def print_answer(found: Any, forms: Forms, options: Any) -> None:
     elif form == "markdown" and forms.markdown:
         click.echo(forms.markdown(printable_values(found)))
     else:
-        click.echo(forms.table(printable_values(found)))
+        for line in forms.table(printable_values(found)).split("\n"):
+            click.echo(_coloured(line, forms.colours))
+
+
+def _coloured(line: str, colours: Mapping[str, str]) -> str:
+    head = _HEAD.match(line)
+    if head is None or head[1] not in colours:
+        return line
+    return styled(head[0], fg=colours[head[1]]) + line[head.end() :]
 
 
 def print_rows(names: Sequence[str], rows: Iterable[tuple[Any, ...]], options: Any) -> None:
