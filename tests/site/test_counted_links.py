@@ -59,7 +59,7 @@ def configuration(chance: random.Random) -> Configuration:
     return Configuration(
         package=chance.choice(["aa", "bb"]),
         version=chance.choice(["1.0", "2.0"]),
-        compiler=chance.choice(["gcc@12.1.0", "gcc@13.2.0", "none"]),
+        compiler=chance.choice(["gcc@12.1.0", "gcc@13.2.0", "gcc", "none"]),
         os=chance.choice(["rhel8", "ubuntu22.04"]),
         platform="linux",
         target=chance.choice(["x86_64_v3", "aarch64", "neoverse_v1"]),
@@ -91,6 +91,8 @@ async def followed(served: Any, path: str) -> Any:
 async def walked(served: Any) -> int:
     """Follow every link with a number from the first pages; return how many were compared."""
     ahead, compared = ["/", "/packages", "/releases", "/stacks", "/find?q=*"], 0
+    ahead += ["/packages?has=neoverse_v1&target=aarch64:", "/packages?has=aarch64&target=x86_64_v3"]
+    ahead += ["/packages?has=aarch64&target=neoverse_v1"]
     pages: dict[str, Any] = {}
     while ahead:
         page = await followed(served, ahead.pop())

@@ -12,7 +12,7 @@ from spack_cache_db.query.catalogue import Counted
 from spack_cache_db.query.conditions import COLUMNS, Conditions
 from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.lookups import Lookups, Release, Stack
-from spack_cache_db.site.pages.filters import LABELS, PLACES, Filters, hosts_of
+from spack_cache_db.site.pages.filters import LABELS, PLACES, Filters, hosts_of, value_of
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.variants import parse_variant
 
@@ -162,7 +162,9 @@ def _versions(among: Sequence[Counted]) -> Values:
 
 
 def _part(name: str) -> Callable[[Sequence[Counted]], Values]:
-    return lambda among: _counts(getattr(each.configuration, name) for each in among)
+    return lambda among: _counts(
+        value_of(name, getattr(each.configuration, name)) for each in among
+    )
 
 
 def _hosts(among: Sequence[Counted]) -> Values:

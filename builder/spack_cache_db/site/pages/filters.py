@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from spack_cache_db.query.answers import scope_of
 from spack_cache_db.query.conditions import Condition, Conditions, Word
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.spack.compilers import CompilerConstraint
+from spack_cache_db.spack.compilers import NO_COMPILER, CompilerConstraint
 from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_on, target_matches
 
 
@@ -222,11 +222,20 @@ class Filters:
         return replace(self, opened=dag_hash)
 
 
+def value_of(name: str, word: str) -> str:
+    """Return the value of a filter that asks for one word of a configuration alone."""
+    is_bare = name == "compiler" and "@" not in word and word != NO_COMPILER
+    return f"{word}@" if is_bare else word
+
+
 def condition_of(name: str, value: str) -> Condition:
     """Return what a filter asks: its very value, but for a machine and for what stands for several.
 
-    A compiler without a version stands for all of its versions, `aarch64:` for a family of targets.
+    A compiler without a version stands for all of its versions, `gcc@` for the one of which no
+    version is known, `aarch64:` for a family of targets.
     """
+    if name == "compiler" and value.endswith("@"):
+        return Condition(name, value, Word(value[:-1]))
     if name == "compiler" and "@" not in value:
         return Condition(name, value, CompilerConstraint(value))
     is_several = name == "host" or (name == "target" and value.endswith(":"))
@@ -305,7 +314,8 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
         elif name == "compiler" and "@" not in value:
             pairs.append(("compiler__startswith", value))
         elif name in _MATCHED:
-            pairs.append((name, value))
+            asked = condition_of(name, value).asked
+            pairs.append((name, asked.text if isinstance(asked, Word) else value))
         elif name == "stack":
             pairs.append(("stacks__arraycontains", value))
         elif name == "variant":

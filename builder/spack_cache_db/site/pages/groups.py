@@ -13,7 +13,7 @@ from spack_cache_db.query.installation import Install, Installation, install_exa
 from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.releases import releases_before
 from spack_cache_db.site.pages.changes import Sides, latest_changes
-from spack_cache_db.site.pages.filters import hosts_of
+from spack_cache_db.site.pages.filters import hosts_of, value_of
 from spack_cache_db.site.pages.lists import counts
 
 RELEASE_FACETS = """
@@ -140,7 +140,9 @@ def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPa
 
 def _chart(title: str, facet: str, counts: Mapping[str, int], place: dict[str, str]) -> Chart:
     ordered = tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
-    addresses = {value: f"/packages?{urlencode(place | {facet: value})}" for value in counts}
+    addresses = {
+        word: f"/packages?{urlencode(place | {facet: value_of(facet, word)})}" for word in counts
+    }
     return Chart(title, facet, ordered, addresses)
 
 

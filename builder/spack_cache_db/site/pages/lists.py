@@ -15,7 +15,7 @@ from spack_cache_db.query.conditions import COLUMNS as CONFIGURATION_COLUMNS
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.query.serialization import csv_text, json_text
-from spack_cache_db.site.pages.filters import LABELS, PLACES, condition_of, hosts_of
+from spack_cache_db.site.pages.filters import LABELS, PLACES, condition_of, hosts_of, value_of
 
 _LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
 # The ids of a package's versions are in Spack's order.
@@ -234,7 +234,8 @@ class ListPage:
         values = {name: getattr(self.asked, name) for name in (*PLACES, *OF_CONFIGURATIONS)}
         if self.asked.has in self.releases:
             values["release"] = values["release"] or self.asked.has
-        elif self.asked.has and not values["target"]:
+        elif self.asked.has and (not values["target"] or values["target"].endswith(":")):
+            # Of two conditions on the target, the one that leaves less: a target of its family.
             is_family = self.asked.has in self.targets
             values["target"] = f"{self.asked.has}:" if is_family else self.asked.has
         query = urlencode({name: value for name, value in values.items() if value})
@@ -282,7 +283,7 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters
             each: tuple(sorted(name for name, of in lookups.families.items() if of == each))
             for each in families
         },
-        tuple(sorted(lookups.words["compiler"].values())),
+        tuple(sorted(value_of("compiler", each) for each in lookups.words["compiler"].values())),
         tuple(sorted(lookups.words["os"].values())),
         hosts_of(lookups.families),
         _faults(lookups, asked),
