@@ -42,7 +42,7 @@ FIND_SPEC = metadata.QUERIES["find_spec"]["sql"]
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     listings(),
     st.lists(QUERIES, min_size=2, max_size=8),
