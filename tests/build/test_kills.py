@@ -47,7 +47,7 @@ def build_process(folder: Path) -> Iterator[list[str]]:
 def test_a_kill_at_any_moment_leaves_a_whole_file(
     build_process: list[str], folder: Path, tmp_path: Path
 ) -> None:
-    """SIGKILL five times, spread over a build: the old file or the new one, and no litter at last."""
+    """SIGKILL five times over a build: the old file or the new one, and no litter at last."""
     output = tmp_path / "out" / "x.db"
     old = digest_of(built(output, SAMPLES))
     new = digest_of(built(tmp_path / "new.db", folder))
