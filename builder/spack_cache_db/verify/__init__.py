@@ -65,9 +65,9 @@ def verify(
 ) -> Verification:
     """Hold a built file against its input: does it say all of that, and nothing else of it?
 
-    Texts are compared in normal form (see `sources.pages.normal`). If all is there that the input
-    says, and nothing else, it is built again: what is counted and computed has to be the same. The
-    file may hold more than the input; then its counts are of more, and are not compared.
+    Texts are compared in normal form (see `sources.pages.page_reader`). If all is there that the
+    input says, and nothing else, it is built again: what is counted and computed has to be the
+    same. The file may hold more than the input; then its counts are of more, and are not compared.
 
     Args:
         file: a file made by `build`.

@@ -54,7 +54,7 @@ IS_BINARY = """CASE
   WHEN records.in_buildcache IS NOT NULL THEN records.in_buildcache
   ELSE nodes.external IS NULL AND json_extract(records.rest, '$.installed') IS NOT 0
 END"""
-"""Whether a record is one of a binary, in SQL: see `sources.indexes.files`."""
+"""Whether a record is one of a binary, in SQL: see `sources.indexes.mirrors`."""
 
 # Of a spec that a release shows as another package than its own, both packages' pages are told.
 _OF_INDEXES = f"""

@@ -31,7 +31,7 @@ IN_STACK = f"""
 count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_stacks {_LISTED}
 WHERE listed.stack = :stack
 """
-# Within a release a spec has the configuration that the release shows (see query/specs.py).
+# Within a release a spec has the configuration that the release shows (see query/catalogue.py).
 IN_BOTH = f"""
 count(DISTINCT configurations.id), count(*), {_NEWEST}
 FROM release_specs AS shown JOIN configurations ON configurations.id = shown.configuration

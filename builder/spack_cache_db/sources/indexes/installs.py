@@ -94,8 +94,18 @@ def read_entry(text: bytes, *, is_named: bool) -> Entry:
     """Return a record from its JSON; `is_named` in specfile 1.
 
     Raises:
-        BROKEN: it is none, has a key that is not known, or a key stands twice.
+        BROKEN: it is none, or a key stands twice.
     """
+    try:
+        return _read_known(text, is_named=is_named)
+    except BROKEN as error:
+        try:
+            return read_tolerantly(text, is_named=is_named)
+        except BROKEN:
+            raise error from None
+
+
+def _read_known(text: bytes, *, is_named: bool) -> Entry:
     record = _RECORD.decode(text)
     require_once(text, record)
     return Entry(record, read_node(bytes(record.spec), is_named=is_named))
@@ -111,7 +121,7 @@ def read_tolerantly(text: bytes, *, is_named: bool) -> Entry:
     unknown = tuple(take_out_unknown_keys(value, is_named=is_named))
     if not unknown:
         raise ValueError("has no key that is not known")
-    return read_entry(msgspec.json.encode(value), is_named=is_named)._replace(unknown=unknown)
+    return _read_known(msgspec.json.encode(value), is_named=is_named)._replace(unknown=unknown)
 
 
 class Installs:
@@ -177,10 +187,7 @@ class Installs:
         try:
             entry = read_entry(bytes(self._texts[dag_hash]), is_named=self._is_named)
         except BROKEN as error:
-            try:
-                entry = self.tolerant_entry(dag_hash)
-            except BROKEN:
-                raise IndexFault(f"{name(dag_hash)}: {said(error)}") from None
+            raise IndexFault(f"{name(dag_hash)}: {said(error)}") from None
         require_hash(dag_hash)
         if entry.node.hash != dag_hash:
             words = f"its spec has the hash {name(entry.node.hash)}"

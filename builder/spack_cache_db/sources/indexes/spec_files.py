@@ -117,16 +117,7 @@ class SpecFile:
         self._texts = own + [b'{"spec":%b,"in_buildcache":false}' % each for each in nodes[1:]]
 
     def _entries(self) -> tuple[Entry, ...]:
-        found = []
-        for text in self._texts:
-            try:
-                entry = read_entry(text, is_named=self.version == 1)
-            except BROKEN as error:
-                try:
-                    entry = read_tolerantly(text, is_named=self.version == 1)
-                except BROKEN:
-                    raise error from None
-            found.append(entry)
+        found = [read_entry(text, is_named=self.version == 1) for text in self._texts]
         # Specfile 1 names the ends of edges by `build_hash` where a node has one (Spack 0.16
         # `spec.py`, `node_dict_with_hashes`); the node itself keeps it, so that nothing is lost.
         nodes = [entry.node for entry in found]

@@ -70,18 +70,6 @@ def kept_variant(text: str) -> str:
         return text
 
 
-def require_bounded_stacks(stacks: tuple[str, ...]) -> None:
-    """Raise `ValueError` as `require_bounded` does."""
-    require_few("stacks", len(stacks))
-    for text in stacks:
-        require_name("stack", text)
-
-
-def require_short_text(word: str, text: str) -> None:
-    """Raise `ValueError` if a text that is no name is too long."""
-    require_short(word, text, MAX_TEXT)
-
-
 UNKNOWN_SIZE = "-"
 """What pages print where they do not know a size."""
 
@@ -167,7 +155,9 @@ class PageReader:
 
     def _stack_set(self, page: Page, detail: SpecDetail) -> int:
         try:
-            require_bounded_stacks(detail.stacks)
+            require_few("stacks", len(detail.stacks))
+            for text in detail.stacks:
+                require_name("stack", text)
             at = self._texts.stack_sets[as_set("stack", detail.stacks)]
         except ValueError as error:
             raise detail_fault(page, detail, error) from None
@@ -191,7 +181,7 @@ class PageReader:
 
 def _require_short(page: Page, detail: SpecDetail, word: str, text: str) -> None:
     try:
-        require_short_text(word, text)
+        require_short(word, text, MAX_TEXT)
     except ValueError as error:
         raise detail_fault(page, detail, error) from None
 
