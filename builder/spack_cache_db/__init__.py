@@ -20,6 +20,7 @@ from spack_cache_db.verify import Verification, verify
 if TYPE_CHECKING:
     from spack_cache_db.environments.environment import UnreadableEnvironment
     from spack_cache_db.query.answers import Found, FoundList, UnknownNameError, find
+    from spack_cache_db.query.binaries import Binary, binaries
     from spack_cache_db.query.cache import Cache
     from spack_cache_db.query.catalogue import FoundSpec
     from spack_cache_db.query.coverage import cover
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
     from spack_cache_db.query.package_data import PackageData, package_data
     from spack_cache_db.query.package_status import PackageStatus, behind
     from spack_cache_db.query.refusals import UnsupportedQuery
+    from spack_cache_db.query.retention import Retention, retention
     from spack_cache_db.query.summary import info
     from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, fetch
     from spack_cache_db.spack.lexer import QuerySyntaxError
 
 __all__ = [
     "ArgumentError",
+    "Binary",
     "BuilderError",
     "Cache",
     "Cover",
@@ -57,11 +60,13 @@ __all__ = [
     "PackageStatus",
     "QuerySyntaxError",
     "Report",
+    "Retention",
     "UnknownNameError",
     "UnreadableEnvironment",
     "UnsupportedQuery",
     "Verification",
     "behind",
+    "binaries",
     "build",
     "check",
     "cover",
@@ -71,6 +76,7 @@ __all__ = [
     "history",
     "info",
     "package_data",
+    "retention",
     "verify",
 ]
 
@@ -78,6 +84,7 @@ __version__: str
 
 # Commands load this package too, and each needs little of it.
 _LOADED_WHEN_USED = {
+    "Binary": "query.binaries",
     "Cache": "query.cache",
     "Cover": "query.coverage_output",
     "CoveredNode": "query.coverage_output",
@@ -94,10 +101,12 @@ _LOADED_WHEN_USED = {
     "PackageData": "query.package_data",
     "PackageStatus": "query.package_status",
     "QuerySyntaxError": "spack.lexer",
+    "Retention": "query.retention",
     "UnknownNameError": "query.answers",
     "UnreadableEnvironment": "environments.environment",
     "UnsupportedQuery": "query.refusals",
     "behind": "query.package_status",
+    "binaries": "query.binaries",
     "cover": "query.coverage",
     "diff": "query.difference",
     "fetch": "sources.indexes.fetch",
@@ -105,6 +114,7 @@ _LOADED_WHEN_USED = {
     "history": "query.history",
     "info": "query.summary",
     "package_data": "query.package_data",
+    "retention": "query.retention",
 }
 
 if not TYPE_CHECKING:

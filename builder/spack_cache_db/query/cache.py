@@ -7,12 +7,14 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from spack_cache_db.query.answers import find
+from spack_cache_db.query.binaries import binaries
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.difference import diff
 from spack_cache_db.query.history import history
 from spack_cache_db.query.lookups import Database, OpenFile
 from spack_cache_db.query.package_data import package_data
 from spack_cache_db.query.package_status import behind
+from spack_cache_db.query.retention import retention
 from spack_cache_db.query.summary import info
 
 P = ParamSpec("P")
@@ -45,12 +47,14 @@ class Cache(OpenFile):
         DatabaseError: the file is not one of this builder, or is damaged.
     """
 
+    binaries = _method(binaries)
     find = _method(find)
     cover = _method(cover)
     diff = _method(diff)
     history = _method(history)
     behind = _method(behind)
     package_data = _method(package_data)
+    retention = _method(retention)
 
     def info(self) -> dict[str, Any]:
         """Return what is in the file and where it came from."""

@@ -241,16 +241,19 @@ def _specs_sql(release: int | None, by: str) -> str:
     if release is None:
         table, configuration, place = "specs", "specs.configuration", "specs.id"
         key = "specs.id" if by == "spec" else configuration
-        source = f"specs ON {key} = wanted.value AND specs.release_count > 0"
+        source = f"""json_each(:ids) AS wanted
+CROSS JOIN specs ON {key} = wanted.value AND specs.release_count > 0"""
+        narrowed = ""
     else:
         table, configuration, place = "shown", "shown.configuration", PLACE_IN_RELEASE
-        source = f"""release_specs AS shown
-  ON shown.{by} = wanted.value AND shown.release = :release
-CROSS JOIN specs ON specs.id = shown.spec"""
+        # No index has the configurations that a release shows: it is read once for all of them.
+        wanted = "SELECT value FROM json_each(:ids)"
+        source = "release_specs AS shown CROSS JOIN specs ON specs.id = shown.spec"
+        narrowed = f"shown.release = :release AND shown.{by} IN ({wanted}) AND "
     return f"""
 SELECT {configuration}, {place}, {_SPEC}
-FROM json_each(:ids) AS wanted CROSS JOIN {source}
-WHERE {IN_STACK.format(table)} AND {HASH_BEGINS}
+FROM {source}
+WHERE {narrowed}{IN_STACK.format(table)} AND {HASH_BEGINS}
 ORDER BY 2 LIMIT :limit
 """
 

@@ -1,0 +1,104 @@
+"""binaries, retention: all binaries of a file, and which of them some environments need."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spack_cache_db
+from spack_cache_db.build import build
+from spack_cache_db.query import binaries as module
+from tests.indexes import edge, hash_of, index, node, record
+from tests.query.test_coverage_of_lockfiles import lock_of
+
+PLACES: list[dict[str, Any]] = [
+    {},
+    {"release": "develop"},
+    {"stack": "ml-linux-x86_64-cpu"},
+    {"release": "develop", "stack": "ml-linux-x86_64-cpu"},
+]
+
+
+def test_every_binary_is_there_once(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The iterator has what `find` tells of all specs, however few are read at a time."""
+    with spack_cache_db.Cache(samples_file) as cache:
+        for at_once, place in ((1, PLACES[0]), *((7, each) for each in PLACES)):
+            monkeypatch.setattr(module, "CONFIGURATIONS_AT_ONCE", at_once)
+            found = cache.find("*", with_hashes=True, **place)
+            expected = [
+                spack_cache_db.Binary(
+                    spec.hash, *each.configuration, *map(spec.__getattribute__, WHERE)
+                )
+                for each in found
+                for spec in each.specs or ()
+            ]
+            assert [*cache.binaries(**place)] == expected
+            assert [*spack_cache_db.binaries(samples_file, **place)] == expected
+    assert len(expected) > 1
+
+
+WHERE = ("releases", "stacks", "first_seen", "last_seen")
+
+
+def test_questions_between_two_binaries(samples_file: Path) -> None:
+    """An iterator that is under way holds up no other question, and is made with its arguments."""
+    with spack_cache_db.Cache(samples_file) as cache:
+        names = [
+            cache.find(f"/{each.hash}")[0].package == each.package for each in cache.binaries()
+        ]
+        assert all(names)
+    with pytest.raises(spack_cache_db.UnknownNameError):
+        spack_cache_db.binaries(samples_file, release="none")
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Path:
+    """A file of two stacks of one release: apps, and what each needs."""
+    records = {
+        "one": ["app", "lib", "tool", "other"],
+        "two": ["app", "other"],
+    }
+    nodes: dict[str, dict[str, Any]] = {
+        "app": node("app", edge("lib", "link"), edge("tool", "build"), edge("libc", "link")),
+        "lib": node("lib", edge("gone", "run")),
+        "tool": node("tool"),
+        "other": node("other", edge("lib", "link")),
+        "libc": node("libc", external={"path": "/usr", "module": None}),
+        "gone": node("gone"),
+    }
+    for stack, pushed in records.items():
+        (tmp_path / "in" / "develop" / stack).mkdir(parents=True)
+        data = index(*(record(each, is_binary=name in pushed) for name, each in nodes.items()))
+        (tmp_path / "in" / "develop" / stack / "index.json").write_bytes(data)
+    build([str(tmp_path / "in")], tmp_path / "out.db")
+    return tmp_path / "out.db"
+
+
+def hashes(*names: str) -> tuple[str, ...]:
+    """Return the hashes of packages, sorted."""
+    return tuple(sorted(map(hash_of, names)))
+
+
+def test_what_environments_need(mirror: Path, tmp_path: Path) -> None:
+    """Nodes of lockfiles, answers to specs, and what these run with are kept; externals are not."""
+    (tmp_path / "spack.lock").write_bytes(lock_of(node("app"), node("tool")))
+    (tmp_path / "mine.txt").write_text("other\nnothing\n")
+    (tmp_path / "spack.yaml").write_text("spack: {specs: [], include_concrete: [.]}")
+
+    asked = spack_cache_db.retention
+    none = asked(mirror, [])
+    assert (none.keep, none.prune) == ((), hashes("app", "lib", "tool", "other"))
+    for locked in ("spack.lock", "spack.yaml"):
+        found = asked(mirror, [tmp_path / locked])
+        assert found.keep == hashes("app", "lib", "tool")
+        assert (found.prune, found.missing) == (hashes("other"), hashes("gone"))
+    listed = asked(mirror, [tmp_path / "mine.txt"], stack="two")
+    assert (listed.keep, listed.prune) == (hashes("other"), hashes("app"))
+    assert listed.missing == hashes("lib", "gone")
+    both = asked(mirror, [tmp_path / "mine.txt", tmp_path / "spack.lock"])
+    assert (both.prune, json.loads(json.dumps(both.as_dict()))["prune"]) == ((), [])
+    with spack_cache_db.Cache(mirror) as cache:
+        assert cache.retention([tmp_path / "spack.lock"]).keep == hashes("app", "lib", "tool")
