@@ -135,10 +135,11 @@ def test_bounds_are_those_of_mirrors(site: Site, output: Path) -> None:
     padded = published("zlib", "1.3", description=" " * 60_000)
     site.serve({
         "a.tar.gz": archive(**{"data/packages/zlib.json": as_json(padded)}),
+        "b.tar.gz": archive(**{"README.md": bytes(60_000), "data/packages/zlib.json": ZLIB}),
         "a.json": as_json([listed("zlib", homepage=os.urandom(20_000).hex())]),
     })  # fmt: skip
     small = replace(QUICK, max_size=30_000)
-    for path in ("a.tar.gz", "a.json"):
+    for path in ("a.tar.gz", "b.tar.gz", "a.json"):
         (said,) = faults(bring(site, output, path, limits=small), site)
         assert said == f"/{path}: has more than 30,000 bytes, expected less (--max-size)"
     (said,) = faults(bring(site, output, "a.json", limits=replace(QUICK, max_total=9)), site)

@@ -152,7 +152,7 @@ def _site_files(url: str, data: bytes, limit: int) -> bytes:
         MismatchFault: it is no archive, or has none of them.
         FetchFault: it unpacks to more than the limit.
     """
-    packed, size = io.BytesIO(), 0
+    packed, size, is_site = io.BytesIO(), 0, False
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, Path(urlsplit(url).path).name)
         path.write_bytes(data)
@@ -163,14 +163,15 @@ def _site_files(url: str, data: bytes, limit: int) -> bytes:
             for each in read_archive(str(path), MAX_INDEX):
                 if isinstance(each, Fault):
                     raise MismatchFault(url, each.message)
+                size += len(each.data)
+                require_size(url, size, limit)
                 inner = _OF_THE_SITE.fullmatch(each.path)
                 if inner is None:
                     continue
-                size += len(each.data)
-                require_size(url, size, limit)
+                is_site = True
                 member = tarfile.TarInfo(inner[1])
                 member.size = len(each.data)
                 archive.addfile(member, io.BytesIO(each.data))
-    if not size:
+    if not is_site:
         raise MismatchFault(url, "has no package data, expected data/packages/<name>.json")
     return packed.getvalue()
