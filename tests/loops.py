@@ -148,7 +148,7 @@ class Loop:
                 "spec_count": count,
             }
             for each, count in Counter(self.own.values()).items()
-            if package in ("", each.package)
+            if count > 1 and package in ("", each.package)
         ]
 
     def packages_of_stack(self, stack: str) -> Answer:
