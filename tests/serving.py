@@ -72,19 +72,23 @@ class Served:
 
 
 @contextmanager
-def serving(file: Path, *options: str, temporary: Path | None = None) -> Iterator[Served]:
+def serving(
+    file: Path, *options: str, temporary: Path | None = None, terminal: int | None = None
+) -> Iterator[Served]:
     """Serve a file on a free port while the context lasts.
 
     Args:
         file: the file.
         options: more options of `serve`.
         temporary: the folder for temporary files, beside the file unless said otherwise.
+        terminal: an open terminal that is its standard input, which else is empty.
     """
     folder = temporary or file.parent
     with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".log", delete=False) as stream:
         process = subprocess.Popen(
             [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", "0", *options],
             text=True,
+            stdin=subprocess.DEVNULL if terminal is None else terminal,
             stdout=stream,
             stderr=stream,
             env={**os.environ, "TMPDIR": str(folder)},

@@ -112,12 +112,47 @@ def test_sigterm_ends_it_with_work_under_way(server: Served, file: Path) -> None
 
 @pytest.mark.once
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGHUP])
-def test_it_ends_when_it_is_told_to(server: Served, file: Path, sig: int) -> None:
+def test_it_ends_when_it_is_told_to(file: Path, sig: int) -> None:
     """Ctrl-C, a terminal that closes: nothing answers any more and nothing is left."""
-    assert litter(file.parent)
-    assert server.end(sig) == 0
+    _, terminal = os.openpty()
+    with serving(file, terminal=terminal) as server:
+        assert litter(file.parent)
+        assert server.end(sig) == 0
+        assert not litter(file.parent)
+        assert not answers(server.url)
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", "2")])
+def test_without_a_terminal_it_reads_the_file_anew(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Without a terminal it answers from the new file after SIGHUP, and meanwhile never wrongly.
+
+    A file that cannot be served changes nothing, and is told.
+    """
+    file = tmp_path / "served" / "x.db"
+    for name in ("old-one", "new-one"):
+        build(write(tmp_path / f"pages-{name}", one=page(name)), tmp_path / f"{name}.db")
+    file.parent.mkdir()
+    shutil.copy(tmp_path / "old-one.db", file)
+    with serving(file, *options) as server:
+        pid, statuses = server.process.pid, set()
+
+        def is_new() -> bool:
+            statuses.add(server.get("/").status_code)
+            return server.get("/package/new-one").status_code == 200
+
+        assert not is_new()
+        (tmp_path / "new-one.db").replace(file)
+        os.kill(pid, signal.SIGHUP)
+        eventually(is_new)
+        (tmp_path / "broken.db").write_text("no database")
+        (tmp_path / "broken.db").replace(file)
+        os.kill(pid, signal.SIGHUP)
+        eventually(lambda: "is served on" in server.log.read_text())
+        assert is_new() and statuses == {200}
+        assert server.end() == 0
     assert not litter(file.parent)
-    assert not answers(server.url)
 
 
 @pytest.mark.once

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import socket
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -18,6 +20,8 @@ from spack_cache_db.errors import BuilderError, reason
 from spack_cache_db.site import site_folder
 
 _BACKLOG = 2048
+_FIRST_LISTENER = 3
+"""The number of the first socket that a process is started with (sd_listen_fds(3))."""
 
 
 @click.command()
@@ -94,11 +98,13 @@ def serve(
 ) -> None:
     """Serve a database with Datasette, read-only.
 
-    FILE may be built anew meanwhile: what was opened is served until the server is started again.
+    FILE may be built anew meanwhile: what was opened is served until the server gets SIGHUP or is
+    started again. SIGHUP ends a server that was started in a terminal.
     """
     # Datasette takes longer to load than all that its options need.
     from spack_cache_db.cli.server import (
         SiteOptions,
+        check_database,
         checked_setting,
         datasette,
         read_metadata,
@@ -133,13 +139,35 @@ def serve(
             app: App = datasette(opened, options).app()
             return app
 
+        def reload() -> bool:
+            try:
+                check_database(file)
+            except BuilderError as error:
+                say(f"SIGHUP: {error}. What was opened before is served on.")
+                return False
+            return True
+
         say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
+        # A terminal that closes sends SIGHUP as well.
+        has_terminal = sys.stdin is not None and sys.stdin.isatty()
+        kept = os.dup(listener.fileno())
         if workers is None:
-            run_here(make_app(), listener, proxy)
+            is_over = run_here(make_app(), listener, proxy, None if has_terminal else reload)
         else:
             from spack_cache_db.site.gunicorn_server import run_workers
 
-            run_workers(make_app, listener, workers, proxy)
+            is_over = run_workers(
+                make_app, listener, workers, proxy, None if has_terminal else reload
+            )
+    if not is_over:
+        _start_again(kept)
+
+
+def _start_again(listener: int) -> NoReturn:
+    """Begin this command anew, with a socket on which visitors are waiting meanwhile."""
+    os.dup2(listener, _FIRST_LISTENER)
+    os.environ |= {"LISTEN_FDS": "1", "LISTEN_PID": str(os.getpid())}
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 class ListenError(BuilderError):
@@ -149,9 +177,13 @@ class ListenError(BuilderError):
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens on a host and port; port 0 takes a free one.
 
+    A socket with which this process was started is taken instead (sd_listen_fds(3)).
+
     Raises:
         ListenError: there is no such host, or the port is not to be had.
     """
+    if os.environ.pop("LISTEN_PID", None) == str(os.getpid()):
+        return socket.socket(fileno=_FIRST_LISTENER)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         # A name with both kinds of address is asked for by the older kind.

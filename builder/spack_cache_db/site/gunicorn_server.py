@@ -20,6 +20,7 @@ from uvicorn_worker import UvicornWorker
 from spack_cache_db.site.middleware import App
 from spack_cache_db.site.uvicorn_server import (
     GRACE_SECONDS,
+    Reload,
     hangup_ignored_as_before,
     http_settings,
     quieten_logs,
@@ -35,19 +36,28 @@ _STATM = Path("/proc/self/statm")
 
 
 def run_workers(
-    make_app: Callable[[], App], listener: socket.socket, count: int, proxy: str | None = None
-) -> None:
-    """Serve in `count` processes until SIGINT, SIGTERM or SIGHUP.
+    make_app: Callable[[], App],
+    listener: socket.socket,
+    count: int,
+    proxy: str | None = None,
+    reload: Reload | None = None,
+) -> bool:
+    """Serve in `count` processes until a signal ends them.
 
     Args:
         make_app: makes the application, once in each process.
         listener: the socket on which all of them listen; it is closed here.
         count: the number of processes.
         proxy: as in `http_settings`.
+        reload: as in `run_here`.
+
+    Returns:
+        False where the server has to begin anew.
 
     Raises:
-        SystemExit: always, with status 0 if the server was told to end.
+        SystemExit: in all other cases, with status 0 if the server was told to end.
     """
+    own = os.getpid()
     Worker.CONFIG_KWARGS = {**http_settings(proxy), "timeout_notify": 1}
     settings = {
         "bind": [f"fd://{listener.detach()}"],
@@ -58,7 +68,14 @@ def run_workers(
         "accesslog": "-",
         "control_socket_disable": True,
     }
-    _Arbiter(_Application(make_app, settings)).run()
+    arbiter = _Arbiter(_Application(make_app, settings))
+    arbiter.reload_asked = reload
+    try:
+        arbiter.run()
+    except SystemExit:
+        if arbiter.is_over or os.getpid() != own:
+            raise
+    return False
 
 
 class Worker(UvicornWorker):  # type: ignore[misc]
@@ -99,13 +116,20 @@ class _Application(BaseApplication):  # type: ignore[misc]
 
 
 class _Arbiter(Arbiter):  # type: ignore[misc]
+    reload_asked: Reload | None = None
+    is_over = True
+
     def init_signals(self) -> None:
         """Set up signals as gunicorn does."""
         with hangup_ignored_as_before():
             super().init_signals()
 
     def handle_hup(self) -> None:
-        """End: the terminal has gone. There is nothing to reload, a file is served as it is."""
+        """End: the terminal has gone, or the server begins anew with another file."""
+        if self.reload_asked is not None:
+            self.is_over = not self.reload_asked()
+            if self.is_over:
+                return
         self.handle_term()
 
     def handle_int(self) -> None:

@@ -16,7 +16,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -147,7 +147,13 @@ def http_settings(proxy: str | None) -> dict[str, Any]:
     }
 
 
+Reload = Callable[[], bool]
+"""Called for SIGHUP: whether to end, so that the server begins anew with what is there now."""
+
+
 class _Server(Server):
+    is_over = True
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
         last = threading.Timer(END_SECONDS, os._exit, [0])
@@ -155,15 +161,36 @@ class _Server(Server):
         last.start()
 
 
-def run_here(app: App, listener: socket.socket, proxy: str | None) -> None:
-    """Serve in this process until SIGINT, SIGTERM or SIGHUP; `proxy` as in `http_settings`."""
+def run_here(
+    app: App, listener: socket.socket, proxy: str | None = None, reload: Reload | None = None
+) -> bool:
+    """Serve in this process until a signal ends it.
+
+    Args:
+        app: the application.
+        listener: the socket on which it listens.
+        proxy: as in `http_settings`.
+        reload: what SIGHUP asks; without it SIGHUP ends the server, as SIGINT and SIGTERM do.
+
+    Returns:
+        Whether the server was told to end, and not to begin anew.
+    """
     server = _Server(Config(app, log_level="info", **http_settings(proxy)))
     quieten_logs()
+
+    def hang_up(sig: int, frame: FrameType | None) -> None:
+        if reload is None:
+            server.handle_exit(sig, frame)
+        elif reload():
+            server.is_over, server.should_exit = False, True
+
     # uvicorn raises a signal again when it has ended; what has to be tidied up comes after that.
     with hangup_ignored_as_before():
-        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, server.handle_exit)
+        signal.signal(signal.SIGHUP, hang_up)
     server.run(sockets=[listener])
+    return server.is_over
 
 
 @contextmanager
