@@ -1,4 +1,4 @@
-"""The indexes of mirrors, brought over a network for builds that use none. Read `batch` first.
+"""Indexes of mirrors, and package data, over a network for builds without one. Read `batch` first.
 
 What callers use stands here and loads nothing; `batch` is loaded when something is fetched.
 """
