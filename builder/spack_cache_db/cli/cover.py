@@ -22,6 +22,7 @@ from spack_cache_db.cli.options import (
 from spack_cache_db.cli.row_output import Forms, form_of, print_answer
 from spack_cache_db.cli.terminal import (
     fail,
+    printable_values,
     say_notes,
     width,
 )
@@ -157,10 +158,17 @@ _COLOURS = (
     | dict.fromkeys(("binary", "installed"), "green")
 )
 _ONE = Forms(
-    lambda found: cover_table(found, width()), cover_json, cover_csv, cover_markdown, _COLOURS
+    lambda found: cover_table(printable_values(found), width()),
+    cover_json,
+    cover_csv,
+    lambda found: cover_markdown(printable_values(found)),
+    _COLOURS,
 )
 _FOLDER = Forms(
-    lambda found: folder_table(found, width()), folder_json, folder_csv, folder_markdown
+    lambda found: folder_table(printable_values(found), width()),
+    folder_json,
+    folder_csv,
+    lambda found: folder_markdown(printable_values(found)),
 )
 
 

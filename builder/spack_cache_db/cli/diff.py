@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,20 @@ from spack_cache_db.cli.options import (
     narrowing_options,
 )
 from spack_cache_db.cli.row_output import Forms, form_of, print_answer
+from spack_cache_db.errors import printable
+from spack_cache_db.query.difference import Diff
 from spack_cache_db.query.difference import diff as compare
 from spack_cache_db.query.difference_output import as_csv, as_json, as_markdown, as_text
 
 _COLOURS = {"removed": "red", "added": "green", "rebuilt": "yellow"}
-_FORMS = Forms(as_text, as_json, as_csv, as_markdown, _COLOURS)
+
+
+def _printable(write: Callable[[Diff], str]) -> Callable[[Diff], str]:
+    """Return a function whose text is printable; of a difference, it shows few of the values."""
+    return lambda found: "\n".join(map(printable, write(found).split("\n")))
+
+
+_FORMS = Forms(_printable(as_text), as_json, as_csv, _printable(as_markdown), _COLOURS)
 
 
 @click.command()

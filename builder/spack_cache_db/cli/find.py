@@ -32,6 +32,7 @@ from spack_cache_db.cli.terminal import (
     CommandError,
     counted,
     fail,
+    printable_values,
     say,
     say_notes,
     width,
@@ -147,7 +148,7 @@ def _print(
     hashes = options["hashes"]
     most = most_rows(options) if options["limit"] is None else None
     forms = Forms(
-        lambda rows: as_table(rows, hashes, width(), total, most),
+        lambda rows: as_table(printable_values(rows), hashes, width(), total, most),
         lambda rows: found_json(rows, hashes),
         lambda rows: found_csv(rows, hashes),
     )

@@ -18,6 +18,7 @@ from spack_cache_db.cli.row_output import Forms, form_of, print_answer
 from spack_cache_db.cli.terminal import (
     CommandError,
     counted,
+    printable_values,
     say_notes,
 )
 from spack_cache_db.query.answers import notes_on, scope_of
@@ -86,7 +87,7 @@ def as_table(found: History) -> str:
 
 
 _FORMS = Forms(
-    as_table,
+    lambda found: as_table(printable_values(found)),
     lambda found: history_json(found.releases),
     lambda found: history_csv(found.releases),
 )

@@ -41,7 +41,8 @@ _HEAD = re.compile(r"(?:\S+ )?(\w+)(?=  |:)")
 class Forms(NamedTuple):
     """What writes an answer in each form that its command offers.
 
-    `colours` are those of the last words of the beginnings of lines, on a terminal.
+    `table` and `markdown` give printable text. `colours` are those of the last words of the
+    beginnings of lines, on a terminal.
     """
 
     table: Callable[[Any], str]
@@ -75,9 +76,9 @@ def print_answer(found: Any, forms: Forms, options: Any) -> None:
     elif form == "csv":
         print_csv(forms.csv, found)
     elif form == "markdown" and forms.markdown:
-        click.echo(forms.markdown(printable_values(found)))
+        click.echo(forms.markdown(found))
     else:
-        for line in forms.table(printable_values(found)).split("\n"):
+        for line in forms.table(found).split("\n"):
             click.echo(_coloured(line, forms.colours))
 
 
