@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from spack_cache_db.errors import ArgumentError
-from spack_cache_db.spack.names import is_name
+from spack_cache_db.spack.identifiers import is_name
 
 AnyPath = str | os.PathLike[str]
 

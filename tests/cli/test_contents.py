@@ -121,11 +121,10 @@ def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
         print_answer(printed, forms, {})
         terminal.flush()
         coloured = "\x1b[33mnear\x1b[0m  a\n\x1b[31mPackages removed\x1b[0m: 1\n  near  b\nnear\n"
-        seen = ""
-        while len(seen) < len(coloured):
-            # One read may give the first lines alone.
-            seen += os.read(parent, 1000).decode().replace("\r\n", "\n")
-        assert seen == coloured
+        seen, wanted = b"", coloured.replace("\n", "\r\n").encode()
+        while len(seen) < len(wanted):
+            seen += os.read(parent, 1000)  # One read may give the first lines alone.
+        assert seen == wanted
         monkeypatch.setenv("NO_COLOR", "1")
         assert styled("x", fg="red") == "x"
     os.close(parent)

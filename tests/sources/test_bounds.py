@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources.bounds import require_bounded, require_few, require_name, require_short
+from spack_cache_db.spack.identifiers import is_package
 from spack_cache_db.spack.lexer import QuerySyntaxError, tokens
-from spack_cache_db.spack.names import is_package
 from tests.configurations import configuration
 
 

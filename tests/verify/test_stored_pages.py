@@ -16,7 +16,7 @@ from spack_cache_db.errors import InputError
 from spack_cache_db.sources.pages.page_format import TEXT, Meta, Shape, SpecDetail
 from spack_cache_db.sources.pages.page_parser import parse_page
 from spack_cache_db.sources.units import RawFile
-from spack_cache_db.spack.names import is_name
+from spack_cache_db.spack.identifiers import is_name
 from spack_cache_db.verify.stored_pages import StoredPages, page_values
 from tests.conftest import Build
 from tests.pagetexts import (

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.names import is_name, is_package
+from spack_cache_db.spack.identifiers import is_name, is_package
 
 MAX_NAME = 200
 """Characters of a version, a compiler, an os, a platform, a target, a stack or a variant's name."""

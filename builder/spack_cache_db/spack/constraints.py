@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spack_cache_db.spack.names import is_package
+from spack_cache_db.spack.identifiers import is_package
 from spack_cache_db.spack.variants import PATCH_PRINTED, Kind, Variant
 from spack_cache_db.spack.versions import VersionRanges
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.spack.names import PACKAGE
+from spack_cache_db.spack.identifiers import PACKAGE
 
 MAX_LENGTH = 4096
 

@@ -36,7 +36,7 @@ from spack_cache_db.sources.packages.package_format import (
 )
 from spack_cache_db.sources.strict_json import name as named
 from spack_cache_db.sources.units import Place, RawFile
-from spack_cache_db.spack.names import is_package
+from spack_cache_db.spack.identifiers import is_package
 
 MAX_DESCRIPTION = 2**16
 """Characters of any text; the longest descriptions of Spack's have three thousand."""

@@ -34,7 +34,7 @@ from spack_cache_db.sources.pages.page_format import (
     SpecDetail,
 )
 from spack_cache_db.sources.units import RawFile
-from spack_cache_db.spack.names import is_name, is_package
+from spack_cache_db.spack.identifiers import is_name, is_package
 
 KEYS = {"title", "layout", "categories"} | JSON_KEYS
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import ROOT
 from spack_cache_db.sources.strict_json import read_strictly, said
-from spack_cache_db.spack.names import is_name
+from spack_cache_db.spack.identifiers import is_name
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
 

@@ -36,7 +36,7 @@ from spack_cache_db.sources.indexes.fetch.web import (
 from spack_cache_db.sources.packages.package_format import is_package_data
 from spack_cache_db.sources.packages.package_reader import read_facts
 from spack_cache_db.sources.units import File, RawFile, is_archive
-from spack_cache_db.spack.names import is_package
+from spack_cache_db.spack.identifiers import is_package
 
 FOLDER = "packages"
 """The folder into which package data goes, below it one for each host."""
