@@ -129,10 +129,13 @@ def serve(
         plugins_dir=plugins_dir,
         embedding=embedding,
     )
+    # A terminal that closes sends SIGHUP as well.
+    has_terminal = sys.stdin is not None and sys.stdin.isatty()
     for each in SIGNALS:
-        # Until the server runs, which ends in its own way.
+        # Until the server runs, which ends in its own way; there is nothing to read anew yet.
         if signal.getsignal(each) is not signal.SIG_IGN:
-            signal.signal(each, lambda *_: sys.exit(0))
+            ends = has_terminal or each != signal.SIGHUP
+            signal.signal(each, (lambda *_: sys.exit(0)) if ends else (lambda *_: None))
     with served(file) as opened, listen(host, port) as listener:
 
         def make_app() -> App:
@@ -148,8 +151,6 @@ def serve(
             return True
 
         say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
-        # A terminal that closes sends SIGHUP as well.
-        has_terminal = sys.stdin is not None and sys.stdin.isatty()
         kept = os.dup(listener.fileno())
         if workers is None:
             is_over = run_here(make_app(), listener, proxy, None if has_terminal else reload)
