@@ -284,6 +284,8 @@ def test_the_nearest_may_be_elsewhere(built: Build) -> None:
     assert answer.status == "none"
     (reason,) = answer.reasons
     assert reason.endswith(f"which misses /{spec_hash(2)}, release v1.0, stack ml")
+    assert answer.configuration is not None
+    assert answer.configuration.package == "bar"
 
 
 def test_many_unknown_names_are_answered(samples: sqlite3.Connection) -> None:
