@@ -136,6 +136,9 @@ async def test_the_ways_out_are_links(datasette: Any) -> None:
     misplaced = await datasette.client.get("/find?q=hdf5+%25gcc+target%3Dzen3")
 
     assert 'href="/find?q=hdf5%401.14">Without +cuda: 4 configurations' in excluded.text
+    words = (await datasette.client.get("/find?q=hdf5+rhel8+aarch64+nothingelse+in+develop")).text
+    assert "in the release" in words and "<code>nothingelse</code>" in words
+    assert re.search(r'href="/find\?q=hdf5%20[^"]*release=develop">Without', words)
     assert 'Perhaps you mean <a href="/find?q=hdf5%20target%3Dzen3%20%25gcc">' in misplaced.text
 
 

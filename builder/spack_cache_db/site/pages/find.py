@@ -229,19 +229,23 @@ def _read(
     except (QuerySyntaxError, UnsupportedQuery):
         # A word is a part of a spec, such as `^[virtuals=c,cxx]`, that says nothing alone.
         return None
-    question = question.within((*reading.conditions(), *places, *scope))
+    asks, place = question.conditions, (*places, *scope)
+    question = question.within((*reading.conditions(), *place))
     results = matching(conn, lookups, question.conditions)
     found = [*results.ids] if query.name is None else []
     if found:
         match = " OR ".join(match_of((word,)) for word in plain_words(text))
         first = {row[0] for row in select_in(conn, WITH_NAMES, found, match=match)}
         results = replace(results, ids=sorted(found, key=lambda each: each not in first))
-    return FindPage(
+    read = FindPage(
         reading=reading,
         answer=_answer(conn, lookups, results, query, page, opened),
         notes=notes_on(conn, lookups, question),
         packages=() if query.name else _named(conn, plain_words(text)),
     )
+    if results.ids or reading.words:
+        return read
+    return _explained(read, lambda: why_not(Candidates(conn, lookups), query, asks, place))
 
 
 def _compiled(
