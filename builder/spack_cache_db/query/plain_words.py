@@ -35,11 +35,11 @@ JOIN configurations ON configurations.id = configurations_fts.rowid
 WHERE configurations_fts MATCH :match AND spec_count > 0 LIMIT 1
 """
 _FILLERS = """
-a all an and any are available best binaries binary build buildcache built by cache cluster compiled
-compiler compilers computer current do does find for from get give has have how i in install
-installed is it latest list load look me module my need new newest of on os package packages please platform
-prebuilt release runs search show spack spec stack support target that the there to use using
-variant version versions want what which with
+a all an and any are available best binaries binary build buildcache built by cache cluster
+compiled compiler compilers computer current do does find for from get give has have how i in
+install installed is it latest list load look me module my need new newest of on os package
+packages please platform prebuilt release runs search show spack spec stack support target that
+the there to use using variant version versions want what which with
 """
 FILLERS = frozenset(_FILLERS.split())
 """Words that say nothing of what is looked for."""
