@@ -34,6 +34,7 @@ from spack_cache_db.site import (
     queues,
     routes,
     site_folder,
+    warm_start,
 )
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.catalogues import is_site
@@ -189,6 +190,8 @@ def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
         app = queues.admit(app, datasette, own)
         app = delivery.collect(app)
         app = middleware.guard(app, datasette)
+        base = datasette.setting("base_url").rstrip("/")
+        app = warm_start.warm(app, [f"{base}{path}" for path in warm_start.FIRST_PAGES])
         return delivery.deliver(app)
 
     return wrap
