@@ -19,7 +19,7 @@ EVERY_ANSWER = {
     "targets_of_package": ({"package": "zlib"}, MANY, ("version", "target")),
     "releases_of_version": ({"package": "always"}, MANY, ("release",)),
     "releases_of_hash": ({"hash": ALWAYS}, MANY, ("release",)),
-    "most_hashes": ({"package": "zlib"}, MANY, ("version", "target")),
+    "most_hashes": ({"package": "again"}, MANY, ("variants",)),
     "packages_of_stack": ({"stack": "e4s"}, MANY, ("package",)),
     "newest_versions": ({}, MANY + 4, ("package",)),
     "variant_values_of_package": ({"package": "zlib"}, MANY, ("value",)),

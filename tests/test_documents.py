@@ -23,6 +23,7 @@ from tests.commands import run
 from tests.documents import Fence, Typed, fences, typed
 from tests.indexes import index, node, record
 from tests.package_data import REAL as PACKAGE_DATA
+from tests.package_data import published
 from tests.paths import DATA, ROOT
 from tests.processes import completed
 from tests.sources.indexes.fetch.mirrors import below, layout_3
@@ -56,9 +57,8 @@ ACTIVATE = ". .venv/bin/activate"
 MAKE = f"make VENV={sys.prefix} -o {sys.prefix}/run.done"
 """What is installed is there: tests/deploy/test_commands.py and tests/test_wheel.py install it."""
 
-PUBLIC = "https://binaries.spack.io"
-"""The public build cache, whose place a server on this machine takes."""
-
+PUBLIC = re.compile(r"https://(binaries|packages)\.spack\.io")
+"""The public build cache and the packages site, whose place a server on this machine takes."""
 
 PACKAGES = "https://github.com/spack/spack-packages"
 """The repository of Spack's packages, whose place one on this machine takes."""
@@ -95,7 +95,7 @@ class Reader:
 
     def type(self, each: Typed) -> str:
         """Type a command, see that it succeeds, and return what it printed."""
-        command = each.command.partition(" #")[0].replace(PUBLIC, self._mirrors)
+        command = PUBLIC.sub(self._mirrors, each.command.partition(" #")[0])
         command = command.replace(PACKAGES, f"file://{self._packages}")
         if SERVER.match(command):
             self._serve(command)
@@ -171,6 +171,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     manifest = {"develop": [{"label": "e4s", "url": "s3://spack-binaries/develop/e4s"}]}
     files = below("develop/e4s", layout_3(index(record(node("hdf5")))))
     files["cache_spack_io_index.json"] = json.dumps(manifest).encode()
+    files["data/packages/py-mpi4py.json"] = json.dumps(published("py-mpi4py", "4.1.1")).encode()
     with serve(files) as site:
         somebody = Reader(tmp_path, site.url)
         yield somebody

@@ -101,8 +101,9 @@ async def test_every_shape_says_that_there_is_more(number: int, many: Any) -> No
         answer = await get(many, f"/spack-cache/{name}{form}?{query}")
 
         assert answer.status_code == 200, (name, answer.text)
-        assert re.search(r"(?i)row 1000( of \d+)? is on page 2", answer.text), name
-        assert "row 999 " not in answer.text
+        words = re.sub("<[^>]*>", "", answer.text)
+        assert re.search(r"(?i)row 1000( of \d+)? is on page 2", words), name
+        assert "row 999 " not in words
 
 
 @pytest.mark.slow
