@@ -102,7 +102,7 @@ async def _crowd(target: Target, addresses: list[str], seconds: float) -> tuple[
     crowd = asyncio.create_task(some(addresses, CROWD, 1))
     await asyncio.sleep(min(1, seconds / 4))
     tables = asyncio.create_task(some(["/spack-cache/packages.json?_size=5"], 2, 0.5))
-    among = await some(["/", "/static/site.css", "/package/hdf5"], 1, 0.5)
+    among = await some(["/", "/static/site.css", "/packages"], 1, 0.5)
     return among, await tables, await crowd
 
 
