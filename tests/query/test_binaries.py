@@ -11,6 +11,7 @@ import pytest
 import spack_cache_db
 from spack_cache_db.build import build
 from spack_cache_db.query import binaries as module
+from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record
 from tests.query.test_coverage_of_lockfiles import lock_of
 
@@ -102,3 +103,32 @@ def test_what_environments_need(mirror: Path, tmp_path: Path) -> None:
     assert (both.prune, json.loads(json.dumps(both.as_dict()))["prune"]) == ((), [])
     with spack_cache_db.Cache(mirror) as cache:
         assert cache.retention([tmp_path / "spack.lock"]).keep == hashes("app", "lib", "tool")
+
+
+def test_a_keeplist_is_what_an_environment_needs(mirror: Path, tmp_path: Path) -> None:
+    """`cover --keeplist` prints what `retention` keeps, and its status says whether that is all."""
+    folder = tmp_path / "environments"
+    folder.mkdir()
+    (folder / "spack.lock").write_bytes(lock_of(node("app"), node("tool")))
+    one = run("cover", folder / "spack.lock", mirror, "--keeplist")
+    assert (one.exit_code, tuple(one.stdout.split())) == (1, hashes("app", "lib", "tool"))
+    assert hash_of("gone") in one.stderr
+
+    (folder / "other").mkdir()
+    (folder / "other" / "spack.yaml").write_text("spack: {specs: [other]}")
+    every = run("cover", folder, mirror, "--keeplist")
+    assert tuple(every.stdout.split()) == hashes("app", "lib", "tool", "other")
+    narrowed = run("cover", folder / "other" / "spack.yaml", mirror, "--keeplist", "--stack", "two")
+    assert tuple(narrowed.stdout.split()) == hashes("other")
+
+    (folder / "other" / "spack.yaml").write_text("spack: [")
+    for options in (("--keeplist",), ("--keeplist", "--json")):
+        refused = run("cover", folder, mirror, *options)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+
+
+def test_a_keeplist_without_dependencies_is_whole(samples_file: Path, tmp_path: Path) -> None:
+    """Of a file that knows no dependencies it has the binaries that specs are answered with."""
+    (tmp_path / "mine.txt").write_text("py-mpi4py@4: target=:zen3\n")
+    done = run("cover", tmp_path / "mine.txt", samples_file, "--keeplist")
+    assert (done.exit_code, len(done.stdout.split())) == (0, 1)

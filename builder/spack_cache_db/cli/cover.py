@@ -55,7 +55,8 @@ from spack_cache_db.query.coverage_output import (
     folder_table,
 )
 from spack_cache_db.query.lookups import Lookups, read_lookups
-from spack_cache_db.spack.legacy_specs import Parser, parser_of
+from spack_cache_db.query.retention import Retention, retained
+from spack_cache_db.spack.legacy_specs import parser_of
 
 
 @click.command()
@@ -73,6 +74,11 @@ from spack_cache_db.spack.legacy_specs import Parser, parser_of
     help="Show only specs with this status. Can be given several times.",
 )
 @click.option("--strict", is_flag=True, help="Fail if an included file is not here.")
+@click.option(
+    "--keeplist",
+    is_flag=True,
+    help="Print the hashes that a mirror has to keep, for `spack buildcache prune --keeplist`.",
+)
 def cover(environment: str, file: Path, **options: Any) -> None:
     """Show which specs of an environment have a binary.
 
@@ -84,7 +90,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db cover spack.yaml dist/spack-cache.db --release develop
     """
-    form_of(options)
+    is_keeplist = form_of(options, "keeplist") == "keeplist"
     is_folder = environment != "-" and os.path.isdir(environment)  # noqa: PTH112 - any text may be a path
     try:
         names = _names(options)
@@ -92,6 +98,9 @@ def cover(environment: str, file: Path, **options: Any) -> None:
         with connected(file) as conn:
             lookups = read_lookups(conn)
             scope = scope_of(lookups, **names)
+            if is_keeplist:
+                read = [_read(str(each), names, options) for each in paths]
+                _end_keeplist(retained(conn, lookups, read, scope))
             found = [_covered(conn, lookups, str(each), scope, names, options) for each in paths]
     except BuilderError as error:
         fail(str(error))
@@ -119,7 +128,7 @@ def _covered(
 ) -> EnvironmentCover:
     """Return the answers for one environment, or why it cannot be read."""
     try:
-        read = _read(path, _machine(names), parser_of(options["spack"]), options["strict"])
+        read = _read(path, names, options)
     except UnreadableEnvironment as error:
         return EnvironmentCover(path, None, str(error))
     found = cover_environment(conn, lookups, read, scope)
@@ -137,12 +146,21 @@ def _machine(names: dict[str, str | None]) -> Machine:
     )
 
 
-def _read(path: str, machine: Machine, parse: Parser, is_strict: bool) -> Environment:
+def _read(path: str, names: dict[str, str | None], options: dict[str, Any]) -> Environment:
+    machine, parse = _machine(names), parser_of(options["spack"])
     if path != "-":
-        return read_environment_file(Path(path), machine, parse, is_strict=is_strict)
+        return read_environment_file(Path(path), machine, parse, is_strict=options["strict"])
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
-    around = surroundings(Path(), machine, parse, is_strict=is_strict)
+    around = surroundings(Path(), machine, parse, is_strict=options["strict"])
     return read_environment(data, "standard input", surroundings=around)
+
+
+def _end_keeplist(found: Retention) -> NoReturn:
+    """Print what a mirror has to keep; the status says whether it has all of that."""
+    for each in found.keep:
+        click.echo(each)
+    say_notes([f"no binary here has the hash {each}, which is needed" for each in found.missing])
+    sys.exit(1 if found.missing else 0)
 
 
 def _folder(folder: Path, found: list[EnvironmentCover]) -> FolderCover:

@@ -69,10 +69,19 @@ def retention(
     checked_texts(release=release, stack=stack)
     read = [read_environment_file(checked_file("environments", each)) for each in environments]
     with opened(db) as (conn, lookups):
-        scope = scope_of(lookups, release, stack)
-        named = {each for one in read for each in _named(conn, lookups, one, scope)}
-        needed = named | _run_time(conn, named)
-        every = _binaries(conn, lookups, scope)
+        return retained(conn, lookups, read, scope_of(lookups, release, stack))
+
+
+def retained(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    environments: Iterable[Environment],
+    scope: Conditions,
+) -> Retention:
+    """Return what environments need of the binaries in a scope; see `retention`."""
+    named = {each for one in environments for each in _named(conn, lookups, one, scope)}
+    needed = named | _run_time(conn, named)
+    every = _binaries(conn, lookups, scope)
     keep, prune, missing = needed & every, every - needed, needed - every
     return Retention(*(tuple(sorted(each)) for each in (keep, prune, missing)))
 
