@@ -1,8 +1,8 @@
 """`python -m fuzz.readers --seconds 600`: no bytes make a reader fail in a way that nobody foresaw.
 
-Pages, indexes, spec files, mirrors, package data, archives and what `fetch` reads are changed at
-random, with the safety net off: anything but a fault in words is a finding, and so is more than
-`SLOWEST` seconds.
+Pages, indexes, installed trees, spec files, mirrors, package data, archives, environments and what
+`fetch` reads are changed at random, with the safety net off: anything but a fault in words is a
+finding, and so is more than `SLOWEST` seconds.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import yaml
 import zstandard
 
 from spack_cache_db.build import build, check
+from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.safety_net import TRACEBACK
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, read_release_manifest
@@ -34,7 +35,17 @@ from spack_cache_db.sources.indexes.fetch.stack_folder import stacks_of
 from spack_cache_db.sources.indexes.layouts import read_address, read_manifest
 from spack_cache_db.sources.indexes.spack_json import IndexFault
 from spack_cache_db.verify import verify
-from tests.indexes import edge, hash_of, index, node, old_node, record, signed, write_layout3
+from tests.indexes import (
+    edge,
+    hash_of,
+    index,
+    lock_of,
+    node,
+    old_node,
+    record,
+    signed,
+    write_layout3,
+)
 from tests.package_data import described, listed, published
 from tests.pagetexts import page
 
@@ -82,6 +93,29 @@ TOKENS = (
 )
 """What readers stumble over."""
 
+ENVIRONMENT = """\
+spack:
+  include: [{path: packages.yaml, when: 'platform == "linux"'}]
+  definitions:
+  - compilers: ["%gcc@13", "%llvm"]
+  - tools: &tools [cmake, hdf5 +mpi]
+    when: arch.satisfies("target=x86_64:") and re.search("x", env.get("USER", ""))
+  specs:
+  - matrix: [[$tools], [$compilers]]
+    exclude: ["cmake %llvm"]
+  - group: apps
+    needs: [tools]
+    specs: *tools
+    override: {packages: {all: {require: ["+shared"]}}}
+  toolchains: {own: [{spec: "%c=gcc", when: "%c"}]}
+"""
+INCLUDED = """\
+packages:
+  all: {require: [{one_of: ["%gcc", "%llvm"], when: "@1:"}], prefer: ["+mpi"]}
+  mpi: {require: [openmpi]}
+  cuda: {buildable: false, externals: [{spec: cuda@12, prefix: /usr}]}
+"""
+
 
 def changed(data: bytes, rng: random.Random) -> bytes:
     """Return bytes with a few changes."""
@@ -126,6 +160,18 @@ def _package_data(folder: Path, data: bytes) -> None:
     if (folder.parent / "x.db").exists():
         found = verify(folder.parent / "x.db", folder)
         assert not found.differences, found.differences
+
+
+def _environment(name: str) -> Callable[[Path, bytes], None]:
+    """Return what reads an environment of which the bytes are the file of this name."""
+
+    def read(folder: Path, data: bytes) -> None:
+        files = {"spack.yaml": ENVIRONMENT.encode(), "packages.yaml": INCLUDED.encode()}
+        for each, text in (files | {name: data}).items():
+            (folder / each).write_bytes(text)
+        read_environment_file(folder / (name if name == "spack.lock" else "spack.yaml"))
+
+    return read
 
 
 def _blob(folder: Path, data: bytes) -> None:
@@ -192,6 +238,13 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
             json.dumps([listed("a", "1"), listed("b", "2"), "c"]).encode(),
             _package_data,
         ),
+        "installed tree": (
+            index(record(rich, installed=True, path="/x", installation_time=1.5, explicit=True)),
+            _read(".spack-db/index.json"),
+        ),
+        "environment": (ENVIRONMENT.encode(), _environment("spack.yaml")),
+        "included file": (INCLUDED.encode(), _environment("packages.yaml")),
+        "lockfile": (lock_of(*nodes), _environment("spack.lock")),
         "packed index": (gzip.compress(whole), _read("index.json.gz")),
         "zstd index": (zstandard.compress(whole), _read("index.zst")),
         "blob": (whole, _blob),
@@ -199,6 +252,10 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
         "signed": (signed(json.dumps(spec)).encode(), _read("build_cache/a.spec.json.sig")),
         "yaml": (yaml.safe_dump(spec).encode(), _read("build_cache/a.spec.yaml")),
         "manifest": (manifest.encode(), _read("v3/manifests/index/index.manifest.json")),
+        "spec manifest": (
+            manifest.encode(),
+            _read(f"v3/manifests/spec/a/a-1-{hash_of('a')}.spec.manifest.json"),
+        ),
         "tar": (_tar(files, tarfile.GNU_FORMAT), _read("a.tar")),
         "pax": (_tar(files, tarfile.PAX_FORMAT), _read("a.tar")),
         "tgz": (gzip.compress(_tar(files, tarfile.PAX_FORMAT)), _read("a.tar.gz")),

@@ -152,3 +152,14 @@ def replaced(value: Any, way: tuple[Any, ...], other: Any) -> Any:
     found = copy.copy(value)
     found[way[0]] = replaced(value[way[0]], way[1:], other)
     return found
+
+
+def lock_of(*nodes: dict[str, Any]) -> bytes:
+    """Return a lockfile of nodes, the first of which is its root."""
+    return json.dumps(
+        {
+            "_meta": {"file-type": "spack-lockfile", "lockfile-version": 6},
+            "roots": [{"hash": nodes[0]["hash"], "spec": nodes[0]["name"]}],
+            "concrete_specs": {each["hash"]: each for each in nodes},
+        }
+    ).encode()

@@ -12,8 +12,7 @@ import spack_cache_db
 from spack_cache_db.build import build
 from spack_cache_db.query import binaries as module
 from tests.commands import run
-from tests.indexes import edge, hash_of, index, node, record
-from tests.query.test_coverage_of_lockfiles import lock_of
+from tests.indexes import edge, hash_of, index, lock_of, node, record
 
 PLACES: list[dict[str, Any]] = [
     {},

@@ -26,7 +26,7 @@ from spack_cache_db.query.coverage_output import (
 from spack_cache_db.query.lookups import read_lookups
 from tests.conftest import Build
 from tests.graphs import edges, installs, run_time
-from tests.indexes import edge, hash_of, index, node, record
+from tests.indexes import edge, hash_of, index, lock_of, node, record
 from tests.pagetexts import page, spec, spec_hash
 
 WORDS: dict[str, Any] = {
@@ -60,17 +60,6 @@ def lock() -> bytes:
         node("gcc", version="13.2.0"),
         node("glibc", external={"path": "/usr"}),
     )
-
-
-def lock_of(*nodes: dict[str, Any]) -> bytes:
-    """Return a lockfile of nodes, the first of which is its root."""
-    return json.dumps(
-        {
-            "_meta": {"file-type": "spack-lockfile", "lockfile-version": 6},
-            "roots": [{"hash": nodes[0]["hash"], "spec": nodes[0]["name"]}],
-            "concrete_specs": {each["hash"]: each for each in nodes},
-        }
-    ).encode()
 
 
 def with_other_hash(spec: dict[str, Any]) -> dict[str, Any]:
