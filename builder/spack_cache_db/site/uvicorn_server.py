@@ -38,6 +38,9 @@ MOST_CONNECTIONS = 500
 REQUEST_SECONDS = 20.0
 """So long a connection may take to send its next request whole."""
 
+ARRIVAL_SECONDS = 0.5
+"""So long a server that ends waits for the first request of a connection that it has accepted."""
+
 _END_OF_HEAD = b"\r\n\r\n"
 
 STALL_SECONDS = 30.0
@@ -103,6 +106,14 @@ class BoundedProtocol(H11Protocol):
         """Forget the connection."""
         self._stop_waiting()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Close the connection because the server ends, after a request that is on its way."""
+        if self.cycle is None:
+            # Closed now, it would be reset in the hands of a visitor who has just been let in.
+            self.loop.call_later(ARRIVAL_SECONDS, super().shutdown)
+        else:
+            super().shutdown()
 
     def cut_off(self) -> None:
         """Close the connection without waiting for a visitor who does not read."""
