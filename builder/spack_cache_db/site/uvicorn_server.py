@@ -109,11 +109,12 @@ class BoundedProtocol(H11Protocol):
 
     def shutdown(self) -> None:
         """Close the connection because the server ends, after a request that is on its way."""
-        if self.cycle is None:
+        has_asked = self.cycle is not None
+        if has_asked:
+            super().shutdown()
+        else:
             # Closed now, it would be reset in the hands of a visitor who has just been let in.
             self.loop.call_later(ARRIVAL_SECONDS, super().shutdown)
-        else:
-            super().shutdown()
 
     def cut_off(self) -> None:
         """Close the connection without waiting for a visitor who does not read."""
