@@ -152,14 +152,13 @@ def serve(
 
         say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
         kept = os.dup(listener.fileno())
+        on_hangup = None if has_terminal else reload
         if workers is None:
-            is_over = run_here(make_app(), listener, proxy, None if has_terminal else reload)
+            is_over = run_here(make_app(), listener, proxy, on_hangup)
         else:
             from spack_cache_db.site.gunicorn_server import run_workers
 
-            is_over = run_workers(
-                make_app, listener, workers, proxy, None if has_terminal else reload
-            )
+            is_over = run_workers(make_app, listener, workers, proxy, on_hangup)
     if not is_over:
         _start_again(kept)
 
