@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 
-EXAMPLES = 10_000 if os.environ.get("CI") else 500
+EXAMPLES = 2_000 if os.environ.get("CI") else 500
 PARSE_SECONDS = 0.1
 
 PIECES = r"""
