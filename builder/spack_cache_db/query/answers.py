@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from html import escape
 from itertools import islice
@@ -22,6 +22,7 @@ from spack_cache_db.query.catalogue import (
     Presence,
     Spec,
     configurations_by_id,
+    counts_in_scope,
     found_specs,
     joined,
     presence_of_configurations,
@@ -140,12 +141,12 @@ class ResultSet:
     """The configurations that satisfy conditions, by their ids in order.
 
     Attributes:
-        specs: the specs that count of each; None where they were not needed to tell.
+        counts: how many specs count of each; None where that was not needed to tell.
     """
 
     conditions: Conditions
     ids: list[int]
-    specs: dict[int, list[Spec]] | None = None
+    counts: Mapping[int, int] | None = None
 
 
 def find(
@@ -249,25 +250,22 @@ def matching(conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions)
     if len(places) < 2 and not is_of_specs(conditions):
         return ResultSet(conditions, ids)
     # Each place may have some spec of a configuration, and none may be in all of them.
-    specs = specs_in_scope(conn, ids, conditions)
-    return ResultSet(conditions, [key for key in ids if key in specs], specs)
+    counts = counts_in_scope(conn, ids, conditions)
+    return ResultSet(conditions, [key for key in ids if key in counts], counts)
 
 
 def counted_part(
     conn: sqlite3.Connection, lookups: Lookups, results: ResultSet, part: slice
-) -> tuple[list[Counted], dict[int, list[Spec]]]:
-    """Return some of the configurations, each with how many specs count; and these specs.
-
-    The specs are left out where all of a configuration's count.
-    """
+) -> list[Counted]:
+    """Return some of the configurations, each with how many specs count."""
     ids = results.ids[part]
     found = configurations_by_id(conn, lookups, ids)
     if not any(each.kind in PLACES for each in results.conditions):
-        return found, {}
-    specs = results.specs
-    if specs is None:
-        specs = specs_in_scope(conn, ids, results.conditions)
-    return [each._replace(spec_count=len(specs[each.id])) for each in found], specs
+        return found
+    counts = results.counts
+    if counts is None:
+        counts = counts_in_scope(conn, ids, results.conditions)
+    return [each._replace(spec_count=counts[each.id]) for each in found]
 
 
 def found_part(
@@ -289,11 +287,11 @@ def found_part(
         with_hashes: tell of each spec as well.
         with_differences: and of what tells it apart from the others of its configuration.
     """
-    found, specs = counted_part(conn, lookups, results, part)
+    found = counted_part(conn, lookups, results, part)
     ids, of_specs = [each.id for each in found], is_of_specs(results.conditions)
     told: dict[int, tuple[FoundSpec, ...]] = {}
     if with_hashes or of_specs:
-        specs = specs or specs_in_scope(conn, ids, results.conditions)
+        specs = specs_in_scope(conn, ids, results.conditions)
         told = _told(conn, lookups, {key: specs[key] for key in ids}, with_differences)
     if of_specs:
         presence = {key: joined(lookups, each) for key, each in told.items()}
@@ -340,8 +338,7 @@ def notes_on(conn: sqlite3.Connection, lookups: Lookups, question: Question) -> 
         return question.notes
     unknown = Verdict(verdict.unknown)
     conditions = (*without(question.conditions, "specs"), Condition("specs", "", unknown))
-    found = matching(conn, lookups, conditions).specs or {}
-    count = sum(map(len, found.values()))
+    count = sum((matching(conn, lookups, conditions).counts or {}).values())
     if not count:
         return question.notes
     specs = "1 more spec" if count == 1 else f"{count:,} more specs"

@@ -9,7 +9,8 @@ release shows. In every other answer it has its own: that of the foremost releas
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -64,6 +65,8 @@ CASE WHEN EXISTS (
     CROSS JOIN listings AS every ON every.release = releases.id AND every.spec = specs.id
     ORDER BY releases.id LIMIT 1)
   ELSE specs.id END"""
+_COUNTED_FOR = (("shown.configuration", PLACE_IN_RELEASE), ("specs.configuration", "specs.id"))
+"""For which configuration a spec counts, and its place among those: in a release, in the file."""
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
 SPEC_RELEASES = """
 SELECT listings.spec, listings.release
@@ -217,44 +220,73 @@ def specs_in_scope(
         Of each configuration those first whose foremost release is first in the file's order, then
         by hash. Configurations without a spec in the scope are left out.
     """
-    places = {kind: asked(conditions, kind) for kind in ("release", "stack", "hash")}
-    places["hash"] = places["hash"] or ""
-    release, specs = places["release"], asked(conditions, "specs")
-    if specs is None:
-        rows = select_in(conn, _specs_sql(release, "configuration"), ids, limit=limit, **places)
-    else:
-        known, holds = {*ids}, specs.holds
-        # More than one piece of specs would be out of order.
-        is_few = len(holds) <= min(len(known), IDS_AT_ONCE)
-        sql = _specs_sql(release, "spec" if is_few else "configuration")
-        every = select_in(conn, sql, holds if is_few else known, limit=-1, **places)
-        fitting = (row for row in every if row[0] in known and row[2] in holds)
-        rows = islice(fitting, limit if limit >= 0 else None)
     found: dict[int, list[Spec]] = {}
-    for configuration, _, *spec in rows:
+    for configuration, *spec in _in_scope(conn, ids, conditions, _specs_sql, limit):
         found.setdefault(configuration, []).append(Spec._make(spec))
     return found
 
 
+def counts_in_scope(
+    conn: sqlite3.Connection, ids: Iterable[int], conditions: Conditions
+) -> Counter[int]:
+    """Return how many specs `specs_in_scope` gives for each configuration, without reading them."""
+    return Counter(row[0] for row in _in_scope(conn, ids, conditions, _pairs_sql))
+
+
+def _in_scope(
+    conn: sqlite3.Connection,
+    ids: Iterable[int],
+    conditions: Conditions,
+    statement: Callable[[int | None, str], str],
+    limit: int = -1,
+) -> Iterator[tuple[Any, ...]]:
+    """Return rows of the specs that count: a configuration, the spec's id, and what more is read.
+
+    Args:
+        statement: gives the statement for a release or none, by ids of a `spec` or `configuration`.
+    """
+    places = {kind: asked(conditions, kind) for kind in ("release", "stack", "hash")}
+    places["hash"] = places["hash"] or ""
+    release, specs = places["release"], asked(conditions, "specs")
+    if specs is None:
+        return select_in(conn, statement(release, "configuration"), ids, limit=limit, **places)
+    known, holds = {*ids}, specs.holds
+    # More than one piece of specs would be out of order.
+    is_few = len(holds) <= min(len(known), IDS_AT_ONCE)
+    sql = statement(release, "spec" if is_few else "configuration")
+    every = select_in(conn, sql, holds if is_few else known, limit=-1, **places)
+    fitting = (row for row in every if row[0] in known and row[1] in holds)
+    return islice(fitting, limit if limit >= 0 else None)
+
+
 def _specs_sql(release: int | None, by: str) -> str:
-    """Return the statement that finds specs by their own ids, or by those of configurations."""
+    """Return the statement that reads specs, in their order."""
+    configuration, place = _COUNTED_FOR[release is None]
+    return (
+        f"SELECT {configuration}, {_SPEC} {_scope_sql(release, by)} ORDER BY {place} LIMIT :limit"
+    )
+
+
+def _pairs_sql(release: int | None, by: str) -> str:
+    """Return the statement that reads the ids of specs alone."""
+    configuration, _ = _COUNTED_FOR[release is None]
+    return f"SELECT {configuration}, specs.id {_scope_sql(release, by)}"
+
+
+def _scope_sql(release: int | None, by: str) -> str:
+    """Return where specs are found by their own ids, or by those of configurations."""
     if release is None:
-        table, configuration, place = "specs", "specs.configuration", "specs.id"
-        key = "specs.id" if by == "spec" else configuration
-        source = f"""json_each(:ids) AS wanted
-CROSS JOIN specs ON {key} = wanted.value AND specs.release_count > 0"""
-        narrowed = ""
-    else:
-        table, configuration, place = "shown", "shown.configuration", PLACE_IN_RELEASE
-        # No index has the configurations that a release shows: it is read once for all of them.
-        wanted = "SELECT value FROM json_each(:ids)"
-        source = "release_specs AS shown CROSS JOIN specs ON specs.id = shown.spec"
-        narrowed = f"shown.release = :release AND shown.{by} IN ({wanted}) AND "
+        key = "specs.id" if by == "spec" else "specs.configuration"
+        return f"""
+FROM json_each(:ids) AS wanted
+CROSS JOIN specs ON {key} = wanted.value AND specs.release_count > 0
+WHERE {IN_STACK.format("specs")} AND {HASH_BEGINS}
+"""
+    # No index has the configurations that a release shows: it is read once for all of them.
     return f"""
-SELECT {configuration}, {place}, {_SPEC}
-FROM {source}
-WHERE {narrowed}{IN_STACK.format(table)} AND {HASH_BEGINS}
-ORDER BY 2 LIMIT :limit
+FROM release_specs AS shown CROSS JOIN specs ON specs.id = shown.spec
+WHERE shown.release = :release AND shown.{by} IN (SELECT value FROM json_each(:ids))
+  AND {IN_STACK.format("shown")} AND {HASH_BEGINS}
 """
 
 

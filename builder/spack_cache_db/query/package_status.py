@@ -101,7 +101,7 @@ def _within(
     newest: dict[str, tuple[int, str]] = {}
     counts: dict[str, int] = defaultdict(int)
     results = matching(conn, lookups, scope)
-    for each in counted_part(conn, lookups, results, slice(None))[0]:
+    for each in counted_part(conn, lookups, results, slice(None)):
         package, version = each.configuration.package, each.configuration.version
         newest[package] = max(newest.get(package, (0, "")), (each.position, version))
         counts[package] += each.spec_count

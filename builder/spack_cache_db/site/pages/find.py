@@ -294,7 +294,7 @@ def _answer(
     """Return the configurations that satisfy a query, newest versions first."""
     pages = max(1, -(-len(results.ids) // PAGE_ROWS))
     start = (min(page, pages) - 1) * PAGE_ROWS
-    found, _ = counted_part(conn, lookups, results, slice(start, start + PAGE_ROWS))
+    found = counted_part(conn, lookups, results, slice(start, start + PAGE_ROWS))
     common, variants = folded(found) if pages == 1 else ((), ())
     return Answer(
         count=len(results.ids),
