@@ -282,10 +282,17 @@ FROM json_each(:ids) AS wanted
 CROSS JOIN specs ON {key} = wanted.value AND specs.release_count > 0
 WHERE {IN_STACK.format("specs")} AND {HASH_BEGINS}
 """
-    # No index has the configurations that a release shows: it is read once for all of them.
+    wanted = "SELECT value FROM json_each(:ids)"
+    narrowed = f"shown.spec IN ({wanted})"
+    if by == "configuration":
+        # Without their specs SQLite would read the whole release: no index has what it shows.
+        narrowed = f"""shown.configuration IN ({wanted}) AND shown.spec IN (
+    SELECT id FROM specs WHERE configuration IN ({wanted})
+    UNION ALL
+    SELECT spec FROM listings WHERE release = :release AND configuration IN ({wanted}))"""
     return f"""
 FROM release_specs AS shown CROSS JOIN specs ON specs.id = shown.spec
-WHERE shown.release = :release AND shown.{by} IN (SELECT value FROM json_each(:ids))
+WHERE shown.release = :release AND {narrowed}
   AND {IN_STACK.format("shown")} AND {HASH_BEGINS}
 """
 

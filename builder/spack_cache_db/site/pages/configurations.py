@@ -101,15 +101,12 @@ def table_rows(
     """
     presence = presence_of_configurations(conn, lookups, [each.id for each in found])
     hidden = frozenset(folded)
-    apart = _apart(conn, lookups, [each.id for each in found if each.spec_count > 1], conditions)
-
-    def specs(each: Counted, limit: int) -> list[Spec]:
-        return specs_in_scope(conn, [each.id], conditions, limit).get(each.id, [])
+    specs = specs_in_scope(conn, presence, conditions)
+    apart = _apart(conn, lookups, {key: some for key, some in specs.items() if len(some) > 1})
 
     def row(each: Counted) -> ConfigurationRow:
-        known = specs(each, 1)
-        is_open = opened is not None and [spec.hash for spec in known] == [opened]
-        known = specs(each, -1) if is_open else known
+        known = specs.get(each.id, [])
+        is_open = bool(known) and known[0].hash == opened
         return ConfigurationRow(
             each.configuration,
             variants=tuple(text for text in each.configuration.variants if text not in hidden),
@@ -117,7 +114,7 @@ def table_rows(
             stacks=presence[each.id].stacks,
             releases=presence[each.id].releases,
             last_seen=presence[each.id].last_seen,
-            hashes=tuple(spec.hash for spec in known),
+            hashes=tuple(spec.hash for spec in (known if is_open else known[:1])),
             apart=apart.get(each.id, ()),
             specs=_compared(conn, lookups, known) if is_open else (),
         )
@@ -186,10 +183,9 @@ def _listed(releases: Sequence[str]) -> str:
 
 
 def _apart(
-    conn: sqlite3.Connection, lookups: Lookups, ids: Sequence[int], conditions: Conditions
+    conn: sqlite3.Connection, lookups: Lookups, specs: Mapping[int, Sequence[Spec]]
 ) -> dict[int, tuple[str, ...]]:
     """Return what tells the specs of each configuration apart first, as far as they are few."""
-    specs = specs_in_scope(conn, ids, conditions)
     groups: dict[int, list[int]] = {}
     for key, some in specs.items():
         if sum(map(len, groups.values())) + len(some) <= MOST_COMPARED:

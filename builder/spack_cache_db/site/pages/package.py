@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from spack_cache_db.query.answers import UnknownNameError, scope_of
-from spack_cache_db.query.catalogue import Counted, configurations_of_package, specs_in_scope
+from spack_cache_db.query.catalogue import Counted, configurations_of_package, counts_in_scope
 from spack_cache_db.query.conditions import ANYWHERE, Conditions, asked
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.dependency_graph import Node, dependent_packages, read_nodes
@@ -230,11 +230,10 @@ def _counted(
         return []
     if scope == ANYWHERE:
         return [each for each in fitting if each.spec_count]
-    counts: dict[int, int]
+    counts: Mapping[int, int]
     release, stack = asked(scope, "release"), asked(scope, "stack")
     if release is not None and stack is not None:
-        found = specs_in_scope(conn, [each.id for each in fitting], scope)
-        counts = {key: len(specs) for key, specs in found.items()}
+        counts = counts_in_scope(conn, [each.id for each in fitting], scope)
     else:
         sql = IN_STACK if release is None else IN_RELEASE
         where = {"package": package.id, "release": release, "stack": stack}
