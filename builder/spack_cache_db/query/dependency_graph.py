@@ -11,7 +11,7 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import and_
 from typing import NamedTuple
 
@@ -254,13 +254,15 @@ class _EdgeSets:
             {key: tuple(sorted(names)) for key, names in read_sets(conn, table).items()}
             for table in (TYPES, VIRTUALS)
         )
+        # Specs of one configuration share most of what they need.
+        self.edge = lru_cache(maxsize=None)(self._edge)
 
     @property
     def run_time(self) -> list[int]:
         """The ids of the types of edges that are linked or run."""
         return [key for key, names in self._types.items() if not RUN_TIME.isdisjoint(names)]
 
-    def edge(self, dependency: int, types: int, virtuals: int) -> Edge:
+    def _edge(self, dependency: int, types: int, virtuals: int) -> Edge:
         """Return an edge, given the ids of its sets."""
         return Edge(dependency, self._types[types], self._virtuals[virtuals])
 
