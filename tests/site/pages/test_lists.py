@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sqlite3
 import zlib
 from dataclasses import replace
@@ -15,6 +17,7 @@ from spack_cache_db.site.pages.lists import (
     ListFilters,
     ListPage,
     counts,
+    list_json,
     list_rows,
     load_packages,
     load_releases,
@@ -61,6 +64,30 @@ def test_packages(
 ) -> None:
     """A name, a release, a target that is there and one that is not narrow the list; all hold."""
     assert names(packages(conn, lookups, **asked))[: len(expected) or None] == expected
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_a_long_list_comes_in_pages(conn: sqlite3.Connection, lookups: Lookups, order: str) -> None:
+    """The pages together show each row once, in the order of the JSON; filters are kept."""
+    known = load_packages(conn, lookups, ListFilters(sort="name", order=order))
+    many = tuple(
+        row | {"name": f"{row['name']}-{number:03}"} for row in known.rows for number in range(90)
+    )
+    shown: list[str] = []
+    page = replace(known, rows=many)
+    for number in range(1, page.window.page_count + 1):
+        at = replace(page, asked=replace(page.asked, page=str(number)))
+        shown += re.findall(r'href="/package/([^"?]+)', list_rows(at, "/package/"))
+        assert at.at_page(2) == f"?sort=name&order={order}&page=2"
+        assert at.at_page(1) == at.asked.address() == f"?sort=name&order={order}"
+    assert shown == [row["name"] for row in json.loads(list_json(page))]
+    assert page.window.page_count > 1
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "x", "9" * 5_000, ""])
+def test_any_page_number_shows_rows(conn: sqlite3.Connection, lookups: Lookups, page: str) -> None:
+    """What is no page number is the first, and what is too large the last."""
+    assert "/package/hdf5" in list_rows(packages(conn, lookups, page=page), "/package/")
 
 
 def test_counts_are_those_of_what_is_asked(conn: sqlite3.Connection, lookups: Lookups) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.answers import scope_of
@@ -249,6 +249,21 @@ def page_number(pairs: Sequence[tuple[str, str]]) -> int:
         return 1
     # Python refuses to read numbers of thousands of digits.
     return min(max(int(text.lstrip("0")[:9] or "0"), 1), LAST_PAGE)
+
+
+class Pagination(NamedTuple):
+    """One of the pages of many rows: its number, of how many pages, and which rows it has."""
+
+    page: int
+    page_count: int
+    rows: slice
+
+
+def paginated(row_count: int, page: int, page_rows: int) -> Pagination:
+    """Return the page with this number, or the last one if there are not so many."""
+    page_count = max(1, -(-row_count // page_rows))
+    page = min(page, page_count)
+    return Pagination(page, page_count, slice((page - 1) * page_rows, page * page_rows))
 
 
 def _repeated(pairs: Sequence[tuple[str, str]], name: str) -> tuple[str, ...]:

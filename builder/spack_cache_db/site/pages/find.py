@@ -28,7 +28,7 @@ from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.selection import package_id
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
-from spack_cache_db.site.pages.filters import EVERYWHERE, LABELS, Narrowing, hosts_of
+from spack_cache_db.site.pages.filters import EVERYWHERE, LABELS, Narrowing, hosts_of, paginated
 from spack_cache_db.site.pages.package import PAGE_ROWS, folded
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.sandbox.spec_functions import parse
@@ -292,17 +292,16 @@ def _answer(
     opened: str | None,
 ) -> Answer:
     """Return the configurations that satisfy a query, newest versions first."""
-    pages = max(1, -(-len(results.ids) // PAGE_ROWS))
-    start = (min(page, pages) - 1) * PAGE_ROWS
-    found = counted_part(conn, lookups, results, slice(start, start + PAGE_ROWS))
-    common, variants = folded(found) if pages == 1 else ((), ())
+    shown = paginated(len(results.ids), page, PAGE_ROWS)
+    found = counted_part(conn, lookups, results, shown.rows)
+    common, variants = folded(found) if shown.page_count == 1 else ((), ())
     return Answer(
         count=len(results.ids),
         rows=table_rows(conn, lookups, found, variants, results.conditions, opened),
         common=common,
         common_variants=variants,
-        page=min(page, pages),
-        page_count=pages,
+        page=shown.page,
+        page_count=shown.page_count,
         facets=facets_of(conn, lookups, results, query),
     )
 

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.lookups import Lookups, Release
-from spack_cache_db.site.pages.filters import page_number
+from spack_cache_db.site.pages.filters import page_number, paginated
 from spack_cache_db.site.pages.lists import counts
 
 PAGE_ROWS = 100
@@ -119,11 +119,10 @@ def load_gaps(
     )
     gaps = Counter(column for _, column in missing)
     rows = sorted({package for package, _ in missing})
-    pages = max(1, -(-len(rows) // PAGE_ROWS))
-    start = (min(asked.page, pages) - 1) * PAGE_ROWS
+    shown = paginated(len(rows), asked.page, PAGE_ROWS)
     return CoveragePage(
         release=release,
-        asked=replace(asked, page=min(asked.page, pages)),
+        asked=replace(asked, page=shown.page),
         reference=reference,
         columns=tuple(CoverageColumn(each, packages[each], gaps[each]) for each in columns),
         rows=tuple(
@@ -134,10 +133,10 @@ def load_gaps(
                     for column in columns
                 ),
             )
-            for package in rows[start : start + PAGE_ROWS]
+            for package in rows[shown.rows]
         ),
         row_count=len(rows),
-        page_count=pages,
+        page_count=shown.page_count,
         releases=tuple(each.name for each in lookups.releases.values()),
         fault=fault,
     )

@@ -15,7 +15,16 @@ from spack_cache_db.query.conditions import COLUMNS as CONFIGURATION_COLUMNS
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.query.serialization import csv_text, json_text
-from spack_cache_db.site.pages.filters import LABELS, PLACES, condition_of, hosts_of, value_of
+from spack_cache_db.site.pages.filters import (
+    LABELS,
+    PLACES,
+    Pagination,
+    condition_of,
+    hosts_of,
+    page_number,
+    paginated,
+    value_of,
+)
 
 _LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
 # The ids of a package's versions are in Spack's order.
@@ -104,6 +113,8 @@ class ListColumn:
     is_sortable: bool = True
 
 
+PAGE_ROWS = 200
+
 _SPECS = ListColumn("specs", "Binaries", is_count=True, most_first=True)
 COLUMNS: Mapping[str, tuple[ListColumn, ...]] = {
     "packages": (
@@ -168,6 +179,7 @@ class ListFilters:
     missing: str = ""
     sort: str = ""
     order: str = ""
+    page: str = ""
 
     @classmethod
     def parse(cls, pairs: Iterable[tuple[str, str]]) -> ListFilters:
@@ -177,11 +189,11 @@ class ListFilters:
     @property
     def is_narrowed(self) -> bool:
         """Whether anything but an order is asked."""
-        return any(getattr(self, name) for name in self.__slots__ if name not in ("sort", "order"))
+        return replace(self, sort="", order="", page="") != ListFilters()
 
     def address(self, **changes: str) -> str:
-        """Return the query string that asks the same but for `changes`."""
-        values = {name: getattr(self, name) for name in self.__slots__} | changes
+        """Return the query string of the first page that asks the same but for `changes`."""
+        values = {name: getattr(self, name) for name in self.__slots__} | {"page": ""} | changes
         return "?" + urlencode({name: value for name, value in values.items() if value})
 
 
@@ -240,6 +252,16 @@ class ListPage:
             values["target"] = f"{self.asked.has}:" if is_family else self.asked.has
         query = urlencode({name: value for name, value in values.items() if value})
         return f"?{query}" if query and self.kind == "packages" else ""
+
+    @property
+    def window(self) -> Pagination:
+        """Which of the rows, as they are sorted, this page shows."""
+        page = page_number([("page", self.asked.page)])
+        return paginated(len(self.rows), page, PAGE_ROWS)
+
+    def at_page(self, page: int) -> str:
+        """Return the address of another page of the same rows."""
+        return self.asked.address(page=str(page) if page > 1 else "")
 
     @property
     def spec_count(self) -> int:
@@ -416,7 +438,7 @@ def list_rows(page: ListPage, start: str) -> Markup:
     query = escape(page.package_query())
     columns = [(each.name, each.is_count, f"<td{classes(each)}>") for each in page.columns[1:]]
     lines = []
-    for row in page.in_order():
+    for row in page.in_order()[page.window.rows]:
         name = row["name"]
         line = f'<tr><th scope="row"><a href="{start}{quote(name)}{query}">{escape(name)}</a></th>'
         for column, is_count, opening in columns:

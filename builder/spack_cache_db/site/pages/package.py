@@ -25,7 +25,7 @@ from spack_cache_db.query.package_data import (
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
-from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.pages.filters import Filters, paginated
 from spack_cache_db.site.pages.timeline import Timeline, load_timeline
 from spack_cache_db.spack.targets import ancestors, family
 from spack_cache_db.spack.versions import preference_key
@@ -140,9 +140,8 @@ def load_package(
     foremost = dict(select(conn, FOREMOST, package=package.id))
     matching = sorted(here.fitting, key=_order(foremost, filters))
     common, common_variants = ((), ()) if filters.common else folded(matching)
-    pages = max(1, -(-len(matching) // PAGE_ROWS))
-    start = (min(filters.page, pages) - 1) * PAGE_ROWS
-    shown = matching[start : start + PAGE_ROWS]
+    window = paginated(len(matching), filters.page, PAGE_ROWS)
+    shown = matching[window.rows]
     choices = choices_of(conn, lookups, filters, anywhere, here)
     data = read_package_data(conn, name)
     notes = data.variant_notes(_variants(shown, choices)) if data is not None else {}
@@ -158,7 +157,7 @@ def load_package(
     )
     return PackagePage(
         package=package,
-        filters=filters.at_page(min(filters.page, pages)),
+        filters=filters.at_page(window.page),
         configuration_count=len(matching),
         spec_count=sum(each.spec_count for each in matching),
         choices=choices,
@@ -168,7 +167,7 @@ def load_package(
             each for each in _others_first(common_variants, defaults) if each not in hidden
         ),
         rows=tuple(replace(row, variants=_others_first(row.variants, defaults)) for row in rows),
-        page_count=pages,
+        page_count=window.page_count,
         is_compiler=name in lookups.compilers,
         recipes=recipe_links(conn, name),
         needed_by=tuple(dependent_packages(conn, package.id)),

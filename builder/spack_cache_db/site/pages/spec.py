@@ -29,6 +29,7 @@ from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.site.pages.configurations import MOST_NODES, LookAlike, look_alikes
 from spack_cache_db.site.pages.dependency_tree import Trees, trees
+from spack_cache_db.site.pages.filters import paginated
 from spack_cache_db.spack.compilers import NO_COMPILER
 
 MOST_OTHERS = 100
@@ -268,7 +269,7 @@ def load_spec(
         other_count=other_count,
         others=compared(conn, lookups, graph, spec, others),
         page=page,
-        page_count=max(1, -(-other_count // MOST_OTHERS)),
+        page_count=paginated(other_count, page, MOST_OTHERS).page_count,
         release=chosen,
         installed=installations_of(conn, own.configuration.package, dag_hash),
         install=install_listed(
