@@ -58,11 +58,7 @@ class BruteForce:
     @cached_property
     def own(self) -> dict[str, Configuration]:
         """What each hash is: the foremost release that lists it says so."""
-        found: dict[str, Configuration] = {}
-        for name in self.releases:
-            for dag_hash, each in self.shown[name].items():
-                found.setdefault(dag_hash, each.configuration)
-        return found
+        return self.counting()
 
     @cached_property
     def showing(self) -> dict[Configuration, list[str]]:
@@ -103,14 +99,10 @@ class BruteForce:
         }
 
     def stacks_of(self, configuration: Configuration) -> tuple[str, ...]:
-        """Return the stacks of the specs whose own it is; of what shows it where it is none's."""
-        own = [dag_hash for dag_hash, each in self.own.items() if each == configuration]
-        stacks = {stack for dag_hash in own for stack in self.of(dag_hash)["stacks"]}
-        if not own:
-            every = (each for some in self.shown.values() for each in some.values())
-            shown = [each for each in every if each.configuration == configuration]
-            stacks = {stack for each in shown for stack in each.stacks} - {"root"}
-        return tuple(sorted(stacks))
+        """Return the stacks in which some release shows it."""
+        every = (each for some in self.shown.values() for each in some.values())
+        shown = (each for each in every if each.configuration == configuration)
+        return tuple(sorted({stack for each in shown for stack in each.stacks} - {"root"}))
 
     def order(self, dag_hash: str) -> tuple[int, str]:
         """Return what puts the specs of a configuration in order: what is current comes first."""
@@ -119,15 +111,16 @@ class BruteForce:
     def counting(
         self, release: str | None = None, stack: str | None = None
     ) -> dict[str, Configuration]:
-        """Return the configuration for which each hash counts in an answer, where it does."""
-        if release is None:
-            stacks = {dag_hash: self.of(dag_hash)["stacks"] for dag_hash in self.own}
-            found = self.own
-        else:
-            here = self.shown[release]
-            stacks = {dag_hash: each.stacks for dag_hash, each in here.items()}
-            found = {dag_hash: each.configuration for dag_hash, each in here.items()}
-        return {key: each for key, each in found.items() if stack in (None, *stacks[key])}
+        """Return the configuration for which each hash counts in an answer, where it does.
+
+        The foremost release says so, of those in which the answer looks.
+        """
+        found: dict[str, Configuration] = {}
+        for name in self.releases if release is None else [release]:
+            for dag_hash, each in self.shown[name].items():
+                if stack in (None, *each.stacks):
+                    found.setdefault(dag_hash, each.configuration)
+        return found
 
     def answer(
         self,

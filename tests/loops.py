@@ -154,7 +154,7 @@ class Loop:
     def packages_of_stack(self, stack: str) -> Answer:
         """Return the packages of a stack, over all releases."""
         held = {
-            name: {dag for dag in self.own if name in self.said.of(dag)["stacks"]}
+            name: self.said.counting(stack=name)
             for each in self.listings
             for name in each.stacks
             if name != "root"
@@ -167,9 +167,7 @@ class Loop:
                 "specs": len(some),
                 "newest_version": newest_version(each.version for each in some),
             }
-            for package, some in grouped(
-                [self.own[dag] for dag in held.get(chosen, ())], lambda each: each.package
-            )
+            for package, some in grouped(held.get(chosen, {}).values(), lambda each: each.package)
         ]
 
     def newest_versions(self, package: str) -> Answer:

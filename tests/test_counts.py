@@ -25,10 +25,9 @@ from tests.brute_force import BruteForce, days_of
 from tests.contradictions import STACKS, Listing, listings, opened, write_sources
 
 WORDS = "package, version, compiler, os, platform, target, variants"
-CONFIGURATIONS = """
+_CONFIGURATIONS = """
 SELECT packages.name, versions.name, compilers.name, operating_systems.name, platforms.name,
-  targets.name, variant_sets.text, configurations.spec_count, configurations.release_count,
-  configurations.first_seen, configurations.last_seen
+  targets.name, variant_sets.text, {}
 FROM configurations
 JOIN packages ON packages.id = configurations.package
 JOIN versions ON versions.id = configurations.version
@@ -37,8 +36,18 @@ JOIN operating_systems ON operating_systems.id = configurations.os
 JOIN platforms ON platforms.id = configurations.platform
 JOIN targets ON targets.id = configurations.target
 JOIN variant_sets ON variant_sets.id = configurations.variants
-WHERE configurations.release_count > 0 OR configurations.spec_count > 0
+{}
 """
+CONFIGURATIONS = _CONFIGURATIONS.format(
+    "configurations.spec_count, configurations.release_count, configurations.first_seen, "
+    "configurations.last_seen",
+    "WHERE configurations.release_count > 0 OR configurations.spec_count > 0",
+)
+IN_STACKS = _CONFIGURATIONS.format(
+    "stacks.name, shown.spec_count",
+    "JOIN configuration_stacks AS shown ON shown.configuration = configurations.id "
+    "JOIN stacks ON stacks.id = shown.stack WHERE NOT stacks.is_root",
+)
 PACKAGES = """
 SELECT name, configuration_count, spec_count, release_count, first_seen, last_seen
 FROM packages WHERE release_count > 0
@@ -130,6 +139,12 @@ def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: BruteForce) -
         (name, len(shown), sum(name in having for having in expected.packages.values()))
         for name, shown in expected.shown.items()
     }
+    held = {stack: Counter(expected.counting(stack=stack).values()) for stack in STACKS}
+    assert {*conn.execute(IN_STACKS)} == {
+        (*printed(each), stack, held[stack][each])
+        for each in expected.showing
+        for stack in expected.stacks_of(each)
+    }
     assert {*conn.execute(STACK_COUNTS)} == {
         (
             stack,
@@ -149,17 +164,14 @@ def facets_follow_the_rule(conn: sqlite3.Connection, expected: BruteForce) -> No
     counts: Counter[tuple[Any, ...]] = Counter()
     packages: dict[tuple[Any, ...], set[str]] = {}
     for release in (None, *expected.releases):
-        for dag_hash, each in expected.counting(release).items():
-            stacks = {
-                stack
-                for name, some in expected.shown.items()
-                if release in (None, name) and dag_hash in some
-                for stack in some[dag_hash].stacks
-            }
-            values = zip(FACET_NAMES, each[1:6], strict=True)
-            for value in (*values, *(("stacks", stack) for stack in stacks)):
+        for each in expected.counting(release).values():
+            for value in zip(FACET_NAMES, each[1:6], strict=True):
                 counts[release, *value] += 1
                 packages.setdefault((release, *value), set()).add(each.package)
+        for stack in (*STACKS, "root"):
+            for each in expected.counting(release, stack).values():
+                counts[release, "stacks", stack] += 1
+                packages.setdefault((release, "stacks", stack), set()).add(each.package)
 
     assert {*conn.execute(FACETS)} == {
         (*key, count, len(packages[key])) for key, count in counts.items()

@@ -102,7 +102,8 @@ IN_E4S, IN_ML = ((Condition("stack", "", at),) for at in (1, 2))
         (ANYWHERE, {"ubuntu22.04": [1], "rhel8": [2]}),
         (IN_DEVELOP, {"ubuntu22.04": [1], "rhel8": [2]}),
         (IN_RELEASE, {"rhel8": [1]}),
-        (IN_ML, {"ubuntu22.04": [1]}),
+        (IN_E4S, {"ubuntu22.04": [1], "rhel8": [2]}),
+        (IN_ML, {"rhel8": [1]}),
         (IN_RELEASE + IN_ML, {"rhel8": [1]}),
         (IN_RELEASE + IN_E4S, {}),
         (IN_DEVELOP + IN_ML, {}),
@@ -111,7 +112,7 @@ IN_E4S, IN_ML = ((Condition("stack", "", at),) for at in (1, 2))
 def test_one_rule(
     contradiction: sqlite3.Connection, scope: Conditions, expected: dict[str, list[int]]
 ) -> None:
-    """In a release a spec is what its page shows, elsewhere what the foremost release shows."""
+    """A spec is what the foremost release shows of those that an answer is about."""
     lookups = read_lookups(contradiction)
     names = [lookups.stacks[key].name for key in (1, 2)]
     ids: dict[int, str] = dict(

@@ -35,8 +35,9 @@ class Counts(NamedTuple):
     """What is counted.
 
     `columns` has counted columns by table and name, where the value of the thing with id `i` is at
-    `i - 1`. The pairs are (configuration, release) and (configuration, stack), with their specs.
-    `changes` has the columns of `configuration_changes`.
+    `i - 1`. The pairs are (configuration, release) and (configuration, stack), each with the number
+    of specs that count there (see `query/catalogue.py`). `changes` has the columns of
+    `configuration_changes`.
     """
 
     columns: dict[str, dict[str, list[Any]]]
@@ -54,7 +55,7 @@ def count(numbered: Numbered) -> Counts:
     in_releases = pairs(listings["shown"], listings["release"])
     in_stacks = _in_stacks(numbered)
     package_releases = _package_releases(numbered, in_releases)
-    facets = _facet_counts(numbered, in_releases)
+    facets = _facet_counts(numbered, in_releases, in_stacks)
     stack_releases = Counter(
         value for release, facet, value, *_ in facets if release and facet == "stacks"
     )
@@ -137,10 +138,27 @@ def _package_releases(numbered: Numbered, in_releases: Pairs) -> Pairs:
 
 
 def _in_stacks(numbered: Numbered) -> Pairs:
-    """Return the number of specs of each (configuration, stack)."""
-    specs = pairs(numbered.specs["configuration"], numbered.specs["stacks"])
-    at, stack = numbered.stack_members.of(specs.second)
-    return pairs(specs.first[at], stack, specs.counts[at])
+    """Return each (configuration, stack) that some release shows, and how many specs count there.
+
+    In a stack, a spec has the configuration that the foremost release shows which has it there.
+    """
+    specs, listings, members = numbered.specs, numbered.listings, numbered.stack_members
+    is_shown_otherwise = np.zeros(len(specs) + 1, bool)
+    is_shown_otherwise[listings["spec"][listings["configuration"] > 0]] = True
+    same = specs.where(~is_shown_otherwise[1:])
+    known = pairs(same["configuration"], same["stacks"])
+    at, stack = members.of(known.second)
+    # The ids of releases are in the file's order, and so are the listings.
+    others = listings.where(is_shown_otherwise[listings["spec"]])
+    of, in_stack = members.of(others["stacks"])
+    _, foremost = np.unique(packed(others["spec"][of], in_stack), return_index=True)
+    counts = np.zeros(len(of), np.int64)
+    counts[foremost] = 1
+    return pairs(
+        np.concatenate([known.first[at], others["shown"][of]]),
+        np.concatenate([stack, in_stack]),
+        np.concatenate([known.counts[at], counts]),
+    )
 
 
 def _times(ids: Numbers, size: int) -> list[int]:
@@ -201,11 +219,12 @@ _FACETS = {
 """The facets of pages that are columns of a configuration; stacks are one more."""
 
 
-def _facet_counts(numbered: Numbered, in_releases: Pairs) -> list[FacetCount]:
+def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> list[FacetCount]:
     """Return the numbers of specs and packages by release, facet and value.
 
     Args:
-        in_releases: the listings of each (configuration, release).
+        in_releases: the specs of each (configuration, release).
+        in_stacks: the specs of each (configuration, stack).
 
     Returns:
         Rows sorted by release, facet and value; before them, those of all releases together.
@@ -220,7 +239,7 @@ def _facet_counts(numbered: Numbered, in_releases: Pairs) -> list[FacetCount]:
     specs = np.zeros((len(numbered.ids["releases"]) + 1) * len(values), dtype=np.int64)
     packages = np.zeros_like(specs)
     for cells in chain(
-        _stack_cells(numbered, numbers([0, *map(codes.__getitem__, of_stacks)])),
+        _stack_cells(numbered, in_stacks, numbers([0, *map(codes.__getitem__, of_stacks)])),
         (
             _configuration_cells(numbered, in_releases, numbers([0, *map(codes.__getitem__, each)]))
             for each in of_configurations.values()
@@ -249,16 +268,15 @@ def _configuration_cells(numbered: Numbered, in_releases: Pairs, codes: Numbers)
     )
 
 
-def _stack_cells(numbered: Numbered, codes: Numbers) -> Iterator[_Cells]:
+def _stack_cells(numbered: Numbered, in_stacks: Pairs, codes: Numbers) -> Iterator[_Cells]:
     """Yield the cells of the stacks; `codes` has the value of each stack, by its id.
 
     A few releases at a time, for all at once would take as much memory as all that is counted.
     """
     package_of, members = numbered.configuration_package, numbered.stack_members
-    # A spec that no release lists is in no stack.
-    specs = pairs(package_of[numbered.specs["configuration"]], numbered.specs["stacks"])
-    at, stack = members.of(specs.second)
-    yield _Cells(np.zeros_like(at), specs.first[at], codes[stack], specs.counts[at])
+    count = np.flatnonzero(in_stacks.counts)
+    of, stack, specs = (each[count] for each in in_stacks)
+    yield _Cells(np.zeros_like(of), package_of[of], codes[stack], specs)
     listings, packages = numbered.listings, len(numbered.ids["packages"]) + 1
     releases = range(1, len(numbered.ids["releases"]) + 1, RELEASES_AT_ONCE)
     ends = [*np.searchsorted(listings["release"], releases).tolist(), len(listings)]

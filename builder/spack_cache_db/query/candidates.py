@@ -45,9 +45,7 @@ IN_RELEASE = """
 SELECT configuration, spec_count FROM configuration_releases WHERE release = :release
 """
 IN_STACK = """
-SELECT configuration, configuration_stacks.spec_count
-FROM configuration_stacks JOIN configurations ON configurations.id = configuration
-WHERE stack = :stack AND configurations.spec_count > 0
+SELECT configuration, spec_count FROM configuration_stacks WHERE stack = :stack AND spec_count > 0
 """
 IN_STACK_OF_RELEASE = """
 SELECT configuration, count(*) FROM release_specs

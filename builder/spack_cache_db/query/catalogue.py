@@ -1,9 +1,11 @@
 """Ids of configurations and specs → what they are, in words, and where they are.
 
 Releases may contradict each other: the same hash with one configuration here and another there.
-One rule decides which counts. In an answer about a release, a spec has the configuration that this
-release shows. In every other answer it has its own: that of the foremost release that lists it
-(`specs.configuration`). A spec that no release lists counts nowhere.
+One rule decides which counts: that of the foremost release, in the file's order, among those that
+an answer is about. In an answer about a release, a spec has the configuration that this release
+shows; about a stack, that of the foremost release which has it in this stack; in every other answer
+its own, that of the foremost release that lists it (`specs.configuration`). A spec that no release
+lists counts nowhere.
 """
 
 from __future__ import annotations
@@ -32,11 +34,6 @@ IN_PLACES = """
 SELECT configuration, {place} FROM configuration_{place}s
 WHERE configuration IN (SELECT value FROM json_each(:ids))
 """
-LISTED_STACKS = """
-SELECT DISTINCT listings.configuration, member.stack
-FROM listings JOIN stack_set_members AS member ON member.stack_set = listings.stacks
-WHERE listings.configuration IN (SELECT value FROM json_each(:ids))
-"""
 SEEN = """
 SELECT id, first_seen, last_seen FROM configurations
 WHERE id IN (SELECT value FROM json_each(:ids))
@@ -55,18 +52,39 @@ IN_STACK = """
 (:stack IS NULL OR {}.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
 """
 _SPEC = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen"
+_PLACES = {
+    "file": "(SELECT id AS spec, configuration FROM specs WHERE release_count > 0)",
+    "release": f"""(
+  SELECT listed.spec, listed.configuration FROM release_specs AS listed
+  WHERE listed.release = :release AND {IN_STACK.format("listed")})""",
+    "stack": f"""(
+  SELECT id AS spec, CASE
+    WHEN id IN (SELECT spec FROM listings WHERE configuration IS NOT NULL)
+    THEN (SELECT coalesce(listings.configuration, every.configuration)
+      FROM releases CROSS JOIN listings
+        ON listings.release = releases.id AND listings.spec = every.id
+      WHERE {IN_STACK.format("listings")} ORDER BY releases.id LIMIT 1)
+    ELSE configuration
+  END AS configuration
+  FROM specs AS every WHERE {IN_STACK.format("every")})""",
+}
+"""The specs of each place, each with the configuration for which it counts there."""
+_OWN = "SELECT id FROM specs WHERE configuration IN (SELECT value FROM json_each(:ids))"
+_OTHERWISE = "SELECT spec FROM listings WHERE configuration IN (SELECT value FROM json_each(:ids))"
+_SHOWING = {
+    "release": f"{_OWN} UNION ALL {_OTHERWISE} AND release = :release",
+    "stack": f"{_OWN} UNION ALL {_OTHERWISE}",
+}
+"""The specs that may count for some configurations in a place: no index has what it shows."""
 # The ids of a configuration's own specs are in the order in which they count: what is current
 # first. Those of what a release shows otherwise lie elsewhere.
-PLACE_IN_RELEASE = """
+ORDER_IN_PLACE = """
 CASE WHEN EXISTS (
-    SELECT 1 FROM listings AS other
-    WHERE other.release = :release AND other.configuration = shown.configuration)
+    SELECT 1 FROM listings AS other WHERE other.configuration = shown.configuration)
   THEN (SELECT printf('%08d', releases.id) || specs.hash FROM releases
     CROSS JOIN listings AS every ON every.release = releases.id AND every.spec = specs.id
     ORDER BY releases.id LIMIT 1)
   ELSE specs.id END"""
-_COUNTED_FOR = (("shown.configuration", PLACE_IN_RELEASE), ("specs.configuration", "specs.id"))
-"""For which configuration a spec counts, and its place among those: in a release, in the file."""
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
 SPEC_RELEASES = """
 SELECT listings.spec, listings.release
@@ -181,12 +199,10 @@ def presence_of_configurations(
 ) -> dict[int, Presence]:
     """Return where configurations are, by their ids.
 
-    They are in the releases that show them, and in the stacks of the specs whose own they are; one
-    that is no spec's own is in the stacks of the listings that show it.
+    They are in the releases that show them, and in the stacks that these releases have them in.
     """
     releases = _grouped(select_in(conn, IN_PLACES.format(place="release"), ids))
     stacks = _grouped(select_in(conn, IN_PLACES.format(place="stack"), ids))
-    stacks |= _grouped(select_in(conn, LISTED_STACKS, [key for key in ids if key not in stacks]))
     # Very many configurations are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)
     return {
@@ -237,63 +253,52 @@ def _in_scope(
     conn: sqlite3.Connection,
     ids: Iterable[int],
     conditions: Conditions,
-    statement: Callable[[int | None, str], str],
+    statement: Callable[[str, str], str],
     limit: int = -1,
 ) -> Iterator[tuple[Any, ...]]:
     """Return rows of the specs that count: a configuration, the spec's id, and what more is read.
 
     Args:
-        statement: gives the statement for a release or none, by ids of a `spec` or `configuration`.
+        statement: gives the statement for a place, by ids of a `spec` or `configuration`.
     """
     places = {kind: asked(conditions, kind) for kind in ("release", "stack", "hash")}
+    place = next((kind for kind in ("release", "stack") if places[kind] is not None), "file")
     places["hash"] = places["hash"] or ""
-    release, specs = places["release"], asked(conditions, "specs")
+    specs = asked(conditions, "specs")
     if specs is None:
-        return select_in(conn, statement(release, "configuration"), ids, limit=limit, **places)
+        return select_in(conn, statement(place, "configuration"), ids, limit=limit, **places)
     known, holds = {*ids}, specs.holds
     # More than one piece of specs would be out of order.
     is_few = len(holds) <= min(len(known), IDS_AT_ONCE)
-    sql = statement(release, "spec" if is_few else "configuration")
+    sql = statement(place, "spec" if is_few else "configuration")
     every = select_in(conn, sql, holds if is_few else known, limit=-1, **places)
     fitting = (row for row in every if row[0] in known and row[1] in holds)
     return islice(fitting, limit if limit >= 0 else None)
 
 
-def _specs_sql(release: int | None, by: str) -> str:
+def _specs_sql(place: str, by: str) -> str:
     """Return the statement that reads specs, in their order."""
-    configuration, place = _COUNTED_FOR[release is None]
+    order = "specs.id" if place == "file" else ORDER_IN_PLACE
     return (
-        f"SELECT {configuration}, {_SPEC} {_scope_sql(release, by)} ORDER BY {place} LIMIT :limit"
+        f"SELECT shown.configuration, {_SPEC} {_scope_sql(place, by)} ORDER BY {order} LIMIT :limit"
     )
 
 
-def _pairs_sql(release: int | None, by: str) -> str:
+def _pairs_sql(place: str, by: str) -> str:
     """Return the statement that reads the ids of specs alone."""
-    configuration, _ = _COUNTED_FOR[release is None]
-    return f"SELECT {configuration}, specs.id {_scope_sql(release, by)}"
+    return f"SELECT shown.configuration, specs.id {_scope_sql(place, by)}"
 
 
-def _scope_sql(release: int | None, by: str) -> str:
+def _scope_sql(place: str, by: str) -> str:
     """Return where specs are found by their own ids, or by those of configurations."""
-    if release is None:
-        key = "specs.id" if by == "spec" else "specs.configuration"
-        return f"""
-FROM json_each(:ids) AS wanted
-CROSS JOIN specs ON {key} = wanted.value AND specs.release_count > 0
-WHERE {IN_STACK.format("specs")} AND {HASH_BEGINS}
-"""
     wanted = "SELECT value FROM json_each(:ids)"
     narrowed = f"shown.spec IN ({wanted})"
     if by == "configuration":
-        # Without their specs SQLite would read the whole release: no index has what it shows.
-        narrowed = f"""shown.configuration IN ({wanted}) AND shown.spec IN (
-    SELECT id FROM specs WHERE configuration IN ({wanted})
-    UNION ALL
-    SELECT spec FROM listings WHERE release = :release AND configuration IN ({wanted}))"""
+        narrowed = f"shown.configuration IN ({wanted})"
+        narrowed += f" AND shown.spec IN ({_SHOWING[place]})" if place in _SHOWING else ""
     return f"""
-FROM release_specs AS shown CROSS JOIN specs ON specs.id = shown.spec
-WHERE shown.release = :release AND {narrowed}
-  AND {IN_STACK.format("shown")} AND {HASH_BEGINS}
+FROM {_PLACES[place]} AS shown CROSS JOIN specs ON specs.id = shown.spec
+WHERE {narrowed} AND {HASH_BEGINS}
 """
 
 

@@ -385,7 +385,7 @@ def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, .
         name = lookups.releases[first].name
         return (
             f"{name} shows such a spec, and a release before it shows the same hash otherwise: "
-            f"only an answer about {name} has it",
+            f"an answer about {name} has it",
         )
     counts = satisfying(OWN)
     if next(counts, 1) == 0 and not any(counts):

@@ -69,7 +69,8 @@ HASH_BEGINS = "hash >= :hash AND hash < :hash || '{'"
 _PLACES = {
     "release": """id IN (
   SELECT configuration FROM configuration_releases WHERE release = :release)""",
-    "stack": "id IN (SELECT configuration FROM configuration_stacks WHERE stack = :stack)",
+    "stack": """id IN (
+  SELECT configuration FROM configuration_stacks WHERE stack = :stack AND spec_count > 0)""",
     "words": "id IN (SELECT rowid FROM configurations_fts WHERE configurations_fts MATCH :words)",
     "hash": f"""id IN (
   SELECT configuration FROM specs WHERE {HASH_BEGINS}
@@ -77,7 +78,7 @@ _PLACES = {
   SELECT listings.configuration FROM listings CROSS JOIN specs ON specs.id = listings.spec
   WHERE listings.configuration IS NOT NULL AND {HASH_BEGINS})""",
 }
-# The others are no spec's own: only a release that is not the foremost of its specs shows them.
+# The others are no spec's own: only releases that are not the foremost of their specs show them.
 _OWN = "spec_count > 0"
 
 
@@ -128,14 +129,14 @@ def configuration_ids(
     satisfies all of it.
 
     Args:
-        every: also those that are no spec's own, where no release is asked for.
+        every: also those that are no spec's own, where no release or stack is asked for.
     """
     places = {kind: asked(conditions, kind) for kind in _PLACES}
     if places["release"] is not None:
         places["stack"] = None
     used = {kind: value for kind, value in places.items() if value is not None}
     filters = [_PLACES[kind] for kind in used]
-    if not every and "release" not in used:
+    if not every and not used.keys() & {"release", "stack"}:
         filters.append(_OWN)
     used |= lookups.late_versions(conn)
     order = ORDER

@@ -43,7 +43,7 @@ __all__ = [
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
 STATEMENTS_SHA256 = "05c9226fa74b05bed3d2e8d30f09fa0aaf5aaa5e9d20da1abe9684e11978d4db"

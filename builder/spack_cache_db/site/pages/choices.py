@@ -25,7 +25,7 @@ WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY release
 """
 STACK_COUNTS = """
 SELECT stack, count(*) FROM configuration_stacks
-WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY stack
+WHERE configuration IN (SELECT value FROM json_each(:ids)) AND spec_count > 0 GROUP BY stack
 """
 # Within a release a spec has the configuration that the release shows (see query/catalogue.py).
 RELEASE_COUNTS_IN_STACK = """

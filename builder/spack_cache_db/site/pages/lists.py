@@ -38,7 +38,7 @@ WHERE listed.release = :release
 """
 IN_STACK = f"""
 count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_stacks {_LISTED}
-WHERE listed.stack = :stack
+WHERE listed.stack = :stack AND listed.spec_count > 0
 """
 # Within a release a spec has the configuration that the release shows (see query/catalogue.py).
 IN_BOTH = f"""

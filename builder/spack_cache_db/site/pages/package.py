@@ -49,7 +49,7 @@ IN_STACK = """
 SELECT configuration, configuration_stacks.spec_count
 FROM configurations JOIN configuration_stacks
   ON configuration_stacks.configuration = configurations.id AND stack = :stack
-WHERE package = :package
+WHERE package = :package AND configuration_stacks.spec_count > 0
 """
 # The ids of releases are in the file's order.
 FOREMOST = """
