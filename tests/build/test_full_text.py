@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 import sqlite3
@@ -18,6 +19,7 @@ from spack_cache_db.build import build
 from spack_cache_db.schema import FULL_TEXT, TABLES
 from tests.conftest import Build
 from tests.package_data import REAL as PACKAGE_DATA
+from tests.package_data import published, write_packages
 from tests.pagetexts import SAMPLES, page, spec
 from tests.paths import ROOT
 from tests.processes import completed
@@ -130,3 +132,29 @@ def test_the_documented_sql_finds_what_it_says(built: Build) -> None:
     ]
     connection = built(py_mpi4py=page("py-mpi4py", specs=specs))
     assert connection.execute(statement).fetchall() == [("py-mpi4py", "1.0")]
+
+
+@pytest.mark.parametrize("table", sorted(FULL_TEXT))
+def test_whatever_is_quoted_can_be_searched(table: str, samples: sqlite3.Connection) -> None:
+    """One word with any punctuation finds rows or none; an index without positions needs one."""
+    search = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"
+    rng = random.Random(table)
+    texts = ["py-mpi4py", "c++", "it's", "a\u2014b", "x\U0001f600y", "a\u200bb", "\u0301", "\ufffd"]
+    codes = (*range(33, 0x3000), *range(0xF900, 0xFFFF))
+    letters = [chr(code) for code in codes if not chr(code).isspace()]
+    texts += ["".join(rng.choices([*letters, *"aZ09-_.+"], k=5)) for _ in range(300)]
+    for text in texts:
+        (count,) = samples.execute(search, ('"{}"'.format(text.replace('"', '""')),)).fetchone()
+        assert count >= 0
+
+
+@pytest.mark.parametrize(
+    "text", ["floating-point", "C++", "POINT", "7zip", "nvlink-c2c", "solvers"]
+)
+def test_words_of_descriptions_are_found_whole_and_in_parts(text: str, tmp_path: Path) -> None:
+    """With what divides them, without it, in another form, and by the name of the package."""
+    said = published("7zip", description='It\'s a "C++" (floating-point) solver, for NVLink-C2C.')
+    build(write_packages(tmp_path / "in", said), tmp_path / "x.db")
+    with closing(sqlite3.connect(tmp_path / "x.db")) as db:
+        sql = "SELECT rowid FROM known_packages_fts WHERE known_packages_fts MATCH ?"
+        assert db.execute(sql, (f'"{text}"',)).fetchall() == [(1,)]

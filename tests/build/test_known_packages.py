@@ -43,7 +43,7 @@ def test_the_richer_form_is_kept_and_the_other_adds_to_it(tmp_path: Path) -> Non
     assert package == ("https://a.example.org", "CMakePackage", "https://example.org/a/package.py")
     versions = rows(file, "SELECT version, deprecated FROM known_versions ORDER BY position")
     assert versions == [("1", 0), ("2", 0), ("3", None)]
-    assert rows(file, "SELECT dependency, types FROM known_dependencies") == [("b", 1)]
+    assert rows(file, "SELECT dependency, types FROM known_dependencies") == [("b", "link")]
     problems = rows(file, "SELECT code, message FROM problems ORDER BY code")
     assert [code for code, _ in problems] == [
         "package_homepage", "package_latest_version", "package_versions",
@@ -159,7 +159,7 @@ def test_package_data_changes_no_row_of_the_binaries(tmp_path: Path, samples_fil
     own = {"dependency_types", "problems", "sqlite_stat1"}
     for name in tables:
         without = rows(samples_file, f"SELECT * FROM [{name}]")
-        if name.startswith(("known_", "package_rests", "providers", "variant_descriptions")):
+        if name.startswith(("known_", "package_rests", "providers", "variant_meanings")):
             assert without == []
         elif name not in own:
             assert rows(with_data, f"SELECT * FROM [{name}]") == without, name

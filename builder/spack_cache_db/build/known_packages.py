@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import zstandard
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import Problem
+from spack_cache_db.schema import MARKS
 from spack_cache_db.sources.columns import (
     FORMS,
     LISTED,
@@ -27,15 +28,21 @@ from spack_cache_db.sources.columns import (
     KnownVersion,
     PackageFacts,
 )
+from spack_cache_db.sources.strict_json import as_json
 from spack_cache_db.spack.versions import count_newer, preference_key, version_key
 
 PACKAGES_PER_REST = 512
 """So many packages are packed together: they say much the same."""
 
-_LEVEL = 9
+_LEVEL = 6
 _VERSION_LISTS = {"versions", "versions_deprecated"}
 _KEYS = {"recipe": "file"}
 """The keys in files of the columns that are called otherwise."""
+
+Meaning = tuple[str, str, str]
+"""A variant with its default and its description."""
+
+T = TypeVar("T", str, Meaning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,33 +189,30 @@ def package_rows(
     """
     packages = catalogue.packages.values()
     ids = {name: at for at, name in enumerate(catalogue.packages, start=1)}
-    yield "known_packages", [_package_row(catalogue, each, ids, newest) for each in packages]
+    meanings = _numbered(
+        _meaning(*each) for package in packages for each in package.variants.items()
+    )
+    yield "variant_meanings", [(at, *meaning) for meaning, at in meanings.items()]
     yield (
-        "known_versions",
+        "known_packages",
         [
-            (ids[each.name], at, name, version.is_deprecated, _kind(name, version))
-            for each in packages
-            for at, (name, version) in enumerate(each.versions.items(), start=1)
+            (at, *_package_row(catalogue, each, newest), *_lists(each, meanings))
+            for at, each in enumerate(packages, start=1)
         ],
     )
-    yield from _variant_rows(packages, ids)
     yield from _dependency_rows(catalogue, ids, types)
     yield "providers", [(virtual, ids[name]) for virtual, name in _providers(catalogue)]
     yield "package_rests", _rests(catalogue)
 
 
 def _package_row(
-    catalogue: PackageCatalogue,
-    package: KnownPackage,
-    ids: Mapping[str, int],
-    newest: Mapping[str, str | None],
+    catalogue: PackageCatalogue, package: KnownPackage, newest: Mapping[str, str | None]
 ) -> tuple[Any, ...]:
     text = package.texts.get
     dependents = {*catalogue.dependents.get(package.name, ()), *package.facts[0].dependents}
     version = newest.get(package.name)
     behind = None if version is None else count_newer(version, _released(package))
     return (
-        ids[package.name],
         package.name,
         text("description"),
         text("homepage"),
@@ -232,43 +236,41 @@ def _kind(name: str, version: KnownVersion) -> str:
     return "branch" if is_branch else "number"
 
 
-def _variant_rows(
-    packages: Iterable[KnownPackage], ids: Mapping[str, int]
-) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
-    meanings = _numbered(
-        variant.description for each in packages for variant in each.variants.values()
-    )
-    yield "variant_descriptions", [(at, text) for text, at in meanings.items()]
-    yield (
-        "known_variants",
-        [
-            (ids[each.name], name, str(variant.default), meanings[variant.description])
-            for each in packages
-            for name, variant in sorted(each.variants.items())
-        ],
-    )
+def _lists(package: KnownPackage, meanings: Mapping[Meaning, int]) -> tuple[str, str]:
+    """Return the versions, each with its mark, and the ids of the variants, both as JSON."""
+    versions = [
+        MARKS[_kind(name, version), version.is_deprecated] + name
+        for name, version in package.versions.items()
+    ]
+    variants = [meanings[_meaning(*each)] for each in sorted(package.variants.items())]
+    return as_json(versions), as_json(variants)
+
+
+def _meaning(name: str, variant: KnownVariant) -> Meaning:
+    return name, str(variant.default), variant.description
 
 
 def _dependency_rows(
     catalogue: PackageCatalogue, ids: Mapping[str, int], types: Mapping[str, int]
 ) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
-    edges = catalogue.dependents.values()
-    texts = {",".join(used) for some in edges for used in some.values() if used}
-    new = {text: at for at, text in enumerate(sorted(texts - types.keys()), start=len(types) + 1)}
-    yield "dependency_types", [(at, text) for text, at in new.items()]
-    known = {**types, **new}
+    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for dependency, some in catalogue.dependents.items():
+        for name, used in some.items():
+            found[dependency, ",".join(used)].append(ids[name])
+    new = {used for _, used in found} - types.keys()
+    yield "dependency_types", [*enumerate(sorted(new), start=len(types) + 1)]
+    known = {**types, **_numbered(new, start=len(types) + 1)}
     yield (
-        "known_dependencies",
+        "known_dependents",
         [
-            (dependency, ids[name], known[",".join(used)] if used else None)
-            for dependency, some in sorted(catalogue.dependents.items())
-            for name, used in sorted(some.items())
+            (dependency, known[used], as_json(sorted(packages)))
+            for (dependency, used), packages in sorted(found.items())
         ],
     )
 
 
-def _numbered(texts: Iterable[str]) -> dict[str, int]:
-    return {text: at for at, text in enumerate(sorted(set(texts)), start=1)}
+def _numbered(things: Iterable[T], start: int = 1) -> dict[T, int]:
+    return {each: at for at, each in enumerate(sorted({*things}), start=start)}
 
 
 def _providers(catalogue: PackageCatalogue) -> list[tuple[str, str]]:
@@ -308,8 +310,7 @@ def _rests(catalogue: PackageCatalogue) -> Iterator[tuple[int, bytes]]:
 
 
 def _packed(value: Any) -> bytes:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return zstandard.ZstdCompressor(_LEVEL).compress(text.encode())
+    return zstandard.ZstdCompressor(_LEVEL).compress(as_json(value).encode())
 
 
 def _rest(
@@ -317,20 +318,22 @@ def _rest(
 ) -> dict[str, Any]:
     """Return what a file says of a package that the tables do not.
 
-    `keys` has whole keys, `versions` what else is said of each version in Spack's order, and
-    `descriptions` what is said otherwise of other packages.
+    `keys` has whole keys, `versions` what else is said of each version in Spack's order, `more` and
+    `fewer` the dependencies and dependents in which the tables differ, and `descriptions` what is
+    said otherwise of other packages.
     """
     differing = {
         _KEYS.get(column, column): text
         for column, text in facts.texts.items()
         if package.texts[column] != text
     }
-    keys = {**_other_members(catalogue, package, facts), **differing, **facts.keys}
+    keys = {**_version_lists(package, facts), **differing, **facts.keys}
     rests = [facts.versions[name].rest for name in package.versions if name in facts.versions]
     found = {
         "absent": facts.absent,
         "keys": keys,
         "versions": [] if _VERSION_LISTS & keys.keys() or not any(rests) else rests,
+        **_other_members(catalogue, package, facts),
         "descriptions": {
             name: text
             for name, text in facts.descriptions.items()
@@ -342,26 +345,33 @@ def _rest(
 
 def _other_members(
     catalogue: PackageCatalogue, package: KnownPackage, facts: PackageFacts
-) -> dict[str, Any]:
-    """Return the lists that a file does not have as the tables have them."""
-    found: dict[str, Any] = {}
-    if facts.versions.keys() != package.versions.keys() or _VERSION_LISTS & facts.keys.keys():
-        found |= _version_lists(facts)
-    if facts.form == PUBLISHED:
-        tables = {
-            "dependencies": (catalogue.dependencies.get(package.name, {}), facts.dependencies),
-            "dependent_to": (catalogue.dependents.get(package.name, {}), facts.dependents),
-        }
-        for key, (known, said) in tables.items():
-            if known.keys() != {*said}:
-                found[key] = [
-                    {"name": name, "description": facts.descriptions[name]} for name in said
-                ]
+) -> dict[str, dict[str, list[str]]]:
+    """Return the names that a file has beside those of the tables, and those that it has not."""
+    if facts.form != PUBLISHED:
+        return {}
+    tables = {
+        "dependencies": (catalogue.dependencies.get(package.name, {}), facts.dependencies),
+        "dependent_to": (catalogue.dependents.get(package.name, {}), facts.dependents),
+    }
+    tables = {key: both for key, both in tables.items() if key not in facts.absent}
+    more = {key: sorted({*said} - known.keys()) for key, (known, said) in tables.items()}
+    fewer = {key: sorted(known.keys() - {*said}) for key, (known, said) in tables.items()}
+    return {
+        word: found
+        for word, some in (("more", more), ("fewer", fewer))
+        if (found := {key: names for key, names in some.items() if names})
+    }
+
+
+def _version_lists(package: KnownPackage, facts: PackageFacts) -> dict[str, Any]:
+    """Return the versions of a file by its keys, unless they are those of the tables."""
+    if facts.versions.keys() == package.versions.keys() and not _VERSION_LISTS & facts.keys.keys():
+        return {}
+    found = _by_key(facts)
     return {key: value for key, value in found.items() if key not in facts.absent}
 
 
-def _version_lists(facts: PackageFacts) -> dict[str, Any]:
-    """Return the versions of a file by its keys."""
+def _by_key(facts: PackageFacts) -> dict[str, Any]:
     if facts.form == LISTED:
         return {"versions": [*facts.versions]}
     found: dict[str, Any] = {"versions": [], "versions_deprecated": []}

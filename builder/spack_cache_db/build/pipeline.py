@@ -24,7 +24,11 @@ from spack_cache_db.build.known_packages import (
 from spack_cache_db.build.merge import Merge, Merged
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import counted_rows, plain_rows
-from spack_cache_db.build.search_words import configuration_tokens, name_tokens, package_tokens
+from spack_cache_db.build.search_words import (
+    configuration_tokens,
+    known_package_tokens,
+    package_tokens,
+)
 from spack_cache_db.build.workers import read_units, uncollected
 from spack_cache_db.errors import ArgumentError, Fault, InputError
 from spack_cache_db.records import Problem
@@ -155,12 +159,10 @@ def _fill(
         sqlite_file.index_text(
             db,
             {
-                "configurations": (
-                    (configuration_tokens(each),) for each in numbered.ids["configurations"]
-                ),
-                "packages": ((package_tokens(each),) for each in numbered.ids["packages"]),
+                "configurations": map(configuration_tokens, numbered.ids["configurations"]),
+                "packages": map(package_tokens, numbered.ids["packages"]),
                 "known_packages": (
-                    (name_tokens(name), each.texts.get("description", ""))
+                    known_package_tokens(name, each.texts.get("description", ""))
                     for name, each in packages.packages.items()
                 ),
             },

@@ -7,6 +7,7 @@ would type is written out here; docs/site.md says what each means.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -21,6 +22,8 @@ as the square of their number."""
 
 
 _LANGUAGES = {"py": "python"}
+_PARTS = re.compile(r"[^\W_]+")
+_AROUND = ".,;:!?()[]{}<>\"'`"
 
 
 def configuration_tokens(each: Configuration) -> str:
@@ -47,10 +50,15 @@ def package_tokens(name: str) -> str:
     return " ".join(sorted(parts))
 
 
-def name_tokens(name: str) -> str:
-    """Return the words of a name, with the language that a prefix such as `py-` stands for."""
-    words = name.replace("_", "-").split("-")
-    return " ".join([*words, _LANGUAGES.get(words[0], "")]).rstrip()
+def known_package_tokens(name: str, description: str) -> str:
+    """Return the words of a name and of a description, and the parts of those with punctuation.
+
+    With them goes the language that the prefix of a name stands for.
+    """
+    words = [name, _LANGUAGES.get(name.partition("-")[0], ""), *description.split()]
+    text = " ".join(words)
+    found = [*_PARTS.findall(text), *(each.strip(_AROUND) for each in words)]
+    return " ".join(dict.fromkeys(found))
 
 
 @lru_cache(maxsize=4096)

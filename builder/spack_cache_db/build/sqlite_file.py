@@ -62,18 +62,17 @@ def _insert_statement(table: str, rows: int) -> str:
     return f"INSERT INTO [{table}] VALUES {', '.join([marks] * rows)}"
 
 
-def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[tuple[str, ...]]]) -> None:
+def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[str]]) -> None:
     """Make and fill every full-text table; ids count from 1 in the order of the words.
 
     Args:
         db: the database.
-        words: the texts of each column, row by row, by the table that is indexed.
+        words: the words of each row, by the table that is indexed.
     """
     for table, each in schema.FULL_TEXT.items():
         db.execute(_full_text_statement(table, each))
-        names, marks = ", ".join(each.columns), ", ?" * len(each.columns)
-        rows = ((at, *texts) for at, texts in enumerate(words[each.content], start=1))
-        db.executemany(f"INSERT INTO [{table}](rowid, {names}) VALUES (?{marks})", rows)
+        rows = enumerate(words[each.content], start=1)
+        db.executemany(f"INSERT INTO [{table}](rowid, tokens) VALUES (?, ?)", rows)
         db.execute(f"INSERT INTO [{table}]([{table}]) VALUES ('optimize')")
 
 
@@ -166,8 +165,8 @@ def _full_text_statement(table: str, each: schema.FullText) -> str:
     """
     return f"""\
 CREATE VIRTUAL TABLE [{table}] USING fts5(
-  {", ".join(each.columns)},
+  tokens,
   content='' /* content="{each.content}" */,
-  detail=full,
+  detail={each.detail},
   tokenize="{each.tokenizer}"
 )"""

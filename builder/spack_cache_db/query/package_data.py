@@ -29,26 +29,21 @@ FROM known_packages JOIN package_status ON package_status.name = known_packages.
 WHERE known_packages.name = :name
 """
 _VERSIONS = """
-SELECT version, deprecated, kind FROM known_versions WHERE package = :package
+SELECT version, deprecated, kind FROM known_versions WHERE package = :name
 ORDER BY position DESC
 """
 _VARIANTS = """
-SELECT name, default_value, variant_descriptions.description
-FROM known_variants
-JOIN variant_descriptions ON variant_descriptions.id = known_variants.description
-WHERE package = :package ORDER BY name
+SELECT name, default_value, description FROM known_variants WHERE package = :name ORDER BY name
 """
 _PROVIDED = "SELECT virtual FROM providers WHERE package = :package ORDER BY virtual"
-# The key of the table begins with the dependency, so the packages without a binary cost little.
 _DEPENDENTS = """
 SELECT packages.name FROM known_dependencies
-JOIN known_packages ON known_packages.id = known_dependencies.package
-JOIN packages ON packages.name = known_packages.name AND packages.release_count > 0
+JOIN packages ON packages.name = known_dependencies.package AND packages.release_count > 0
 WHERE known_dependencies.dependency = :name ORDER BY packages.name
 """
 
-_KNOWN = "SELECT id FROM known_packages WHERE name = :name"
-_VERSION_NAMES = "SELECT version FROM known_versions WHERE package = :package"
+_KNOWN = "SELECT 1 FROM known_packages WHERE name = :name"
+_VERSION_NAMES = "SELECT version FROM known_versions WHERE package = :name"
 _WITH_BINARY = """
 SELECT DISTINCT versions.name FROM packages
 JOIN configurations ON configurations.package = packages.id AND configurations.spec_count > 0
@@ -62,7 +57,7 @@ JOIN variant_set_members ON variant_set_members.variant_set = configurations.var
 JOIN variants ON variants.id = variant_set_members.variant
 WHERE packages.name = :name
 """
-_VARIANT_NAMES = "SELECT name FROM known_variants WHERE package = :package"
+_VARIANT_NAMES = "SELECT name FROM known_variants WHERE package = :name"
 
 _EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
 """What Spack 1.1 takes as a variant of any package (`variant.py`, `RESERVED_NAMES`)."""
@@ -81,13 +76,12 @@ WHERE packages.name = :package ORDER BY nodes.namespace
 """
 RECIPES = "SELECT namespace, url FROM recipes"
 
-# A word of the name counts as much as several of the description.
 _WITH_WORD = """
-SELECT known_packages.id, known_packages.name, bm25(known_packages_fts, 4.0, 1.0),
-  known_packages.dependent_count
+SELECT known_packages.id, known_packages.name, coalesce(description, ''), dependent_count
 FROM known_packages_fts JOIN known_packages ON known_packages.id = known_packages_fts.rowid
 WHERE known_packages_fts MATCH :match
 """
+_COUNT = "SELECT coalesce(max(id), 0) FROM known_packages"
 _FOUND = """
 SELECT known_packages.id, known_packages.name, known_packages.description,
   coalesce(packages.spec_count, 0)
@@ -97,12 +91,16 @@ WHERE known_packages.id IN (SELECT value FROM json_each(:ids))
 
 _EVERY_WORD = 8.0
 """What it is worth to have all the words: as much as a rare one."""
+_IN_NAME = 4.0
+"""A word of the name counts as much as several of the description."""
 _NAME = 20.0
 """What it is worth to be called so, and nothing else."""
+_USUAL_LENGTH = 170
+"""Characters of the average description of Spack's."""
 _USE = 1.2
 """What the logarithm of the number of dependents is worth: more people look for what many use."""
 
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W_]+")
 _SMALL = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with"))
 MOST_WORDS = 12
 
@@ -266,9 +264,9 @@ def read_package_data(conn: sqlite3.Connection, name: str) -> PackageData | None
         dependent_count=dependent_count,
         versions=tuple(
             PackageVersion(version, None if deprecated is None else bool(deprecated), kind)
-            for version, deprecated, kind in select(conn, _VERSIONS, package=key)
+            for version, deprecated, kind in select(conn, _VERSIONS, name=name)
         ),
-        variants=tuple(VariantMeaning(*row) for row in select(conn, _VARIANTS, package=key)),
+        variants=tuple(VariantMeaning(*row) for row in select(conn, _VARIANTS, name=name)),
         provides=tuple(virtual for (virtual,) in select(conn, _PROVIDED, package=key)),
         dependents=tuple(dependent for (dependent,) in select(conn, _DEPENDENTS, name=name)),
     )
@@ -289,21 +287,18 @@ def recipe_notes(conn: sqlite3.Connection, query: SpecQuery) -> tuple[str, ...]:
     """
     if query.name is None:
         return ()
-    (key,) = next(select(conn, _KNOWN, name=query.name), (None,))
-    if key is None:
+    if next(select(conn, _KNOWN, name=query.name), None) is None:
         providers = providers_of(conn, query.name)
         named = f"{query.name!r} is a virtual package, provided by {', '.join(providers)}"
         return (named,) if providers else ()
     binaries = {name for (name,) in select(conn, _WITH_BINARY, name=query.name)}
     notes = [] if binaries else [f"Spack has the package {query.name!r}, no binary of it is here"]
-    notes += _of_versions(conn, key, query, binaries)
-    return (*notes, *_of_variants(conn, key, query, binaries))
+    notes += _of_versions(conn, query, binaries)
+    return (*notes, *_of_variants(conn, query, binaries))
 
 
-def _of_versions(
-    conn: sqlite3.Connection, key: int, query: SpecQuery, binaries: set[str]
-) -> Iterator[str]:
-    known = {version for (version,) in select(conn, _VERSION_NAMES, package=key)}
+def _of_versions(conn: sqlite3.Connection, query: SpecQuery, binaries: set[str]) -> Iterator[str]:
+    known = {version for (version,) in select(conn, _VERSION_NAMES, name=query.name)}
     if query.versions is None or not known:
         return
     fitting = {each for each in known if query.versions.contains(each)}
@@ -315,10 +310,8 @@ def _of_versions(
         yield f"Spack has version {newest_version(fitting)} of {query.name}, no binary does"
 
 
-def _of_variants(
-    conn: sqlite3.Connection, key: int, query: SpecQuery, binaries: set[str]
-) -> Iterator[str]:
-    known = [name for (name,) in select(conn, _VARIANT_NAMES, package=key)]
+def _of_variants(conn: sqlite3.Connection, query: SpecQuery, binaries: set[str]) -> Iterator[str]:
+    known = [name for (name,) in select(conn, _VARIANT_NAMES, name=query.name)]
     built = {name for (name,) in select(conn, _VARIANTS_WITH_BINARY, name=query.name)}
     for each in query.variants if known else ():
         if each.name not in known and each.name not in _EVERYWHERE:
@@ -359,19 +352,33 @@ def described_packages(conn: sqlite3.Connection, text: str, limit: int) -> list[
     """
     words = [*dict.fromkeys(_WORD.findall(text.lower()))]
     words = [each for each in words if each not in _SMALL][:MOST_WORDS]
+    ((count,),) = select(conn, _COUNT)
     scores: dict[int, float] = {}
     for word in words:
-        for key, name, rank, dependents in select(conn, _WITH_WORD, match=f'"{word}"'):
+        rows = [*select(conn, _WITH_WORD, match=f'"{word}"')]
+        rarity = log1p((count - len(rows) + 0.5) / (len(rows) + 0.5))
+        for key, name, description, dependents in rows:
             if key not in scores:
                 scores[key] = _USE * log1p(dependents)
-            # What is better has a lower rank (SQLite FTS5 docs, 5.1.1).
-            scores[key] += _EVERY_WORD / len(words) - rank + _NAME * (name == word)
+            scores[key] += _EVERY_WORD / len(words) + _NAME * (name == word)
+            scores[key] += rarity * _weight(word, name, description)
     best = sorted(scores, key=lambda key: (-scores[key], key))[:limit]
     found = {key: row for key, *row in select_in(conn, _FOUND, best)}
     return [
         DescribedPackage(name, summary_of(description or ""), count)
         for name, description, count in (found[key] for key in best)
     ]
+
+
+def _weight(word: str, name: str, description: str) -> float:
+    """Return what a word of a package is worth, by Okapi BM25 with its usual constants.
+
+    FTS5's own `bm25` needs an index with positions, which is four times as large.
+    """
+    times: float = max(1, description.lower().count(word))
+    if word.rstrip("s") in (part.rstrip("s") for part in name.split("-")):
+        times += _IN_NAME
+    return times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(description) / _USUAL_LENGTH))
 
 
 def summary_of(description: str) -> str:

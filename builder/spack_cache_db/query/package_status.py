@@ -20,9 +20,7 @@ SELECT name, description, homepage, latest_version, newest_version, versions_beh
 FROM package_status ORDER BY name
 """
 _RELEASED = """
-SELECT known_packages.name, known_versions.version
-FROM known_versions JOIN known_packages ON known_packages.id = known_versions.package
-WHERE known_versions.kind = 'number' AND known_versions.deprecated IS NOT 1
+SELECT package, version FROM known_versions WHERE kind = 'number' AND deprecated IS NOT 1
 """
 
 

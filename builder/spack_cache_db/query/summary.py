@@ -28,11 +28,10 @@ FROM (
   FROM known_packages JOIN packages ON packages.name = known_packages.name
   JOIN configurations ON configurations.package = packages.id AND configurations.spec_count > 0
   JOIN versions ON versions.id = configurations.version
-  LEFT JOIN known_versions ON known_versions.package = known_packages.id
+  LEFT JOIN known_versions ON known_versions.package = known_packages.name
     AND known_versions.version = versions.name
   WHERE coalesce(known_versions.deprecated, known_versions.version IS NULL)
-    AND EXISTS (
-      SELECT 1 FROM known_versions AS every WHERE every.package = known_packages.id))
+    AND known_packages.versions <> '[]')
 """
 
 

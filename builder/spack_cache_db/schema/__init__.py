@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from spack_cache_db.schema.tables import CONFIGURATION, TABLES, Column, Table, TableIndex
-from spack_cache_db.schema.views import CONFIGURATION_JOINS, TARBALL_PATH, VIEWS, word_of
+from spack_cache_db.schema.views import CONFIGURATION_JOINS, MARKS, TARBALL_PATH, VIEWS, word_of
 
 __all__ = [
     "APPLICATION_ID",
@@ -21,6 +21,7 @@ __all__ = [
     "COUNTED",
     "FULL_TEXT",
     "LEFT_OUT",
+    "MARKS",
     "NAMES",
     "PAGE_SIZE",
     "PATHS",
@@ -46,7 +47,7 @@ APPLICATION_ID = 0x53504442
 SCHEMA_VERSION = 11
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "05c9226fa74b05bed3d2e8d30f09fa0aaf5aaa5e9d20da1abe9684e11978d4db"
+STATEMENTS_SHA256 = "08bc2e6a0dc927ce31f34ccc3adfee98aa9d1595b40459302c35c9f0c1fb9468"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
@@ -80,23 +81,30 @@ All punctuation of ASCII but the quotes is part of words (SQLite FTS5 docs, 4.3.
 is none divides what a person types as well, and `%gcc` would find what `gcc` finds.
 """
 
-STEMMER = "porter unicode61"
-"""A word is what stands between blanks and punctuation, without its ending: `solvers` is `solver`
-(SQLite FTS5 docs, 4.3.3)."""
+STEMMER = "porter unicode61 categories 'L* M* N* P* S* C*'"
+"""A word is what stands between blanks, without its ending: `solvers` is `solver` (SQLite FTS5
+docs, 4.3.1 and 4.3.3). Whatever stands between quotes in a search is one word then, which an index
+without positions can look for."""
 
 
 class FullText(NamedTuple):
-    """A contentless FTS5 table: the table whose `id` its rowid is, its columns, its tokenizer."""
+    """A contentless FTS5 table with the column `tokens`.
+
+    Attributes:
+        content: the table whose `id` its rowid is.
+        tokenizer: what a word is.
+        detail: whether it has the position of each word (SQLite FTS5 docs, 4.6).
+    """
 
     content: str
-    columns: tuple[str, ...] = ("tokens",)
     tokenizer: str = TOKENIZER
+    detail: str = "full"
 
 
 FULL_TEXT: dict[str, FullText] = {
     "configurations_fts": FullText("configurations"),
     "packages_fts": FullText("packages"),
-    "known_packages_fts": FullText("known_packages", ("name", "description"), STEMMER),
+    "known_packages_fts": FullText("known_packages", STEMMER, "none"),
 }
 """The FTS5 tables by name."""
 

@@ -337,39 +337,17 @@ TABLES: tuple[Table, ...] = (
             text("recipe", nullable=True),
             Column("dependent_count"),
             Column("versions_behind", nullable=True),
+            # Lists as JSON: a row for each member takes two to three times as much of the file.
+            text("versions"),
+            text("variants"),
         ),
         unique=(("name",),),
     ),
+    Table("variant_meanings", (row_id(), text("name"), text("default_value"), text("description"))),
     Table(
-        "known_versions",
-        (
-            to("package", "known_packages"),
-            Column("position"),
-            text("version"),
-            Column("deprecated", nullable=True),
-            text("kind"),
-        ),
-        primary_key=("package", "position"),
-    ),
-    Table("variant_descriptions", (row_id(), text("description"))),
-    Table(
-        "known_variants",
-        (
-            to("package", "known_packages"),
-            text("name"),
-            text("default_value"),
-            to("description", "variant_descriptions"),
-        ),
-        primary_key=("package", "name"),
-    ),
-    Table(
-        "known_dependencies",
-        (
-            text("dependency"),
-            to("package", "known_packages"),
-            to("types", "dependency_types", nullable=True),
-        ),
-        primary_key=("dependency", "package"),
+        "known_dependents",
+        (text("dependency"), to("types", "dependency_types"), text("packages")),
+        primary_key=("dependency", "types"),
     ),
     Table(
         "providers",

@@ -1,7 +1,7 @@
 """Every view, as SQL: the tables in words.
 
 DuckDB reads these statements too, when it attaches a file: functions and casts are those that both
-know, but for `installations`.
+know, but for `installations` and `known_versions`.
 """
 
 from __future__ import annotations
@@ -110,6 +110,23 @@ _LISTING_JOINS = f"""\
 LEFT JOIN stack_sets ON stack_sets.id = listings.stacks
 LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball
 {CONFIGURATION_JOINS}"""
+
+MARKS = {
+    ("number", None): "-",
+    ("number", False): "n",
+    ("number", True): "N",
+    ("branch", None): "~",
+    ("branch", False): "b",
+    ("branch", True): "B",
+}
+"""What stands before a version in `known_packages.versions`, by its kind and whether Spack has
+deprecated it."""
+
+_MARK = "substr(each.value, 1, 1)"
+_DEPRECATED = " ".join(
+    f"WHEN '{mark}' THEN {known:d}" for (_, known), mark in MARKS.items() if known is not None
+)
+_KIND = " ".join(f"WHEN '{mark}' THEN '{kind}'" for (kind, _), mark in MARKS.items())
 
 VIEWS: dict[str, str] = {
     "builds": f"""\
@@ -234,6 +251,30 @@ SELECT
   coalesce(packages.spec_count, 0) AS spec_count
 FROM known_packages
 LEFT JOIN packages ON packages.name = known_packages.name""",
+    "known_versions": f"""\
+SELECT
+  known_packages.name AS package,
+  each.key + 1 AS position,
+  substr(each.value, 2) AS version,
+  CASE {_MARK} {_DEPRECATED} END AS deprecated,
+  CASE {_MARK} {_KIND} END AS kind
+FROM known_packages, json_each(known_packages.versions) AS each""",
+    "known_variants": """\
+SELECT
+  known_packages.name AS package,
+  variant_meanings.name,
+  variant_meanings.default_value,
+  variant_meanings.description
+FROM known_packages, json_each(known_packages.variants) AS each
+JOIN variant_meanings ON variant_meanings.id = CAST(each.value AS BIGINT)""",
+    "known_dependencies": """\
+SELECT
+  known_dependents.dependency,
+  known_packages.name AS package,
+  nullif(dependency_types.types, '') AS types
+FROM known_dependents, json_each(known_dependents.packages) AS each
+JOIN known_packages ON known_packages.id = CAST(each.value AS BIGINT)
+LEFT JOIN dependency_types ON dependency_types.id = known_dependents.types""",
     "host_builds": f"""\
 SELECT
   target_runs_on.host,

@@ -26,20 +26,12 @@ _PACKAGES = """
 SELECT id, name, description, homepage, build_system, latest_version, recipe FROM known_packages
 """
 _VERSIONS = """
-SELECT version, deprecated FROM known_versions WHERE package = :package ORDER BY position
+SELECT version, deprecated FROM known_versions WHERE package = :name ORDER BY position
 """
 _VARIANTS = """
-SELECT name, default_value, variant_descriptions.description
-FROM known_variants
-JOIN variant_descriptions ON variant_descriptions.id = known_variants.description
-WHERE package = :package
+SELECT name, default_value, description FROM known_variants WHERE package = :name
 """
-_EDGES = """
-SELECT known_dependencies.dependency, known_packages.name, dependency_types.types
-FROM known_dependencies
-JOIN known_packages ON known_packages.id = known_dependencies.package
-LEFT JOIN dependency_types ON dependency_types.id = known_dependencies.types
-"""
+_EDGES = "SELECT dependency, package, types FROM known_dependencies"
 _REST = "SELECT data FROM package_rests WHERE id = :id"
 
 _SETS = ("versions", "versions_deprecated", "variants", "dependencies", "dependent_to")
@@ -107,28 +99,30 @@ class StoredPackages:
             return None
         if form == NAMED:
             return {"name": name}
-        key, _, description, homepage, build_system, latest_version, recipe = row
+        _, _, description, homepage, build_system, latest_version, recipe = row
         found: Values = {"name": name, "homepage": homepage, "latest_version": latest_version}
         if form == PUBLISHED:
             found |= {"description": description, "build_system": build_system}
-            found |= self._published(key, name, rest)
+            found |= self._published(name, rest)
         else:
             found |= {"file": recipe}
-            found |= self._listed(key, name)
+            found |= self._listed(name)
         found = {key: value for key, value in found.items() if value is not None}
         for absent in rest.get("absent", ()):
             found.pop(absent, None)
         return normal(found | rest.get("keys", {}))
 
-    def _published(self, key: int, name: str, rest: Values) -> Values:
-        versions = self._connection.execute(_VERSIONS, {"package": key}).fetchall()
+    def _published(self, name: str, rest: Values) -> Values:
+        versions = self._connection.execute(_VERSIONS, {"name": name}).fetchall()
         more = rest.get("versions") or [{}] * len(versions)
         lists: dict[int, list[Values]] = {0: [], 1: []}
         if not {"versions", "versions_deprecated"} & rest.get("keys", {}).keys():
             for (version, deprecated), other in zip(versions, more, strict=True):
                 lists[deprecated or 0].append({"name": version, **other})
-        variants = self._connection.execute(_VARIANTS, {"package": key})
-        described = self._rest(0) | rest.get("descriptions", {})
+        variants = self._connection.execute(_VARIANTS, {"name": name})
+        named = {"dependencies": self._needed[name], "dependent_to": self._dependents[name]}
+        more, fewer = rest.get("more", {}), rest.get("fewer", {})
+        said = rest.get("descriptions", {})
         return {
             "versions": lists[0],
             "versions_deprecated": lists[1],
@@ -136,25 +130,28 @@ class StoredPackages:
                 {"name": each, "default": _default(default), "description": text}
                 for each, default, text in variants
             ],
-            "dependencies": self._described(self._needed[name], described),
-            "dependent_to": self._described(self._dependents[name], described),
+            **{
+                key: [
+                    {"name": each, "description": self._description(each, said)}
+                    for each in {*names, *more.get(key, ())}.difference(fewer.get(key, ()))
+                ]
+                for key, names in named.items()
+            },
         }
 
-    def _described(self, names: Any, described: Mapping[str, str]) -> list[Values]:
-        return [{"name": name, "description": self._description(name, described)} for name in names]
-
-    def _description(self, name: str, described: Mapping[str, str]) -> str | None:
-        if name in described:
-            return described[name]
+    def _description(self, name: str, said: Mapping[str, str]) -> str | None:
+        for described in (said, self._rest(0)):
+            if name in described:
+                return described[name]
         text = self._rows[name][2] if name in self._rows else None
         return text.rstrip() if text else text
 
-    def _listed(self, key: int, name: str) -> Values:
+    def _listed(self, name: str) -> Values:
         dependencies: dict[str, list[str]] = {each: [] for each in _TYPES}
         for dependency, types in self._needed[name].items():
             for each in types.split(",") if types else ():
                 dependencies[each].append(dependency)
-        versions = self._connection.execute(_VERSIONS, {"package": key})
+        versions = self._connection.execute(_VERSIONS, {"name": name})
         return {"versions": [version for version, _ in versions], "dependencies": dependencies}
 
     def _rest(self, number: int) -> Any:
