@@ -115,7 +115,10 @@ def test_real_package_data_is_read_back(file: Path) -> None:
         ("UPDATE variant_meanings SET description = 'x'", "variants is "),
         ("DELETE FROM known_dependents WHERE dependency = 'c'", "dependencies is "),
         ("UPDATE known_dependents SET packages = '[]'", "dependencies is "),
-        ("UPDATE dependency_types SET types = 'link' WHERE types = 'build,link'", "dependencies is "),
+        (
+            "UPDATE dependency_types SET types = 'link' WHERE types = 'build,link'",
+            "dependencies is ",
+        ),
         ("DELETE FROM known_packages WHERE name = 'acl'", "tells of the package acl, "),
     ],
 )

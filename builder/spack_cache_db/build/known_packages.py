@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any
 
 import zstandard
 
@@ -41,8 +41,6 @@ _KEYS = {"recipe": "file"}
 
 Meaning = tuple[str, str, str]
 """A variant with its default and its description."""
-
-T = TypeVar("T", str, Meaning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +267,7 @@ def _dependency_rows(
     )
 
 
-def _numbered(things: Iterable[T], start: int = 1) -> dict[T, int]:
+def _numbered(things: Iterable[Any], start: int = 1) -> dict[Any, int]:
     return {each: at for at, each in enumerate(sorted({*things}), start=start)}
 
 
