@@ -46,6 +46,7 @@ NOT_TYPED = {
     "docs/install.md": "the README installs the same way",
     "docs/container.md": "needs podman and a registry; the workflow does the same with docker",
     "docs/deploy.md": "typed in tests/deploy, beside the servers that it sets up",
+    "docs/scale.md": "needs a cluster; tests/cli/test_dask_cluster.py starts one",
     "CONTRIBUTING.md": "its commands are those that run this test",
 }
 SERVER = re.compile(r"^(make run|spack-cache-db serve|datasette) ?")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import workers
+from spack_cache_db.build import Input, workers
 from spack_cache_db.build.workers import read_unit, read_units
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources import units
-from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, File, plan
+from spack_cache_db.sources.units import File, plan
 from tests.pagetexts import SAMPLES, page, write
 
 
@@ -32,8 +32,8 @@ def test_processes_give_what_one_gives(jobs: int, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 1)
     planned = plan([str(SAMPLES)])
     assert len(planned) == 5
-    alone = list(read_units(planned, 1, DEFAULT_MAX_PAGE_SIZE))
-    together = list(read_units(planned, jobs, DEFAULT_MAX_PAGE_SIZE))
+    alone = list(read_units(planned, Input([])))
+    together = list(read_units(planned, Input([], jobs)))
     assert together == alone
     assert sum(columns.bytes_read for columns in alone) == sum(
         path.stat().st_size for path in SAMPLES.iterdir()
@@ -50,9 +50,9 @@ def test_a_worker_that_dies_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """No traceback, no hanging, and what to do."""
     monkeypatch.setattr(workers, "read_unit", die)
     with pytest.raises(BuilderError, match=r"a worker process died .* fewer --jobs"):
-        list(read_units([(File("a", "a"),), (File("b", "b"),)], 2, 1))
+        list(read_units([(File("a", "a"),), (File("b", "b"),)], Input([], 2)))
 
 
 def test_no_units_are_no_work() -> None:
     """Nothing is started for nothing."""
-    assert list(read_units([], 4, 1)) == []
+    assert list(read_units([], Input([], 4))) == []

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spack_cache_db.arguments import (
     AnyPath,
+    checked_executor,
     checked_options,
     checked_output,
     checked_paths,
@@ -22,6 +23,9 @@ from spack_cache_db.arguments import (
 )
 from spack_cache_db.errors import Fault
 from spack_cache_db.sources.units import ANYWHERE, DEFAULT_MAX_PAGE_SIZE, Place
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 Progress = Callable[[float, int], None]
 """Called with (units read, units in all); of an index that is being read, with its part."""
@@ -38,6 +42,7 @@ class Input(NamedTuple):
     first: str | None = None
     recipes: Mapping[str, str] = MappingProxyType({})
     without_paths: bool = False
+    executor: Executor | None = None
 
     @classmethod
     def checked(
@@ -100,13 +105,15 @@ def build(
     recipes: Mapping[str, str] | None = None,
     without_paths: bool = False,
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> Report:
     """Build a database from pages, indexes, mirrors and package data, and its inspect file.
 
     Args:
         paths: one path or many, as text or `Path`.
         output: the file to write. An older database is replaced once the new one is whole.
-        jobs: how many processes read. The calling script is not run again in them.
+        jobs: how many processes read. The calling script is not run again in them. With an
+            executor: how many units of the input it can read at the same time.
         keep_going: build what is good; the faults of the rest are in the report, and in `problems`.
         force: replace the output also if it is a file that this program did not make.
         max_page_size: refuse larger pages; bytes.
@@ -117,16 +124,22 @@ def build(
             for the name of one.
         without_paths: leave out where installed specs and externals lie.
         progress: called with (units read, units in all), in this process.
+        executor: what reads the input, instead of processes that are started here. Its workers
+            need the same versions of this package and of archspec, and the same paths.
 
     Raises:
         ArgumentError: an argument has a wrong type or value.
+        BuilderError: a worker died, or differs in what it needs.
         InputError: the input has faults (with `keep_going`: it has nothing else).
         OutputError: the file cannot be written, or the output is another program's file. In any
             case the old file stays.
     """
     checked_texts(first=first)
     given = Input.checked(paths, jobs, max_page_size, release, stack, progress)._replace(
-        first=first, recipes=checked_recipes(recipes), without_paths=without_paths
+        first=first,
+        recipes=checked_recipes(recipes),
+        without_paths=without_paths,
+        executor=checked_executor(executor),
     )
     file = checked_output(output)
     from spack_cache_db.build import pipeline

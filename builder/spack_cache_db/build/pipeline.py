@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from spack_cache_db.build import Input, Report, publication, sqlite_file
 from spack_cache_db.build.counts import count
+from spack_cache_db.build.executors import program_versions
 from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.known_packages import (
     PackageCatalogue,
@@ -42,9 +42,6 @@ Told = Sequence[tuple[int, Problem]]
 
 MOST_NAMED = 5
 """So many releases are named where one is not known."""
-
-_PROGRAMS = ("archspec", "spack-cache-db")
-"""Whose versions decide what a file holds."""
 
 _EXTERNAL_PATHS = ("path", "extra_attributes")
 """The keys of an external that have paths; the second those of a compiler's programs."""
@@ -119,7 +116,7 @@ def read(given: Input) -> Merged:
         if given.progress:
             given.progress(done + part, len(units))
 
-    for columns in read_units(units, given.jobs, given.max_page_size, given.place, share):
+    for columns in read_units(units, given, share):
         merge.add(columns)
         done += 1
         share(0)
@@ -221,8 +218,7 @@ def origin_rows(given: Input) -> Iterator[tuple[str, str]]:
         yield "first", given.first
     if given.without_paths:
         yield PATHS, LEFT_OUT
-    for program in _PROGRAMS:
-        yield program, metadata.version(program)
+    yield from program_versions().items()
 
 
 def leave_out_paths(texts: Texts) -> None:

@@ -1,4 +1,4 @@
-"""Units of the input, worked through in as many processes as there are cores to use."""
+"""Units of the input, worked through in processes of this machine or on the caller's executor."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing import connection, current_process, parent_process
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from spack_cache_db.build import Input
+from spack_cache_db.build.executors import in_order, on_executor
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources.columns import Columns
 from spack_cache_db.sources.files import read
@@ -31,51 +33,50 @@ _HIDING = threading.Lock()
 
 
 def read_units(
-    units: Sequence[Unit],
-    jobs: int,
-    max_page_size: int,
-    place: Place = ANYWHERE,
-    share: Share | None = None,
+    units: Sequence[Unit], given: Input, share: Share | None = None
 ) -> Iterator[Columns]:
     """Yield the columns of each unit (see `work_through`).
 
     `share` is told how much of an index has been read, if that is done in this process.
     """
-    work = partial(read_unit, max_page_size=max_page_size, place=place)
-    if _processes(units, jobs) < 2:
+    work = partial(read_unit, max_page_size=given.max_page_size, place=given.place)
+    if given.executor is None and _processes(units, given.jobs) < 2:
         work = partial(work, share=share)
-    return work_through(units, work, jobs)
+    return work_through(units, work, given)
 
 
-def work_through(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) -> Iterator[T]:
-    """Yield what `work` makes of each unit, in the order of the units, whatever `jobs` is.
+def work_through(units: Sequence[Unit], work: Callable[[Unit], T], given: Input) -> Iterator[T]:
+    """Yield what `work` makes of each unit, in the order of the units, whoever does the work.
 
     Raises:
-        BuilderError: a worker process died.
+        BuilderError: a worker process died, or the caller's executor failed (see `executors`).
     """
-    jobs = _processes(units, jobs)
+    if given.executor is not None:
+        yield from on_executor(given.executor, units, work, given.jobs, given.paths)
+        return
+    jobs = _processes(units, given.jobs)
     if jobs < 2:
         yield from map(work, units)
         return
-    with ProcessPoolExecutor(jobs, initializer=_prepare_worker) as pool:
-        # Only a few units are under way at once, so that finished ones cannot pile up.
-        waiting: list[Future[T]] = []
-        ahead = iter(units)
+    with _Processes(jobs, initializer=_prepare_worker) as pool:
         try:
-            for unit in ahead:
-                with _no_main_module(), _signals_held():
-                    waiting.append(pool.submit(work, unit))
-                if len(waiting) > 2 * jobs:
-                    yield waiting.pop(0).result()
-            for future in waiting:
-                yield future.result()
+            yield from in_order(pool, units, work, jobs)
         except BrokenProcessPool:
             message = "a worker process died (out of memory?); try again with fewer --jobs"
             raise BuilderError(message) from None
         except BaseException:
-            # Nobody wants what is not begun; else leaving `with` would wait for it.
+            # Else leaving `with` would wait for units that nobody wants any more.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+class _Processes(ProcessPoolExecutor):
+    """Processes of this machine, which are started as units are submitted."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Submit as the base class does; see below what is kept from a process that starts."""
+        with _no_main_module(), _signals_held():
+            return super().submit(fn, *args, **kwargs)
 
 
 def _processes(units: Sequence[Unit], jobs: int) -> int:

@@ -13,6 +13,7 @@ from spack_cache_db.build import Report
 from spack_cache_db.build import build as build_database
 from spack_cache_db.build import check as check_input
 from spack_cache_db.build.publication import discard
+from spack_cache_db.cli.dask_cluster import dask_workers
 from spack_cache_db.cli.options import GivenPath, input_options
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.cli.terminal import ProgressBar, counted, documents_read, say, say_notes
@@ -60,6 +61,11 @@ def _by_namespace(ctx: click.Context, parameter: object, given: tuple[str, ...])
     help="Leave out the paths of installed specs and externals, for a public site.",
 )
 @click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Read on the Dask cluster with this scheduler; local starts one here.",
+)
+@click.option(
     "--keep-going",
     is_flag=True,
     help="Leave out input with faults, and record them in the table problems.",
@@ -71,6 +77,7 @@ def build(
     paths: tuple[str, ...],
     output: Path,
     example: bool,
+    dask: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -88,13 +95,9 @@ def build(
 
     if example:
         paths = (*paths, str(site_folder() / "pages"))
-    with when_stopped(tidy), ProgressBar() as progress:
-        report = build_database(
-            paths,
-            output,
-            progress=progress,
-            **options,
-        )
+    workers = dask_workers(dask, options.pop("jobs"))
+    with when_stopped(tidy), workers as reading, ProgressBar() as progress:
+        report = build_database(paths, output, progress=progress, **reading, **options)
     for fault in report.faults:
         click.echo(str(fault), err=True)
     if as_json:

@@ -61,7 +61,7 @@ def verify(database: Path, given: Input) -> Verification:
         verify_unit, database=database, max_page_size=given.max_page_size, place=given.place
     )
     _forget()  # The file may be another one than last time.
-    for done, each in enumerate(work_through(units, work, given.jobs), start=1):
+    for done, each in enumerate(work_through(units, work, given), start=1):
         total += each
         if given.progress:
             given.progress(done, len(units))

@@ -1,0 +1,127 @@
+"""build.executors: other people's executors give the same file, or say what a worker lacks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+
+from spack_cache_db import ArgumentError, BuilderError, build
+from spack_cache_db.build import executors
+from spack_cache_db.sources import units
+from tests.builds import built
+from tests.pagetexts import SAMPLES
+
+
+@pytest.fixture(autouse=True)
+def one_page_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each sample page be a unit."""
+    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 1)
+
+
+def forget() -> None:
+    """Let this process be one in which the package is not installed."""
+    for name in [*sys.modules]:
+        if name.startswith("spack_cache_db"):
+            sys.modules[name] = None  # type: ignore[assignment]
+
+
+class Changed(Executor):
+    """An executor that changes something before each unit."""
+
+    def __init__(self, *change: Any) -> None:
+        self._change = change
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Change it, and let a thread do the work."""
+        function, *arguments = self._change
+        function(*arguments)
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(fn, *args, **kwargs)
+
+
+def test_threads_give_the_same_bytes(tmp_path: Path) -> None:
+    """Any executor will do: the file is that of a build without one."""
+    with ThreadPoolExecutor(3) as threads:
+        build(SAMPLES, tmp_path / "x.db", executor=threads)
+    assert (tmp_path / "x.db").read_bytes() == built(tmp_path / "y.db", SAMPLES)
+
+
+@pytest.mark.slow
+def test_processes_of_the_caller_give_the_same_bytes(tmp_path: Path) -> None:
+    """Also where they are not forked; they are the caller's afterwards as well."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        build(SAMPLES, tmp_path / "x.db", executor=processes)
+        assert processes.submit(abs, -1).result() == 1
+    assert (tmp_path / "x.db").read_bytes() == built(tmp_path / "y.db", SAMPLES)
+
+
+def test_an_executor_that_ended_is_told(tmp_path: Path) -> None:
+    """One line says whose fault it is, and the old file stays."""
+    before = built(tmp_path / "x.db", SAMPLES)
+    ended = ThreadPoolExecutor(1)
+    ended.shutdown()
+    with pytest.raises(BuilderError, match=r"^ThreadPoolExecutor could not read .* shutdown$"):
+        build(SAMPLES, tmp_path / "x.db", executor=ended)
+    assert (tmp_path / "x.db").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
+    """Whether it can be replaced is the executor's affair."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        processes.submit(os._exit, 9)
+        with pytest.raises(BuilderError, match=r"^ProcessPoolExecutor .* BrokenProcessPool: .*"):
+            build(SAMPLES, tmp_path / "x.db", executor=processes)
+
+
+@pytest.mark.slow
+def test_a_worker_without_the_package_is_told(tmp_path: Path) -> None:
+    """It fails in its task, and is still there for others."""
+    with ProcessPoolExecutor(1, get_context("spawn"), forget) as processes:
+        with pytest.raises(BuilderError, match=r"; each worker needs spack-cache-db \d[\d.]+$"):
+            build(SAMPLES, tmp_path / "x.db", executor=processes)
+        assert processes.submit(abs, -1).result() == 1
+
+
+@pytest.mark.parametrize("program", ["archspec", "spack-cache-db"])
+def test_a_worker_of_another_version_is_told(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line names the worker, what it has, and what it should have."""
+    versions = executors.program_versions()
+    other = lambda: versions | {program: "0.0.1"}  # noqa: E731
+    changed = Changed(monkeypatch.setattr, executors, "program_versions", other)
+    expected = rf"^the worker on \S+ \(process \d+\) has {program} 0\.0\.1, expected \d[\d.]+$"
+    with pytest.raises(BuilderError, match=expected):
+        build(SAMPLES, tmp_path / "x.db", executor=changed)
+
+
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [(False, "does not see pages; "), (True, "sees another file or folder pages; ")],
+)
+def test_a_worker_that_does_not_see_the_input_is_told(
+    pages: bool, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor are other pages read that have the same name where the worker is."""
+    copytree(SAMPLES, tmp_path / "here" / "pages")
+    (tmp_path / "there").mkdir()
+    if pages:
+        copytree(SAMPLES, tmp_path / "there" / "pages")
+        os.utime(tmp_path / "there" / "pages", (1, 1))
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(BuilderError, match=said):
+        build("pages", tmp_path / "x.db", executor=Changed(os.chdir, tmp_path / "there"))
+
+
+def test_an_executor_is_one(tmp_path: Path) -> None:
+    """Dask's client, for example, is none: it has one."""
+    with pytest.raises(ArgumentError, match=r"executor is 4 \(int\), expected a concurrent"):
+        build(SAMPLES, tmp_path / "x.db", executor=4)  # type: ignore[arg-type]
