@@ -19,6 +19,7 @@ from typing import Any
 from datasette.utils.asgi import Response
 
 from spack_cache_db.query.connection import is_interrupted
+from spack_cache_db.site.delivery import PIECE
 from spack_cache_db.site.middleware import (
     NO_PAGE,
     OWN_PAGE,
@@ -170,13 +171,15 @@ def guard_csv(app: App, base_url: str = "/", own: Iterable[str] = ()) -> App:
 class _Csv:
     """Passes an answer on as long as it is rows; its status waits for the first of them.
 
-    A row ends with CR LF, what Datasette writes of an error does not.
+    A row ends with CR LF, what Datasette writes of an error does not. Datasette sends each row by
+    itself; here they are sent in pieces, since every message costs more than its row.
     """
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._start: Message | None = None
         self._is_rows = self._is_broken = False
+        self._waiting = bytearray()
 
     async def send(self, message: Message) -> None:
         if self._is_broken:
@@ -187,23 +190,28 @@ class _Csv:
             if self._is_rows:
                 self._start = message
                 return
-        elif self._is_rows and not await self._is_row(message):
+        elif self._is_rows:
+            await self._send_rows(message)
             return
         await self._send(message)
 
-    async def _is_row(self, message: Message) -> bool:
-        """Send the status that was waiting; return whether the message is to follow it."""
+    async def _send_rows(self, message: Message) -> None:
+        """Send what is waiting, with the status before the first row, once it is enough."""
         body = message.get("body", b"")
         is_text = bool(body) and not body.endswith(_ROW_END)
-        if self._start is None:
-            self._is_broken = is_text
-            return not is_text
         start, self._start = self._start, None
-        if is_text or (refusal() and body in (b"", _ROW_END)):
-            await self._refuse()
-            return False
-        await self._send(start)
-        return True
+        if start is not None:
+            if is_text or (refusal() and body in (b"", _ROW_END)):
+                await self._refuse()
+                return
+            await self._send(start)
+        self._is_broken = is_text
+        self._waiting += b"" if is_text else body
+        # Where an error broke off the rows, no last message follows.
+        is_more = is_text or message.get("more_body", False)
+        if is_text or len(self._waiting) >= PIECE or not is_more:
+            piece, self._waiting = bytes(self._waiting), bytearray()
+            await self._send({**message, "body": piece, "more_body": is_more})
 
     async def _refuse(self) -> None:
         self._is_broken = True
