@@ -15,6 +15,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+import msgspec
 import zstandard
 
 from spack_cache_db.errors import Fault
@@ -95,17 +96,15 @@ def kept_facts(facts: Iterable[PackageFacts]) -> tuple[list[PackageFacts], list[
 def package_catalogue(facts: Iterable[PackageFacts]) -> PackageCatalogue:
     """Return all packages from what is kept of them (see `kept_facts`)."""
     packages = {name: _known_package(name, tuple(group)) for name, group in groupby(facts, _NAME)}
+    dependencies = {name: {**each.dependencies} for name, each in packages.items()}
     dependents: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
-    for name, each in packages.items():
-        for dependency, types in each.dependencies.items():
+    for name, needed in dependencies.items():
+        for dependency, types in needed.items():
             dependents[dependency][name] = types
-        for dependent in each.facts[0].dependents:
-            if dependent in packages:
-                dependents[name].setdefault(dependent, ())
-    dependencies: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
-    for dependency, some in dependents.items():
-        for name, types in some.items():
-            dependencies[name][dependency] = types
+    for name, each in packages.items():
+        told = {*each.facts[0].dependents} - dependents.get(name, {}).keys()
+        for dependent in told & packages.keys():
+            dependents[name][dependent] = dependencies[dependent][name] = ()
     return PackageCatalogue(packages, dependents, dependencies, _descriptions(packages))
 
 
@@ -139,9 +138,9 @@ def _descriptions(packages: Mapping[str, KnownPackage]) -> dict[str, str]:
     }
     said: dict[str, Counter[str]] = defaultdict(Counter)
     for each in packages.values():
-        for name, text in each.facts[0].descriptions.items():
-            if name not in own:
-                said[name][text] += 1
+        described = each.facts[0].descriptions
+        for name in {*described}.difference(own):
+            said[name][described[name]] += 1
     return own | {name: max(sorted(texts), key=texts.__getitem__) for name, texts in said.items()}
 
 
@@ -241,7 +240,11 @@ def _lists(package: KnownPackage, meanings: Mapping[Meaning, int]) -> tuple[str,
         for name, version in package.versions.items()
     ]
     variants = [meanings[_meaning(*each)] for each in sorted(package.variants.items())]
-    return as_json(versions), as_json(variants)
+    return _as_json(versions), _as_json(variants)
+
+
+def _as_json(some: list[str] | list[int]) -> str:
+    return msgspec.json.encode(some).decode()
 
 
 def _meaning(name: str, variant: KnownVariant) -> Meaning:
@@ -261,7 +264,7 @@ def _dependency_rows(
     yield (
         "known_dependents",
         [
-            (dependency, known[used], as_json(sorted(packages)))
+            (dependency, known[used], _as_json(sorted(packages)))
             for (dependency, used), packages in sorted(found.items())
         ],
     )
@@ -351,14 +354,13 @@ def _other_members(
         "dependencies": (catalogue.dependencies.get(package.name, {}), facts.dependencies),
         "dependent_to": (catalogue.dependents.get(package.name, {}), facts.dependents),
     }
-    tables = {key: both for key, both in tables.items() if key not in facts.absent}
-    more = {key: sorted({*said} - known.keys()) for key, (known, said) in tables.items()}
-    fewer = {key: sorted(known.keys() - {*said}) for key, (known, said) in tables.items()}
-    return {
-        word: found
-        for word, some in (("more", more), ("fewer", fewer))
-        if (found := {key: names for key, names in some.items() if names})
-    }
+    found: dict[str, dict[str, list[str]]] = {"more": {}, "fewer": {}}
+    for key, (known, names) in tables.items():
+        said = {*names}
+        if said != known.keys() and key not in facts.absent:
+            found["more"][key] = sorted(said - known.keys())
+            found["fewer"][key] = sorted(known.keys() - said)
+    return found
 
 
 def _version_lists(package: KnownPackage, facts: PackageFacts) -> dict[str, Any]:

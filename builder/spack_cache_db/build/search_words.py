@@ -23,7 +23,8 @@ as the square of their number."""
 
 _LANGUAGES = {"py": "python"}
 _PARTS = re.compile(r"[^\W_]+")
-_AROUND = ".,;:!?()[]{}<>\"'`"
+_WORDS = re.compile(r"[^\s.,;:!?()\[\]{}<>\"'`](?:\S*[^\s.,;:!?()\[\]{}<>\"'`])?")
+"""What stands between blanks, without the punctuation around it."""
 
 
 def configuration_tokens(each: Configuration) -> str:
@@ -55,10 +56,8 @@ def known_package_tokens(name: str, description: str) -> str:
 
     With them goes the language that the prefix of a name stands for.
     """
-    words = [name, _LANGUAGES.get(name.partition("-")[0], ""), *description.split()]
-    text = " ".join(words)
-    found = [*_PARTS.findall(text), *(each.strip(_AROUND) for each in words)]
-    return " ".join(dict.fromkeys(found))
+    text = f"{name} {_LANGUAGES.get(name.partition('-')[0], '')} {description}"
+    return " ".join(dict.fromkeys([*_PARTS.findall(text), *_WORDS.findall(text)]))
 
 
 @lru_cache(maxsize=4096)

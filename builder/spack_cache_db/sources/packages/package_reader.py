@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -51,6 +52,9 @@ _VALUES: Mapping[type[Struct], Callable[[Any], tuple[Any, ...]]] = {
     each: attrgetter(*each.__struct_fields__) for each in (ListedPackage, PublishedPackage)
 }
 """What gives all values of a record, in the order of its fields."""
+
+_ORDINARY = re.compile(r"\w[\w.+=-]{0,99}", re.ASCII)
+"""A name in which nothing can be wrong: nearly every one."""
 
 T = TypeVar("T")
 
@@ -275,12 +279,15 @@ def _within_bounds(facts: PackageFacts, data: bytes) -> PackageFacts:
     """
     if not is_package(facts.name):
         raise ValueError(f"has the name {named(facts.name)}, expected one that Spack can read")
-    for name in facts.versions:
-        require_name("version", name)
-    for name in facts.variants:
-        require_name("variant", name)
-    for name in (*facts.dependencies, *facts.dependents):
-        require_name("dependency", name)
+    names = {
+        "version": facts.versions,
+        "variant": facts.variants,
+        "dependency": (*facts.dependencies, *facts.dependents),
+    }
+    for word, some in names.items():
+        if None in map(_ORDINARY.fullmatch, some):
+            for name in some:
+                require_name(word, name)
     if len(data) > MAX_DESCRIPTION or b"\\u0000" in data:
         _require_texts(facts)
     return facts
