@@ -13,14 +13,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spack_cache_db.query.catalogue import hashes_beginning
+from spack_cache_db.query.common_names import (
+    COMPILERS,
+    FILLERS,
+    KNOWN_SYSTEMS,
+    LANGUAGES,
+    NEGATIONS,
+    PLATFORMS,
+    SYSTEMS,
+    TARGETS,
+    VARIANTS,
+)
 from spack_cache_db.query.conditions import Condition
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.index_records import has_records
 from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.refusals import VIRTUALS
+from spack_cache_db.query.selection import providers_of
 from spack_cache_db.spack.compilers import LEGACY_COMPILERS
 from spack_cache_db.spack.targets import family, is_known
+from spack_cache_db.spack.versions import version_key
 
 PACKAGES = "SELECT name, release_count FROM packages"
+KNOWN_PACKAGE = "SELECT 1 FROM known_packages WHERE name = :name"
 SWITCH = """
 SELECT 1 FROM variants WHERE name = :name AND value IN ('True', 'False') AND (
   :package = '' OR EXISTS (
@@ -32,30 +47,14 @@ LIMIT 1
 WITH_WORDS = """
 SELECT 1 FROM configurations_fts
 JOIN configurations ON configurations.id = configurations_fts.rowid
-WHERE configurations_fts MATCH :match AND spec_count > 0 LIMIT 1
+WHERE configurations_fts MATCH :match AND spec_count > 0
+  AND (:package = '' OR package = (SELECT id FROM packages WHERE name = :package))
+LIMIT 1
 """
-_FILLERS = """
-a all an and any are available best binaries binary build buildcache built by cache cluster
-compiled compiler compilers computer current do does find for from get give has have how i in
-install installed is it latest list load look me module my need new newest of on os package
-packages please platform prebuilt release runs search show spack spec stack support target that
-the there to use using variant version versions want what which with
+DEPENDS_ON = """
+SELECT 1 FROM known_dependencies JOIN known_packages ON known_packages.id = package
+WHERE known_packages.name = :name AND dependency = :dependency LIMIT 1
 """
-FILLERS = frozenset(_FILLERS.split())
-"""Words that say nothing of what is looked for."""
-NEGATIONS = frozenset(("no", "not", "without"))
-"""Words before a variant that is to be off."""
-OTHER_NAMES = {
-    "amd64": "x86_64",
-    "arm": "aarch64",
-    "arm64": "aarch64",
-    "clang": "llvm",
-    "mac": "darwin",
-    "macos": "darwin",
-    "osx": "darwin",
-    "x64": "x86_64",
-}
-"""What people call something that the file may have under another name."""
 MOST_WORDS = 12
 MOST_JOINED = 4
 """So many words may be one name: `ml linux x86_64 cuda` is `ml-linux-x86_64-cuda`."""
@@ -64,7 +63,17 @@ PREFIXES = ("", "py-", "r-", "perl-")
 
 _SIGNED = re.compile(r"[@+~%^/]|[\w-]+:?==?\S")
 _NUMBER = re.compile(r"v?(\d[\w.:-]*?)(\.x)?")
-_NAME_AND_VERSION = re.compile(r"(.+)@(.+)|(.+?)(?:[/-]|(?<=[a-z_]))v?(\d[\w.:]*)")
+_NAMES_AND_VERSIONS = (
+    re.compile(r"(.+?)(@|==?|>=|<=|[/:_-])v?(\d[\w.:]*)"),
+    re.compile(r"(.*?[a-z])()v?(\d[\w.:]*)"),
+    re.compile(r"(.+)(@)(.+)"),
+)
+_RANGES = {">=": "{}:", "<=": ":{}"}
+_COMPARED = re.compile(r" ?(==|>=|<=) ?")
+_OTHER_COMMAND = re.compile(
+    r"^(sudo\s+)?(apt|apt-get|brew|conda|dnf|mamba|pip3?|yum)\s+(install|add|search)\s"
+)
+_SYSTEM = re.compile(r"([a-z]+)([\d.]*)")
 _HASH = re.compile(r"/?([a-z2-7]{4,32})")
 
 
@@ -94,7 +103,8 @@ class Reading:
 
 def plain_words(text: str) -> list[str]:
     """Return the words of a text that say something."""
-    words = re.split(r"[\s,;?!]+", text.strip())
+    text = _OTHER_COMMAND.sub("", _COMPARED.sub(r"\1", text.strip()))
+    words = re.split(r"[\s,;?!()]+", text)
     return [each for each in words if each and each.lower() not in FILLERS]
 
 
@@ -108,18 +118,22 @@ def read_words(conn: sqlite3.Connection, lookups: Lookups, text: str) -> Reading
     words = plain_words(text)
     if not 0 < len(words) <= MOST_WORDS:
         return None
+    is_alone = len(words) == 1
+    if is_alone and (name := LANGUAGES.get(words[0].lower(), words[0].lower())) in VIRTUALS:
+        return Reading(name)
     # Alone, a part of a name may be many packages.
-    prefixes = PREFIXES if len(words) > 1 else PREFIXES[:1]
+    prefixes = PREFIXES[:1] if is_alone else PREFIXES
     # A variant may stand before the package whose variant it is.
     package = _Reader(conn, lookups, prefixes).package_of(words)
     reader = _Reader(conn, lookups, prefixes, package)
-    rest = [*reader.unread(words)]
+    is_part = is_alone and not package and bool(_Reader(conn, lookups, PREFIXES).package_of(words))
+    rest = words if is_part else [*reader.unread(words)]
     found: list[str] = []
-    named = [package] if package else []
     for word in rest:
         # A number alone is in very many versions.
         is_number = _NUMBER.fullmatch(word.lower()) is not None
-        if not is_number and any(select(conn, WITH_WORDS, match=match_of([*named, *found, word]))):
+        match = match_of([*found, word])
+        if not is_number and any(select(conn, WITH_WORDS, match=match, package=package)):
             found.append(word)
     if len(rest) == len(words) and not found:
         return _of_hash(conn, words)
@@ -135,9 +149,9 @@ def _of_hash(conn: sqlite3.Connection, words: list[str]) -> Reading | None:
 
 
 class _Reader:
-    """Reads words one after the other; the first that is a package's name is the package.
+    """Reads words one after the other.
 
-    `package` is the one whose variants count, empty for any.
+    `package` is the one that is meant; empty for the first whose name is read, and any variants.
     """
 
     def __init__(
@@ -150,7 +164,7 @@ class _Reader:
         self._conn = conn
         self._prefixes = prefixes
         self._lookups = lookups
-        self._package_of_variants = package
+        self._package_meant = package
         # What only others depend on has no binary of its own.
         self._packages = {name: bool(count) for name, count in select(conn, PACKAGES)}
         self._has_records = has_records(conn)
@@ -159,13 +173,20 @@ class _Reader:
         self._conditions: dict[str, str] = {}
         self._dependencies: list[str] = []
         self._places: dict[str, str] = {}
-        self._variant_before = ""
+        self._variant_before = self._target_family = ""
 
     def package_of(self, words: Sequence[str]) -> str:
         """Return the package that words name; empty where they name none."""
-        for _ in self.unread(words):
-            pass
+        unread = (_split(each)[0] for each in [*self.unread(words)])
+        # One without a binary is meant where there is no other, or where it needs the other.
+        for name in filter(self._is_known, unread):
+            needs = select(self._conn, DEPENDS_ON, name=name, dependency=self._name)
+            if not self._name or any(needs):
+                return name
         return self._name
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._packages or any(select(self._conn, KNOWN_PACKAGE, name=name))
 
     def reading(self, words: tuple[str, ...], left_out: tuple[str, ...]) -> Reading:
         """Return what all words ask for, in the order in which Spack reads it."""
@@ -179,15 +200,22 @@ class _Reader:
         return Reading(spec, **self._places, words=words, left_out=left_out)
 
     def unread(self, words: Sequence[str]) -> Iterator[str]:
-        """Read all words, of which several may be one name; yield those without a meaning."""
-        place, is_off = 0, False
+        """Read all words, of which several may be one name; yield those without a meaning.
+
+        So is a number behind such a word.
+        """
+        place, is_off, is_unread = 0, False, False
         while place < len(words):
             if words[place].lower() in NEGATIONS:
                 place, is_off = place + 1, True
                 continue
             length = self._joined(words[place : place + MOST_JOINED])
             word = words[place]
-            if not length and not (self._variant(word, "~") if is_off else self.read(word)):
+            is_of_unread = is_unread and _NUMBER.fullmatch(word.lower()) is not None
+            is_unread = not length and (
+                is_of_unread or not (self._variant(word, "~") if is_off else self.read(word))
+            )
+            if is_unread:
                 yield f"without {word}" if is_off else word
             place, is_off = place + (length or 1), False
 
@@ -203,10 +231,9 @@ class _Reader:
     def read(self, word: str) -> bool:
         """Add a word to the reading; return whether it means something."""
         variant, self._variant_before = self._variant_before, ""
-        if _SIGNED.match(word):
+        name, version = _split(word)
+        if _SIGNED.match(word) and not (version and self._packages.get(name)):
             return self._signed(word)
-        found = _NAME_AND_VERSION.fullmatch(word.lower())
-        name, version = filter(None, found.groups()) if found else (word.lower(), "")
         return (
             self._place(word)
             or self._system(word)
@@ -216,6 +243,8 @@ class _Reader:
             or self._number(word, variant)
             or self._variant(word, "+")
             or self._dependency(name, version)
+            or self._variant(VARIANTS.get(name, ""), "+")
+            or self._virtual(name)
         )
 
     def _signed(self, word: str) -> bool:
@@ -243,16 +272,45 @@ class _Reader:
     def _system(self, word: str) -> bool:
         """Read an operating system, a platform or a target: what is of a family or runs on it."""
         name = word.lower()
-        for kind in ("os", "platform"):
-            for text in (name, OTHER_NAMES.get(name, name)):
-                if text in self._lookups.words[kind].values():
-                    return self._asks(kind, f"{kind}={text}")
-        name = OTHER_NAMES.get(name, name)
+        platforms = self._lookups.words["platform"].values()
+        parts = name.split("-")
+        if len(parts) == 3 and parts[0] in platforms:
+            return all(map(self._system, parts))
+        if system := self._system_called(name):
+            return self._asks("os", f"os={system}")
+        if name in PLATFORMS or name in platforms:
+            return self._asks("platform", f"platform={PLATFORMS.get(name, name)}")
+        return self._target(name)
+
+    def _target(self, name: str) -> bool:
+        if not is_known(name) and name in self._lookups.words["target"].values():
+            return self._asks("target", f"target={name}")
+        name = TARGETS.get(name, name)
         name = name if is_known(name) else name.replace("-", "_")
         if not is_known(name):
             return False
-        target = f"{name}:" if name == family(name) else f":{name}"
-        return self._asks("target", f"target={target}")
+        of_family = f"target={family(name)}:"
+        if name == family(name) and self._target_family == name:
+            return True
+        if self._conditions.get("target") == of_family:
+            del self._conditions["target"]
+        self._target_family = family(name)
+        return self._asks("target", of_family if name == family(name) else f"target=:{name}")
+
+    def _system_called(self, name: str) -> str | None:
+        """Return the operating system of a name, with or without its version, newest first.
+
+        One that Spack knows may be none of this file.
+        """
+        known: set[str] = {*self._lookups.words["os"].values()}
+        found = _SYSTEM.fullmatch(re.sub("linux|[-_]", "", name))
+        if name in known or found is None:
+            return name if name in known else None
+        wanted = SYSTEMS.get(found[1], found[1]) + found[2]
+        same = [each for each in known if each.replace(".", "") == wanted.replace(".", "")]
+        close = [each for each in known if _is_part(wanted, each) or _is_part(each, wanted)]
+        is_known = wanted.rstrip("0123456789.") in KNOWN_SYSTEMS
+        return max(same or close, key=version_key, default=wanted if is_known else None)
 
     def _package(self, name: str, version: str) -> bool:
         """Read the name of a package that has binaries, with the version that stands behind it."""
@@ -260,14 +318,16 @@ class _Reader:
         names = [each + name for each in self._prefixes] if name else []
         if name.startswith("python-"):
             names.append(name.replace("python-", "py-", 1))
-        found = next((each for each in names if self._packages.get(each)), None)
+        meant = self._package_meant
+        fitting = (each for each in names if (each == meant if meant else self._packages.get(each)))
+        found = next(fitting, None)
         if self._name or found is None:
             return False
         self._name, self._version = found, f"@{version}" if version else self._version
         return True
 
     def _compiler(self, name: str, version: str) -> bool:
-        known = [name, LEGACY_COMPILERS.get(name, name), OTHER_NAMES.get(name, name)]
+        known = [name, LEGACY_COMPILERS.get(name, name), COMPILERS.get(name, name)]
         known += [each for each in sorted(self._compilers) if each.startswith(f"{name}-")]
         found = next((each for each in known if each in self._compilers), None)
         if self._built_with or found is None:
@@ -295,7 +355,7 @@ class _Reader:
     def _variant(self, word: str, sign: str) -> bool:
         """Read the name of a variant that can be on and off, as this file writes it."""
         for name in dict.fromkeys((word, word.lower())):
-            if any(select(self._conn, SWITCH, name=name, package=self._package_of_variants)):
+            if any(select(self._conn, SWITCH, name=name, package=self._package_meant)):
                 self._variant_before = name
                 return self._asks(name, f"{sign}{name}")
         return False
@@ -306,3 +366,25 @@ class _Reader:
             return False
         self._dependencies.append(f"^{name}" + (f"@{version}" if version else ""))
         return True
+
+    def _virtual(self, name: str) -> bool:
+        """Read a virtual package of which package data says what provides it, beside no other."""
+        if self._package_meant or self._name or not providers_of(self._conn, name):
+            return False
+        self._name = name
+        return True
+
+
+def _is_part(system: str, other: str) -> bool:
+    """Return whether an operating system is another one with less of its version, or none."""
+    rest = other.removeprefix(system) if other.startswith(system) else ""
+    return re.fullmatch(r"\.[\d.]+" if system[-1].isdigit() else r"[\d.]+", rest) is not None
+
+
+def _split(word: str) -> tuple[str, str]:
+    """Return the name in a word, and the version or the range of them that stands behind it."""
+    for form in _NAMES_AND_VERSIONS:
+        if found := form.fullmatch(word.lower()):
+            name, sign, version = found.groups()
+            return name, _RANGES.get(sign, "{}").format(version)
+    return word.lower(), ""

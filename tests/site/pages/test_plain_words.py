@@ -67,6 +67,7 @@ def test_places_narrow(conn: sqlite3.Connection) -> None:
     ("text", "expected"),
     [
         ("hdf5 nothingelse", Reading("hdf5", left_out=("nothingelse",))),
+        ("nothingelse 12 hdf5", Reading("hdf5", left_out=("nothingelse", "12"))),
         ("fast hdf5 please unknown", Reading("hdf5", left_out=("fast", "unknown"))),
         ("zlib mpi", Reading("zlib", left_out=("mpi",))),
         ("torch without zlib", Reading("py-torch", left_out=("without zlib",))),
@@ -122,6 +123,78 @@ def test_words_are_a_spec_of_an_index(real_index: sqlite3.Connection, text: str,
     assert reading(real_index, text) == Reading(spec)
 
 
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        # Systems with less of their version than the file has, or more; by other names; unknown.
+        ("ubuntu", "os=ubuntu24.04"),
+        ("ubuntu 22", "os=ubuntu22.04"),
+        ("ubuntu2204", "os=ubuntu22.04"),
+        ("jammy", "os=ubuntu22.04"),
+        ("rhel 8.9", "os=rhel8"),
+        ("Red Hat 9", "os=rhel9"),
+        ("el8", "os=rhel8"),
+        ("debian", "os=debian12"),
+        ("amazon linux", "os=amzn2023"),
+        ("amzn 2", "os=amzn2"),
+        ("almalinux", "os=almalinux"),
+        ("rocky linux 8", "os=rocky8"),
+        ("centos7", "os=centos7"),
+        ("macos", "platform=darwin"),
+        ("windows", "platform=windows"),
+        ("linux-ubuntu22.04-zen3", "platform=linux os=ubuntu22.04 target=:zen3"),
+        # Processors by the names of those who sell them.
+        ("apple silicon", "target=:m1"),
+        ("apple m2", "platform=darwin target=:m2"),
+        ("graviton", "target=aarch64:"),
+        ("graviton3", "target=:neoverse_v1"),
+        ("epyc milan hdf5", "hdf5 target=:zen3"),
+        ("hdf5 genoa", "hdf5 target=:zen4"),
+        ("zen 4", "target=:zen4"),
+        ("ice lake", "target=:icelake"),
+        ("skylake", "target=:skylake"),
+        ("x86", "target=x86_64:"),
+        ("avx512", "target=:x86_64_v4"),
+        ("arm neoverse", "target=aarch64:"),
+        ("zlib graviton3 arm64", "zlib target=:neoverse_v1"),
+        # Compilers by the names of their commands; languages; virtual packages.
+        ("clang", "%llvm"),
+        ("gfortran 13", "%gcc@13"),
+        ("g++", "%gcc"),
+        ("fortran compiler", "fortran"),
+        ("c++ compiler", "cxx"),
+        ("lammps gpu", "lammps +cuda"),
+        ("kokkos radeon", "kokkos +rocm"),
+        ("parallel hdf5", "hdf5 +mpi"),
+        ("openmpi cuda", "openmpi +cuda"),
+        ("acl automake", "acl ^automake"),
+        # Versions as other programs write them.
+        ("hdf5==1.14", "hdf5@1.14"),
+        ("hdf5 >= 1.12", "hdf5@1.12:"),
+        ("hdf5<=1.14 gcc", "hdf5@:1.14 %gcc"),
+        ("cmake:3.27", "cmake@3.27"),
+        ("cmake=3.27", "cmake@3.27"),
+        ("cmake-3.27.9", "cmake@3.27.9"),
+        ("hdf5_1.14", "hdf5@1.14"),
+        ("hdf5 (1.14.3)", "hdf5@1.14.3"),
+        ("python 3.11", "python@3.11"),
+        ("hdf5 1.14 gcc", "hdf5@1.14 %gcc"),
+        # Sentences, commands of other programs, other languages.
+        ("how do I install hdf5?", "hdf5"),
+        ("sudo apt install hdf5", "hdf5"),
+        ("conda install python=3.11", "python@3.11"),
+        ("wie installiere ich HDF5 mit mpi", "hdf5 +mpi"),
+        ("hdf5 ohne mpi", "hdf5 ~mpi"),
+        ("comment installer hdf5 avec mpi pour zen3", "hdf5 +mpi target=:zen3"),
+    ],
+)
+def test_words_are_what_people_call_things(
+    all_sources: sqlite3.Connection, text: str, spec: str
+) -> None:
+    """Systems, processors, compilers and versions have other names than Spack's."""
+    assert reading(all_sources, text) == Reading(spec)
+
+
 def test_every_reading_can_be_asked(conn: sqlite3.Connection) -> None:
     """What is read is a spec that the file can answer."""
     words = ("hdf5", "mpi", "zen3", "gcc", "13", "develop", "ubuntu24.04", "linux", "torch", "cuda")
@@ -144,6 +217,10 @@ def test_every_reading_can_be_asked(conn: sqlite3.Connection) -> None:
         ("gcc@13", "/find?q=%25gcc%4013"),
         ("e4s develop", "/packages?release=develop&stack=e4s"),
         ("e4s arm", "/packages?stack=e4s-arm"),
+        ("almalinux 8", "/find?q=os%3Dalmalinux8"),
+        ("windows", "/find?q=platform%3Dwindows"),
+        ("zlib==1.3", "/find?q=zlib%401.3"),
+        ("hdf5-1.14", "/find?q=hdf5%401.14"),
         ("rhel8", "/packages?os=rhel8"),
         ("gcc", "/packages?compiler=gcc"),
         ("dddd", "/find?q=%2Fdddd"),
@@ -165,6 +242,14 @@ async def test_words_that_mean_nothing_lead_to_names(datasette: Any) -> None:
 
     assert "Nothing here matches any of these words" not in answer.text
     assert '<pre class="notice"' in answer.text
+    assert 'href="/package/hdf5"' in answer.text
+
+
+@pytest.mark.asyncio
+async def test_a_misspelled_name_beside_words_leads_to_names(datasette: Any) -> None:
+    """The rows are of the other words, and packages with a name like it are listed."""
+    answer = await get(datasette, "/find?q=hfd5+x86_64")
+
     assert 'href="/package/hdf5"' in answer.text
 
 

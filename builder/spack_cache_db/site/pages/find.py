@@ -20,7 +20,7 @@ from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.conditions import Conditions, OneOf, asked
 from spack_cache_db.query.connection import is_interrupted, select, select_in
-from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
+from spack_cache_db.query.explanation import WhyNot, close_names, why_corrected, why_not
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.package_data import DescribedPackage, described_packages
 from spack_cache_db.query.plain_words import Reading, match_of, plain_words, read_words
@@ -57,6 +57,8 @@ WHERE packages_fts MATCH :match AND configurations.id IN (SELECT value FROM json
 _SIGNS = re.compile(r"[@~%^=/]|(?<![\w+])\+")
 """The signs of Spack's syntax; `c++` has none of them."""
 _WORD = re.compile(r"[A-Za-z0-9][\w-]*")
+_PINNED = re.compile(r"\s*([\w-]+)==?\d\S*\s*")
+"""What other package managers call a version of a package, and Spack the value of a variant."""
 _ONE_WORD = re.compile(r"\s*/?([a-z2-7]{7,32})\s*")
 
 VALUES = """
@@ -170,6 +172,11 @@ def _load(
     if package_id(conn, text.strip()) is not None:
         # Its name need not be one that a spec could have: pages decide what packages are called.
         return FindPage(package=text.strip())
+    pinned = _PINNED.fullmatch(text)
+    if pinned is not None and package_id(conn, pinned[1]) is not None:
+        found = _read(conn, lookups, text, scope, page, opened)
+        if found is not None:
+            return found
     try:
         query = parse(text)
         question = question_of(conn, lookups, query, scope)
@@ -177,6 +184,11 @@ def _load(
         found = _read(conn, lookups, text, scope, page, opened)
         return replace(found, error=str(error)) if found else _refused(conn, text, error)
     except UnsupportedQuery as error:
+        # `hdf5-1.14` is a package called `14`, in a namespace.
+        if query.namespace is not None:
+            found = _read(conn, lookups, text, scope, page, opened)
+            if found is not None:
+                return found
         candidates, refused = Candidates(conn, lookups), _refused(conn, text, error)
         return _explained(refused, lambda: why_corrected(candidates, query, scope))
     if _is_name(query) and package_id(conn, str(query.name)) is not None:
@@ -237,11 +249,13 @@ def _read(
         match = " OR ".join(match_of((word,)) for word in plain_words(text))
         first = {row[0] for row in select_in(conn, WITH_NAMES, found, match=match)}
         results = replace(results, ids=sorted(found, key=lambda each: each not in first))
+    names = lookups.words["package"].values()
+    close = (each for word in reading.left_out for each in close_names(word, names))
     read = FindPage(
         reading=reading,
         answer=_answer(conn, lookups, results, query, page, opened),
         notes=notes_on(conn, lookups, question),
-        packages=() if query.name else _named(conn, plain_words(text)),
+        packages=() if query.name else _named(conn, [*close, *plain_words(text)]),
     )
     if results.ids or reading.words:
         return read
