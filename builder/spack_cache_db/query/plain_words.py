@@ -52,8 +52,7 @@ WHERE configurations_fts MATCH :match AND spec_count > 0
 LIMIT 1
 """
 DEPENDS_ON = """
-SELECT 1 FROM known_dependencies JOIN known_packages ON known_packages.id = package
-WHERE known_packages.name = :name AND dependency = :dependency LIMIT 1
+SELECT 1 FROM known_dependencies WHERE dependency = :dependency AND package = :name LIMIT 1
 """
 MOST_WORDS = 12
 MOST_JOINED = 4
