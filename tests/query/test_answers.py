@@ -131,15 +131,15 @@ def test_a_hash_is_told_of_itself_alone(built: Build) -> None:
 
 
 def test_packages_stand_in_order(built: Build) -> None:
-    """An anonymous query gives packages by name, each with its newest version first."""
+    """An anonymous query gives packages by machine and name, each with its newest version first."""
     found = find(built(**TWO_RELEASES), "*")
 
     assert [(each.package, each.version) for each in found] == [
         ("hdf5", "1.10"),
         ("hdf5", "1.9"),
         ("hdf5-tools", "1.0"),
-        ("hdf5-tools", "1.0"),
         ("iconv", "1.0"),
+        ("hdf5-tools", "1.0"),
     ]
 
 

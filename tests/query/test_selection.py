@@ -173,16 +173,17 @@ def ids_of(conn: sqlite3.Connection, text: str, scope: Conditions = ANYWHERE) ->
     return configuration_ids(conn, read_lookups(conn), conditions)
 
 
-def test_the_order_is_that_of_names_versions_and_machines(all_samples: sqlite3.Connection) -> None:
-    """Packages stand by name, their versions newest first, and what most machines run first."""
+def test_the_order_is_that_of_machines_names_and_versions(all_samples: sqlite3.Connection) -> None:
+    """What most machines run comes first; of each, packages by name, the newest version first."""
     by_name = """
         SELECT configurations.id FROM configurations
         JOIN packages ON packages.id = configurations.package
         JOIN versions ON versions.id = configurations.version
         JOIN platforms ON platforms.id = configurations.platform
         JOIN targets ON targets.id = configurations.target
-        ORDER BY packages.name, versions.position DESC, platforms.name <> 'linux', platforms.name,
-          targets.family <> 'x86_64', targets.family, configurations.id
+        ORDER BY platforms.name <> 'linux', platforms.name,
+          targets.family <> 'x86_64', targets.family,
+          packages.name, versions.position DESC, configurations.id
     """
 
     assert ids_of(all_samples, "*") == [row[0] for row in all_samples.execute(by_name)]

@@ -180,7 +180,8 @@ def find(
         with_hashes: tell of each spec as well.
 
     Returns:
-        By package; first the version that Spack would take, and of it what is current.
+        By system and family of CPUs, Linux on x86_64 first, then by package; of each first the
+        version that Spack would take. What is installed comes before all others.
 
     Raises:
         ArgumentError: an argument has a wrong type or value.
@@ -244,7 +245,7 @@ def scope_of(
 
 
 def matching(conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions) -> ResultSet:
-    """Return what satisfies conditions, in the order of `selection.ORDER`."""
+    """Return what satisfies conditions, in the order of `selection.preference`."""
     ids = configuration_ids(conn, lookups, conditions)
     places = {each.kind for each in conditions if each.kind in PLACES}
     if len(places) < 2 and not is_of_specs(conditions):

@@ -63,7 +63,7 @@ def binaries(
         stack: only what is in this stack; in that release, where one is given.
 
     Returns:
-        By package; of each first the version that Spack would take, and of it what is current.
+        In the order of `find`.
 
     Raises:
         ArgumentError: an argument has a wrong type.

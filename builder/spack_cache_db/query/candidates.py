@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.query.catalogue import Spec, configuration_of, learn, specs_in_scope
 from spack_cache_db.query.conditions import (
+    ANYWHERE,
     COLUMNS,
     PLACES,
     Condition,
@@ -26,16 +27,16 @@ from spack_cache_db.query.conditions import (
 )
 from spack_cache_db.query.connection import select, select_in
 from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.selection import ORDER, satisfying
+from spack_cache_db.query.selection import preference, satisfying
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 
 _COLUMNS = ", ".join(CONFIGURATION)
 _ROWS = f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations"
 ROWS_OF_PACKAGES = f"""
-{_ROWS} WHERE package IN (SELECT value FROM json_each(:ids)) ORDER BY {ORDER}
+{_ROWS} WHERE package IN (SELECT value FROM json_each(:ids)) ORDER BY {{}}
 """
-EVERY_ROW = f"{_ROWS} ORDER BY {ORDER}"
+EVERY_ROW = f"{_ROWS} ORDER BY {{}}"
 # SQLite gives the other columns of the row that has the least id (SQLite docs, "SELECT", 2.5).
 GROUPS = f"""
 SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
@@ -76,11 +77,17 @@ _Rows = tuple[Candidate, ...]
 
 
 class Candidates:
-    """The configurations of packages, read when they are asked for, and kept."""
+    """The configurations of packages, read when they are asked for, and kept.
 
-    def __init__(self, conn: sqlite3.Connection, lookups: Lookups) -> None:
+    Their order is that of answers in `scope`.
+    """
+
+    def __init__(
+        self, conn: sqlite3.Connection, lookups: Lookups, scope: Conditions = ANYWHERE
+    ) -> None:
         self.conn = conn
         self.lookups = lookups
+        self._scope = scope
         self._rows: dict[int | None, _Rows] = {}
         self._satisfying: dict[tuple[str, Any, int | None], Set[int]] = {}
         self._present: dict[tuple[Any, Any], Mapping[int, int]] = {}
@@ -92,17 +99,22 @@ class Candidates:
 
     def prepare(self, names: Iterable[str | None]) -> None:
         """Read the configurations of several packages at once; None is all packages."""
-        wanted, late = {*names}, self.lookups.late_versions(self.conn)
+        wanted = {*names}
+        order, late = preference(self.conn, self.lookups, self._scope)
         if None in wanted:
-            self._rows[None] = self._read(select(self.conn, EVERY_ROW, **late))
+            self._rows[None] = self._read(select(self.conn, EVERY_ROW.format(order), **late))
         ids = {self.packages[name] for name in wanted if name in self.packages}
         found: dict[int, list[Candidate]] = {key: [] for key in sorted(ids - self._rows.keys())}
-        for row in self._read(select_in(self.conn, ROWS_OF_PACKAGES, found, **late)):
+        read = select_in(self.conn, ROWS_OF_PACKAGES.format(order), found, **late)
+        for row in self._read(read):
             found[row.key("package")].append(row)
         self._rows.update((key, tuple(rows)) for key, rows in found.items())
 
     def rows(self, name: str | None) -> _Rows:
-        """Return the configurations of a package, as `ORDER` puts them; None is all packages."""
+        """Return the configurations of a package, in the order of `preference`.
+
+        None is all packages.
+        """
         key = None if name is None else self.packages.get(name)
         if name is not None and key is None:
             return ()

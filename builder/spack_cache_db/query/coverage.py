@@ -42,6 +42,7 @@ from spack_cache_db.query.lockfile_coverage import cover_lock
 from spack_cache_db.query.lookups import Database, Lookups, opened
 from spack_cache_db.query.questions import SpecRecords, question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.query.selection import chosen_machine, configuration_ids
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.legacy_specs import parser_of
 
@@ -120,7 +121,7 @@ def cover_environment(
         scope: what narrows the answers.
         after_each: called after each spec; what it raises ends the work.
     """
-    candidates = Candidates(conn, lookups)
+    candidates = Candidates(conn, lookups, scope)
     if isinstance(environment, Lock):
         notes = environment.notes
         if without(scope, "release", "stack"):
@@ -234,6 +235,11 @@ class _Specs:
     ) -> CoveredSpec:
         package = self._candidates.lookups.words["package"][next(iter(found)).key("package")]
         rows = [row for row in self._candidates.rows(package) if row in found]
+        asks = conditions[rows[0]]
+        if chosen_machine(asks) != chosen_machine(self._scope):
+            order = configuration_ids(self._conn, self._candidates.lookups, asks, every=True)
+            places = {key: place for place, key in enumerate(order)}
+            rows.sort(key=lambda row: places.get(row.id, len(places)))
         status, newest, current = "binary", rows[0], None
         if installed := self._installed(rows, conditions):
             status, (newest, current) = "installed", installed

@@ -15,7 +15,6 @@ from spack_cache_db.query.connection import select
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.releases import public_mirror
 from spack_cache_db.schema import TARBALL_PATH
-from spack_cache_db.spack.versions import preference_key
 
 TRUST_KEYS = "spack buildcache keys --install --trust"
 SHORTEST_HASH = 7
@@ -158,12 +157,11 @@ def install_found(
 ) -> Install | Installation | None:
     """Return the commands for the spec that one would install of what was found.
 
-    It is one of the first package, from a mirror whose address is known, where there is one; of the
-    version that Spack would take; and of these what is current.
+    It is the first of the first package, from a mirror whose address is known, where there is one.
 
     Args:
         conn: a connection to the file.
-        found: configurations with their hashes, newest version first.
+        found: configurations with their hashes, in the order of `find`.
         release: the release to take it from; None for the first that lists it, which is a branch
             where one does, because mirrors of old snapshots may be gone.
 
@@ -172,8 +170,7 @@ def install_found(
     """
     package = found[0].configuration.package
     of_package = [each for each in found if each.configuration.package == package]
-    preferred = sorted(of_package, key=lambda each: preference_key(each.configuration.version))
-    hashes = (dag_hash for each in preferred for dag_hash in each.hashes or ())
+    hashes = (dag_hash for each in of_package for dag_hash in each.hashes or ())
     first = None
     for dag_hash in islice(hashes, MOST_TRIED):
         listed = [row[0] for row in select(conn, LISTED, hash=dag_hash)]

@@ -7,6 +7,7 @@ together from the fixed fragments below, never from input.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import lru_cache
@@ -23,6 +24,7 @@ from spack_cache_db.query.conditions import (
 from spack_cache_db.query.connection import IDS_AT_ONCE, json_pieces, select, select_in
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.spack.constraints import VariantConstraint, variant_matches
+from spack_cache_db.spack.targets import ancestors
 
 PACKAGE = "SELECT id FROM packages WHERE name = :name"
 _PROVIDERS = """
@@ -38,7 +40,6 @@ SELECT DISTINCT variant_set FROM variant_set_members
 WHERE variant IN (SELECT value FROM json_each(:ids))
 """
 _INSTALLED_FIRST = """
-package,
 id NOT IN (
   SELECT specs.configuration FROM installations JOIN specs ON specs.hash = installations.hash
   WHERE installations.explicit),
@@ -49,21 +50,20 @@ id NOT IN (
 """What somebody asked to have installed comes first, then what else is installed."""
 
 # The ids of packages are in the order of their names, those of versions in Spack's.
-ORDER = """
+_ORDER = """
+platform <> (SELECT id FROM platforms WHERE name = 'linux'),
+platform,
+(SELECT iif(family = 'x86_64', '', family) FROM targets WHERE targets.id = configurations.target),
 package,
 version IN (SELECT value FROM json_each(:branches)),
 version IN (SELECT value FROM json_each(:prereleases)),
 -version,
-platform <> (SELECT id FROM platforms WHERE name = 'linux'),
-platform,
-(SELECT iif(family = 'x86_64', '', family) FROM targets WHERE targets.id = configurations.target),
+(SELECT key FROM json_each(:nearest) WHERE value = target),
 (SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id),
 id
 """
-"""What one would install first: the version that Spack takes, of these what most machines run, by
-system and family of CPUs, and of these what is current.
-
-The parameters are those of `Lookups.late_versions`."""
+"""What one would install first: by system and family of CPUs, what most machines run first; of a
+package the version that Spack takes, what was built for the nearest target, and what is current."""
 
 HASH_BEGINS = "hash >= :hash AND hash < :hash || '{'"
 _PLACES = {
@@ -117,12 +117,44 @@ def satisfying(
     return {key for key, name in lookups.words[column].items() if condition.holds(name)}
 
 
+def preference(
+    conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions = ()
+) -> tuple[str, dict[str, str]]:
+    """Return the order in which every answer lists configurations, as SQL with its parameters.
+
+    What is installed comes first; then what most machines run.
+
+    Args:
+        conditions: of a machine that they choose (`--host zen4`, `target=:zen4`), what was built
+            for the nearest target comes before what also runs on older ones.
+    """
+    used = {"nearest": _nearest(lookups, conditions), **lookups.late_versions(conn)}
+    trees = lookups.trees()
+    if not trees:
+        return _ORDER, used
+    return _INSTALLED_FIRST + _ORDER, {"trees": next(json_pieces(trees)), **used}
+
+
+def chosen_machine(conditions: Conditions) -> str | None:
+    """Return the CPU target of the machine on which it must run, None if it is not chosen."""
+    host, target = asked(conditions, "host"), asked(conditions, "target")
+    if host is None and isinstance(target, str) and target.startswith(":"):
+        host = target[1:]
+    return host
+
+
+def _nearest(lookups: Lookups, conditions: Conditions) -> str:
+    """Return the ids of the targets that run on the chosen machine, the nearest first, as JSON."""
+    host = chosen_machine(conditions)
+    ids = {name: key for key, name in lookups.words["target"].items()}
+    names = (host, *ancestors(host)) if host else ()
+    return json.dumps([ids[name] for name in names if name in ids])
+
+
 def configuration_ids(
     conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions, *, every: bool = False
 ) -> list[int]:
-    """Return the configurations that satisfy conditions, in the order of `ORDER`.
-
-    Those that are installed stand before the others of their package.
+    """Return the configurations that satisfy conditions, in the order of `preference`.
 
     Each is in the release, or else in the stack that is asked for. Where a hash, what specs depend
     on, or more than one place is asked for, `specs_in_scope` says which of these have a spec that
@@ -138,11 +170,8 @@ def configuration_ids(
     filters = [_PLACES[kind] for kind in used]
     if not every and not used.keys() & {"release", "stack"}:
         filters.append(_OWN)
-    used |= lookups.late_versions(conn)
-    order = ORDER
-    if trees := lookups.trees():
-        order, used["trees"] = _INSTALLED_FIRST + ORDER, next(json_pieces(trees))
-    return _having(conn, column_ids(conn, lookups, conditions), filters, used, order)
+    order, late = preference(conn, lookups, conditions)
+    return _having(conn, column_ids(conn, lookups, conditions), filters, used | late, order)
 
 
 def with_other_variant(conn: sqlite3.Connection, constraint: VariantConstraint) -> list[int]:

@@ -6,8 +6,11 @@ import sqlite3
 
 import pytest
 
+from spack_cache_db.query.answers import find
+from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.lookups import Lookups, read_lookups
-from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.pages.filters import Filters, Narrowing
+from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.package import PackagePage, load_package
 from tests import pagetexts
 from tests.conftest import Build
@@ -80,15 +83,6 @@ def test_filters_combine_with_and(
     page = hdf5(conn, lookups, filters)
 
     assert (page.configuration_count, page.spec_count) == (configurations, specs)
-
-
-def test_what_is_current_comes_first(conn: sqlite3.Connection, lookups: Lookups) -> None:
-    """What the foremost release has not any more comes last; in a chosen release, the newest."""
-    versions = [row.configuration.version for row in hdf5(conn, lookups, Filters()).rows]
-    snapshot = hdf5(conn, lookups, Filters(release="develop-2025-04-20"))
-
-    assert versions == ["1.14.5", "1.14.5", "1.14.5", "1.9", "1.14.10"]
-    assert [row.configuration.version for row in snapshot.rows] == ["1.14.10", "1.14.5"]
 
 
 def test_a_package_that_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> None:
@@ -247,31 +241,6 @@ def test_cells_count_binaries(conn: sqlite3.Connection, lookups: Lookups) -> Non
     assert grid.rows == (("1.14.5", (2, 10)),)
 
 
-def test_what_one_would_install_comes_first(built: Build) -> None:
-    """Releases stand before branches, and of one version what runs on most machines."""
-    mac = {"platform": "darwin", "os": "sequoia", "target": "aarch64", "compiler": "apple-clang@16"}
-    specs = [
-        spec(1, versions=["develop-1.14"]),
-        spec(2, versions=["1.14.6"], **mac),
-        spec(3, versions=["1.14.6"]),
-        spec(4, versions=["1.14.6"], target="aarch64"),
-        spec(5, versions=["1.9"]),
-    ]
-    conn = built(foo=pagetexts.page("foo", "develop", specs))
-    found = load_package(conn, read_lookups(conn), "foo", Filters())
-
-    assert found is not None
-    rows = [each.configuration for each in found.rows]
-    assert [(each.version, each.platform, each.target) for each in rows] == [
-        ("1.14.6", "linux", rows[0].target),
-        ("1.14.6", "linux", "aarch64"),
-        ("1.14.6", "darwin", "aarch64"),
-        ("1.9", "linux", rows[0].target),
-        ("develop-1.14", "linux", rows[0].target),
-    ]
-    assert rows[0].target.startswith("x86_64")
-
-
 def test_rows_that_differ_by_hash_alone_say_in_what(real_index: sqlite3.Connection) -> None:
     """Beside a row stands what its binaries differ in; an opened row says it of each."""
     lookups = read_lookups(real_index)
@@ -288,22 +257,61 @@ def test_rows_that_differ_by_hash_alone_say_in_what(real_index: sqlite3.Connecti
     assert len(same.specs) == same.spec_count
 
 
-def test_what_was_built_for_the_machine_comes_first(built: Build) -> None:
-    """Of one version, the nearest of the targets that run on the chosen machine."""
-    targets = ("x86_64", "zen2", "haswell", "zen3")
-    specs = [spec(number, target=target) for number, target in enumerate(targets)]
-    conn = built(a=pagetexts.page("foo", "develop", specs))
-    found = {
-        host: load_package(conn, read_lookups(conn), "foo", Filters(host=host))
-        for host in (None, "zen4", "zen2")
-    }
+@pytest.fixture
+def machines(built: Build) -> sqlite3.Connection:
+    """A package for several machines, in two releases."""
+    mac = {"platform": "darwin", "os": "sequoia", "target": "m1", "compiler": "apple-clang@16"}
+    specs = [
+        spec(1, versions=["develop-1.14"], target="zen3"),
+        spec(2, versions=["1.15.0"], **mac),
+        spec(3, versions=["1.14.6"], target="aarch64"),
+        *(
+            spec(4 + at, versions=["1.14.6"], target=target)
+            for at, target in enumerate(("x86_64", "zen2", "haswell", "zen3"))
+        ),
+        spec(9, versions=["1.9"], target="zen4"),
+    ]
+    old = [spec(10, versions=["1.14.7"], target="x86_64")]
+    return built(a=pagetexts.page("foo", "develop", specs), b=pagetexts.page("foo", "v1.0", old))
 
-    assert {
-        host: [row.configuration.target for row in each.rows]
-        for host, each in found.items()
-        if each is not None
-    } == {
-        None: ["haswell", "x86_64", "zen2", "zen3"],
-        "zen4": ["zen3", "zen2", "x86_64"],
-        "zen2": ["zen2", "x86_64"],
-    }
+
+@pytest.mark.parametrize("host", [None, "zen4", "zen2", "neoverse_v2", "m2"])
+def test_one_order_holds_for_every_answer(machines: sqlite3.Connection, host: str | None) -> None:
+    """By machine, version and nearest target, on both pages, in `find` and for `cover`."""
+    lookups = read_lookups(machines)
+    package = load_package(machines, lookups, "foo", Filters(host=host))
+    searched = load_find(machines, lookups, "foo@0:", narrowing=Narrowing(host=host)).answer
+    asked = load_find(machines, lookups, f"foo@0: target=:{host}").answer if host else searched
+    assert package is not None and searched is not None and asked is not None
+    rows = [(each.machines, each.configuration) for each in package.rows]
+    covered = [
+        *cover(machines, ["foo"], host=host).specs,
+        *cover(machines, [f"foo target=:{host}" if host else "foo"]).specs,
+    ]
+
+    for answer in (searched, asked):
+        assert rows == [(each.machines, each.configuration) for each in answer.rows]
+    assert [each.configuration for each in find(machines, "foo", host=host)] == [
+        each for _, each in rows
+    ]
+    assert {each.configuration for each in covered} == {rows[0][1]}
+    usual = [("1.14.7", "x86_64")]
+    assert [(each.version, each.target) for _, each in rows] == {
+        None: [
+            *usual,
+            *(("1.14.6", target) for target in ("haswell", "x86_64", "zen2", "zen3")),
+            ("1.9", "zen4"),
+            ("develop-1.14", "zen3"),
+            ("1.14.6", "aarch64"),
+            ("1.15.0", "m1"),
+        ],
+        "zen4": [
+            *usual,
+            *(("1.14.6", target) for target in ("zen3", "zen2", "x86_64")),
+            ("1.9", "zen4"),
+            ("develop-1.14", "zen3"),
+        ],
+        "zen2": [*usual, ("1.14.6", "zen2"), ("1.14.6", "x86_64")],
+        "neoverse_v2": [("1.14.6", "aarch64")],
+        "m2": [("1.14.6", "aarch64"), ("1.15.0", "m1")],
+    }[host]

@@ -58,6 +58,7 @@ class ConfigurationRow:
     """One line of the table: a configuration and what belongs beside it.
 
     Attributes:
+        machines: the system and the family of CPUs that it is for.
         variants: those that do not stand above the table.
         spec_count: how many specs match the filters or the search.
         releases: all that show the configuration, in the file's order.
@@ -69,6 +70,7 @@ class ConfigurationRow:
     """
 
     configuration: Configuration
+    machines: tuple[str, str]
     variants: tuple[str, ...]
     spec_count: int
     stacks: tuple[str, ...]
@@ -109,6 +111,10 @@ def table_rows(
         is_open = bool(known) and known[0].hash == opened
         return ConfigurationRow(
             each.configuration,
+            machines=(
+                each.configuration.platform,
+                lookups.families[each.configuration.target],
+            ),
             variants=tuple(text for text in each.configuration.variants if text not in hidden),
             spec_count=each.spec_count,
             stacks=presence[each.id].stacks,

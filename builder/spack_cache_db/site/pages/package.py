@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any
 
 from markupsafe import Markup
 
 from spack_cache_db.query.answers import UnknownNameError, scope_of
 from spack_cache_db.query.catalogue import Counted, configurations_of_package, counts_in_scope
-from spack_cache_db.query.conditions import ANYWHERE, Conditions, asked
+from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Word, asked
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.dependency_graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.lookups import Lookups
@@ -22,17 +21,14 @@ from spack_cache_db.query.package_data import (
     read_package_data,
     recipe_links,
 )
+from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import Filters, paginated
 from spack_cache_db.site.pages.timeline import Timeline, load_timeline
-from spack_cache_db.spack.targets import ancestors, family
-from spack_cache_db.spack.versions import preference_key
 
 PAGE_ROWS = 25
-USUAL_PLATFORM = "linux"
-USUAL_FAMILY = "x86_64"
 
 PACKAGE = """
 SELECT id, name, spec_count, configuration_count, release_count, newest_version,
@@ -51,12 +47,6 @@ FROM configurations JOIN configuration_stacks
   ON configuration_stacks.configuration = configurations.id AND stack = :stack
 WHERE package = :package AND configuration_stacks.spec_count > 0
 """
-# The ids of releases are in the file's order.
-FOREMOST = """
-SELECT id, (SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id)
-FROM configurations WHERE package = :package AND spec_count > 0
-"""
-
 KNOWN = """
 SELECT specs.id FROM configurations JOIN specs ON specs.configuration = configurations.id
 WHERE package = :package ORDER BY specs.id LIMIT :limit
@@ -137,8 +127,10 @@ def load_package(
     anywhere = matches_of(every, filters.conditions())
     scope = _scope(lookups, filters)
     here = anywhere.counted(lambda some: _counted(conn, package, scope, some))
-    foremost = dict(select(conn, FOREMOST, package=package.id))
-    matching = sorted(here.fitting, key=_order(foremost, filters))
+    asks = (Condition("package", name, Word(name)), *filters.conditions())
+    fitting = {each.id: each for each in here.fitting}
+    order = configuration_ids(conn, lookups, asks, every=True)
+    matching = [fitting[key] for key in order if key in fitting]
     common, common_variants = ((), ()) if filters.common else folded(matching)
     window = paginated(len(matching), filters.page, PAGE_ROWS)
     shown = matching[window.rows]
@@ -243,36 +235,6 @@ def _counted(
         for each in fitting
         if each.id in counts
     ]
-
-
-def _order(foremost: dict[int, int], filters: Filters) -> Callable[[Counted], tuple[Any, ...]]:
-    """Return what puts a configuration in its place: first what one would install.
-
-    What is current comes first, then the version that Spack takes, then what most machines run.
-
-    Args:
-        foremost: the first release of each configuration. Unless one is chosen, those that the
-            package's first release does not have any more come after all that it has.
-        filters: what is chosen.
-    """
-    current = min(foremost.values(), default=0)
-    # What was built for the chosen machine comes before what also runs on older ones.
-    host = filters.host
-    nearest = {name: place for place, name in enumerate((host, *ancestors(host)) if host else ())}
-
-    def place(each: Counted) -> tuple[Any, ...]:
-        what = each.configuration
-        return (
-            filters.release is None and foremost.get(each.id) != current,
-            *preference_key(what.version),
-            -each.position,
-            what.platform != USUAL_PLATFORM,
-            family(what.target) != USUAL_FAMILY,
-            nearest.get(what.target, len(nearest)),
-            *(what.platform, what.target, what.compiler, what.os, what.variants),
-        )
-
-    return place
 
 
 GRID_ROWS = 8
