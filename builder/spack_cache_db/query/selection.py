@@ -137,10 +137,10 @@ def preference(
 
 def chosen_machine(conditions: Conditions) -> str | None:
     """Return the CPU target of the machine on which it must run, None if it is not chosen."""
-    host, target = asked(conditions, "host"), asked(conditions, "target")
-    if host is None and isinstance(target, str) and target.startswith(":"):
-        host = target[1:]
-    return host
+    host: str | None = asked(conditions, "host")
+    target = asked(conditions, "target")
+    is_bound = isinstance(target, str) and target.startswith(":")
+    return target[1:] if host is None and is_bound else host
 
 
 def _nearest(lookups: Lookups, conditions: Conditions) -> str:
