@@ -35,6 +35,7 @@ READ = (
     "docs/environments.md",
     "docs/changes.md",
     "docs/site.md",
+    "docs/static-site.md",
     "docs/sql.md",
     "docs/packages.md",
 )

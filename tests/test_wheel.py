@@ -38,6 +38,7 @@ ARGUMENTS = {
     "dependents": ("dependents", HASH, FILE, "--json"),
     "deps": ("deps", HASH, FILE, "--json"),
     "diff": ("diff", "develop", "develop", FILE, "--json"),
+    "export-static": ("export-static", FILE, "-o", "public"),
     "fetch": ("fetch", "--help"),  # It needs a mirror: tests/cli/test_fetch.py has some.
     "find": ("find", SPEC, FILE, "--install"),
     "history": ("history", SPEC, FILE, "--json"),
@@ -48,6 +49,9 @@ ARGUMENTS = {
     "verify": ("verify", FILE, SAMPLES),
 }
 """How each command is called that ends by itself, in the order in which they are called."""
+
+FOLDERS = ("pages", "plugins", "static", "static-site", "templates")
+"""The folders of the site, which are at the root of a checkout."""
 
 SOME_MIRROR = ("fetch", "http://127.0.0.1:1/", "-o", "mirrors")
 OWN = (
@@ -114,7 +118,7 @@ def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
             if name.startswith(prefix)
         }
     assert beside == {"spack_cache_db", f"spack_cache_db-{version('spack-cache-db')}"}
-    folders = (ROOT / name for name in ("pages", "plugins", "static", "templates"))
+    folders = (ROOT / name for name in FOLDERS)
     files = [path for folder in folders for path in folder.rglob("*.*") if path.suffix != ".pyc"]
     named = ("datasette.yml", "metadata.yml", "settings.json")
     wanted = [*(ROOT / name for name in named), *files]

@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, Command] = {
     "dependents": Command("contents"),
     "deps": Command("contents"),
     "diff": Command("diff"),
+    "export-static": Command("export_static"),
     "fetch": Command("fetch", "fetch"),
     "find": Command("find"),
     "history": Command("history"),
@@ -41,7 +42,7 @@ COMMANDS: Mapping[str, Command] = {
     "stacks": Command("contents"),
     "verify": Command("build", "build"),
 }
-"""The commands. Each is the function of that name in its module."""
+"""The commands. Each is the function of that name, with `_` for `-`, in its module."""
 
 
 class _Commands(click.Group):
@@ -60,7 +61,7 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"{__name__}.{COMMANDS[cmd_name].module}")
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def resolve_command(

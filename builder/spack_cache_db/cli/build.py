@@ -81,7 +81,7 @@ def build(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Build a database from pages, indexes, mirrors and package data.
+    """Build a database from pages, indexes and package data.
 
     Each PATH is one of them, or a folder or an archive of them. Indexes and mirrors belong to the
     release and stack of their folders, <release>/<stack>/; --release and --stack name others.
@@ -125,7 +125,7 @@ def check(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Check pages, indexes, mirrors and package data without building.
+    """Check pages, indexes and package data without building.
 
     Prints their faults, with exit status 1, and problems: what sources say of themselves that
     does not add up.

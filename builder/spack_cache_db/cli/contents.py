@@ -130,7 +130,7 @@ def _values(record: object, names: Iterable[str]) -> tuple[Any, ...]:
 @file_argument
 @json_option
 def info(file: Path, as_json: bool) -> None:
-    """Show what a database holds, its sources and its schema version."""
+    """Show what a database holds, and from which sources."""
     described = info_of(file)
     if as_json:
         click.echo(json.dumps(described, indent=2))

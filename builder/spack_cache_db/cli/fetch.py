@@ -112,7 +112,7 @@ def _limit_options(command: F) -> F:
 @click.option("--plain-http", is_flag=True, help="Ask OCI registries on this machine by HTTP.")
 @_limit_options
 def fetch(urls: tuple[str, ...], output: Path, packages_of: Path | None, **options: Any) -> None:
-    """Download the indexes of mirrors, and package data, for `build`.
+    """Download indexes and package data for `build`.
 
     A URL is that of a mirror (https://…), of an image in an OCI registry (oci://host/name), or of
     a manifest that names releases and stacks. What was brought before is asked for only if it has

@@ -1,0 +1,196 @@
+"""A static host and a browser: searches, install commands and SQL, from parts of the file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from benchmarks.server import free_port
+from spack_cache_db import build
+from spack_cache_db.query.installation import install_listed
+from spack_cache_db.site.static_site import export_static
+from tests.corpus import pages as corpus
+from tests.programs import needed, serving
+from tests.site.browser.test_cors import Quiet
+
+pytestmark = [pytest.mark.slow, pytest.mark.once]
+
+NGINX = """
+{user} daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log;
+events {{}}
+http {{
+  include /etc/nginx/mime.types;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  log_format sent '$uri $status $body_bytes_sent';
+  access_log {folder}/access.log sent;
+  server {{ listen 127.0.0.1:{port}; root {folder}/public; }}
+}}
+"""
+"""A web server as it is installed: nothing of ours, and nothing that this page needs."""
+
+
+LISTING = """
+SELECT release FROM build_listings JOIN releases ON releases.name = release
+WHERE hash = ? ORDER BY releases.position
+"""
+
+
+class Host(NamedTuple):
+    """A static host of exported files."""
+
+    address: str
+    folder: Path
+
+    def sent(self, database: str) -> tuple[int, int]:
+        """Return in how many requests how many bytes of a database were sent."""
+        log = (self.folder / "access.log").read_text().splitlines()
+        lines = [each.split() for each in log if each.startswith(f"/{database}/spack-cache-")]
+        # The browser asks whether what it has kept is still the same.
+        assert {status for _, status, _ in lines} <= {"206", "304"}
+        return len(lines), sum(int(size) for _, _, size in lines)
+
+
+@pytest.fixture(scope="module")
+def large_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of some megabytes, from thousands of pages."""
+    folder = tmp_path_factory.mktemp("large")
+    corpus.write(folder / "pages", 0.03)
+    build(folder / "pages", folder / "large.db")
+    return folder / "large.db"
+
+
+@pytest.fixture(scope="module")
+def host(
+    tmp_path_factory: pytest.TempPathFactory,
+    samples_file: Path,
+    real_index_file: Path,
+    real_tree_file: Path,
+    large_file: Path,
+) -> Iterator[Host]:
+    """An nginx with an export of each file, by name."""
+    program = needed("nginx", "nginx-light")
+    folder, port = tmp_path_factory.mktemp("host"), free_port()
+    files = {"pages": samples_file, "index": real_index_file, "tree": real_tree_file}
+    for name, file in {**files, "large": large_file}.items():
+        export_static(file, folder / "public" / name)
+    user = "user root;" if os.geteuid() == 0 else ""
+    config = folder / "nginx.conf"
+    config.write_text(NGINX.format(folder=folder, port=port, user=user))
+    with serving([program, "-e", f"{folder}/error.log", "-c", str(config)], port, folder / "log"):
+        yield Host(f"http://127.0.0.1:{port}", folder)
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A window in which nothing may go wrong."""
+    context = browser.new_context()
+    opened, faults = context.new_page(), list[str]()
+    opened.on("pageerror", lambda error: faults.append(str(error)))
+    opened.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+    yield opened
+    context.close()
+    assert faults == []
+
+
+def test_little_of_the_file_is_read(host: Host, page: Page, large_file: Path) -> None:
+    """A search, a package, a binary's commands and a statement need less than a megabyte.
+
+    How much they need hardly depends on the file's size: see docs/static-site.md.
+    """
+    with sqlite3.connect(large_file) as conn:
+        (name, count) = conn.execute("SELECT name, configuration_count FROM packages").fetchone()
+        (version,) = conn.execute("SELECT newest_version FROM packages").fetchone()
+    page.goto(f"{host.address}/large/")
+    page.get_by_role("searchbox").fill(name[:-1].upper())
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name=name, exact=True).click()
+    expect(page.get_by_role("table", name=f"{count} configurations")).to_be_visible()
+    assert page.locator("tbody td").first.inner_text() == version
+    page.locator("summary").first.click()
+    page.locator("details a").first.click()
+    expect(page.locator("pre").last).to_contain_text(f"spack install --cache-only {name}/")
+    sql = f"SELECT DISTINCT version FROM builds WHERE package = '{name}'"
+    page.get_by_role("link", name="SQL").click()
+    page.get_by_role("textbox").fill(sql)
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("cell", name=version, exact=True)).to_be_visible()
+    requests, read = host.sent("large")
+    assert read < 1_000_000 < large_file.stat().st_size / 3
+    assert requests < 60
+
+
+@pytest.mark.parametrize("kind", ["pages", "index", "tree"])
+def test_the_commands_are_those_of_find(
+    kind: str, host: Host, page: Page, request: pytest.FixtureRequest
+) -> None:
+    """For some binaries of each kind of source, the page prints what `find --install` prints."""
+    fixture = {"pages": "samples", "index": "real_index", "tree": "real_tree"}[kind]
+    conn: sqlite3.Connection = request.getfixturevalue(fixture)
+    rows = conn.execute("SELECT package, hash FROM builds ORDER BY hash").fetchall()
+    for package, dag_hash in rows[:: len(rows) // 4]:
+        releases = [row[0] for row in conn.execute(LISTING, (dag_hash,))]
+        wanted = install_listed(conn, package, dag_hash, releases).commands
+        page.goto(f"{host.address}/{kind}/#/binary/{quote(f'{package}/{dag_hash}', safe='')}")
+        expect(page.locator("h1")).to_contain_text(dag_hash)
+        shown = page.locator("pre").all_inner_texts()
+        # The page names the whole hash, so that it need not look for others that begin alike.
+        assert shown[:-1] == [*wanted[:-1]]
+        assert shown[-1].startswith(wanted[-1])
+
+
+@pytest.mark.parametrize(
+    "place", ["", "search/py", "package/py-mpi4py", "sql/SELECT%20*%20FROM%20stacks"]
+)
+def test_axe_finds_nothing(place: str, host: Host, page: Page) -> None:
+    """Each kind of page is accessible."""
+    page.goto(f"{host.address}/pages/#/{place}")
+    expect(page.locator("main[aria-busy]")).to_have_count(0)
+    expect(page.locator("h1")).to_be_visible()
+    found = Axe().run(page).response["violations"]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT nonsense", "no such column: nonsense"),
+        ("DELETE FROM packages", "readonly"),
+    ],
+)
+def test_an_error_is_told(sql: str, said: str, host: Host, page: Page) -> None:
+    """What SQLite says stands on the page, and nothing is written anywhere."""
+    page.goto(f"{host.address}/pages/#/sql/{quote(sql)}")
+    expect(page.get_by_role("alert")).to_contain_text(said)
+
+
+def test_a_statement_can_be_stopped(host: Host, page: Page) -> None:
+    """What would never end is ended by a button, and the next statement is answered."""
+    endless = "WITH RECURSIVE a(b) AS (SELECT 1 UNION ALL SELECT b + 1 FROM a) SELECT max(b) FROM a"
+    page.goto(f"{host.address}/pages/#/sql/{quote(endless)}")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("alert")).to_have_text("stopped")
+    page.get_by_role("searchbox").fill("mpi4py")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="py-mpi4py")).to_be_visible()
+
+
+def test_a_server_without_ranges_is_told(host: Host, page: Page) -> None:
+    """The page says what the server lacks, and does not load the whole file."""
+    handler = partial(Quiet, directory=str(host.folder / "public" / "pages"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page.goto(f"http://127.0.0.1:{server.server_port}/#/search/py")
+        expect(page.get_by_role("alert")).to_contain_text("does not support byte ranges")
+        server.shutdown()
