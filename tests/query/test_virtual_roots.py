@@ -15,7 +15,7 @@ from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.spack.parser import parse_query
-from tests.indexes import edge, index, node, record
+from tests.indexes import edge, index, node, old_node, record
 from tests.package_data import described, published, write_packages
 from tests.pagetexts import page, spec, write
 
@@ -31,7 +31,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pages = write(
         folder / "pages",
         mpich=page("mpich", specs=[spec(1, target="zen3"), spec(2, target="zen4")]),
-        hdf5=page("hdf5", specs=[spec(3, target="zen3")]),
+        hdf5=page("hdf5", specs=[spec(3, target="zen3", variants=["+mpi"])]),
     )
     build([pages, data], folder / "x.db")
     return folder / "x.db"
@@ -67,8 +67,11 @@ def test_what_nothing_says_is_refused(file: Path) -> None:
     """A virtual package without a known provider, and a dependency of which pages say nothing."""
     with pytest.raises(UnsupportedQuery, match="blas is a virtual package"):
         find(file, "blas")
-    with pytest.raises(UnsupportedQuery, match="no dependencies are known here"):
+    known = r"'\^mpi' cannot be answered; mpi is known to be provided by mpich; 'hdf5\+mpi' asks"
+    with pytest.raises(UnsupportedQuery, match=known):
         find(file, "hdf5 ^mpi")
+    with pytest.raises(UnsupportedQuery, match=r"'\^blas' cannot be answered$"):
+        find(file, "hdf5 ^blas")
 
 
 def test_what_records_say_is_known_as_well(tmp_path: Path) -> None:
@@ -91,3 +94,23 @@ def test_what_records_say_is_known_as_well(tmp_path: Path) -> None:
     assert {package for package, _ in found(tmp_path / "x.db", "mpi")} == {"mpich", "openmpi"}
     assert {package for package, _ in found(tmp_path / "x.db", "mpi ^zlib")} == {"openmpi"}
     assert {package for package, _ in found(tmp_path / "x.db", "hdf5 ^mpi")} == {"hdf5"}
+
+
+@pytest.mark.parametrize("version", ["5", "6"])
+def test_known_providers_answer_for_old_indexes(version: str, tmp_path: Path) -> None:
+    """Their edges do not say what they provide: the others are not known to need it, and a note."""
+    needs = [{"name": "mpi", "description": "The package mpich."}]
+    data = write_packages(tmp_path / "data", published("mpich"), published("a", dependencies=needs))
+    old = (old_node("a", version, "mpich"), old_node("b", version, "a"), old_node("c", version))
+    records = [record(each) for each in (*old, old_node("mpich", version))]
+    (tmp_path / "index.json").write_bytes(index(*records, version=version))
+    build([tmp_path / "index.json", data], tmp_path / "x.db")
+    assert {package for package, _ in found(tmp_path / "x.db", "^mpi")} == {"a", "b"}
+    assert {package for package, _ in found(tmp_path / "x.db", "b ^mpi")} == {"b"}
+    for text in ("^blas", "^mpi=mpich", "%mpi"):
+        with pytest.raises(UnsupportedQuery, match="no index in this file says what provides"):
+            find(tmp_path / "x.db", text)
+    conn = sqlite3.connect(tmp_path / "x.db")
+    question = question_of(conn, read_lookups(conn), parse_query("c ^mpi"))
+    conn.close()
+    assert any("known to be provided by mpich" in each for each in question.notes)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import chain
@@ -54,6 +54,7 @@ from spack_cache_db.query.selection import (
     configuration_ids,
     package_id,
     providers_of,
+    read_providers,
     with_other_variant,
 )
 from spack_cache_db.spack.compilers import CompilerConstraint
@@ -84,6 +85,13 @@ JOIN configurations ON configurations.id = specs.configuration
 JOIN packages ON packages.id = configurations.package
 WHERE dependencies.virtuals IN (SELECT value FROM json_each(:sets))
 ORDER BY packages.name
+"""
+
+OPTION = """
+SELECT 1 FROM configurations
+JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
+JOIN variants ON variants.id = variant_set_members.variant
+WHERE configurations.package = :package AND variants.text = :on LIMIT 1
 """
 
 Way = tuple[Set[int] | None, frozenset[str]]
@@ -136,7 +144,10 @@ def question_of(
     beyond = beyond_configurations(query)
     if beyond == SpecQuery() or not has_records(conn):
         is_package = query.name in VIRTUALS and package_id(conn, query.name) is not None
-        check_answerable(replace(query, name=None) if is_package else query)
+        check_answerable(
+            replace(query, name=None) if is_package else query,
+            lambda name: _instead(conn, query, name),
+        )
         compilers = (compiler_condition(compiler_of_pages(each)) for each in query.dependencies)
         return Question((*conditions, *dict.fromkeys(compilers)), notes_on_pages(query))
     records = records or SpecRecords(conn, lookups, scope).about(query.name)
@@ -169,6 +180,19 @@ def _provided(conn: sqlite3.Connection, query: SpecQuery) -> Condition | None:
             f"ask for a provider by name: {', '.join(sorted(providers))}"
         )
     return Condition("package", query.name, OneOf(frozenset(providers)))
+
+
+def _instead(conn: sqlite3.Connection, query: SpecQuery, dependency: str | None) -> str:
+    """Return what can be said of a dependency where no binary's are known.
+
+    That is what provides it, and the option of the package that is called so.
+    """
+    providers = providers_of(conn, dependency or "")
+    words = [f"{dependency} is known to be provided by {', '.join(providers)}"] if providers else []
+    package = package_id(conn, query.name) if query.name else None
+    if package is not None and next(select(conn, OPTION, package=package, on=f"+{dependency}"), ()):
+        words.append(f"{f'{query.name}+{dependency}'!r} asks for its option")
+    return "".join(f"; {each}" for each in words)
 
 
 def _recorded_providers(conn: sqlite3.Connection, name: str) -> list[str]:
@@ -307,7 +331,7 @@ class SpecRecords:
             UnsupportedQuery: the file cannot answer the query.
         """
         provided = self._edges.virtuals if self._recorded.tells_virtuals else None
-        check_recorded(query, provided, self._is_package)
+        check_recorded(query, provided, self._is_package, self._providers.keys())
         compilers = _compilers(query)
         return tuple(
             Condition("specs", spec_text(part), self._verdict(part, compilers))
@@ -330,6 +354,14 @@ class SpecRecords:
             notes += notes_on_pages(replace(query, dependencies=tuple(direct)))
         if direct and self._recorded.old:
             notes.append("records of before Spack 1.0 name one compiler, and '%' asks for that")
+        needed = [edge.node.name or "" for edge in query.dependencies if not edge.direct]
+        if not self._recorded.tells_virtuals:
+            notes += (
+                f"{name} is known to be provided by {', '.join(self._providers[name])}; "
+                "the indexes of this file do not say what provides it"
+                for name in needed
+                if name in self._providers and not self._is_package(name)
+            )
         if any(edge.deptypes for edge in query.dependencies if not edge.direct):
             notes.append("Spack compares deptypes of direct dependencies only: write '%', not '^'")
         return tuple(notes)
@@ -426,6 +458,9 @@ class SpecRecords:
             ways.append((self._like(node), frozenset()))
         if node == provider_of(node, node.name):
             ways.append((self._like(provider_of(node)), frozenset({node.name})))
+        if not self._recorded.tells_virtuals:
+            providers = self._providers.get(node.name, ())
+            ways += ((self._like(replace(node, name=each)), frozenset()) for each in providers)
         return ways
 
     def _unless(self, condition: str) -> Verdict:
@@ -493,5 +528,9 @@ class SpecRecords:
     def _is_package(self, name: str) -> bool:
         return package_id(self._conn, name) is not None
 
+    @cached_property
+    def _providers(self) -> Mapping[str, tuple[str, ...]]:
+        return read_providers(self._conn)
+
     def _is_virtual(self, name: str | None) -> bool:
-        return name in VIRTUALS or name in self._edges.virtuals
+        return name in VIRTUALS or name in self._edges.virtuals or name in self._providers

@@ -126,8 +126,12 @@ def _check_shown(query: SpecQuery) -> None:
             )
 
 
-def check_answerable(query: SpecQuery) -> None:
+def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambda _: "") -> None:
     """Refuse what pages cannot answer.
+
+    Args:
+        query: what is asked.
+        hint: what to say of a dependency by its name, after the reason.
 
     Raises:
         UnsupportedQuery: with the reason, and what to ask instead where there is something.
@@ -138,7 +142,9 @@ def check_answerable(query: SpecQuery) -> None:
     _check_arch(query)
     for edge in query.dependencies:
         if not edge.direct:
-            raise UnsupportedQuery("no dependencies are known here: '^' cannot be answered")
+            asked = f"^{edge.node.name or ''}"
+            reason = f"no dependencies are known here: {asked!r} cannot be answered"
+            raise UnsupportedQuery(reason + hint(edge.node.name))
         compiler_of_pages(edge)
     names = {edge.node.name for edge in query.dependencies}
     if len(names) > 1:
@@ -146,14 +152,19 @@ def check_answerable(query: SpecQuery) -> None:
 
 
 def check_recorded(
-    query: SpecQuery, provided: Set[str] | None, is_package: Callable[[str], bool]
+    query: SpecQuery,
+    provided: Set[str] | None,
+    is_package: Callable[[str], bool],
+    known: Set[str] = frozenset(),
 ) -> None:
     """Refuse what the records of indexes cannot answer.
 
     Args:
+        query: what is asked.
         provided: the virtual packages that dependencies in the file provide; None where no record
             is of a format that says so.
         is_package: whether the file has a package of that name.
+        known: the virtual packages of which package data says what provides them.
 
     Raises:
         UnsupportedQuery: with the reason, and what to ask instead where there is something.
@@ -165,9 +176,9 @@ def check_recorded(
     for edge in query.dependencies:
         _check_edge(edge, virtuals)
         if provided is None:
-            _check_virtuals(edge, virtuals)
-        named = edge.node.name not in virtuals
-        check_recorded(edge.node if named else replace(edge.node, name=None), provided, is_package)
+            _check_virtuals(edge, virtuals, known)
+        node = replace(edge.node, name=None) if edge.node.name in virtuals else edge.node
+        check_recorded(node, provided, is_package, known)
 
 
 def provider_of(node: SpecQuery, name: str | None = None) -> SpecQuery:
@@ -190,9 +201,10 @@ def _check_edge(edge: Dependency, virtuals: Set[str]) -> None:
         )
 
 
-def _check_virtuals(edge: Dependency, virtuals: Set[str]) -> None:
+def _check_virtuals(edge: Dependency, virtuals: Set[str], known: Set[str]) -> None:
     """Refuse virtual packages; of a direct dependency, older records name the compiler alone."""
-    asked = [each for each in (edge.node.name,) if each in virtuals]
+    answerable: Set[str] = frozenset() if edge.direct else known
+    asked = [each for each in (edge.node.name,) if each in virtuals and each not in answerable]
     asked += [] if edge.direct else edge.virtuals
     if asked:
         raise UnsupportedQuery(

@@ -28,9 +28,9 @@ from spack_cache_db.spack.targets import ancestors
 
 PACKAGE = "SELECT id FROM packages WHERE name = :name"
 _PROVIDERS = """
-SELECT known_packages.name FROM providers
+SELECT virtual, known_packages.name FROM providers
 JOIN known_packages ON known_packages.id = providers.package
-WHERE virtual = :name ORDER BY known_packages.name
+ORDER BY virtual, known_packages.name
 """
 VERSIONS = "SELECT id, name FROM versions"
 VERSIONS_OF_PACKAGE = "SELECT id, name FROM versions WHERE package = :package"
@@ -89,7 +89,15 @@ def package_id(conn: sqlite3.Connection, name: str) -> int | None:
 
 def providers_of(conn: sqlite3.Connection, virtual: str) -> tuple[str, ...]:
     """Return the packages that package data knows to provide a virtual one, sorted."""
-    return tuple(name for (name,) in select(conn, _PROVIDERS, name=virtual))
+    return read_providers(conn).get(virtual, ())
+
+
+def read_providers(conn: sqlite3.Connection) -> Mapping[str, tuple[str, ...]]:
+    """Return the packages that package data knows to provide each virtual one, sorted."""
+    found: dict[str, tuple[str, ...]] = {}
+    for virtual, name in select(conn, _PROVIDERS):
+        found[virtual] = (*found.get(virtual, ()), name)
+    return found
 
 
 def satisfying(
