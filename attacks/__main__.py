@@ -12,7 +12,7 @@ import click
 
 from attacks.archives import archives
 from attacks.builder import run
-from attacks.neighbours import neighbours
+from attacks.neighbours import neighbours, nginx_neighbours
 from attacks.outcome import Outcome, report
 from attacks.pages import pages
 from attacks.readers import readers
@@ -34,6 +34,7 @@ SERVED: dict[str, Callable[[Target, float], Outcome]] = {
     "disconnects": disconnects,
     "crowds": crowds,
     "neighbours": neighbours,
+    "nginx": nginx_neighbours,
 }
 BUILT: dict[str, Kind] = {"archives": archives, "pages": pages, "readers": readers}
 KINDS = (*SERVED, "endings", *BUILT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import threading
@@ -11,12 +12,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 from statistics import quantiles
+from tempfile import TemporaryDirectory
 from urllib.parse import quote, urlencode
 
 from attacks.outcome import Outcome
 from attacks.requests import SQL
 from attacks.target import PATIENCE, Target
+from benchmarks.nginx import nginx
 
 VISITORS = 4
 """So many are heavy at once."""
@@ -51,9 +55,18 @@ def large_environment() -> str:
     return "\n".join(lines) + "\n"
 
 
-def neighbours(target: Target, seconds: float) -> Outcome:
+def nginx_neighbours(target: Target, seconds: float) -> Outcome:
+    """Do the same behind the nginx of `deploy/`; each request comes from another address."""
+    with (
+        TemporaryDirectory(prefix="attacks-") as folder,
+        nginx(Path(folder), [target.port], limits=True) as port,
+    ):
+        return neighbours(target.through(port), seconds, "nginx")
+
+
+def neighbours(target: Target, seconds: float, kind: str = "neighbours") -> Outcome:
     """Let four visitors do the same heavy thing again and again, each in turn; time a fifth one."""
-    outcome = Outcome("neighbours")
+    outcome = Outcome(kind)
     waited: dict[str, list[float]] = defaultdict(list)
     # So that no first request is timed.
     _polite(target, 0)
@@ -67,10 +80,19 @@ def neighbours(target: Target, seconds: float) -> Outcome:
             if middle > POLITE[address]:
                 faults.append(f"{address} takes {middle:.1f} s")
             waited["/" if address == "/" else "others"] += times
+        outcome.waits[name] = ", ".join(
+            f"{address.partition('?')[0]} {1000 * _slowest(times):.0f} ms"
+            for address, times in taken.items()
+        )
         outcome.judge(name, faults + target.standing())
-    worst = {name: quantiles([*times, *times], n=100)[-1] for name, times in waited.items()}
+    worst = {name: _slowest(times) for name, times in waited.items()}
     outcome.note = ", ".join(f"{name} in {1000 * each:.0f} ms" for name, each in worst.items())
     return outcome
+
+
+def _slowest(times: list[float]) -> float:
+    """Return the time that 99 of 100 do not exceed."""
+    return quantiles([*times, *times], n=100)[-1]
 
 
 @contextmanager
@@ -112,7 +134,8 @@ def _status(
 ) -> int:
     connection = HTTPConnection("127.0.0.1", target.port, timeout=PATIENCE)
     try:
-        connection.request(method, address, body=body, headers=headers)
+        visitor = f"198.51.{random.randrange(256)}.{random.randrange(256)}"
+        connection.request(method, address, body=body, headers={"X-Visitor": visitor, **headers})
         answer = connection.getresponse()
         answer.read()
         return answer.status
@@ -160,6 +183,32 @@ def _unread(target: Target) -> None:
         visitor.close()
 
 
+def _unread_streams(target: Target) -> None:
+    """Ask for ten streams, and read nothing of them for five seconds."""
+    visitors = []
+    for number in range(10):
+        visitor = socket.socket()
+        visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        visitor.settimeout(PATIENCE)
+        visitor.connect(("127.0.0.1", target.port))
+        address = f"/spack-cache/spec_variants.csv?_stream=on&_={number}"
+        head = f"GET {address} HTTP/1.1\r\nHost: localhost\r\nX-Visitor: 203.0.113.{number}\r\n\r\n"
+        visitor.sendall(head.encode())
+        visitors.append(visitor)
+    time.sleep(5)
+    for visitor in visitors:
+        visitor.close()
+
+
+def _bytes_one_by_one(target: Target) -> None:
+    """Send a body of which each byte is a chunk, and a length as well."""
+    head = "POST /cover.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+    with socket.create_connection(("127.0.0.1", target.port), timeout=PATIENCE) as visitor:
+        visitor.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        for _ in range(20):
+            visitor.sendall(b"1\r\nx\r\n" * 10_000)
+
+
 def _unknown_names(target: Target) -> None:
     """Ask for pages that do not exist."""
     for number in range(100):
@@ -183,6 +232,8 @@ HEAVY: dict[str, Callable[[Target], None]] = {
     "pages of many cells": _getting(f"{SQL}?sql={quote(CELLS)}"),
     "half a form": _half_a_form,
     "answers that nobody reads": _unread,
+    "streams that nobody reads": _unread_streams,
+    "bodies byte by byte": _bytes_one_by_one,
     "names that are not there": _unknown_names,
     "processes that are killed": _kill_processes,
 }

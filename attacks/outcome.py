@@ -12,12 +12,16 @@ MOST_TOLD = 10
 
 @dataclass
 class Outcome:
-    """How much one kind of attack tried, and what did not hold."""
+    """How much one kind of attack tried, and what did not hold.
+
+    `waits` has, by what was tried, how long a polite visitor waited meanwhile.
+    """
 
     kind: str
     tried: int = 0
     faults: list[str] = field(default_factory=list)
     note: str = ""
+    waits: dict[str, str] = field(default_factory=dict)
 
     def judge(self, what: str, faults: Sequence[str]) -> None:
         """Count one attempt, with what is wrong with its result."""
@@ -32,6 +36,9 @@ def report(outcomes: Sequence[Outcome]) -> str:
         for each in outcomes
     ]
     lines = [table(["", "tried", "held", "measured"], rows)]
+    waits = [[each.kind, what, wait] for each in outcomes for what, wait in each.waits.items()]
+    if waits:
+        lines.append("\n\n" + table(["", "while four visitors do", "99 % of another's"], waits))
     for each in outcomes:
         lines += [f"\n{each.kind}: {fault}" for fault in each.faults[:MOST_TOLD]]
         if len(each.faults) > MOST_TOLD:

@@ -37,6 +37,10 @@ class Target:
         self._file = file
         self._before = self._state()
 
+    def through(self, port: int) -> Target:
+        """Return the same server as it is reached through another port, a proxy's."""
+        return Target(self._file, self.pid, port)
+
     def ask(self, address: str, method: str = "GET", **headers: str) -> Reply:
         """Request a URL on a new connection."""
         before = self.cpu_seconds()
