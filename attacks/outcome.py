@@ -38,7 +38,7 @@ def report(outcomes: Sequence[Outcome]) -> str:
     lines = [table(["", "tried", "held", "measured"], rows)]
     waits = [[each.kind, what, wait] for each in outcomes for what, wait in each.waits.items()]
     if waits:
-        lines.append("\n\n" + table(["", "while four visitors do", "99 % of another's"], waits))
+        lines.append("\n\n" + table(["", "while others do", "99 % of another's"], waits))
     for each in outcomes:
         lines += [f"\n{each.kind}: {fault}" for fault in each.faults[:MOST_TOLD]]
         if len(each.faults) > MOST_TOLD:

@@ -26,6 +26,8 @@ MOST_AHEAD = 2 * PIECE
 """Bytes by which an answer in pieces may be ahead of its visitor."""
 MOST_HELD = 64_000_000
 """Bytes, of all visitors together: those sent of bodies, and those not yet taken of answers."""
+FEW = MOST_HELD // 1_000
+"""Bytes of one visitor that need no look at the others: there are fewer than 1,000 connections."""
 STALL_SECONDS = 30.0
 """So long a visitor may take for a piece."""
 LEAST_RATE = 4_096
@@ -134,7 +136,7 @@ class _Visit:
     def _note_progress(self) -> None:
         """Note that something has moved; where too much is held, cut off who is stuck longest."""
         self._moved = self._loop.time()
-        if sum(each.held for each in _visits) > MOST_HELD:
+        if self.held > FEW and sum(each.held for each in _visits) > MOST_HELD:
             stuck = min((each for each in _visits if each.held), key=lambda each: each._moved)
             stuck.cut_off()
 

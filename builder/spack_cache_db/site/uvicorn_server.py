@@ -72,11 +72,13 @@ class BoundedProtocol(H11Protocol):
         A body in chunks is refused by the middleware and not looked at: it may have as many of them
         as bytes.
         """
-        head, end, rest = data.partition(_END_OF_HEAD)
         if self._has_chunks():
             return
+        head, end, rest = data.partition(_END_OF_HEAD)
         super().data_received(head + end)
-        if rest and not self._has_chunks():
+        if self._has_chunks():
+            self.flow.pause_reading()
+        elif rest:
             super().data_received(rest)
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_waiting()
