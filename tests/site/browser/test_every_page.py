@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 from tests.site.addresses import DATASETTES
-from tests.site.browser.visitors import NARROW, WIDE, Visit
+from tests.site.browser.visitors import WIDE, Visit
 from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import SQL
 
@@ -59,6 +59,10 @@ MENUS = (
 )
 """What opens a menu or a dialog on Datasette's pages, of either version."""
 OPEN = "document.querySelectorAll('.content details').forEach(each => each.open = true)"
+WIDE_TABLES = """[...document.querySelectorAll('table, .command, .totals div')].filter(each =>
+  each.getBoundingClientRect().right > innerWidth || each.scrollWidth > each.clientWidth + 1
+).map(each => each.outerHTML.slice(0, 120))"""
+"""Tables, commands and numbers that are cut off, or scrolled in a frame of their own."""
 COMPUTED = Path(__file__).with_name("pale.js").read_text(encoding="utf-8")
 """What is pale by its computed style: axe passes over what a style sheet writes, and over doubt."""
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -68,7 +72,7 @@ SIZES = pytest.mark.parametrize(
     "visit",
     [
         pytest.param({"viewport": size, "reduced_motion": "reduce"}, id=name)
-        for name, size in (("wide", WIDE), ("narrow", NARROW))
+        for name, size in (("wide", WIDE), ("narrow", {"width": 320, "height": 568}))
     ],
     indirect=True,
 )
@@ -113,6 +117,8 @@ def faults_of(visit: Visit, path: str) -> Iterator[tuple[Any, ...]]:
     page.goto(path)
     if (width := page.evaluate("document.documentElement.scrollWidth")) > size["width"]:
         yield path, "sticks out", width
+    if path in OWN and (wide := page.evaluate(WIDE_TABLES)):
+        yield path, "tables stick out", wide
     page.evaluate(OPEN)
     for each in pale_in(page):
         yield path, *each

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.site.conftest import Server
 
-WIDE, NARROW = {"width": 1400, "height": 1000}, {"width": 390, "height": 844}
+WIDE, NARROW = {"width": 1280, "height": 1000}, {"width": 390, "height": 844}
 
 
 class Visit:
