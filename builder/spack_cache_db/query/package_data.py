@@ -101,6 +101,7 @@ _USE = 1.2
 """What the logarithm of the number of dependents is worth: more people look for what many use."""
 
 _WORD = re.compile(r"[^\W_]+")
+_SENTENCE_END = re.compile(r"[.!?] ")
 _SMALL = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with"))
 MOST_WORDS = 12
 
@@ -384,5 +385,6 @@ def _weight(word: str, name: str, description: str) -> float:
 def summary_of(description: str) -> str:
     """Return the first sentence of a description, or of a long one its beginning."""
     text = printable(" ".join(description.split()))
-    first = re.split(r"(?<=[.!?]) ", text, maxsplit=1)[0]
+    end = _SENTENCE_END.search(text)
+    first = text[: end.start() + 1] if end else text
     return first if len(first) <= 160 else f"{first[:157].rstrip()}..."

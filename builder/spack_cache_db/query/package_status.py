@@ -20,7 +20,8 @@ SELECT name, description, homepage, latest_version, newest_version, versions_beh
 FROM package_status ORDER BY name
 """
 _RELEASED = """
-SELECT package, version FROM known_versions WHERE kind = 'number' AND deprecated IS NOT 1
+SELECT package, version FROM packages JOIN known_versions ON package = packages.name
+WHERE packages.spec_count > 0 AND kind = 'number' AND deprecated IS NOT 1
 """
 
 
@@ -84,7 +85,7 @@ def read_status(
 
 
 def released_versions(conn: sqlite3.Connection) -> Mapping[str, list[str]]:
-    """Return the versions of each package that have a number and are not deprecated."""
+    """Return the versions that have a number and are not deprecated of packages with a binary."""
     found: dict[str, list[str]] = defaultdict(list)
     for name, version in select(conn, _RELEASED):
         found[name].append(version)

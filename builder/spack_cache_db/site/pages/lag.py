@@ -13,8 +13,13 @@ from spack_cache_db.site.pages.lists import ListColumn, ListFilters, ListPage, l
 from spack_cache_db.spack.versions import count_newer
 
 HAS_PACKAGE_DATA = "SELECT EXISTS (SELECT 1 FROM known_packages)"
-KNOWN = """
-SELECT name, latest_version, dependent_count, description FROM known_packages ORDER BY name
+LATEST = """
+SELECT packages.name, latest_version
+FROM packages JOIN known_packages ON known_packages.name = packages.name
+"""
+UNBUILT = """
+SELECT name, latest_version, dependent_count, substr(description, 1, 400)
+FROM known_packages ORDER BY name
 """
 
 _LATEST = ListColumn("latest", "Spack has", is_sortable=False)
@@ -48,7 +53,7 @@ def _by_default(asked: ListFilters, column: ListColumn) -> ListFilters:
 def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
     """Keep the rows whose newest version is older than one that Spack has."""
     released = released_versions(conn)
-    latest = {name: version for name, version, *_ in select(conn, KNOWN)}
+    latest = dict(select(conn, LATEST))
     rows = (
         {**row, "latest": latest[row["name"]], "behind": newer}
         for row in page.rows
@@ -64,7 +69,7 @@ def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
 def _missing(conn: sqlite3.Connection, page: ListPage) -> ListPage:
     """Have the packages that Spack has and no binary exists of, in place of the others."""
     has_binary = {row["name"] for row in page.rows}
-    known = [*select(conn, KNOWN)]
+    known = [*select(conn, UNBUILT)]
     rows = (
         {
             "name": name,
