@@ -17,7 +17,7 @@ INSTALL_PACKAGE := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y
 # The tests start hundreds of processes, each of which would compile all modules again without this.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run venv test programs test-datasette1 loop check docs attack bench bench-site lock dist clean
+.PHONY: run venv test programs test-datasette1 loop check docs attack bench bench-check bench-site lock dist clean
 .DELETE_ON_ERROR:
 
 run: $(DATABASE)
@@ -72,6 +72,10 @@ attack: $(VENV)/test.done
 
 bench: $(VENV)/test.done
 	$(BIN)/python -m benchmarks
+
+# Fails if builds have become slower or files larger by more than a tenth; two minutes.
+bench-check: $(VENV)/test.done
+	$(BIN)/python -m benchmarks.ratios
 
 bench-site: $(VENV)/test.done
 	$(BIN)/python -m benchmarks.site

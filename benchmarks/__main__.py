@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import sqlite3
-from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
 import click
 
-from benchmarks import index_build
+from benchmarks import index_build, inputs
 from benchmarks.build import Build, build
 from benchmarks.measure import FOLDER, CommandFailedError, Run, run_module
 from benchmarks.report import PERFORMANCE, Measure, goals_table, stages_table, write_section
@@ -76,7 +74,7 @@ def main(
 
 def report(folder: Path, scale: float, variety: str, runs: int, jobs: int | None) -> str:
     """Measure everything on one corpus and return the tables."""
-    pages, totals = _corpus(folder, scale, variety)
+    pages, totals = inputs.corpus(folder, scale, variety)
     most_time, most_bytes = GOALS[variety]
     file = folder / "bench.db"
     pairs = [(_floor(pages), build(pages, file, jobs)) for _ in range(runs)]
@@ -104,7 +102,7 @@ def larger_report(folder: Path, scale: float, large: float, runs: int, jobs: int
     """Compare the time for a page at two scales and return the table."""
     per_page = []
     for each in (scale, large):
-        pages, totals = _corpus(folder, each, "usual")
+        pages, totals = inputs.corpus(folder, each, "usual")
         _floor(pages)
         seconds = median(build(pages, folder / "large.db", jobs).seconds for _ in range(runs))
         per_page.append(seconds / totals.pages)
@@ -130,20 +128,8 @@ def _floor(pages: Path) -> Run:
     return run_module("benchmarks.floor", [str(pages)])
 
 
-def _corpus(folder: Path, scale: float, variety: str) -> tuple[Path, corpus.Totals]:
-    """Return the corpus of this scale and variety; generate it if it does not exist."""
-    name = f"corpus-{scale:g}" if variety == "usual" else f"corpus-{scale:g}-{variety}"
-    pages, record = folder / name, folder / f"{name}.json"
-    if record.exists():
-        return pages, corpus.Totals(**json.loads(record.read_text()))
-    click.echo(f"Writing the corpus {pages} ...", err=True)
-    totals = corpus.write(pages, scale, variety)
-    record.write_text(json.dumps(asdict(totals)))
-    return pages, totals
-
-
 def _script(folder: Path, scale: float, whole: corpus.Totals, ours: Build) -> list[Measure]:
-    pages, part = _corpus(folder, max(scale * SCRIPT_SHARE, corpus.SCALE.min or 0), "usual")
+    pages, part = inputs.corpus(folder, max(scale * SCRIPT_SHARE, corpus.SCALE.min or 0), "usual")
     file = folder / "script.db"
     file.unlink(missing_ok=True)
     seconds = run_module("benchmarks.script", [str(pages), str(file)]).seconds

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import median
 
-import click
-
-from benchmarks import indexes
+from benchmarks import inputs
 from benchmarks.build import Build, build
 from benchmarks.measure import Run, run_module
 from benchmarks.report import Measure, goals_table, stages_table
@@ -15,7 +13,7 @@ from benchmarks.report import Measure, goals_table, stages_table
 
 def report(folder: Path, records: int, runs: int, jobs: int | None) -> str:
     """Measure everything and return the tables."""
-    index, file = _index(folder, records), folder / "index.db"
+    index, file = inputs.index(folder, records), folder / "index.db"
     run_module("benchmarks.index_floor", [str(index)])  # Reads the file into memory.
     # Floor and build take turns, so that other load slows both down.
     pairs = [(_floor(index), build(index, file, jobs)) for _ in range(runs)]
@@ -24,16 +22,6 @@ def report(folder: Path, records: int, runs: int, jobs: int | None) -> str:
 
 def _floor(index: Path) -> Run:
     return run_module("benchmarks.index_floor", [str(index)])
-
-
-def _index(folder: Path, records: int) -> Path:
-    """Return the index of all stacks; generate it if it does not exist."""
-    made = folder / f"indexes-{records}"
-    index = made / indexes.RELEASE / "root" / "index.json"
-    if not index.exists():
-        click.echo(f"Writing the indexes {made} ...", err=True)
-        indexes.write(made, records)
-    return index
 
 
 def _tables(index: Path, pairs: list[tuple[Run, Build]], peak: int) -> str:
