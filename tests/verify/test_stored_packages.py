@@ -79,6 +79,7 @@ def test_random_package_data_is_read_back(seed: int, tmp_path: Path) -> None:
     build(folder, tmp_path / "x.db")
     found = verify(tmp_path / "x.db", folder)
     assert (found.packages, found.faults, found.differences) == (12, (), ())
+    assert found.others == 0
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ ORIGIN = "SELECT name, value FROM origin"
 RECIPES = "SELECT namespace, url FROM recipes"
 DOCUMENTS = """
 SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM mirrors)
-  + (SELECT count(*) FROM problems WHERE page IS NULL AND mirror IS NULL)
+  + (SELECT count(*) FROM problems WHERE code = 'refused')
   + EXISTS (SELECT 1 FROM known_packages)
 """
 TABLES = """
