@@ -53,7 +53,7 @@ async def _report(server: Server, kinds: list[PageKind], soak: int) -> str:
     for kind in kinds:
         cpu, cells = await _measure(server, kind)
         plain = plain or cpu
-        goal = Measure(kind.name, cpu, "ms", kind.goal)
+        goal = Measure(kind.name, cpu / plain, "x", kind.goal)
         rows.append([kind.name, f"{cpu:.1f}", f"{cpu / plain:.1f}", *cells, *goal.cells()[2:]])
     text = f"{table(HEAD, rows)}\n\nResident memory: {server.resident_bytes / 1e6:.0f} MB."
     return f"{text}\n\n{await _soak(server, kinds, soak)}" if soak else text
@@ -81,7 +81,7 @@ def _on_screen(server: Server, kinds: list[PageKind]) -> str:
         return "First rows of the largest package in Chromium: there is no Chromium here."
     path = next(kind.targets[0] for kind in kinds if kind.name == LARGEST)
     taken = first_rows(chromium, f"http://127.0.0.1:{server.port}{path}")
-    verdict = Measure("first rows of the largest package in Chromium", taken, "ms", 300, digits=0)
+    verdict = Measure("first rows of the largest package in Chromium", taken, "ms", 200, digits=0)
     return goals_table([verdict])
 
 
