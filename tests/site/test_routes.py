@@ -218,3 +218,21 @@ async def test_edges_lead_to_both_specs(real_index_file: Path) -> None:
     }
     expected = {f"/spec/{dag_hash}", f"/spec/{needed}", "/package/flex", "/package/bison"}
     assert expected <= linked
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("page", ["/release/develop", "/stack/e4s"])
+async def test_many_packages_go_on_in_the_list(index_site: Any, page: str) -> None:
+    """A page of a release or a stack has the first packages, its link the next; none is lost."""
+    packages = r'<a href="/package/([^"?]+)'
+    path, shown = page, []
+    while path:
+        text = (await get(index_site, path)).text
+        shown += re.findall(packages, text)
+        following = re.search(r'<a (?:class="button"|rel="next") href="([^"]*page=\d+)"', text)
+        next_path = html.unescape(following[1]) if following else ""
+        path = f"/packages{next_path}" if next_path.startswith("?") else next_path
+
+    every = (await get(index_site, "/packages.json")).json()
+    assert shown == sorted(each["name"] for each in every)
+    assert len(shown) > 200

@@ -55,7 +55,7 @@ from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.gaps import CoverageFilters, load_gaps
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
-from spack_cache_db.site.pages.lists import ListFilters, classes, list_rows
+from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, classes, list_rows
 from spack_cache_db.site.pages.names import (
     close_to,
     having,
@@ -148,7 +148,7 @@ async def _group(
         return await missing(datasette, request, kind, name)
     links = data_links(data_path(datasette), view, [(kind, name)], many=True)
     feed = Topic(stack=name).feed if kind == "stack" else None
-    context = {"page": page, "links": links, "feed": feed}
+    context = {"page": page, "links": links, "feed": feed, "first_rows": PAGE_ROWS}
     return await render(datasette, request, f"{kind}.html", context)
 
 
