@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
 import pytest
 
 from spack_cache_db.build import Input, workers
-from spack_cache_db.build.workers import read_unit, read_units
+from spack_cache_db.build.workers import read_unit, read_units, uncollected
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources import units
 from spack_cache_db.sources.units import File, plan
-from tests.pagetexts import SAMPLES, page, write
+from tests.indexes import MIRRORS, REAL_FILE
+from tests.package_data import REAL as PACKAGE_DATA
+from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, write
 
 
 def test_a_unit_knows_how_much_was_read(tmp_path: Path) -> None:
@@ -23,6 +26,18 @@ def test_a_unit_knows_how_much_was_read(tmp_path: Path) -> None:
     assert columns.bytes_read == len(page()) + 3
     assert [entry.path for entry in columns.documents] == ["a.md"]
     assert len(columns.faults) == 2
+
+
+def test_what_was_read_is_freed(tmp_path: Path) -> None:
+    """No source leaves objects that refer to each other: workers do not look for such."""
+    bad = write(tmp_path / "bad", good=page(), bad=b"bad")
+    paths = [SAMPLES, MORE_SAMPLES, REAL_FILE, MIRRORS, PACKAGE_DATA, bad]
+    for unit in plan(map(str, paths)):
+        read_unit(unit, 2**20)  # What is loaded or kept once for all units is not looked at.
+        gc.collect()
+        with uncollected():
+            read_unit(unit, 2**20)
+            assert gc.collect() == 0
 
 
 @pytest.mark.slow

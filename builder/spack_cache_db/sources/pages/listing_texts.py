@@ -43,11 +43,17 @@ _MOST_BYTES = 2**25
 """When so much is kept, all of it is forgotten: what a worker keeps may not fill the memory."""
 
 
-class _Place(dict[bytes, tuple[Row, "_Place"]]):
+RowOf = Callable[[Page, SpecDetail], Row | None]
+"""The row of a listing, which depends on its package and on all of its text but the hash; None for
+one whose row depends on its hash."""
+
+
+class _Place(dict[bytes, tuple[Row, int]]):
     """Where a hash may stand: after `head`, the beginning of its listing.
 
-    Maps the text after the hash, as far as the next one, to the row of the listing and to the place
-    of the next hash.
+    Maps the text after the hash, as far as the next one, to the row of the listing and to the
+    number of the place of the next hash. Were it the place itself, places would refer to each other
+    in circles, and a worker, which does not look for circles, would keep every unit it has read.
     """
 
     __slots__ = ("head",)
@@ -58,22 +64,17 @@ class _Place(dict[bytes, tuple[Row, "_Place"]]):
 
 
 class ListingTexts:
-    """Rows of listings by their text.
+    """Rows of listings by their text."""
 
-    Args:
-        row_of: the row of a listing, which depends on its package and on all of its text but the
-            hash; None for one whose row depends on its hash.
-    """
-
-    def __init__(self, row_of: Callable[[Page, SpecDetail], Row | None]) -> None:
-        self._row_of = row_of
+    def __init__(self) -> None:
         self._forget()
 
     def _forget(self) -> None:
-        self._places: dict[tuple[str, bytes, bytes], _Place] = {}
+        self._numbers: dict[tuple[str, bytes, bytes], int] = {}
+        self._places: list[_Place] = []
         self._texts = self._bytes = 0
 
-    def rows(self, page: Page) -> tuple[list[str], list[Row]] | None:
+    def rows(self, page: Page, row_of: RowOf) -> tuple[list[str], list[Row]] | None:
         """Return the hash and the row of each listing; None if the page has to be decoded."""
         text = page.spec_details.text
         if b"\\" in text or text[:2] != b"[{" or text[-2:] != b"}]" or len(text) > MAX_ITEMS:
@@ -90,31 +91,40 @@ class ListingTexts:
         pieces[-1] = pieces[-1][:-2] + _BETWEEN
         if self._texts > _MOST_TEXTS or self._bytes > _MOST_BYTES:
             self._forget()
-        place = self._place(page.package, mirror, head)
+        places = self._places
+        place = places[self._number(page.package, mirror, head)]
         hashes, rows = [], []
         for piece in pieces:
             dag_hash, after = piece[:_HASH_LENGTH], piece[_HASH_LENGTH:]
             if mirror:
                 after = after.replace(dag_hash, _THE_HASH)
-            known = place.get(after) or self._read(page, mirror, place, dag_hash, after)
+            known = place.get(after) or self._read(page, row_of, mirror, place, dag_hash, after)
             if known is None:
                 return None
-            row, place = known
+            row, following = known
+            place = places[following]
             hashes.append(dag_hash)
             rows.append(row)
         texts = b" ".join(hashes).decode(errors="replace").split(" ")
         return (texts, rows) if not place.head and are_distinct_hashes(texts) else None
 
-    def _place(self, package: str, mirror: bytes, head: bytes) -> _Place:
+    def _number(self, package: str, mirror: bytes, head: bytes) -> int:
         key = (package, mirror, head)
-        place = self._places.get(key)
-        if place is None:
-            place = self._places[key] = _Place(head)
-        return place
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._places)
+            self._places.append(_Place(head))
+        return number
 
     def _read(
-        self, page: Page, mirror: bytes, place: _Place, dag_hash: bytes, after: bytes
-    ) -> tuple[Row, _Place] | None:
+        self,
+        page: Page,
+        row_of: RowOf,
+        mirror: bytes,
+        place: _Place,
+        dag_hash: bytes,
+        after: bytes,
+    ) -> tuple[Row, int] | None:
         """Decode a listing that is new and keep its row; None if it is not as pages write them."""
         end, between, head = after.partition(_BETWEEN)
         if not between:
@@ -126,14 +136,14 @@ class ListingTexts:
             is_plain = holds_each_key_once(text, [detail]) and detail.hash.encode() == dag_hash
             # Its URL alone may contain its hash; what else does is not the same in another listing.
             is_plain = is_plain and text.count(dag_hash) == 1 + (detail.tarball is not UNSET)
-            row = self._row_of(page, detail) if is_plain else None
+            row = row_of(page, detail) if is_plain else None
         except (msgspec.DecodeError, UnicodeError, InputError):
             return None
         if row is None:
             return None
         self._texts += 1
         self._bytes += len(after)
-        known = place[after] = row, self._place(page.package, mirror, head)
+        known = place[after] = row, self._number(page.package, mirror, head)
         return known
 
 

@@ -90,7 +90,7 @@ class PageReader:
         self._sizes = {UNKNOWN_SIZE: 0}
         self._tarballs = TarballParts(texts.configurations.things)
         self._consistency = Consistency(texts.configurations.things, texts.stack_sets.things)
-        self._listing_texts = ListingTexts(self._row_without_hash)
+        self._listing_texts = ListingTexts()
 
     def add(self, file: RawFile) -> None:
         """Read one page.
@@ -102,7 +102,8 @@ class PageReader:
 
     def keep(self, page: Page) -> None:
         """Add a page whose listings have not been looked at (as `add`)."""
-        texts, rows = self._listing_texts.rows(page) or self._decoded(page)
+        known = self._listing_texts.rows(page, self._row_without_hash)
+        texts, rows = known or self._decoded(page)
         hashes = self._texts.hashes
         configuration, stacks, size, tarball = zip(*rows, strict=True) if rows else ((),) * 4
         problems = self._consistency.problems(page.meta, configuration, stacks)
