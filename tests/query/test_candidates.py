@@ -61,8 +61,8 @@ def scopes() -> st.SearchStrategy[dict[str, Any]]:
 def conditions_by(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> Conditions:
     """Return what a spec asks, and what names narrow."""
     lookups = read_lookups(cache)
-    question = question_of(cache, lookups, parse_query(text))
-    return question.within(scope_of(lookups, **names)).conditions
+    scope = scope_of(lookups, **names)
+    return question_of(cache, lookups, parse_query(text), scope).within(scope).conditions
 
 
 def found(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
@@ -30,7 +30,9 @@ from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
+from tests import contradictions, small_sources
 from tests.conftest import Build
 from tests.indexes import hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash
@@ -48,8 +50,9 @@ def meant_by(candidates: Candidates, query: SpecQuery) -> str | None:
 def explained(conn: sqlite3.Connection, text: str, **names: str | None) -> WhyNot:
     """Return why there is no answer."""
     candidates = Candidates(conn, read_lookups(conn))
-    own, lookups = conditions_by(conn, text, {}), candidates.lookups
-    return why_not(candidates, parse_query(text), own, scope_of(lookups, **names))
+    scope = scope_of(candidates.lookups, **names)
+    question = question_of(conn, candidates.lookups, parse_query(text), scope)
+    return why_not(candidates, parse_query(text), question.conditions, scope)
 
 
 @pytest.mark.slow
@@ -116,6 +119,7 @@ def nearest_misses_least(conn: sqlite3.Connection, text: str, names: dict[str, A
     if why.nearest is None:
         return False
     configuration, labels = why.nearest
+    text = why.read_as or text
     places = {name: names.get(name) for name in ("release", "stack") if names.get(name)}
     for size in range(len(places) + 1):
         every = [
@@ -189,11 +193,16 @@ def test_every_proposed_spec_finds_something_and_keeps_the_rest(
     cache: sqlite3.Connection, text: str, names: dict[str, Any]
 ) -> None:
     """A proposed spec has as many rows as it says, and drops no condition that it does not name."""
+    proposals_hold(cache, text, names)
+
+
+def proposals_hold(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> None:
+    """Ask each spec that is proposed in place of one that finds nothing."""
     lookups, query = read_lookups(cache), parse_query(text)
     candidates, scope = Candidates(cache, lookups), scope_of(lookups, **names)
     why: WhyNot | None
     try:
-        own = question_of(cache, lookups, query).conditions
+        own = question_of(cache, lookups, query, scope).conditions
     except UnsupportedQuery:
         why = why_corrected(candidates, query, scope)
     else:
@@ -218,6 +227,35 @@ def test_every_proposed_spec_finds_something_and_keeps_the_rest(
         replaced = {f"target={each.target}"} if each.target else set()
         read = asked if why.read_as else {one.text for one in own}
         assert found_texts(cache, each.spec, kept) == read - left_out | replaced
+
+
+def names_in(conn: sqlite3.Connection) -> st.SearchStrategy[dict[str, Any]]:
+    """Return what narrows an answer, by names of the file."""
+    lookups = read_lookups(conn)
+    stacks = [each.name for each in lookups.stacks.values()]
+    return st.fixed_dictionaries(
+        {
+            "release": st.sampled_from([None, *(each.name for each in lookups.releases.values())]),
+            "stack": st.sampled_from([None, *stacks]),
+            "host": st.sampled_from([None, None, "zen3"]),
+            "os": st.sampled_from([None, None, "rhel8"]),
+        }
+    )
+
+
+@pytest.mark.slow
+@settings(max_examples=8)
+@given(st.data())
+@pytest.mark.parametrize("kind", [contradictions, small_sources])
+def test_what_is_said_of_any_file_holds(kind: Any, data: st.DataObject) -> None:
+    """Proposals and what is nearest, over pages and indexes that contradict each other."""
+    sources = kind.listings() if kind is contradictions else kind.sources()
+    with kind.opened(data.draw(sources)) as conn:
+        for text in data.draw(st.lists(kind.QUERIES, min_size=8, max_size=8)):
+            names = data.draw(names_in(conn))
+            with suppress(UnsupportedQuery, QuerySyntaxError):
+                proposals_hold(conn, text, names)
+                nearest_misses_least(conn, text, names)
 
 
 def found_texts(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> set[str]:

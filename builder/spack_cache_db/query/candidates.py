@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.catalogue import Spec, configuration_of, learn, specs_in_scope
@@ -202,28 +201,10 @@ class Misses:
         """Return whether no configuration satisfies a condition by its words."""
         return all(missed >> place & 1 for missed in self.missed)
 
-    def nearest(self) -> tuple[Candidate, Conditions] | None:
-        """Return the row that misses the fewest conditions, and these; the first of several.
-
-        It is in the release and the stack that are asked for, if any row is. Of its specs there,
-        the one counts that misses the fewest.
-        """
-        places = [
-            at for at, each in enumerate(self.conditions) if each.kind in ("release", "stack")
-        ]
-        for size in range(len(places) + 1):
-            found = [
-                each for out in combinations(places, size) for each in self._missing_least({*out})
-            ]
-            if found:
-                missed, row = min(found, key=lambda each: each[0].bit_count())
-                return row, tuple(
-                    each for at, each in enumerate(self.conditions) if missed >> at & 1
-                )
-        return None
-
-    def _missing_least(self, out: Set[int]) -> list[tuple[int, Candidate]]:
+    def missing_least(self, out: Set[int]) -> list[tuple[int, Candidate]]:
         """Return the row that misses the fewest conditions, and a number for these; if any counts.
+
+        Of its specs there, the one counts that misses the fewest.
 
         Args:
             out: places in `conditions`: the release or the stack that is missed.
@@ -269,8 +250,12 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
     """Return what the configurations of a package miss of some conditions."""
     named = asked(conditions, "package")
     package = named.text if isinstance(named, Word) else None
-    rest = tuple(dict.fromkeys(conditions if package is None else without(conditions, "package")))
-    columns = dict.fromkeys(COLUMNS[each.kind] for each in rest if each.kind in COLUMNS)
+    every = dict.fromkeys(conditions if package is None else without(conditions, "package"))
+    # Whole sums of patches are asked of records, and so far as configurations have them of these.
+    of_specs = {each.text for each in every if each.kind == "specs"}
+    rest = tuple(each for each in every if each.kind != "variant" or each.text not in of_specs)
+    place_of = {each.text if each.kind == "specs" else each: at for at, each in enumerate(rest)}
+    columns = dict.fromkeys(COLUMNS[each.kind] for each in every if each.kind in COLUMNS)
     if package is None and all(each.kind in COLUMNS for each in rest):
         rows = candidates.groups(columns)
     else:
@@ -278,8 +263,9 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
     # By the words of each column first, which are far fewer than rows.
     places = {column: _PLACE[column] for column in columns}
     by_word = {at: dict.fromkeys({row.keys[at] for row in rows}, 0) for at in places.values()}
-    for place, condition in enumerate(rest):
+    for condition in every:
         if condition.kind in COLUMNS:
+            place = place_of[condition if condition in place_of else condition.text]
             words = by_word[places[COLUMNS[condition.kind]]]
             for key in words.keys() - candidates.satisfying(condition, package):
                 words[key] |= 1 << place

@@ -16,6 +16,7 @@ from spack_cache_db.query.conditions import (
     Conditions,
     Word,
     asked,
+    is_of_specs,
     without,
 )
 from spack_cache_db.query.connection import select_in
@@ -35,6 +36,9 @@ MOST_LEFT_OUT = 2
 MOST_CLOSE = 5
 SCOPE = ("release", "stack", "host")
 """The kinds of conditions that narrow an answer beside its query."""
+
+_OF_RECORDS = ("release", "stack")
+"""The kinds of conditions that say whose records tell of dependencies."""
 
 _MOST_MASKS = 200
 
@@ -204,13 +208,14 @@ def explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) 
     package = misses.package
     if package is not None and package not in candidates.packages:
         return _unknown(candidates, package, query, without(conditions, "package"))
-    found = tuple(_without(misses, query))
+    readings = _Readings(misses, query)
+    found = tuple(_without(readings))
     release = [at for at, each in enumerate(misses.conditions) if each.kind == "release"]
     is_uncounted = 0 in misses.missed and not misses.fitting(release)
     return WhyNot(
         missing=tuple(_missing(misses)),
         without=found,
-        nearest=None if found else _nearest(misses),
+        nearest=None if found else _nearest(readings),
         notes=_not_counted(candidates, conditions) if is_uncounted else (),
     )
 
@@ -238,14 +243,45 @@ def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*similar, *sorted(parts, key=len))))[:MOST_CLOSE]
 
 
-def _without(misses: Misses, query: SpecQuery) -> list[Without]:
+class _Readings:
+    """What a query means where it is asked, and without the release or the stack.
+
+    There other records tell of its dependencies.
+    """
+
+    def __init__(self, misses: Misses, query: SpecQuery) -> None:
+        self.whole = misses
+        self.query = query
+        self._known: dict[tuple[int, ...], Misses] = {(): misses}
+
+    def without(self, places: Iterable[int]) -> Misses:
+        """Return the same conditions, as they are read without those at some places."""
+        every = self.whole.conditions
+        out = tuple(at for at in places if every[at].kind in _OF_RECORDS)
+        if not is_of_specs(every):
+            return self.whole
+        if out not in self._known:
+            conn, lookups = self.whole.candidates.conn, self.whole.candidates.lookups
+            scope = tuple(
+                each for at, each in enumerate(every) if each.kind in _OF_RECORDS and at not in out
+            )
+            question = question_of(conn, lookups, self.query, scope)
+            read = {each.text: each for each in question.conditions if each.kind == "specs"}
+            self._known[out] = replace(
+                self.whole, conditions=tuple(read.get(each.text, each) for each in every)
+            )
+        return self._known[out]
+
+
+def _without(readings: _Readings) -> list[Without]:
     """Return what is found without one condition, or else without two."""
     for size in range(1, MOST_LEFT_OUT + 1):
         found = []
-        for places in _left_out(misses, size):
+        for places in _left_out(readings.whole, size):
+            misses = readings.without(places)
             fitting = misses.fitting(places)
             if fitting:
-                found.append(_found_without(misses, query, places, [*fitting]))
+                found.append(_found_without(misses, readings.query, places, [*fitting]))
         if found:
             return sorted(found, key=lambda each: (each.target is None, -each.configurations))
     return []
@@ -345,13 +381,24 @@ def _missing(misses: Misses) -> Iterator[str]:
             yield f"no version {condition.asked.text} of {misses.package}: newest {newest}"
 
 
-def _nearest(misses: Misses) -> tuple[Configuration, tuple[str, ...]] | None:
-    """Return the configuration that misses the fewest conditions, and their labels."""
-    found = misses.nearest()
-    if found is None or not found[1]:
-        return None
-    row, missed = found
-    return misses.candidates.configuration(row), tuple(map(label, missed))
+def _nearest(readings: _Readings) -> tuple[Configuration, tuple[str, ...]] | None:
+    """Return the configuration that misses the fewest conditions, and their labels.
+
+    It is in the release and the stack that are asked for, if any is; the first of several.
+    """
+    every = readings.whole.conditions
+    places = [at for at, each in enumerate(every) if each.kind in _OF_RECORDS]
+    for size in range(len(places) + 1):
+        found = [
+            each
+            for out in combinations(places, size)
+            for each in readings.without(out).missing_least({*out})
+        ]
+        if found:
+            missed, row = min(found, key=lambda each: each[0].bit_count())
+            labels = tuple(label(each) for at, each in enumerate(every) if missed >> at & 1)
+            return (readings.whole.candidates.configuration(row), labels) if labels else None
+    return None
 
 
 def label(condition: Condition) -> str:
