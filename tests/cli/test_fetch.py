@@ -13,7 +13,7 @@ import pytest
 
 from tests.commands import process, run
 from tests.processes import completed
-from tests.sources.indexes.fetch.mirrors import below, files_in, index, layout_2, layout_3
+from tests.sources.indexes.fetch.mirrors import below, files_in, index, layout_2, layout_3, written
 from tests.sources.indexes.fetch.server import Site, serve
 
 DATA = index("zlib")
@@ -111,13 +111,28 @@ def test_options_that_mean_nothing(arguments: list[str], message: str) -> None:
 
 def test_nothing_to_fetch_is_read(tmp_path: Path) -> None:
     """What cannot be asked is refused in one line."""
-    result = run("fetch", "s3://bucket/a", "-o", tmp_path)
+    result = run("fetch", "gs://bucket/a", "-o", tmp_path)
 
     assert result.exit_code == 1
     assert result.stderr.splitlines()[0] == (
-        "s3://bucket: cannot be asked, expected https://, http://, oci://; "
-        "--map s3://bucket=https://…"
+        "gs://bucket: cannot be asked, expected https://, http://, oci://, s3://, file://; "
+        "--map gs://bucket=https://…"
     )
+
+
+def test_the_mirrors_of_a_configuration(tmp_path: Path) -> None:
+    """Each mirror that Spack's configuration names comes under its name; faults have a line."""
+    written(tmp_path / "cache", layout_2(index("zlib")))
+    path = tmp_path / "mirrors.yaml"
+    path.write_text("mirrors:\n  mine: cache\n  other: {push: cache}\n")
+
+    result = run("fetch", "--mirrors", path, "-o", tmp_path / "m")
+
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[0] == (
+        f"{path}:3: the mirror other has no url to fetch from, expected url: or fetch:"
+    )
+    assert (tmp_path / "m/mine/root/build_cache/index.json").is_file()
 
 
 @pytest.mark.slow

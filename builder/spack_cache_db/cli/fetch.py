@@ -108,20 +108,28 @@ def _limit_options(command: F) -> F:
     multiple=True,
     help="Ask there for what is named so, as s3://bucket=https://host; repeatable.",
 )
+@click.option(
+    "--mirrors",
+    type=GivenPath(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Bring the mirrors of Spack's configuration: a mirrors.yaml or a spack.yaml.",
+)
 @click.option("--prune", is_flag=True, help="Remove stacks that their manifest names no longer.")
 @click.option("--plain-http", is_flag=True, help="Ask OCI registries on this machine by HTTP.")
 @_limit_options
 def fetch(urls: tuple[str, ...], output: Path, packages_of: Path | None, **options: Any) -> None:
     """Download indexes and package data for `build`.
 
-    A URL is that of a mirror (https://…), of an image in an OCI registry (oci://host/name), or of
-    a manifest that names releases and stacks. What was brought before is asked for only if it has
-    changed; what was cut short is resumed.
+    A URL is that of a mirror (https://…, s3://bucket/path, file:///path), of an image in an OCI
+    registry (oci://host/name), or of a manifest that names releases and stacks. What was brought
+    before is asked for only if it has changed; what was cut short is resumed.
 
     Example: spack-cache-db fetch https://cache.example.org/v1.0 -o mirrors
     """
-    if not urls and options["packages"] is None:
-        raise click.UsageError("name a URL, or package data with --packages")
+    if not urls and options["packages"] is None and options["mirrors"] is None:
+        raise click.UsageError(
+            "name a URL, a configuration (--mirrors), or package data (--packages)"
+        )
     known = None if packages_of is None else _package_names(packages_of)
     with (
         when_stopped(lambda: "call it again to go on from here"),

@@ -61,11 +61,11 @@ def test_other_urls_stay(url: str) -> None:
         ("https://host:port/a", "is no URL, "),
         ("https://host/a b", "is no URL, "),
         ("https://host/a\nb", "is no URL, "),
-        ("ftp://host/a", "cannot be asked, expected https://, http://, oci://; --map ftp://host="),
-        (
-            "s3://bucket/a",
-            "cannot be asked, expected https://, http://, oci://; --map s3://bucket=",
-        ),
+        ("ftp://host/a", "cannot be asked, expected https://, http://, oci://, s3://, file://; "),
+        ("gs://bucket/a", "cannot be asked, expected https://, "),
+        ("file://host/a", "cannot be asked, expected https://, "),
+        ("file://", "is no URL, "),
+        ("s3:///path", "is no URL, "),
         (
             "https://host/a?token=1",
             "has a query or a fragment, expected a mirror's address without",
@@ -167,7 +167,7 @@ def test_the_text_of_a_map() -> None:
     assert parse_map("s3://b/p/=https://host/x/") == Map("s3://b/p", "https://host/x")
 
 
-@pytest.mark.parametrize("text", ["", "s3://b", "s3://b=", "s3://b=s3://c", "b=https://c", "=x"])
+@pytest.mark.parametrize("text", ["", "s3://b", "s3://b=", "s3://b=gs://c", "b=https://c", "=x"])
 def test_the_text_of_no_map(text: str) -> None:
     """What maps nothing is refused."""
     with pytest.raises(ValueError, match=r"maps nothing, expected s3://bucket=https://host"):
@@ -224,12 +224,12 @@ def test_a_release_that_is_not_named() -> None:
 
 def test_stores_that_are_not_mapped() -> None:
     """However many stacks lie in a store, the advice to map it is one line."""
-    named = read_release_manifest(URL, data(PUBLIC))
+    named = read_release_manifest(URL, data(PUBLIC).replace(b"s3://", b"gs://"))
 
     assert named.mirrors == ()
     assert {str(each.fault()) for each in named.faults} == {
-        "s3://bucket: cannot be asked, expected https://, http://, oci://; "
-        "--map s3://bucket=https://…"
+        "gs://bucket: cannot be asked, expected https://, http://, oci://, s3://, file://; "
+        "--map gs://bucket=https://…"
     }
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from spack_cache_db.sources.indexes.fetch import FetchOptions, FetchReport, fetch
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
+from spack_cache_db.sources.indexes.fetch.mirror_config import Login
 from spack_cache_db.sources.indexes.fetch.remote_indexes import (
     Reference,
     is_loopback,
@@ -205,7 +206,7 @@ def test_a_login(site: Site, output: Path, challenge: str) -> None:
 
     assert says(bring(host, output)) == (
         "is in a registry that asks for a login, "
-        "expected one that gives tokens to anybody, over https"
+        "expected one that gives tokens over https, or a login in --mirrors"
     )
 
 
@@ -224,13 +225,55 @@ def test_no_token(site: Site, output: Path, body: bytes) -> None:
     assert says(bring(host, output)).startswith("gives no token")
 
 
+LOGIN = Login("me", "hunter2 is:long")
+BASIC = "Basic bWU6aHVudGVyMiBpczpsb25n"
+HASHED = "me:$2b$04$abcdefghijklmnopqrstuuuS/NGErcdMNmoqPaj73zzPpNpbNDASe"
+
+
+def bring_with_login(host: str, output: Path, secret: str = LOGIN.secret) -> FetchReport:
+    """Fetch the index of an image of a configured mirror, as its user."""
+    mirror = {"url": f"oci://{host}/caches/mine", "access_pair": [LOGIN.user, secret]}
+    path = output.parent / "mirrors.yaml"
+    path.write_text(json.dumps({"mirrors": {"mine": mirror}}))
+    return fetch([], output, FetchOptions(plain_http=True, mirrors=path), QUICK)
+
+
+def test_a_registry_with_passwords(tmp_path: Path, output: Path) -> None:
+    """A registry that wants a password is given that of its mirror; a wrong one is told."""
+    with registry(tmp_path / "registry") as running:
+        push(running, "caches/mine", [NEW])
+    (tmp_path / "passwords").write_text(f"{HASHED}\n")
+    auth = f"auth: {{htpasswd: {{realm: here, path: {tmp_path}/passwords}}}}\n"
+    with registry(tmp_path / "registry", auth) as running:
+        refused = bring_with_login(running, output, "wrong")
+        report = bring_with_login(running, output)
+
+    assert says(refused) == "refuses the login of its mirror, expected one that may read"
+    assert (report.faults, files_in(output / "mine" / "root")["index.json"]) == ((), NEW)
+    assert all(LOGIN.secret.encode() not in each for each in files_in(output, hidden=True).values())
+
+
+def test_a_token_for_a_login(site: Site, output: Path) -> None:
+    """Who gives tokens is told who asks; the registry and its store see the token alone."""
+    host = serve_image(site)
+    challenge = f'Bearer realm="{site.url}/token",service="a"'
+    site.always[MANIFEST] = site.always[BLOB] = needs_token(challenge, "abc")
+    site.files["/token"] = b'{"token": "abc"}'
+
+    assert bring_with_login(host, output).faults == ()
+
+    told = {each.path.partition("?")[0]: each.headers.get("authorization") for each in site.asked}
+    assert told == {MANIFEST: "Bearer abc", BLOB: "Bearer abc", "/token": BASIC}
+    assert site.asked[0].headers.get("authorization") is None
+
+
 def test_a_token_that_is_refused(site: Site, output: Path) -> None:
     """A registry that wants more than its own token is asked once."""
     host = serve_image(site)
     site.always[MANIFEST] = status(401, www_authenticate=f'Bearer realm="{site.url}/token"')
     site.files["/token"] = b'{"token": "abc"}'
 
-    assert says(bring(host, output)) == "asks for a login, expected what anybody may read"
+    assert says(bring(host, output)) == "refuses its own token, expected one that may read"
     assert len(site.paths(MANIFEST)) == 2
 
 

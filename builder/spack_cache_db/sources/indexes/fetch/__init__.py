@@ -55,6 +55,8 @@ class FetchOptions:
         views: names of views that are wanted of a mirror beside its index.
         maps: addresses that are others here.
         plain_http: whether an OCI registry on this machine is asked without TLS.
+        mirrors: a `mirrors.yaml` or `spack.yaml` whose mirrors are wanted as well; a mirror's name
+            is then its release, unless `release` says another.
         packages: where package data comes from: an archive, a list, or a packages site.
         package_names: the packages whose files of a packages site are wanted.
         prune: whether stacks that their manifest of releases names no longer are removed.
@@ -66,6 +68,7 @@ class FetchOptions:
     maps: tuple[Map, ...] = ()
     plain_http: bool = False
     prune: bool = False
+    mirrors: AnyPath | None = None
     packages: str | None = None
     package_names: tuple[str, ...] | None = None
 
@@ -98,8 +101,8 @@ def fetch(
     """Bring the indexes of mirrors into a folder, `<release>/<stack>/` below it for each.
 
     Args:
-        urls: one or several: mirrors, images of OCI registries, manifests of releases; known by
-            what is there.
+        urls: any number: mirrors, images of OCI registries, manifests of releases; known by what is
+            there.
         output: the folder, made if there is none.
         options: what is wanted of them.
         limits: sizes, times, how many at once.

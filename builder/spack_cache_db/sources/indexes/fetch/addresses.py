@@ -40,7 +40,7 @@ class FetchFault(Exception):
         return Fault(shown(self.url), 0, str(self))
 
 
-SCHEMES = ("https", "http", "oci")
+SCHEMES = ("https", "http", "oci", "s3", "file")
 
 LONGEST_NAME = 200
 """Bytes of a release's or stack's name: file systems take 255."""
@@ -100,12 +100,15 @@ def mirror_url(text: str, maps: Sequence[Map] = ()) -> str:
     url = _mapped(text, maps)
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        # `file:///path` is a path of this machine, which has no name there.
+        host, _ = "localhost" if url.startswith("file:///") else parts.hostname, parts.port
     except ValueError:
         host = None
     if not host or not url.isprintable() or " " in url:
         raise FetchFault(text, "is no URL, expected one such as https://host/mirror")
-    if parts.scheme not in SCHEMES:
+    # A bucket has neither a user nor a port, and a file of this machine no host.
+    is_other = parts.netloc != {"s3": host, "file": ""}.get(parts.scheme, parts.netloc)
+    if parts.scheme not in SCHEMES or is_other:
         # Of the store, not of what lies in it: one line for the many stacks of a manifest.
         store = f"{parts.scheme}://{host}"
         known = ", ".join(f"{each}://" for each in SCHEMES)
@@ -148,7 +151,7 @@ def _mapped(url: str, maps: Sequence[Map]) -> str:
 
 def parse_map(text: str) -> Map:
     """Return the map that `FROM=TO` says; `ValueError` if it says none."""
-    match = re.fullmatch(r"([a-z][a-z0-9+.-]*://[^=\s]+)=((?:https?|oci)://\S+)", text)
+    match = re.fullmatch(r"([a-z][a-z0-9+.-]*://[^=\s]+)=((?:https?|oci|s3|file)://\S+)", text)
     if match is None:
         raise ValueError(f"{text!r} maps nothing, expected s3://bucket=https://host/mirrors")
     return Map(match[1].rstrip("/"), match[2].rstrip("/"))
@@ -224,6 +227,9 @@ def read_release_manifest(
 def _mirror(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) -> MirrorRequest:
     require_name(manifest, "release", release)
     require_name(manifest, "stack", stack.label)
+    if stack.url.startswith("file:") and not manifest.startswith("file:"):
+        # Whoever writes the manifest would choose which files of this machine are read.
+        raise FetchFault(stack.url, f"is named by {shown(manifest)}, expected no file from there")
     address = mirror_url(stack.url, maps)
     return MirrorRequest(address, release, stack.label, manifest=manifest)
 

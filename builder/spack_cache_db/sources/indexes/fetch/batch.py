@@ -11,13 +11,16 @@ import fcntl
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from spack_cache_db.arguments import checked_file
 from spack_cache_db.errors import Fault, InputError, OutputError, reason
 from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, Progress
+from spack_cache_db.sources.indexes.fetch.access import Access
 from spack_cache_db.sources.indexes.fetch.addresses import (
     FetchFault,
     MirrorRequest,
@@ -26,6 +29,10 @@ from spack_cache_db.sources.indexes.fetch.addresses import (
     mirror_url,
     read_release_manifest,
     shown,
+)
+from spack_cache_db.sources.indexes.fetch.mirror_config import (
+    ConfiguredMirror,
+    read_mirror_config,
 )
 from spack_cache_db.sources.indexes.fetch.package_site import fetch_packages, package_request
 from spack_cache_db.sources.indexes.fetch.remote_indexes import Outcome, Registry, fetch_mirror
@@ -80,9 +87,11 @@ class _Run:
 
     async def bring(self, urls: list[str], progress: Progress | None) -> int:
         """Bring all that the URLs name; return the bytes that were received."""
-        async with Web(self._limits, progress) as web:
+        configured = self._configured()
+        async with Web(self._limits, progress, self._access(configured)) as web:
             self._add_packages()
-            await self._each(urls, lambda url: self._resolve(web, url), shown)
+            asked = [*map(ConfiguredMirror, urls), *configured]
+            await self._each(asked, lambda each: self._resolve(web, each), lambda each: each.url)
             mirrors = [*self._folders.values()]
             self.mirrors = len(mirrors)
             await self._each(mirrors, lambda each: self._bring(web, each), lambda each: each.url)
@@ -106,6 +115,23 @@ class _Run:
             for thing in things:
                 tasks.create_task(one(thing))
 
+    def _configured(self) -> tuple[ConfiguredMirror, ...]:
+        """Return the mirrors of Spack's configuration, where one is given."""
+        if self._options.mirrors is None:
+            return ()
+        path = checked_file("mirrors", self._options.mirrors)
+        found = read_mirror_config(path, os.environ)
+        self.faults.update(found.faults)
+        return found.mirrors
+
+    def _access(self, configured: Iterable[ConfiguredMirror]) -> Access:
+        known = []
+        for each in configured:
+            # What is no URL is told when it is asked for.
+            with suppress(FetchFault):
+                known.append(replace(each, url=mirror_url(each.url, self._options.maps)))
+        return Access(known, os.environ)
+
     def _add_packages(self) -> None:
         """Take package data, where some is wanted, as one mirror more."""
         if self._options.packages is None:
@@ -115,14 +141,15 @@ class _Run:
         except FetchFault as fault:
             self.faults.add(fault.fault())
 
-    async def _resolve(self, web: Web, text: str) -> None:
+    async def _resolve(self, web: Web, mirror: ConfiguredMirror) -> None:
         """Find the mirrors that a URL names."""
         options = self._options
         try:
-            url = mirror_url(text, options.maps)
+            url = mirror_url(mirror.url, options.maps)
             data = None if url.startswith("oci:") else await _release_manifest(web, url)
             if data is None:
-                self._add(mirror_request(url, options.release, options.stack, options.views))
+                release = options.release or mirror.name
+                self._add(mirror_request(url, release, options.stack, options.views))
                 return
             most = self._limits.max_mirrors
             named = read_release_manifest(
@@ -134,8 +161,8 @@ class _Run:
             self.faults.add(fault.fault())
             return
         self.faults.update(each.fault() for each in named.faults)
-        for mirror in named.mirrors:
-            self._add(mirror)
+        for each in named.mirrors:
+            self._add(each)
         self._look_for_vanished(url, named.stacks)
 
     def _add(self, mirror: MirrorRequest) -> None:

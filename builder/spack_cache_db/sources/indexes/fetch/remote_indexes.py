@@ -9,6 +9,7 @@ anonymous token flow of "Token Authentication Specification", distribution/distr
 from __future__ import annotations
 
 import asyncio
+import base64
 import ipaddress
 import re
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, MirrorRequest
+from spack_cache_db.sources.indexes.fetch.mirror_config import Login
 from spack_cache_db.sources.indexes.fetch.remote_file import Download
 from spack_cache_db.sources.indexes.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.indexes.fetch.web import (
@@ -153,9 +155,12 @@ async def _layout_2(web: Web, folder: StackFolder, url: str) -> bool:
 async def _index_of_layout_2(web: Web, folder: StackFolder, url: str, sha256: str | None) -> bool:
     try:
         return await Download(folder, LAYOUT_2_INDEX, f"{url}/{LAYOUT_2_INDEX}", sha256).run(web)
-    except NotThereFault:
+    except NotThereFault as fault:
         message = f"has neither {LAYOUT_3} nor {LAYOUT_2_INDEX}, expected a mirror with an index"
-        raise FetchFault(url, f"{message}; --view names a view of one") from None
+        advice = (
+            ", or a login that may read it" if fault.is_closed else "; --view names a view of one"
+        )
+        raise FetchFault(url, f"{message}{advice}") from None
 
 
 def _sum_of(url: str, data: bytes) -> str:
@@ -233,6 +238,14 @@ def read_reference(url: str) -> Reference:
     return Reference(match["host"], match["name"], match["tag"] or TAG)
 
 
+def _basic(login: Login | None) -> Headers:
+    """Return the header of a login (RFC 7617), none without."""
+    if login is None:
+        return {}
+    words = base64.b64encode(f"{login.user}:{login.secret}".encode()).decode()
+    return {"Authorization": f"Basic {words}"}
+
+
 def is_loopback(url: str) -> bool:
     """Return whether a URL's host is this machine."""
     host = urlsplit(url).hostname or ""
@@ -243,7 +256,7 @@ def is_loopback(url: str) -> bool:
 
 
 class Registry:
-    """One image of a registry, as anybody may read it."""
+    """One image of a registry, as anybody may read it, or with the login of its mirror."""
 
     def __init__(self, web: Web, url: str, *, plain_http: bool) -> None:
         """Name it; `FetchFault` if `url` names no image.
@@ -259,6 +272,7 @@ class Registry:
         self._plain_http = plain_http
         self._place = self._image.place(plain_http)
         self._login: dict[str, str] = {}
+        self._basic = _basic(web.access.login(url))
 
     async def fetch(self, folder: StackFolder) -> bool:
         """Bring the index; return whether it is another than before.
@@ -295,12 +309,18 @@ class Registry:
         return layers[0]
 
     async def _allowed(self, ask: Callable[[Headers], Awaitable[T]]) -> T:
-        """Ask, and once more with a token if the registry wants one."""
+        """Ask, and once more with a login or a token if the registry wants one."""
         try:
             return await ask(self._login)
         except LoginFault as fault:
-            self._login = {"Authorization": f"Bearer {await self._token(fault)}"}
-        return await ask(self._login)
+            is_basic = self._basic and fault.challenge[:6].lower() == "basic "
+            token = {} if is_basic else {"Authorization": f"Bearer {await self._token(fault)}"}
+            self._login = {**self._basic, **token}
+        try:
+            return await ask(self._login)
+        except LoginFault:
+            words = "refuses the login of its mirror" if self._basic else "refuses its own token"
+            raise FetchFault(self._url, f"{words}, expected one that may read") from None
 
     async def _token(self, fault: LoginFault) -> str:
         scheme, _, text = fault.challenge.partition(" ")
@@ -313,14 +333,15 @@ class Registry:
         scope = asked.get("scope", f"repository:{self._image.name}:pull")
         query = {"service": asked.get("service", ""), "scope": scope}
         words = urlencode({key: value for key, value in query.items() if value})
-        answer = await self._web.read(f"{realm}{'&' if '?' in realm else '?'}{words}", _TOKEN_SIZE)
+        at = f"{realm}{'&' if '?' in realm else '?'}{words}"
+        answer = await self._web.read(at, _TOKEN_SIZE, self._basic)
         try:
             token = decode_once(answer.data or b"", _TOKEN)
         except (ValueError, RecursionError) as error:
             raise FetchFault(realm, f"gives no token: {said(error)}") from None
         given = token.token or token.access_token
         if not given or not given.isascii() or not given.isprintable():
-            raise FetchFault(realm, "gives no token, expected one for anybody")
+            raise FetchFault(realm, "gives no token, expected one that may read")
         return given
 
     def _require_realm(self, scheme: str, realm: str) -> None:
@@ -334,5 +355,5 @@ class Registry:
         except ValueError:
             is_known = False
         if not is_known:
-            words = "expected one that gives tokens to anybody, over https"
+            words = "expected one that gives tokens over https, or a login in --mirrors"
             raise FetchFault(self._url, f"is in a registry that asks for a login, {words}")

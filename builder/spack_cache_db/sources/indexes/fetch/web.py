@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from spack_cache_db.errors import reason
 from spack_cache_db.sources.indexes.fetch import FetchLimits, Progress
+from spack_cache_db.sources.indexes.fetch.access import Access, FileTransport, without_signature
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
 
 T = TypeVar("T")
@@ -34,14 +35,21 @@ _NOT_THERE = (403, 404, 410)
 
 
 class NotThereFault(FetchFault):
-    """Nothing is at the URL; stores of objects say so by 403 as well (Amazon S3, GetObject)."""
+    """Nothing is at the URL; stores of objects say so by 403 as well (Amazon S3, GetObject).
+
+    `is_closed` says that there may be something which others may read.
+    """
+
+    def __init__(self, url: str, message: str, *, is_closed: bool = False) -> None:
+        super().__init__(url, message)
+        self.is_closed = is_closed
 
 
 class LoginFault(FetchFault):
     """The URL asks for a login; `challenge` is its header `WWW-Authenticate`."""
 
     def __init__(self, url: str, challenge: str) -> None:
-        super().__init__(url, "asks for a login, expected what anybody may read")
+        super().__init__(url, "asks for a login, expected what anybody may read, or --mirrors")
         self.challenge = challenge
 
 
@@ -83,8 +91,14 @@ class Body(NamedTuple):
 class Web:
     """A client for as many requests as a run takes; an asynchronous context."""
 
-    def __init__(self, limits: FetchLimits, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        limits: FetchLimits,
+        progress: Progress | None = None,
+        access: Access | None = None,
+    ) -> None:
         self.limits = limits
+        self.access = access or Access()
         self.received = 0
         self._expected = 0
         self._progress = progress
@@ -98,7 +112,8 @@ class Web:
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=limits.jobs),
             follow_redirects=True,
             max_redirects=_MOST_REDIRECTS,
-            event_hooks={"request": [_require_safe]},
+            event_hooks={"request": [_require_safe, without_signature]},
+            mounts={"file://": FileTransport()},
         )
 
     async def __aenter__(self) -> Web:
@@ -149,10 +164,12 @@ class Web:
             PassingTrouble: the server or the network has one, within the body as well.
         """
         try:
-            request = self._client.build_request("GET", url, headers=headers)
+            address, signature = self.access.request(url)
+            request = self._client.build_request("GET", address, headers=headers)
             request.extensions["first"] = request.url
             async with asyncio.timeout(3 * self.limits.timeout):
-                response = await self._client.send(request, stream=True)
+                auth = signature or httpx.USE_CLIENT_DEFAULT
+                response = await self._client.send(request, stream=True, auth=auth)
             try:
                 _require_good(url, response)
                 yield response
@@ -270,9 +287,13 @@ def _require_good(url: str, response: httpx.Response) -> None:
     if status in _RETRIED:
         raise PassingTrouble(f"answers {status}", _retry_after(response))
     if status in _NOT_THERE:
-        raise NotThereFault(url, f"answers {status}, expected an index there")
+        words = f"answers {status}, expected an index there"
+        raise NotThereFault(url, words, is_closed=status == 403)
     if status not in (200, 206, 304, 416):
-        raise FetchFault(url, f"answers {status}, expected 200")
+        # Amazon S3 says so of a signature for another region.
+        region = response.headers.get("x-amz-bucket-region", "")
+        words = f" and the bucket's region, {region}, in AWS_DEFAULT_REGION" if region else ""
+        raise FetchFault(url, f"answers {status}, expected 200{words}")
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip"):
         raise FetchFault(url, f"sends the content encoding {encoding!r}, expected gzip or none")
