@@ -10,7 +10,7 @@ import pytest
 import spack_cache_db
 from spack_cache_db.build import build
 from spack_cache_db.errors import ArgumentError
-from tests.package_data import REAL
+from tests.package_data import REAL, listed, published, write_packages
 from tests.pagetexts import SAMPLES
 
 
@@ -46,3 +46,27 @@ def test_a_record_is_plain_json(file: Path) -> None:
     found = spack_cache_db.package_data(file, "fftw")
     assert found is not None
     assert json.loads(json.dumps(found.as_dict())) == found.as_dict()
+
+
+def test_no_address_of_a_recipe_is_a_dead_one(tmp_path: Path) -> None:
+    """Spack prints a folder that it no longer has, of packages of other people too."""
+    old = (
+        "https://github.com/spack/spack/blob/develop/var/spack/spack_repo/{}/packages/a/package.py"
+    )
+    site = "https://packages.spack.io/package.html?name="
+    recipes = {
+        "of-spack": (old.format("builtin"), f"{site}of-spack"),
+        "of-others": (old.format("ours"), None),
+        "elsewhere": (
+            "https://git.example.org/a/package.py",
+            "https://git.example.org/a/package.py",
+        ),
+        "script": ("javascript:alert(1)", None),
+    }
+    some = [listed(name, "1", file=address) for name, (address, _) in recipes.items()]
+    build(write_packages(tmp_path / "in", published("site", "1"), list=some), tmp_path / "x.db")
+    expected = {name: url for name, (_, url) in recipes.items()} | {"site": f"{site}site"}
+    for name, url in expected.items():
+        found = spack_cache_db.package_data(tmp_path / "x.db", name)
+        assert found is not None
+        assert found.recipe_url == url, name

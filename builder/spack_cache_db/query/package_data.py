@@ -64,6 +64,8 @@ _EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
 
 PUBLIC_NAMESPACE = "builtin"
 PUBLIC_RECIPES = "https://packages.spack.io/package.html?name={package}"
+_NO_LONGER = "https://github.com/spack/spack/blob/develop/var/spack/"
+"""Where recipes were before they had a repository of their own (Spack 1.0)."""
 
 NAMESPACES = """
 SELECT DISTINCT nodes.namespace
@@ -176,10 +178,25 @@ class PackageData:
         return _line(self.status.description or "")
 
     @property
-    def links(self) -> tuple[tuple[str, str], ...]:
-        """The homepage and the recipe, each with its address; nothing but addresses of the web."""
-        named = (("Homepage", self.status.homepage), ("Recipe", self.recipe))
-        return tuple((word, url) for word, url in named if url and _is_of_the_web(url))
+    def homepage_url(self) -> str | None:
+        """The address of the homepage, if it is one of the web."""
+        return self.status.homepage if _is_of_the_web(self.status.homepage) else None
+
+    @property
+    def recipe_url(self) -> str | None:
+        """The address of the recipe on the web.
+
+        Spack prints the addresses of all recipes as those of a folder that it no longer has; of its
+        own packages, the site that publishes their data shows the recipes.
+        """
+        if self.recipe is None:
+            is_public = self.build_system is not None
+        elif self.recipe.startswith(_NO_LONGER):
+            is_public = f"/{PUBLIC_NAMESPACE}/" in self.recipe
+        else:
+            return self.recipe if _is_of_the_web(self.recipe) else None
+        name = quote(self.status.name, safe="")
+        return PUBLIC_RECIPES.format(package=name) if is_public else None
 
     @property
     def comparison(self) -> str:
@@ -277,8 +294,8 @@ def _line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
-def _is_of_the_web(url: str) -> bool:
-    return url.startswith(("https://", "http://")) and url.isprintable()
+def _is_of_the_web(url: str | None) -> bool:
+    return url is not None and url.startswith(("https://", "http://")) and url.isprintable()
 
 
 def recipe_notes(conn: sqlite3.Connection, query: SpecQuery) -> tuple[str, ...]:

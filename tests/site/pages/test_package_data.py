@@ -13,6 +13,8 @@ from tests.pagetexts import SAMPLES, page, spec, write
 from tests.site.addresses import get
 from tests.site.conftest import site
 
+RECIPES = "https://packages.spack.io/package.html?name="
+
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Any:
@@ -38,10 +40,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.asyncio
 async def test_a_package_with_binaries_says_what_is_behind(packages: Any) -> None:
-    """Beside Spack's version and the address of its recipe."""
+    """Beside Spack's version, its homepage and one address of its recipe."""
     text = (await get(packages, "/package/py-mpi4py")).text
     assert "The newest binary is 4.0.1, Spack has 4.1.1: 4 versions behind." in text
-    assert 'rel="noopener nofollow">Recipe</a>' in text
+    assert 'rel="noopener nofollow">Homepage</a>' in text
+    assert re.findall('href="([^"]*)"[^>]*>Recipe</a>', text) == [f"{RECIPES}py-mpi4py"]
     assert "4 versions behind" not in (await get(packages, "/package/py-ml-dtypes")).text
 
 
@@ -53,6 +56,7 @@ async def test_a_package_without_a_binary_has_a_page(packages: Any) -> None:
     assert "No binary of it is here." in answer.text
     assert "FFTW is a C subroutine library" in answer.text
     assert "<code>~openmp</code>" in answer.text
+    assert f'href="{RECIPES}fftw"' in answer.text
     assert "deprecated" in (await get(packages, "/package/expat")).text
     assert '/package/py-mpi4py"' in (await get(packages, "/package/needed")).text
     assert (await get(packages, "/package/nothing-of-the-kind")).status_code == 404
