@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -55,10 +55,14 @@ _OF_A_RECORD = tuple(name for name in TABLES["records"] if name != "document")
 
 
 class BinaryPlace(NamedTuple):
-    """Where a binary lies: bytes of its tarball as text, and its address, where they are known."""
+    """Where a binary lies: bytes of its tarball as text, and its address, where they are known.
+
+    `unknown_keys` are those of the manifest that says so.
+    """
 
     size: str | None = None
     tarball: Tarball | None = None
+    unknown_keys: frozenset[str] = frozenset()
 
 
 IndexRecords = Installs | SpecFileRecords
@@ -118,20 +122,22 @@ class IndexReader:
         # What is no hash is refused below, and may not meet those of other documents.
         rows = _Rows({dag_hash: hashes[dag_hash] for dag_hash in known if is_hash(dag_hash)})
         faults: list[str] = []
-        unknown = Counter[str]()
+        unknown, in_manifests = Counter[str](), Counter[str]()
         for count, dag_hash in enumerate(known):
             if share and count and count % RECORDS_PER_CALL == 0:
                 share(count / len(known))
             try:
-                entry = self._add_record(rows, dag_hash, known, listed)
+                entry, place = self._add_record(rows, dag_hash, known, listed)
             except IndexFault as fault:
                 faults.append(str(fault))
             else:
                 unknown.update({each.place() for each in entry.unknown})
+                in_manifests.update(place.unknown_keys if place else ())
         faults += self._misnamed(rows)
         if faults:
             raise InputError(Fault(document.location, 0, each) for each in faults)
         problems = [_unknown_key(*each) for each in sorted(unknown.items())]
+        problems += unknown_in_manifests(in_manifests)
         problems += [_unrecorded(*each) for each in sorted(rows.unrecorded.items())]
         self._write(document, rows, problems)
 
@@ -141,18 +147,20 @@ class IndexReader:
         dag_hash: str,
         known: IndexRecords,
         listed: Callable[[Entry], BinaryPlace | None],
-    ) -> Entry:
+    ) -> tuple[Entry, BinaryPlace | None]:
         entry = known.entry(dag_hash)
         try:
-            self._add_entry(rows, entry, known, listed(entry))
+            place = listed(entry)
+            self._add_entry(rows, entry, known, place)
         except BROKEN as error:
             try:
                 entry = known.tolerant_entry(dag_hash)
-                self._add_entry(rows, entry, known, listed(entry))
+                place = listed(entry)
+                self._add_entry(rows, entry, known, place)
             except BROKEN:
                 words = f"{dag_hash}: {said(error)}, expected a node of Spack's"
                 raise IndexFault(words) from None
-        return entry
+        return entry, place
 
     def _add_entry(
         self, rows: _Rows, entry: Entry, known: IndexRecords, listed: BinaryPlace | None
@@ -295,6 +303,14 @@ def _unknown_key(place: str, count: int) -> Problem:
     have = "record has" if count == 1 else "records have"
     message = f"the key {short(place)} is not known and kept as it is: {count:,} {have} it"
     return Problem("unknown_key", message)
+
+
+def unknown_in_manifests(counts: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield a problem for each key of manifests that is not known, given how many have it."""
+    for place, count in sorted(counts.items()):
+        have = "manifest has" if count == 1 else "manifests have"
+        message = f"the key {short(place)} is not known and passed over: {count:,} {have} it"
+        yield Problem("unknown_key", message)
 
 
 def _columns(rows: array[int], width: int) -> list[array[int]]:

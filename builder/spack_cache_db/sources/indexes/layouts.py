@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
 import zstandard
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from spack_cache_db.sources.indexes.spack_json import IndexFault, without_signature
 from spack_cache_db.sources.strict_json import read_strictly, require_once, said
@@ -122,6 +123,18 @@ def read_manifest(data: bytes) -> Manifest:
         if blob.checksum_algorithm != "sha256" or not is_sum(blob.checksum):
             raise IndexFault("names a checksum that is no sha256, expected 64 hexadecimal digits")
     return manifest
+
+
+def unknown_keys(data: bytes) -> set[str]:
+    """Return the keys of a manifest that are not known, by their place: `data[].annotations`."""
+    manifest = msgspec.json.decode(without_signature(data))
+    of_blobs = {key for blob in manifest["data"] for key in blob}
+    return {*manifest} - _keys(Manifest) | {f"data[].{key}" for key in of_blobs - _keys(Blob)}
+
+
+@cache
+def _keys(record: type[Struct]) -> frozenset[str]:
+    return frozenset(each.encode_name for each in structs.fields(record))
 
 
 def is_sum(text: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from spack_cache_db.sources.indexes.index_reader import (
     IndexReader,
     IndexRecords,
     Share,
+    unknown_in_manifests,
 )
 from spack_cache_db.sources.indexes.installs import Entry, Installs
 from spack_cache_db.sources.indexes.layouts import (
@@ -39,6 +41,7 @@ from spack_cache_db.sources.indexes.layouts import (
     decompressed,
     read_address,
     read_manifest,
+    unknown_keys,
 )
 from spack_cache_db.sources.indexes.spack_json import IndexFault
 from spack_cache_db.sources.indexes.spec_files import SpecFile, SpecFileRecords
@@ -140,14 +143,17 @@ class Binaries:
         if path is None:
             return BinaryPlace(tarball=self._prefix)
         try:
-            blob = read_manifest(read_file(path, MAX_MANIFEST)).blob(TARBALL)
+            data = read_file(path, MAX_MANIFEST)
+            blob = read_manifest(data).blob(TARBALL)
         except (IndexFault, OSError) as error:
             words = unreadable(error) if isinstance(error, OSError) else error
             raise IndexFault(f"{path.relative_to(self.folder)}: {words}") from None
+        unknown = frozenset(unknown_keys(data))
         if blob is None:
-            return BinaryPlace()
+            return BinaryPlace(unknown_keys=unknown)
         url = f"{self.url.rstrip('/')}/{blob.path}" if self.url else None
-        return BinaryPlace(str(blob.length), Tarball(url, is_whole=True) if url else None)
+        tarball = Tarball(url, is_whole=True) if url else None
+        return BinaryPlace(str(blob.length), tarball, unknown)
 
 
 @contextmanager
@@ -182,9 +188,11 @@ def _index_of_mirror(
     mirror: MirrorFolder, path: Path, place: Place, binaries: Binaries
 ) -> OpenIndex:
     """Open an index of a mirror from the path of its manifest, or its own."""
-    view = None
+    view, unknown = None, Counter[str]()
     if path.name == _INDEX_MANIFEST:
-        data = _blob_of(binaries.folder, path, INDEX)
+        manifest = read_file(path, MAX_MANIFEST)
+        unknown.update(unknown_keys(manifest))
+        data = _blob_of(binaries.folder, manifest, INDEX)
         view = path.parent.name if path.parent != binaries.folder / MANIFESTS else None
     else:
         data = read_file(path, MAX_INDEX)
@@ -192,7 +200,9 @@ def _index_of_mirror(
     below = path.relative_to(mirror.location).as_posix()
     within = f"{mirror.path}/{below}" if mirror.path else below
     data = decompressed(data, MAX_INDEX)
-    return _index(str(path), within, data, place, _place_of(mirror), view, binaries)
+    index = _index(str(path), within, data, place, _place_of(mirror), view, binaries)
+    problems = unknown_in_manifests(unknown)
+    return index._replace(document=index.document._replace(problems=(*problems,)))
 
 
 def _index(
@@ -240,7 +250,7 @@ def _spec_files(mirror: MirrorFolder, binaries: Binaries, place: Place) -> OpenI
         try:
             with _faults_of(str(path)):
                 if path.name.endswith(_SPEC_MANIFEST):
-                    data = _blob_of(binaries.folder, path, SPEC)
+                    data = _blob_of(binaries.folder, read_file(path, MAX_MANIFEST), SPEC)
                 else:
                     data = read_file(path, MAX_SPEC_FILE)
                 digest.update(hashlib.sha256(data).digest())
@@ -274,14 +284,14 @@ def _hash_of(path: Path) -> str:
     return path.name.removesuffix(_SPEC_MANIFEST).rpartition("-")[2]
 
 
-def _blob_of(folder: Path, path: Path, media_type: str) -> bytes:
-    """Return the bytes of the blob that a manifest names.
+def _blob_of(folder: Path, manifest: bytes, media_type: str) -> bytes:
+    """Return the bytes of the blob that a manifest names, given its bytes.
 
     Raises:
         IndexFault: it names none of this media type, or the blob is not what it says.
         OSError: a file cannot be read.
     """
-    blob = read_manifest(read_file(path, MAX_MANIFEST)).blob(media_type)
+    blob = read_manifest(manifest).blob(media_type)
     if blob is None:
         kind = "index" if media_type == INDEX else "spec file"
         raise IndexFault(f"names no {kind}, expected one")
