@@ -31,6 +31,7 @@ from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.safety_net import TRACEBACK
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, read_release_manifest
+from spack_cache_db.sources.indexes.fetch.remote_indexes import read_layer
 from spack_cache_db.sources.indexes.fetch.stack_folder import stacks_of
 from spack_cache_db.sources.indexes.layouts import read_address, read_manifest
 from spack_cache_db.sources.indexes.spack_json import IndexFault
@@ -263,6 +264,12 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
         "zip": (_zip(files), _read("a.zip")),
         "address": (b'{"url": "https://host/a"}', lambda _, data: _ignored(read_address, data)),
         "read_manifest": (manifest.encode(), lambda _, data: _ignored(read_manifest, data)),
+        "image": (
+            json.dumps(
+                {"schemaVersion": 2, "layers": [{"digest": f"sha256:{'0' * 64}", "size": 1}]}
+            ).encode(),
+            lambda _, data: _ignored(lambda each: read_layer("oci://h/a", each), data),
+        ),
         "state": (json.dumps(state).encode(), _state),
         "releases": (
             json.dumps(stacks).encode(),

@@ -199,13 +199,15 @@ _IMAGE_SIZE = 4 * 2**20
 _TOKEN_SIZE = 2**16
 
 
-class _Layer(Struct, frozen=True):
+class Layer(Struct, frozen=True):
+    """The one blob of an image: its sum, with the algorithm before it, and its length in bytes."""
+
     digest: str
     size: int
 
 
 class _Image(Struct, frozen=True):
-    layers: tuple[_Layer, ...]
+    layers: tuple[Layer, ...]
 
 
 class _Token(Struct, frozen=True):
@@ -236,6 +238,19 @@ def read_reference(url: str) -> Reference:
     if match is None:
         raise FetchFault(url, "names no image, expected oci://host/name or oci://host/name:tag")
     return Reference(match["host"], match["name"], match["tag"] or TAG)
+
+
+def read_layer(url: str, data: bytes) -> Layer:
+    """Return the layer of the image at a URL, from its manifest; `FetchFault` if it has not one."""
+    try:
+        layers = decode_once(data, _IMAGE).layers
+    except (ValueError, RecursionError) as error:
+        raise FetchFault(url, f"is no image: {said(error)}") from None
+    if len(layers) != 1:
+        raise FetchFault(url, f"has {len(layers)} layers, expected one, the index")
+    if not is_sum(layers[0].digest.removeprefix("sha256:")):
+        raise FetchFault(url, "has a layer without a sha256, expected one")
+    return layers[0]
 
 
 def _basic(login: Login | None) -> Headers:
@@ -287,7 +302,7 @@ class Registry:
             )
         except NotThereFault as fault:
             raise FetchFault(self._url, f"has no tag {self._image.tag}: {fault}") from None
-        layer = self._layer(answer.data or b"")
+        layer = read_layer(self._url, answer.data or b"")
         require_size(self._url, layer.size, self._web.limits.max_size)
         blob = Download(
             folder,
@@ -296,17 +311,6 @@ class Registry:
             layer.digest.removeprefix("sha256:"),
         )
         return await self._allowed(lambda login: blob.run(self._web, login))
-
-    def _layer(self, data: bytes) -> _Layer:
-        try:
-            layers = decode_once(data, _IMAGE).layers
-        except (ValueError, RecursionError) as error:
-            raise FetchFault(self._url, f"is no image: {said(error)}") from None
-        if len(layers) != 1:
-            raise FetchFault(self._url, f"has {len(layers)} layers, expected one, the index")
-        if not is_sum(layers[0].digest.removeprefix("sha256:")):
-            raise FetchFault(self._url, "has a layer without a sha256, expected one")
-        return layers[0]
 
     async def _allowed(self, ask: Callable[[Headers], Awaitable[T]]) -> T:
         """Ask, and once more with a login or a token if the registry wants one."""
