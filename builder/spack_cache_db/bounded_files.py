@@ -75,6 +75,8 @@ def read_open(stream: FileIO, path: str | Path, limit: int) -> bytes:
     data = b""
     while size <= limit and (more := stream.read(max(size - len(data), 0) + 1)):
         data = data + more if data else more
+        if len(data) == size:
+            break  # One byte more was asked for, and there is none.
         size = max(size, len(data))
     if size > limit:
         raise LargeFileFault(path, f"has {size:,} bytes, expected at most {limit:,}")

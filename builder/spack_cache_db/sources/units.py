@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -107,8 +106,7 @@ class MirrorFolder(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class RawFile:
+class RawFile(NamedTuple):
     """The bytes of one file and where they came from (see `File`)."""
 
     location: str

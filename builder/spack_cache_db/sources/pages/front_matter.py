@@ -127,11 +127,11 @@ def _require_json(data: bytes, start: int, end: int, line: int) -> None:
 
 def _read_entry(entry: bytes, line: int) -> Iterator[tuple[str, int, Any]]:
     """Yield each key of an entry with its line and its value."""
-    for key, name in _BIG_KEYS.items():
-        if entry.startswith(key):
-            text = entry[len(key) :].lstrip(b" ")
-            yield name, line, Json(text.rstrip(), line, len(entry) - len(text) + 1)
-            return
+    key = entry[: entry.find(b":") + 1]
+    if key in _BIG_KEYS:
+        text = entry[len(key) :].lstrip(b" ")
+        yield _BIG_KEYS[key], line, Json(text.rstrip(), line, len(entry) - len(text) + 1)
+        return
     read = _read_yaml if len(entry) <= _LONGEST_KEPT else _read_yaml.__wrapped__
     try:
         found = read(entry)

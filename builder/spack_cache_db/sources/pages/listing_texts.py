@@ -54,13 +54,15 @@ class _Place(dict[bytes, tuple[Row, int]]):
     Maps the text after the hash, as far as the next one, to the row of the listing and to the
     number of the place of the next hash. Were it the place itself, places would refer to each other
     in circles, and a worker, which does not look for circles, would keep every unit it has read.
+    `rows` maps the end of the listing alone to its row: what follows a listing has many beginnings.
     """
 
-    __slots__ = ("head",)
+    __slots__ = ("head", "rows")
 
     def __init__(self, head: bytes) -> None:
         super().__init__()
         self.head = head
+        self.rows: dict[bytes, Row] = {}
 
 
 class ListingTexts:
@@ -125,26 +127,34 @@ class ListingTexts:
         dag_hash: bytes,
         after: bytes,
     ) -> tuple[Row, int] | None:
-        """Decode a listing that is new and keep its row; None if it is not as pages write them."""
+        """Keep the row of a listing and the place that follows; None if a page would not say so."""
         end, between, head = after.partition(_BETWEEN)
         if not between:
             return None
-        text = b"".join([b"{", place.head, _AT_HASH, dag_hash, end, b"}"])
-        text = text.replace(_THE_MIRROR, mirror).replace(_THE_HASH, dag_hash)
-        try:
-            detail = _DETAIL_DECODER.decode(text)
-            is_plain = holds_each_key_once(text, [detail]) and detail.hash.encode() == dag_hash
-            # Its URL alone may contain its hash; what else does is not the same in another listing.
-            is_plain = is_plain and text.count(dag_hash) == 1 + (detail.tarball is not UNSET)
-            row = row_of(page, detail) if is_plain else None
-        except (msgspec.DecodeError, UnicodeError, InputError):
-            return None
+        row = place.rows.get(end)
         if row is None:
-            return None
+            text = b"".join([b"{", place.head, _AT_HASH, dag_hash, end, b"}"])
+            text = text.replace(_THE_MIRROR, mirror).replace(_THE_HASH, dag_hash)
+            row = _decoded(page, row_of, text, dag_hash)
+            if row is None:
+                return None
+            place.rows[end] = row
         self._texts += 1
         self._bytes += len(after)
         known = place[after] = row, self._number(page.package, mirror, head)
         return known
+
+
+def _decoded(page: Page, row_of: RowOf, text: bytes, dag_hash: bytes) -> Row | None:
+    """Return the row of a listing by its whole text; None if it is not as pages write them."""
+    try:
+        detail = _DETAIL_DECODER.decode(text)
+        is_plain = holds_each_key_once(text, [detail]) and detail.hash.encode() == dag_hash
+        # Its URL alone may contain its hash; what else does is not the same in another listing.
+        is_plain = is_plain and text.count(dag_hash) == 1 + (detail.tarball is not UNSET)
+        return row_of(page, detail) if is_plain else None
+    except (msgspec.DecodeError, UnicodeError, InputError):
+        return None
 
 
 def _mirror_of(text: bytes) -> bytes:
