@@ -91,7 +91,7 @@ def test_a_cuda_build_for_ones_machine(walk: Walk) -> None:
     walk.choose("Release", "v0.23.1")
     walk.choose("Runs on", "zen3")
     walk.press(walk.button("Search"))
-    expect(walk.page.locator("#configurations tbody tr")).to_have_count(1)
+    expect(walk.page.locator("#configurations tbody tr:not(.machines)")).to_have_count(1)
     walk.press(walk.link("Install"))
     expect(walk.page.get_by_text("spack mirror add v0.23.1")).to_be_visible()
     walk.copy("the install command", "spack install --cache-only py-torch/")
