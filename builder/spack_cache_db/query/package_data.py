@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from heapq import nsmallest
 from math import log1p
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -380,7 +381,7 @@ def described_packages(conn: sqlite3.Connection, text: str, limit: int) -> list[
                 scores[key] = _USE * log1p(dependents)
             scores[key] += _EVERY_WORD / len(words) + _NAME * (name == word)
             scores[key] += rarity * _weight(word, name, description)
-    best = sorted(scores, key=lambda key: (-scores[key], key))[:limit]
+    best = nsmallest(limit, scores, key=lambda key: (-scores[key], key))
     found = {key: row for key, *row in select_in(conn, _FOUND, best)}
     return [
         DescribedPackage(name, summary_of(description or ""), count)
@@ -394,7 +395,8 @@ def _weight(word: str, name: str, description: str) -> float:
     FTS5's own `bm25` needs an index with positions, which is four times as large.
     """
     times: float = max(1, description.lower().count(word))
-    if word.rstrip("s") in (part.rstrip("s") for part in name.split("-")):
+    stem = word.rstrip("s")
+    if stem in name and stem in (part.rstrip("s") for part in name.split("-")):
         times += _IN_NAME
     return times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(description) / _USUAL_LENGTH))
 
