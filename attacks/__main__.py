@@ -12,6 +12,7 @@ import click
 
 from attacks.archives import archives
 from attacks.builder import run
+from attacks.databases import databases
 from attacks.neighbours import neighbours, nginx_neighbours
 from attacks.outcome import Outcome, report
 from attacks.pages import pages
@@ -36,7 +37,12 @@ SERVED: dict[str, Callable[[Target, float], Outcome]] = {
     "neighbours": neighbours,
     "nginx": nginx_neighbours,
 }
-BUILT: dict[str, Kind] = {"archives": archives, "pages": pages, "readers": readers}
+BUILT: dict[str, Kind] = {
+    "archives": archives,
+    "pages": pages,
+    "readers": readers,
+    "databases": databases,
+}
 KINDS = (*SERVED, "endings", *BUILT)
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,23 +25,33 @@ class Run:
     megabytes: float
     cpu_seconds: float
 
-    def faults(self) -> list[str]:
-        """Return what is wrong with a run, whatever its input was."""
+    def faults(self, statuses: Collection[int] = (0, 1), seconds: float = SECONDS) -> list[str]:
+        """Return what is wrong with a run, whatever its input was.
+
+        Args:
+            statuses: with which it may end.
+            seconds: the processor time that it may take.
+        """
         faults = []
-        if self.status not in (0, 1):
+        if self.status not in statuses:
             faults.append(f"ended with status {self.status}: {self.said[-200:]!r}")
         if "Traceback" in self.said:
             faults.append(f"a traceback: {self.said[-200:]!r}")
         if self.megabytes > MOST_MEGABYTES:
             faults.append(f"took {self.megabytes:.0f} MB")
-        if self.cpu_seconds > SECONDS:
+        if self.cpu_seconds > seconds:
             faults.append(f"took {self.cpu_seconds:.0f} s of CPU")
         return faults
 
 
 def run(*arguments: object) -> Run:
-    """Run `spack-cache-db` with these arguments, reading in one separate process."""
-    command = [sys.executable, "-m", "spack_cache_db", *map(str, arguments), "--jobs", "1"]
+    """Run a command of the builder, reading in one separate process."""
+    return run_command(*arguments, "--jobs", "1")
+
+
+def run_command(*arguments: object) -> Run:
+    """Run `spack-cache-db` with these arguments."""
+    command = [sys.executable, "-m", "spack_cache_db", *map(str, arguments)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
