@@ -104,9 +104,7 @@ def _ids(merged: Merged) -> Ids:
     ids = configuration_ids(configurations, packages)
     return {
         **ids,
-        "configurations": _sorted(
-            configurations, lambda each: none_first(configuration_row(ids, each))
-        ),
+        "configurations": _sorted(configurations, lambda each: configuration_row(ids, each)),
         "releases": {name: at for at, name in enumerate(merged.releases, start=1)},
         "stacks": _sorted([*stacks, *(stack for names in stack_sets for stack in names)]),
         "stack_sets": _sorted(stack_sets),

@@ -182,28 +182,36 @@ def kept_documents(
     that know the address of their mirror come before others; the same bytes again are passed over.
     What is no installed tree has a release of its own.
     """
-
-    def order(number: int) -> tuple[object, ...]:
-        each = documents[number - 1]
-        has_no_url = each.index_facts is not None and each.index_facts.url is None
-        return _claim(each) or (), has_no_url, each.path, each.location
-
-    first: dict[tuple[str, ...], Document] = {}
     kept: list[int] = []
-    faults: list[Fault] = []
-    for number in sorted(range(1, len(documents) + 1), key=order):
-        each = documents[number - 1]
+    rivals: dict[tuple[str, str, str], list[int]] = {}
+    for number, each in enumerate(documents, start=1):
         claim = _claim(each)
-        known = first.setdefault(claim, each) if claim else each
-        if known is each or _are_of_one_mirror(known, each) or _are_two_trees(known, each):
+        if claim is None:
             kept.append(number)
-        elif claim and known.sha256 != each.sha256:
-            release, what, rule = claim
-            message = f"another {what} in {release} than {known.location}, expected one {rule}"
-            faults.append(Fault(each.location, 0, message))
+        else:
+            rivals.setdefault(claim, []).append(number)
+    faults: list[Fault] = []
+    for (release, what, rule), claiming in rivals.items():
+        # Most are alone, and to sort all documents would take longer than all else here.
+        first, *others = sorted(claiming, key=lambda number: _preference(documents[number - 1]))
+        kept.append(first)
+        known = documents[first - 1]
+        for number in others:
+            each = documents[number - 1]
+            if _are_of_one_mirror(known, each) or _are_two_trees(known, each):
+                kept.append(number)
+            elif known.sha256 != each.sha256:
+                message = f"another {what} in {release} than {known.location}, expected one {rule}"
+                faults.append(Fault(each.location, 0, message))
     refused = _with_shared_hashes(documents, kept, listings, hashes)
     refused |= _among_trees(documents, kept)
     return [number for number in kept if number not in refused], [*faults, *refused.values()]
+
+
+def _preference(document: Document) -> tuple[object, ...]:
+    """Return by what documents are sorted, of which the first is kept."""
+    facts = document.index_facts
+    return facts is not None and facts.url is None, document.path, document.location
 
 
 def _claim(document: Document) -> tuple[str, str, str] | None:
@@ -232,7 +240,9 @@ def _are_two_trees(one: Document, other: Document) -> bool:
 def _among_trees(documents: Sequence[Document], kept: list[int]) -> dict[int, Fault]:
     """Refuse what is of the release of an installed tree and is none."""
     trees = {each.release: each for each in (documents[at - 1] for at in kept) if is_tree(each)}
-    refused = {}
+    refused: dict[int, Fault] = {}
+    if not trees:
+        return refused
     for number in kept:
         each = documents[number - 1]
         if each.release in trees and not is_tree(each):
@@ -247,22 +257,21 @@ def _with_shared_hashes(
     documents: Sequence[Document], kept: list[int], listings: Frame, hashes: Sequence[str]
 ) -> dict[int, Fault]:
     """Refuse a page that lists a hash which another package lists in the same release."""
-    place = {number: at for at, number in enumerate(kept) if documents[number - 1].page}
+    doubtful, known = _doubtful(listings), {*kept}
     rows = sorted(
-        (place[number], hashes[spec - 1])
-        for number, spec in _doubtful(listings).rows("document", "spec")
-        if number in place
+        (page.release, page.page.package, _preference(page), number, hashes[spec - 1])
+        for number, spec in doubtful.rows("document", "spec")
+        if number in known and (page := documents[number - 1]).page
     )
     owner: dict[tuple[str, str], str] = {}
     refused: dict[int, Fault] = {}
-    for at, group in groupby(rows, key=itemgetter(0)):
-        page = documents[kept[at] - 1]
-        listed = [(page.release, dag_hash) for _, dag_hash in group]
+    for number, group in groupby(rows, key=itemgetter(3)):
+        page = documents[number - 1]
+        listed = [(page.release, row[-1]) for row in group]
         shared = next((key for key in listed if key in owner), None)
         if shared:
             message = f"lists the spec {shared[1]}, which {owner[shared]} lists in the same release"
-            fault = Fault(page.location, 0, f"{message}; expected one package")
-            refused[kept[at]] = fault
+            refused[number] = Fault(page.location, 0, f"{message}; expected one package")
         else:
             owner.update(dict.fromkeys(listed, page.location))
     return refused
@@ -289,9 +298,8 @@ def _in_order(
 
     def order(number: int) -> tuple[object, ...]:
         each = documents[number - 1]
-        package = each.page.package if each.page else ""
-        key = (place[each.release], package, each.path, each.sha256, each.location)
-        return each.page is None, *key
+        release, names = place[each.release], (each.path, each.sha256, each.location)
+        return (0, release, each.page.package, names) if each.page else (1, release, "", names)
 
     return sorted(kept, key=order), releases
 
