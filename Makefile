@@ -88,11 +88,12 @@ COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate
 PYTHONS := 3.11 3.12 3.13 3.14
 PLATFORMS := x86_64-manylinux_2_28 aarch64-manylinux_2_28 x86_64-apple-darwin aarch64-apple-darwin
 lock: $(VENV)/test.done
-	$(COMPILE) -o requirements/test.lock pyproject.toml --group all --all-extras
+	$(COMPILE) -o requirements/test.lock pyproject.toml --group all --extra all
 	$(COMPILE) -o requirements/run.lock pyproject.toml --extra all -c requirements/test.lock
 	$(COMPILE) -o requirements/build.lock --group pyproject.toml:build -c requirements/test.lock
 	$(COMPILE) -o requirements/datasette1.lock pyproject.toml --extra all --group test --group bench --group datasette1
 	$(COMPILE) --resolution lowest-direct -o requirements/oldest.lock pyproject.toml --all-extras
+	$(COMPILE) -o requirements/dask.lock pyproject.toml --extra dask -c requirements/test.lock
 	$(COMPILE) --no-deps -o requirements/plugins.lock --group pyproject.toml:plugins
 	for lock in $(filter-out requirements/oldest.lock requirements/plugins.lock,$(wildcard requirements/*.lock)); do for python in $(PYTHONS); do for platform in $(PLATFORMS); do \
 		$(BIN)/uv pip install -q --dry-run --target $(VENV)/none --only-binary :all: --require-hashes \

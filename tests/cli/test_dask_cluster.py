@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from distributed import Client
 
 from benchmarks.server import free_port
 from spack_cache_db import BuilderError, build
@@ -16,10 +15,26 @@ from spack_cache_db.cli import dask_cluster
 from spack_cache_db.cli.dask_cluster import dask_workers
 from spack_cache_db.sources import units
 from tests.builds import built
-from tests.commands import process, run
+from tests.commands import run
 from tests.pagetexts import SAMPLES
+from tests.paths import ROOT
+from tests.processes import completed
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with Dask, which Datasette would load in every process if it were beside it."""
+    folder = tmp_path_factory.mktemp("dask")
+    lock = ROOT / "requirements" / "dask.lock"
+    options = ["--require-hashes", "--no-compile", "--target", folder, "-r", lock]
+    completed([sys.executable, "-m", "pip", "install", "-q", *options], check=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(folder))
+        sys.path.append(str(folder))
+        yield folder
+        sys.path.remove(str(folder))
 
 
 class Cluster:
@@ -46,12 +61,14 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+def cluster(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """A cluster on this machine, for which each sample page is a unit."""
     monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 1)
     monkeypatch.setattr(dask_cluster, "PATIENCE", 60)
     started = Cluster(tmp_path)
     try:
+        from distributed import Client
+
         with Client(started.address, timeout=60) as client:
             client.wait_for_workers(2, timeout=60)
         yield started
@@ -78,16 +95,16 @@ def test_a_death_costs_time_or_is_told(cluster: Cluster, tmp_path: Path) -> None
             build(SAMPLES, tmp_path / "x.db", progress=kill_scheduler, **reading)
 
 
-def test_a_cluster_of_this_machine_gives_the_same_bytes(tmp_path: Path) -> None:
-    """`--dask local` starts one and ends it; what is printed is what is printed without it."""
-    done = process("build", SAMPLES, "-o", tmp_path / "x.db", "--dask", "local", "--jobs", 2)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_a_cluster_of_this_machine_gives_the_same_bytes(installed: Path, tmp_path: Path) -> None:
+    """`--dask local` starts one and ends it."""
+    command = [sys.executable, "-m", "spack_cache_db", "build", SAMPLES, "-o", tmp_path / "x.db"]
+    completed([*command, "--dask", "local", "--jobs", "2"], check=True)
     assert (tmp_path / "x.db").read_bytes() == built(tmp_path / "y.db", SAMPLES)
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense", "what://x", ""])
 def test_a_scheduler_that_is_not_there_is_told(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    address: str, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line says what an address looks like."""
     monkeypatch.setattr(dask_cluster, "PATIENCE", 0.5)
@@ -95,3 +112,13 @@ def test_a_scheduler_that_is_not_there_is_told(
     assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
     assert told.stderr.startswith(f"Error: no Dask scheduler answers at {address}: ")
     assert told.stderr.endswith("; --dask takes an address such as tcp://host:8786\n")
+
+
+def test_dask_that_is_not_installed_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line says what to install."""
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    told = run("build", SAMPLES, "-o", tmp_path / "x.db", "--dask", "local")
+    assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
+    assert told.stderr.endswith("install it with: pip install 'spack-cache-db[build,dask]'\n")

@@ -34,13 +34,13 @@ def dask_workers(address: str | None, jobs: int) -> Iterator[dict[str, Any]]:
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
-        install = "install it with: pip install 'spack-cache-db[dask]'"
+        install = "install it with: pip install 'spack-cache-db[build,dask]'"
         raise BuilderError(
             f"--dask needs {error.name}, which is not installed; {install}"
         ) from None
     try:
         client = (
-            Client(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
+            Client(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0")
             if address == LOCAL
             else Client(address, timeout=PATIENCE)
         )
