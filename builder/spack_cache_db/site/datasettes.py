@@ -11,7 +11,9 @@ import asyncio
 import inspect
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextvars import ContextVar
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -19,7 +21,8 @@ from weakref import WeakKeyDictionary
 
 from datasette import hookimpl, utils
 from datasette.utils.asgi import Forbidden
-from jinja2 import Template
+from jinja2 import Template, Undefined
+from jinja2.runtime import BlockReference, Context
 
 from spack_cache_db.schema import TABLES, VIEWS
 
@@ -28,6 +31,8 @@ Handler = Callable[..., Awaitable[Any]]
 
 SLICE_SECONDS = 0.005
 """So long a page is rendered at a stretch; then others have their turn on the event loop."""
+LARGE_SECONDS = 0.05
+"""A page that takes longer is large. One large page is rendered at a time, small ones beside it."""
 CELLS_AT_ONCE = 100
 """So many cells of a table are prepared at a stretch."""
 
@@ -42,7 +47,8 @@ _CLOSED = {
 }
 _NAMED_PARAMETERS = ("_multi_line_comment_re", "_comments_and_strings_re")
 
-_rendering: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+_rendering: ContextVar[_Rendering | None] = ContextVar("rendering", default=None)
+_large: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 _ORDER = {name: place for place, name in enumerate((*VIEWS, *(table.name for table in TABLES)))}
 
 
@@ -67,22 +73,65 @@ class SlicedTemplate(Template):
 
     async def render_async(self, *args: Any, **kwargs: Any) -> str:
         """Return the page, as Jinja's own method does."""
-        pieces, began, lock = [], time.monotonic(), None
+        token = _rendering.set(rendering := _Rendering())
         try:
-            async for piece in self.generate_async(*args, **kwargs):
-                pieces.append(piece)
-                if time.monotonic() - began > SLICE_SECONDS:
-                    if lock is None:
-                        loop = asyncio.get_running_loop()
-                        large = _rendering.setdefault(loop, asyncio.Lock())
-                        await large.acquire()
-                        lock = large
-                    await asyncio.sleep(0)
-                    began = time.monotonic()
+            return "".join(
+                [piece async for piece in _in_slices(self.generate_async(*args, **kwargs))]
+            )
         finally:
-            if lock is not None:
-                lock.release()
-        return "".join(pieces)
+            _rendering.reset(token)
+            rendering.end()
+
+
+class SlicedContext(Context):
+    """What a template knows; it renders the block behind `super()` in slices as well."""
+
+    def super(self, name: str, current: Any) -> BlockReference | Undefined:
+        """Return the block of this name in the template that the current one extends."""
+        found = super().super(name, current)
+        if not isinstance(found, BlockReference):
+            return found
+        blocks = self.blocks[name]
+        sliced: list[Any] = [partial(_block_in_slices, block) for block in blocks]
+        return BlockReference(name, self, sliced, blocks.index(current) + 1)
+
+
+class _Rendering:
+    """One page that is being rendered."""
+
+    def __init__(self) -> None:
+        self._began, self._taken = time.monotonic(), 0.0
+        self._lock: asyncio.Lock | None = None
+
+    async def pause(self) -> None:
+        """Give others their turn on the event loop, if this one has lasted."""
+        lasted = time.monotonic() - self._began
+        if lasted < SLICE_SECONDS:
+            return
+        self._taken += lasted
+        if self._lock is None and self._taken > LARGE_SECONDS:
+            large = _large.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+            await large.acquire()
+            self._lock = large
+        await asyncio.sleep(0)
+        self._began = time.monotonic()
+
+    def end(self) -> None:
+        """Let another large page begin."""
+        if self._lock is not None:
+            self._lock.release()
+
+
+async def _in_slices(pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+    rendering = _rendering.get()
+    async for piece in pieces:
+        if rendering is not None:
+            await rendering.pause()
+        yield piece
+
+
+def _block_in_slices(block: Any, context: Context) -> AsyncIterator[str]:
+    return _in_slices(block(context))
 
 
 def add_templates(environment: Any, folder: Path) -> None:
@@ -96,7 +145,7 @@ def render_in_slices(datasette: Any) -> None:
     """Have a Datasette render all pages by `SlicedTemplate`."""
     # 1.0 keeps its environment under another name.
     environment = getattr(datasette, "_jinja_env", None) or datasette.jinja_env
-    environment.template_class = SlicedTemplate
+    environment.template_class, environment.context_class = SlicedTemplate, SlicedContext
 
 
 async def after_others(value: object) -> object:
