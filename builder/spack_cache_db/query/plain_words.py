@@ -377,7 +377,7 @@ class _Reader:
 def _is_part(system: str, other: str) -> bool:
     """Return whether an operating system is another one with less of its version, or none."""
     rest = other.removeprefix(system) if other.startswith(system) else ""
-    return re.fullmatch(r"\.[\d.]+" if system[-1].isdigit() else r"[\d.]+", rest) is not None
+    return re.fullmatch(r"\.[\d.]+" if system[-1:].isdigit() else r"[\d.]+", rest) is not None
 
 
 def _split(word: str) -> tuple[str, str]:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import html
 import re
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
 
 import pytest
 
+from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
+from spack_cache_db.query.connection import open_database
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.plain_words import Reading, read_words
+from tests.pagetexts import page, spec, write
 from tests.site.addresses import get
 
 
@@ -61,6 +66,15 @@ def test_places_narrow(conn: sqlite3.Connection) -> None:
     """A release and a stack among the words narrow the answer."""
     assert reading(conn, "hdf5 in develop for hep") == Reading("hdf5", "develop", "hep")
     assert reading(conn, "e4s v0.23.1") == Reading("", "v0.23.1", "e4s")
+
+
+def test_a_system_without_a_name_is_part_of_none(tmp_path: Path) -> None:
+    """A page may say an empty name: words are read as they are without it."""
+    pages = write(tmp_path / "pages", zlib=page("zlib", specs=[spec(1, os=""), spec(2)]))
+    build([str(pages)], tmp_path / "built.db")
+    with closing(open_database(tmp_path / "built.db")) as conn:
+        assert reading(conn, "zlib ubuntu") == Reading("zlib os=ubuntu24.04")
+        assert reading(conn, "fuzz") == Reading("", words=("fuzz",))
 
 
 @pytest.mark.parametrize(
