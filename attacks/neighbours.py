@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
+from itertools import cycle, islice, pairwise
 from pathlib import Path
 from statistics import quantiles
 from tempfile import TemporaryDirectory
@@ -27,11 +28,16 @@ POLITE = {
     "/find?q=hdf5+%2Bmpi": 1.5,
     "/spack-cache/packages.json?_size=5": 1.5,
     f"{SQL}.json?sql=select+1": 1.5,
+    "/spack-cache/releases.csv": 4.0,
 }
 """What the polite visitor asks for, and the seconds that 99 of 100 of these requests may take.
 
 That is on a machine with nothing else to do.
 """
+BUILDS = "/spack-cache/builds.json?_size=1000"
+STREAM = "/spack-cache/spec_variants.csv?_stream=on"
+SEGMENT = 1_400
+"""Bytes of a packet, as on networks: on loopback the kernel takes megabytes that nobody reads."""
 BLANKS = "/**/" + " " * 31_000
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 CELLS = f"""
@@ -50,6 +56,20 @@ def large_environment() -> str:
     lines += [f"    - [{', '.join(map(repr, row))}]" for row in rows]
     lines += ["    exclude:", *(f"    - '{each}'" for each in excludes)]
     return "\n".join(lines) + "\n"
+
+
+def doubling_environment() -> str:
+    """Return 350 bytes of definitions of which each is the one before, twice."""
+    names = "abcdefghijklmno"
+    doubled = (f"  - {name}: [${before}, ${before}]" for before, name in pairwise(names))
+    lines = ["spack:", "  definitions:", "  - a: [{matrix: [[]]}, zlib]", *doubled]
+    return "\n".join([*lines, "  specs: [$o]"]) + "\n"
+
+
+def multiplied_environment() -> str:
+    """Return 500 bytes of requirements whose alternatives are multiplied."""
+    choices = [f"{{one_of: [{', '.join(f'+a{x}{y}' for y in range(9))}]}}" for x in range(8)]
+    return f"spack: {{packages: {{all: {{require: [{', '.join(choices)}]}}}}, specs: [zlib]}}\n"
 
 
 def nginx_neighbours(target: Target, seconds: float) -> Outcome:
@@ -132,8 +152,8 @@ def _status(
 ) -> int:
     connection = HTTPConnection("127.0.0.1", target.port, timeout=PATIENCE)
     try:
-        visitor = f"198.51.{random.randrange(256)}.{random.randrange(256)}"
-        connection.request(method, address, body=body, headers={"X-Visitor": visitor, **headers})
+        own = {"X-Visitor": _any_address(), **headers}
+        connection.request(method, address, body=body, headers=own)
         answer = connection.getresponse()
         answer.read()
         return answer.status
@@ -147,62 +167,65 @@ def _getting(address: str, **headers: str) -> Callable[[Target], None]:
     return lambda target: _discard(_status(target, "GET", address, **headers))
 
 
-def _posting(address: str, body: str) -> Callable[[Target], None]:
+def _covering(environment: str) -> Callable[[Target], None]:
     form = {"content-type": "application/x-www-form-urlencoded"}
-    return lambda target: _discard(_status(target, "POST", address, body, **form))
+    body = urlencode({"q": environment})
+    return lambda target: _discard(_status(target, "POST", "/cover.json", body, **form))
 
 
 def _discard(_: int) -> None:
     """Take an answer, whatever it is."""
 
 
+def _any_address() -> str:
+    """Return the address of a visitor, which nginx believes."""
+    return f"198.51.{random.randrange(256)}.{random.randrange(256)}"
+
+
+def _connected(target: Target, *lines: str, **options: int) -> socket.socket:
+    """Return a connection over which a request was sent, in small packets.
+
+    Args:
+        target: the server.
+        lines: the first line of the request, its fields, an empty line and a body.
+        options: of the socket, by name.
+    """
+    visitor = socket.socket()
+    visitor.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT)
+    for name, value in options.items():
+        visitor.setsockopt(socket.SOL_SOCKET, getattr(socket, name), value)
+    visitor.settimeout(PATIENCE)
+    visitor.connect(("127.0.0.1", target.port))
+    head = [lines[0], "Host: localhost", f"X-Visitor: {_any_address()}", *lines[1:]]
+    visitor.sendall("\r\n".join(head).encode())
+    return visitor
+
+
 def _half_a_form(target: Target) -> None:
     """Send the head of a form and one byte, and wait."""
-    head = "POST /cover.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nq"
-    with socket.create_connection(("127.0.0.1", target.port), timeout=PATIENCE) as visitor:
-        visitor.sendall(head.encode())
+    with _connected(target, "POST /cover.json HTTP/1.1", "Content-Length: 1000", "", "q"):
         time.sleep(1)
 
 
-def _unread(target: Target) -> None:
-    """Ask ten times for a large answer over small segments, and read nothing for five seconds."""
-    visitors = []
-    for number in range(10):
-        visitor = socket.socket()
-        visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-        visitor.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1400)
-        visitor.settimeout(PATIENCE)
-        visitor.connect(("127.0.0.1", target.port))
-        address = ("/find?q=*", "/packages", "/spack-cache/builds.json?_size=1000")[number % 3]
-        visitor.sendall(f"GET {address} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        visitors.append(visitor)
-    time.sleep(5)
-    for visitor in visitors:
-        visitor.close()
+def _unread(*addresses: str) -> Callable[[Target], None]:
+    """Return what asks ten times, and reads nothing for five seconds."""
 
+    def ask(target: Target) -> None:
+        visitors = [
+            _connected(target, f"GET {address} HTTP/1.1", "", "", SO_RCVBUF=2048)
+            for address in islice(cycle(addresses), 10)
+        ]
+        time.sleep(5)
+        for visitor in visitors:
+            visitor.close()
 
-def _unread_streams(target: Target) -> None:
-    """Ask for ten streams, and read nothing of them for five seconds."""
-    visitors = []
-    for number in range(10):
-        visitor = socket.socket()
-        visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-        visitor.settimeout(PATIENCE)
-        visitor.connect(("127.0.0.1", target.port))
-        address = f"/spack-cache/spec_variants.csv?_stream=on&_={number}"
-        head = f"GET {address} HTTP/1.1\r\nHost: localhost\r\nX-Visitor: 203.0.113.{number}\r\n\r\n"
-        visitor.sendall(head.encode())
-        visitors.append(visitor)
-    time.sleep(5)
-    for visitor in visitors:
-        visitor.close()
+    return ask
 
 
 def _bytes_one_by_one(target: Target) -> None:
     """Send a body of which each byte is a chunk, and a length as well."""
-    head = "POST /cover.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
-    with socket.create_connection(("127.0.0.1", target.port), timeout=PATIENCE) as visitor:
-        visitor.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+    fields = ("Content-Length: 9", "Transfer-Encoding: chunked")
+    with _connected(target, "POST /cover.json HTTP/1.1", *fields, "", "") as visitor:
         with suppress(OSError):
             for _ in range(20):
                 visitor.sendall(b"1\r\nx\r\n" * 10_000)
@@ -217,27 +240,31 @@ def _unknown_names(target: Target) -> None:
         _status(target, "GET", f"/release/nope{number}")
 
 
-def _kill_processes(target: Target) -> None:
-    """Kill the processes of the sandbox, as a machine without memory does."""
-    for pid in target.processes()[1:]:
+def _kill_a_process(target: Target) -> None:
+    """Kill a process of the sandbox, as a machine without memory does."""
+    if running := target.processes()[1:]:
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    time.sleep(1)
+            os.kill(random.choice(running), signal.SIGKILL)
+    time.sleep(0.5)
 
 
 HEAVY: dict[str, tuple[Callable[[Target], None], int]] = {
     "nothing at all": (lambda _: time.sleep(0.1), 4),
     "endless statements": (_getting(f"{SQL}.json?sql={quote(ENDLESS)}"), 4),
-    "a large environment": (_posting("/cover.json", urlencode({"q": large_environment()})), 4),
+    "a large environment": (_covering(large_environment()), 4),
+    "definitions that double": (_covering(doubling_environment()), 4),
+    "requirements that multiply": (_covering(multiplied_environment()), 4),
     "comments before a statement": (_getting(f"{SQL}?sql={quote(BLANKS, safe='/*')}"), 4),
     "a long cookie": (_getting("/", Cookie='a="' + "\\" * 30_000), 4),
     "pages of many cells": (_getting(f"{SQL}?sql={quote(CELLS)}"), 4),
     "pages of many cells, for ten": (_getting(f"{SQL}?sql={quote(CELLS)}"), 10),
+    "pages of many rows, for ten": (_getting("/spack-cache/builds?_size=800"), 10),
+    "broad searches, for ten": (_getting("/find?q=*"), 10),
     "half a form": (_half_a_form, 4),
-    "answers that nobody reads": (_unread, 4),
-    "streams that nobody reads": (_unread_streams, 4),
+    "answers that nobody reads": (_unread("/find?q=*", "/packages", BUILDS), 4),
+    "streams that nobody reads": (_unread(STREAM), 2),
     "bodies byte by byte": (_bytes_one_by_one, 4),
     "names that are not there": (_unknown_names, 4),
-    "processes that are killed": (_kill_processes, 4),
+    "processes that are killed": (_kill_a_process, 1),
 }
 """What they do, and how many of them at once."""
