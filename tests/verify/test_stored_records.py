@@ -196,3 +196,24 @@ def test_indexes_may_call_one_spec_by_different_names(
     # Its name, and the hash of its recipe.
     assert report.problems == 2
     assert verify(tmp_path / "x.db", tmp_path / "in").differences == ()
+
+
+@pytest.mark.parametrize("releases", [("v1", "v1"), ("v1", "v2")])
+@pytest.mark.parametrize("recorded", [(False, False), (True, False), (False, True)])
+def test_indexes_may_call_what_has_no_record_by_different_names(
+    releases: tuple[str, str], recorded: tuple[bool, bool], tmp_path: Path
+) -> None:
+    """Each index is given back in its own words, and each that has no record is a problem."""
+    for at, (release, has_record) in enumerate(zip(releases, recorded, strict=True)):
+        name = f"name{at}"
+        dependency = {**edge(name, "link"), "hash": hash_of("shared")}
+        own = [record(node(name, hash=hash_of("shared")))] if has_record else []
+        folder = tmp_path / "in" / release / f"stack{at}"
+        folder.mkdir(parents=True)
+        user = node(f"user{at}", dependency, build_spec={"name": name, "hash": hash_of("shared")})
+        (folder / "index.json").write_bytes(index(*own, record(user)))
+
+    report = build(tmp_path / "in", tmp_path / "x.db")
+
+    assert report.problems == recorded.count(False)
+    assert verify(tmp_path / "x.db", tmp_path / "in").differences == ()

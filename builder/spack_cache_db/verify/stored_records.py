@@ -125,7 +125,7 @@ class StoredRecords:
                 dag_hash: declared["package"]
                 for dag_hash, told in self._declared.items()
                 for code, declared in told
-                if code == "two_configurations"
+                if code in ("two_configurations", "no_record")
             }
         )
 
