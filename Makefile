@@ -11,7 +11,7 @@ PORT ?= 8001
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo -n)
 # Programs that tests run, each with the Debian package that contains it.
 PROGRAMS := chromium=chromium nginx=nginx-light systemd-analyze=systemd docker-registry=docker-registry \
-	openssl=openssl curl=curl git=git zstd=zstd
+	openssl=openssl curl=curl git=git zstd=zstd node=nodejs npm=npm
 INSTALL_PACKAGE := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
 # The tests start hundreds of processes, each of which would compile all modules again without this.

@@ -27,7 +27,7 @@ from datasette.database import QueryInterrupted, Results
 from spack_cache_db.query.connection import is_interrupted
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.catalogues import published
-from spack_cache_db.site.sandbox.pool import Budget, Pool
+from spack_cache_db.site.sandbox.pool import Budget, Pool, pool_for
 from spack_cache_db.site.sandbox.process import NO_MEMORY, with_lookups
 from spack_cache_db.site.sandbox.statements import (
     PAGE_CELLS,
@@ -66,7 +66,7 @@ def pool_of(database: Any) -> Pool:
     """Return the processes for one of Datasette's databases."""
     if database not in _pools:
         mode = "mode=ro" if database.is_mutable else "immutable=1"
-        _pools[database] = Pool(f"{Path(database.path).resolve().as_uri()}?{mode}")
+        _pools[database] = pool_for(f"{Path(database.path).resolve().as_uri()}?{mode}")
     return _pools[database]
 
 

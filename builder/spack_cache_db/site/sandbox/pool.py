@@ -15,6 +15,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 import weakref
 from collections import Counter
 from contextlib import suppress
@@ -31,7 +32,9 @@ from spack_cache_db.site.sandbox.process import (
     NO_MEMORY,
     Call,
     TaskFailure,
+    connect,
     framed,
+    run_task,
 )
 
 COUNT = 8
@@ -323,6 +326,29 @@ class Pool:
                 turn.set_result(None)
             if turn.done():
                 self._waiting.remove(entry)
+
+
+class SingleProcess(Pool):
+    """What stands for the processes where there can be none: tasks run here, one by one.
+
+    In a browser (Datasette Lite, Pyodide) the only visitor is the one whose machine it is.
+    """
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(uri, 1)
+        self._conn = connect(uri)
+
+    async def _answer(self, budget: Budget, task: tuple[float, Call, tuple[Any, ...]]) -> Any:
+        seconds, call, arguments = task
+        began = time.process_time()
+        answer = run_task(self._conn, call, arguments, began + seconds)
+        budget.seconds -= time.process_time() - began
+        return answer
+
+
+def pool_for(uri: str) -> Pool:
+    """Return the processes for a file, or what stands for them in a browser."""
+    return SingleProcess(uri) if sys.platform == "emscripten" else Pool(uri)
 
 
 def _exception(failure: TaskFailure) -> Exception:

@@ -15,7 +15,6 @@ import contextlib
 import functools
 import os
 import pickle
-import resource
 import signal
 import sqlite3
 import sys
@@ -38,11 +37,8 @@ GRACE_SECONDS = 0.3
 MEMORY_BYTES = 400 << 20
 FILE_BYTES = 256 << 20
 """Of a temporary file, into which SQLite sorts."""
-BOUNDS = {
-    resource.RLIMIT_AS: MEMORY_BYTES,
-    resource.RLIMIT_FSIZE: FILE_BYTES,
-    resource.RLIMIT_CORE: 0,
-}
+BOUNDS = {"RLIMIT_AS": MEMORY_BYTES, "RLIMIT_FSIZE": FILE_BYTES, "RLIMIT_CORE": 0}
+"""Of this process, by the names of the module `resource`."""
 FIRST_TO_GO = "500"
 """Where a machine or a systemd unit has no memory left, the kernel ends this before a server."""
 NICENESS = 5
@@ -119,9 +115,11 @@ def connect(uri: str) -> sqlite3.Connection:
 
 def bound_itself() -> None:
     """Have the kernel hold this process to its bounds, where whoever started it allows that."""
+    import resource  # Pyodide, which has no processes either, lacks it.
+
     for kind, most in BOUNDS.items():
         with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(kind, (most, most))
+            resource.setrlimit(getattr(resource, kind), (most, most))
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(FIRST_TO_GO, encoding="ascii")
     with contextlib.suppress(OSError):

@@ -1,0 +1,95 @@
+"""Where there are no processes and no module `resource`, answers and pages are the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sysconfig
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from spack_cache_db import cover, find
+from tests.paths import ROOT
+from tests.processes import completed
+from tests.programs import needed
+
+pytestmark = [pytest.mark.slow, pytest.mark.once]
+
+SPEC = "py-mpi4py@4: target=:zen3 %gcc"
+SPECS = ["py-mpi4py@4", "py-mpi4py@5"]
+ENDLESS = "WITH RECURSIVE a(b) AS (SELECT 1 UNION ALL SELECT b + 1 FROM a) SELECT max(b) FROM a"
+PAGES = (
+    "/",
+    "/packages",
+    "/package/py-mpi4py",
+    "/find?q=py-mpi4py@4:",
+    f"/cover?q={SPECS[0]}",
+    "/spack-cache/packages.json?_shape=array",
+    "/spack-cache/builds?_facet=os",
+)
+
+PROGRAM = f"""
+import json, sys
+sys.path += [{str(ROOT / "builder")!r}, {sysconfig.get_path("purelib")!r}]
+import spack_cache_db
+file = "FILE"
+answers = {{
+    "find": [each.as_dict() for each in spack_cache_db.find(file, {SPEC!r})],
+    "cover": spack_cache_db.cover(file, {SPECS!r}, host="zen3").as_dict(),
+}}
+from datasette.app import Datasette
+from datasette.plugins import pm
+from spack_cache_db.site import plugin
+if not pm.is_registered(plugin):
+    pm.register(plugin, "spack-cache-db")
+site = Datasette([], immutables=[file], settings={{"num_sql_threads": 0}})
+await site.invoke_startup()
+for page in {PAGES!r}:
+    answers[page] = (await site.client.get(page)).status_code
+endless = await site.client.get("/spack-cache.json?_shape=array&sql=" + {quote(ENDLESS)!r})
+answers["endless"] = [endless.status_code, endless.text]
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture(scope="module")
+def answers(samples_file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the program prints in Pyodide, which npm installs as its lock says."""
+    node, npm = needed("node", "nodejs"), needed("npm", "npm")
+    folder = tmp_path_factory.mktemp("pyodide")
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(Path(__file__).parent / name, folder)
+    completed([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, check=True)
+    data = tmp_path_factory.mktemp("data")
+    file = shutil.copy(samples_file, data / "spack-cache.db")
+    (folder / "program.py").write_text(PROGRAM.replace("FILE", str(file)))
+    packages = Path(sysconfig.get_path("purelib"))
+    mounted = [data, ROOT, *([] if packages.is_relative_to(ROOT) else [packages])]
+    script = Path(__file__).with_name("run.mjs")
+    command = [node, script, folder / "program.py", folder / "node_modules", *mounted]
+    done = completed(command, check=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_answers_are_the_same(answers: dict[str, Any], samples_file: Path) -> None:
+    """`find` and `cover` answer what they answer here."""
+    found = [each.as_dict() for each in find(samples_file, SPEC)]
+    assert answers["find"] == json.loads(json.dumps(found)) != []
+    covered = cover(samples_file, SPECS, host="zen3").as_dict()
+    assert answers["cover"] == json.loads(json.dumps(covered))
+
+
+def test_the_site_shows_its_pages(answers: dict[str, Any]) -> None:
+    """Our own pages, Datasette's tables and its JSON."""
+    assert {page: answers[page] for page in PAGES} == dict.fromkeys(PAGES, 200)
+
+
+def test_a_statement_without_an_end_ends(answers: dict[str, Any]) -> None:
+    """The time of a statement is bounded there as well."""
+    status, text = answers["endless"]
+    assert status == 400
+    assert "took longer than 1,000 ms" in text
