@@ -11,6 +11,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
+from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.installation import (
     install_example,
     install_found,
@@ -115,6 +116,30 @@ def test_pages_beside_a_mirror(mirrors: Mirrors) -> None:
     assert mirror_url(conn, "develop", spec_hash(2)) == "https://binaries.spack.io/develop"
     assert mirror_url(conn, "develop") == "https://binaries.spack.io/develop"
     assert mirror_url(conn, "v0.18") == "https://there/x"
+
+
+@pytest.mark.parametrize(
+    ("scope", "release", "stack"),
+    [
+        ({}, "develop", "e4s"),
+        ({"release": "v1"}, "v1", "root"),
+        ({"stack": "hep"}, "v1", "hep"),
+        ({"release": "develop", "stack": "e4s"}, "develop", "e4s"),
+    ],
+)
+def test_cover_names_who_has_a_binary(
+    mirrors: Mirrors, scope: dict[str, str], release: str, stack: str
+) -> None:
+    """It is the first release that lists it within what was asked, and the mirror that has it."""
+    places = {"develop/root": "bar", "develop/e4s": "foo", "v1/root": "foo", "v1/hep": "foo"}
+    conn = mirrors({place: ((name,), f"https://here/{place}") for place, name in places.items()})
+
+    has, lacks = cover(conn, ["foo", "baz"], **scope).specs
+
+    # Of the mirrors of a release that have it, that of all stacks is named.
+    at = f"https://here/{release}/{'root' if release == 'v1' else stack}"
+    assert (has.status, has.release, has.mirror) == ("binary", release, at)
+    assert (lacks.release, lacks.mirror) == (None, None)
 
 
 def test_an_example_is_something_that_the_release_has(mirrors: Mirrors) -> None:

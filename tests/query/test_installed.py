@@ -99,6 +99,14 @@ def test_what_is_installed_needs_no_binary(
     assert found.available == sum(each in ("installed", "binary") for each in statuses)
 
 
+def test_a_tree_is_where_a_spec_is(both: Path) -> None:
+    """What is installed names its tree, which comes before all mirrors, and no mirror."""
+    specs = cover(both, ["a", "a@4", "b"]).specs
+
+    assert [each.release for each in specs] == ["installed", "develop", None]
+    assert specs[0].mirror is None
+
+
 def test_a_tree_is_compared_with_a_mirror(both: Path) -> None:
     """What the mirror has that is not installed, and what is installed that it lacks."""
     found = diff(both, "installed", "develop")

@@ -51,6 +51,9 @@ SPECS_BY_PREFIX = "SELECT id FROM specs WHERE hash >= :hash AND hash < :hash || 
 IN_STACK = """
 (:stack IS NULL OR {}.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
 """
+HASHES_AT_ONCE = 4_000
+"""So many hashes make a text of less than 200 kB, the longest value that the site allows."""
+
 _SPEC = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen"
 _PLACES = {
     "file": "(SELECT id AS spec, configuration FROM specs WHERE release_count > 0)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -35,9 +35,10 @@ from spack_cache_db.query.conditions import (
     without,
 )
 from spack_cache_db.query.connection import select
-from spack_cache_db.query.coverage_output import Cover, CoveredSpec
+from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
 from spack_cache_db.query.explanation import WhyNot, explained
 from spack_cache_db.query.index_records import Verdict
+from spack_cache_db.query.installation import foremost_places
 from spack_cache_db.query.lockfile_coverage import cover_lock
 from spack_cache_db.query.lookups import Database, Lookups, opened
 from spack_cache_db.query.questions import SpecRecords, question_of
@@ -127,10 +128,29 @@ def cover_environment(
         if without(scope, "release", "stack"):
             notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
         nodes = cover_lock(candidates, environment.specs, scope)
-        return Cover(nodes, is_lock=True, notes=notes)
+        return Cover(_placed(conn, nodes, scope), is_lock=True, notes=notes)
     specs = _Specs(candidates, scope).answers(environment, after_each)
     nodes = cover_lock(candidates, environment.locked, scope) if environment.locked else ()
-    return Cover((*specs, *nodes), is_lock=False, notes=environment.notes)
+    return Cover(_placed(conn, (*specs, *nodes), scope), is_lock=False, notes=environment.notes)
+
+
+def _placed(
+    conn: sqlite3.Connection, answers: Sequence[CoveredSpec | CoveredNode], scope: Conditions
+) -> tuple[CoveredSpec | CoveredNode, ...]:
+    """Return answers with the release and the mirror that has what each names."""
+    named = [_named_hash(each) for each in answers]
+    places = foremost_places(conn, sorted({*filter(None, named)}), scope)
+    found = []
+    for each, dag_hash in zip(answers, named, strict=True):
+        release, mirror = places.get(dag_hash, (None, None))
+        found.append(replace(each, release=release, mirror=mirror))
+    return tuple(found)
+
+
+def _named_hash(each: CoveredSpec | CoveredNode) -> str:
+    """Return the hash of the binary that an answer names, or the empty text."""
+    others = each.others if isinstance(each, CoveredNode) else ()
+    return others[0] if others else each.hash or ""
 
 
 class _Specs:

@@ -46,6 +46,8 @@ class CoveredSpec:
         corrected: the spec to type instead.
         group: the group of specs in which it stands.
         external: the environment's external that satisfies it.
+        release: the first release that has that spec, an installed tree where one has it.
+        mirror: the URL of the mirror that has it; None where nothing says it, or it is installed.
     """
 
     spec: str
@@ -61,6 +63,8 @@ class CoveredSpec:
     corrected: str | None = None
     group: str = ""
     external: str = ""
+    release: str | None = None
+    mirror: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class CoveredNode:
             what is current first, or what differs least.
         other_count: how many there are.
         differences: what the first that is alike needs otherwise.
+        release: the first release that has the node's own hash, or else the first of the others.
+        mirror: the URL of the mirror that has it; None where nothing says it, or it is installed.
     """
 
     spec: str
@@ -88,6 +94,8 @@ class CoveredNode:
     others: tuple[str, ...] = ()
     other_count: int = 0
     differences: tuple[str, ...] = ()
+    release: str | None = None
+    mirror: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +162,8 @@ def _record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
             "others": [*each.others],
             "other_count": each.other_count,
             "differences": [*each.differences],
+            "release": each.release,
+            "mirror": each.mirror,
         }
     return {
         "spec": each.spec,
@@ -168,6 +178,8 @@ def _record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
         "corrected": each.corrected,
         "group": each.group or None,
         "external": each.external or None,
+        "release": each.release,
+        "mirror": each.mirror,
     }
 
 
@@ -299,19 +311,20 @@ def in_order(specs: Iterable[CoveredSpec | CoveredNode]) -> list[CoveredSpec | C
 
 def answer(each: CoveredSpec | CoveredNode) -> str:
     """Return what there is to say of one answer, on one line."""
+    place = f" in {each.release}" if each.release else ""
     if isinstance(each, CoveredNode):
         if not each.others:
-            return f"/{each.hash}" + (" (root)" if each.is_root else "")
+            return f"/{each.hash}{place}" + (" (root)" if each.is_root else "")
         more = f" and {each.other_count - 1:,} more" if each.other_count > 1 else ""
         if each.status == "alike":
             differs = "; ".join(each.differences)
-            return f"/{each.hash} is not /{each.others[0]}{more}, which differs: {differs}"
-        return f"/{each.hash} would be replaced by /{each.others[0]}{more}"
+            return f"/{each.hash} is not /{each.others[0]}{more}{place}, which differs: {differs}"
+        return f"/{each.hash} would be replaced by /{each.others[0]}{more}{place}"
     if each.status == "external":
         return each.external
     also = f"; or the external {each.external}" if each.external else ""
     if each.status in ("binary", "installed") and each.configuration is not None:
-        return f"{each.configuration.summary} /{each.hash}{also}"
+        return f"{each.configuration.summary} /{each.hash}{place}{also}"
     instead = (f"perhaps you mean: {each.corrected}",) if each.corrected else ()
     return " ".join("; ".join((*each.reasons, *instead)).split()) + also
 

@@ -11,6 +11,8 @@ from itertools import islice
 from typing import ClassVar
 
 from spack_cache_db.query.answers import Found
+from spack_cache_db.query.catalogue import HASHES_AT_ONCE, IN_STACK
+from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import select
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.releases import public_mirror
@@ -77,6 +79,16 @@ INSTALLATIONS = """
 SELECT release, prefix, explicit, installed_at FROM installations
 JOIN releases ON releases.name = installations.release
 WHERE hash = :hash ORDER BY releases.position, prefix
+"""
+FOREMOST = f"""
+SELECT specs.hash, releases.name, releases.kind,
+  min(releases.position + :last * (releases.kind <> '{INSTALLED}'))
+FROM json_each(:hashes) AS wanted
+CROSS JOIN specs ON specs.hash = wanted.value
+CROSS JOIN releases
+CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
+WHERE (:release IS NULL OR releases.id = :release) AND {IN_STACK.format("listings")}
+GROUP BY specs.hash
 """
 KIND = "SELECT kind FROM releases WHERE name = :release"
 NEIGHBOURS = """
@@ -222,6 +234,28 @@ def _spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
     """Return the shortest text that names one spec: its package, and the beginning of its hash."""
     near = tuple(row[0] for row in select(conn, NEIGHBOURS, hash=dag_hash) if row[0] is not None)
     return f"{package}/{shortest_prefix(dag_hash, near)}"
+
+
+def foremost_places(
+    conn: sqlite3.Connection, hashes: Sequence[str], scope: Conditions
+) -> dict[str, tuple[str, str | None]]:
+    """Return for each hash the first release that lists it, and the URL of its mirror.
+
+    An installed tree comes before all releases, and has no mirror.
+
+    Args:
+        conn: a connection to the file.
+        hashes: of specs.
+        scope: a release and a stack that must list them.
+    """
+    given = {"release": asked(scope, "release"), "stack": asked(scope, "stack"), "last": 2**32}
+    found: dict[str, tuple[str, str | None]] = {}
+    for start in range(0, len(hashes), HASHES_AT_ONCE):
+        some = hashes[start : start + HASHES_AT_ONCE]
+        for dag_hash, release, kind, _ in select(conn, FOREMOST, hashes=json.dumps(some), **given):
+            url = None if kind == INSTALLED else mirror_url(conn, release, dag_hash)
+            found[dag_hash] = release, url
+    return found
 
 
 def install_example(conn: sqlite3.Connection, release: str) -> Install | Installation:

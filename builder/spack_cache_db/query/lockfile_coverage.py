@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from spack_cache_db.environments.environment import LockedSpec
 from spack_cache_db.query.candidates import Candidate, Candidates
-from spack_cache_db.query.catalogue import IN_STACK, Spec, specs_in_scope
+from spack_cache_db.query.catalogue import HASHES_AT_ONCE, IN_STACK, Spec, specs_in_scope
 from spack_cache_db.query.conditions import Condition, Conditions, asked, without
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.coverage_output import CoveredNode
@@ -37,9 +37,6 @@ SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = w
 CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
 WHERE {IN_STACK.format("listings")}
 """
-
-HASHES_AT_ONCE = 4_000
-"""So many hashes make a text of less than 200 kB, the longest value that the site allows."""
 
 MOST_OTHERS = 5
 A_NODE = "it is another node of this lockfile"
