@@ -37,9 +37,9 @@ WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {_IN_STACK}
 """
 # Not by way of the view release_specs, which takes half as long again for what other queries need.
 ALL_SHOWN = f"""
-SELECT shown.spec, coalesce(shown.configuration, specs.configuration)
+SELECT shown.release, shown.spec, coalesce(shown.configuration, specs.configuration)
 FROM listings AS shown JOIN specs ON specs.id = shown.spec
-WHERE shown.release = :release AND {_IN_STACK}
+WHERE shown.release IN (SELECT value FROM json_each(:releases)) AND {_IN_STACK}
 """
 _COLUMNS = ("release", "date", "specs", "configurations", "added", "removed")
 
@@ -176,20 +176,15 @@ def shown_specs(
         conditions: a release among them is passed over.
         releases: the ids of the releases; None for all.
     """
-    wanted, stack = (
-        [*(lookups.releases if releases is None else releases)],
-        asked(conditions, "stack"),
-    )
+    found: Shown = {each: {} for each in (lookups.releases if releases is None else releases)}
+    places = {"stack": asked(conditions, "stack"), "releases": json.dumps([*found])}
     every = without(conditions, "release", "stack")
     if not every:
-        return {
-            release: dict(select(conn, ALL_SHOWN, release=release, stack=stack))
-            for release in wanted
-        }
+        for release, spec, configuration in select(conn, ALL_SHOWN, **places):
+            found[release][spec] = configuration
+        return found
     configurations = {*configuration_ids(conn, lookups, every, every=True)}
     specs = _candidates(conn, every, configurations)
-    found: Shown = {release: {} for release in wanted}
-    places = {"stack": stack, "releases": json.dumps(wanted)}
     for runs in json_pieces(runs_of(sorted(specs)), IDS_AT_ONCE // 4):
         for release, spec, configuration in select(conn, SHOWN, runs=runs, **places):
             if configuration in configurations:
