@@ -17,7 +17,7 @@ from spack_cache_db.query.conditions import Question
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.explanation import why_not
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.questions import SpecRecords, question_of
+from spack_cache_db.query.questions import SpecRecords, parts_of, question_of, rooted
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -382,3 +382,20 @@ QUERIES = (
     "hdf5@git.main %gcc@12",
     "hdf5 ^mpi@3",
 )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bb ^c=gcc@1 %gcc",
+        "++x ^c=gcc@1 %[when='+x'] gcc@12 %gcc",
+        "^[deptypes=run] gcc %[deptypes=link,build] gcc",
+        "^gcc %gcc ^zlib %cmake %llvm",
+    ],
+)
+def test_what_is_asked_of_the_root_is_printed_so(text: str) -> None:
+    """A query with the `%` of its root in their place is printed as a text that asks the same."""
+    query = parse_query(text)
+    printed = parse_query(spec_text(rooted(query)))
+
+    assert {*map(spec_text, parts_of(printed))} == {*map(spec_text, parts_of(query))}

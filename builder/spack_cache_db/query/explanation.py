@@ -16,12 +16,11 @@ from spack_cache_db.query.conditions import (
     Conditions,
     Word,
     asked,
-    is_of_specs,
     without,
 )
 from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.package_data import recipe_notes
-from spack_cache_db.query.questions import parts_of, question_of, rooted
+from spack_cache_db.query.questions import SpecRecords, parts_of, question_of, rooted
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.query.substitutes import instead_of, needed_instead, part_of
@@ -244,33 +243,40 @@ def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 class _Readings:
-    """What a query means where it is asked, and without the release or the stack.
+    """What a query means as a whole, and without some of its conditions.
 
-    There other records tell of its dependencies.
+    Elsewhere than in its release and stack, other records tell of dependencies; and how a compiler
+    is read depends on the others that are asked for.
     """
 
     def __init__(self, misses: Misses, query: SpecQuery) -> None:
         self.whole = misses
         self.query = query
         self._known: dict[tuple[int, ...], Misses] = {(): misses}
+        self._records: dict[Conditions, SpecRecords] = {}
 
     def without(self, places: Iterable[int]) -> Misses:
         """Return the same conditions, as they are read without those at some places."""
         every = self.whole.conditions
-        out = tuple(at for at in places if every[at].kind in _OF_RECORDS)
-        if not is_of_specs(every):
-            return self.whole
-        if out not in self._known:
-            conn, lookups = self.whole.candidates.conn, self.whole.candidates.lookups
-            scope = tuple(
-                each for at, each in enumerate(every) if each.kind in _OF_RECORDS and at not in out
-            )
-            question = question_of(conn, lookups, self.query, scope)
-            read = {each.text: each for each in question.conditions if each.kind == "specs"}
-            self._known[out] = replace(
-                self.whole, conditions=tuple(read.get(each.text, each) for each in every)
-            )
-        return self._known[out]
+        out = tuple(at for at in places if every[at].kind in (*_OF_RECORDS, "specs"))
+        if out not in self._known and any(each.kind == "specs" for each in every):
+            query = _reduced(self.query, tuple(every[at] for at in out))
+            read = {each.text: each for each in self._asked(query, out) if each.kind == "specs"}
+            conditions = (read.get(each.text, each) for each in every)
+            self._known[out] = replace(self.whole, conditions=tuple(conditions))
+        return self._known.get(out, self.whole)
+
+    def _asked(self, query: SpecQuery, out: Iterable[int]) -> Conditions:
+        """Return what a query asks in the release and the stack that are not left out."""
+        candidates, every = self.whole.candidates, self.whole.conditions
+        scope = tuple(
+            each for at, each in enumerate(every) if each.kind in _OF_RECORDS and at not in out
+        )
+        if scope not in self._records:
+            records = SpecRecords(candidates.conn, candidates.lookups, scope)
+            self._records[scope] = records.about(self.whole.package)
+        records = self._records[scope]
+        return question_of(candidates.conn, candidates.lookups, query, scope, records).conditions
 
 
 def _without(readings: _Readings) -> list[Without]:
@@ -342,7 +348,7 @@ def _reduced(query: SpecQuery, left_out: tuple[Condition, ...]) -> SpecQuery:
     kinds = {each.kind for each in left_out}
     texts = {each.text for each in left_out}
     named = {each.asked.name for each in left_out if each.kind in ("variant", "compiler")}
-    if any(spec_text(part) in texts for part in parts_of(query)):
+    if any(part.dependencies and spec_text(part) in texts for part in parts_of(query)):
         query = rooted(query)
     for part in parts_of(query):
         if spec_text(part) in texts:

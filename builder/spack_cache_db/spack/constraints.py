@@ -97,9 +97,20 @@ def spec_text(query: SpecQuery) -> str:
     """Return a query as one would type it; `*` for one that asks nothing.
 
     What is asked of the package stands before the first `%` or `^`, and each `%` before the first
-    `^`, for what follows one of them is asked of the dependency (Spack 1.1 `spec_parser.py`).
+    `^`, for what follows one of them is asked of the dependency (Spack 1.1 `spec_parser.py`). But
+    `%x` stands behind a `^x`, where it is asked of the package too: before it both would be one.
     """
-    edges = sorted(query.dependencies, key=lambda edge: not edge.direct)
+    needed = {edge.node.name for edge in query.dependencies if not edge.direct} - {None}
+    edges = [edge for edge in query.dependencies if edge.direct and edge.node.name not in needed]
+    for edge in (edge for edge in query.dependencies if not edge.direct):
+        edges.append(edge)
+        if edge.node.name in needed:
+            needed.remove(edge.node.name)
+            edges += [
+                each
+                for each in query.dependencies
+                if each.direct and each.node.name == edge.node.name
+            ]
     return " ".join((*own_texts(query), *map(dependency_text, edges))) or "*"
 
 
