@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import sqlite3
 import time
+from collections import defaultdict
+from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 import pytest
 from datasette import utils
+from datasette.database import Database
 from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import DictLoader, Environment
@@ -101,3 +106,32 @@ async def test_a_page_shows_so_many_cells(datasette: Any) -> None:
     assert page.text.count("<td") == 10_000
     assert "more than 500 rows" in page.text or not IS_065
     assert len(data.json()["rows"]) == 1000
+
+
+@pytest.mark.asyncio
+async def test_no_two_threads_meet_in_a_connection(
+    datasette: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of Datasette's connections is one thread's: in one that calls Python two wait for ever.
+
+    A thread that runs a statement has the lock of the connection and needs Python's for a callback;
+    one that sets a callback has Python's and needs that of the connection.
+    """
+    name = "execute_fn" if IS_065 else "_execute_fn"
+    execute = getattr(Database, name)
+    users: dict[sqlite3.Connection, set[int]] = defaultdict(set)
+
+    async def noted(self: Any, function: Callable[[sqlite3.Connection], object]) -> object:
+        def run(conn: sqlite3.Connection) -> object:
+            users[conn].add(get_ident())
+            return function(conn)
+
+        return await execute(self, run)
+
+    monkeypatch.setattr(Database, name, noted)
+    await datasette.invoke_startup()
+    paths = ("/spack-cache", "/spack-cache/packages", "/spack-cache/stacks.csv", "/packages")
+    await asyncio.gather(*(datasette.client.get(path) for path in paths * 5))
+
+    assert len({thread for each in users.values() for thread in each}) > 1
+    assert {len(each) for each in users.values()} == {1}
