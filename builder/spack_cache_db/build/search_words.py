@@ -23,8 +23,7 @@ as the square of their number."""
 
 _LANGUAGES = {"py": "python"}
 _PARTS = re.compile(r"[^\W_]+")
-_WORDS = re.compile(r"[^\s.,;:!?()\[\]{}<>\"'`](?:\S*[^\s.,;:!?()\[\]{}<>\"'`])?")
-"""What stands between blanks, without the punctuation around it."""
+_AROUND = ".,;:!?()[]{}<>\"'`"
 
 
 def configuration_tokens(each: Configuration) -> str:
@@ -56,8 +55,10 @@ def known_package_tokens(name: str, description: str) -> str:
 
     With them goes the language that the prefix of a name stands for.
     """
-    text = f"{name} {_LANGUAGES.get(name.partition('-')[0], '')} {description}"
-    return " ".join(dict.fromkeys([*_PARTS.findall(text), *_WORDS.findall(text)]))
+    words = [name, *description.split(), _LANGUAGES.get(name.partition("-")[0], "")]
+    odd = [each for each in words if not each.isalnum()]
+    found = [*filter(str.isalnum, words), *(each.strip(_AROUND) for each in odd)]
+    return " ".join(dict.fromkeys(found + _PARTS.findall(" ".join(odd))))
 
 
 @lru_cache(maxsize=4096)
