@@ -67,3 +67,22 @@ async def test_pages_of_a_tree_and_a_mirror_say_which_of_both(
     said = await text(site(real_tree_file), f"/spec/{dag_hash}")
     assert f"spack load hdf5/{dag_hash[:7]}" in said
     assert f"spack install --cache-only hdf5/{dag_hash[:7]}" in said
+
+
+@pytest.mark.asyncio
+async def test_what_was_asked_for_explicitly_can_be_chosen(tree: Any, tree_file: Path) -> None:
+    """In a search and from a package's page; the rows, the JSON and the CSV leave out all else."""
+    asked = f"SELECT package, hash FROM ({EXPLICIT}) ORDER BY 1, 2"
+    hashes: dict[str, set[str]] = {}
+    for package, dag_hash in sqlite3.connect(tree_file).execute(asked):
+        hashes.setdefault(package, set()).add(dag_hash)
+    for package in sorted(hashes)[:8]:
+        page = await tree.client.get(f"/package/{package}")
+        assert f"/find?q={package}@:&amp;explicit=1" in page.text
+        answer = await tree.client.get(f"/find?q={package}&explicit=1")
+        assert answer.headers["location"].startswith("/find?q=")
+        said = await text(tree, answer.headers["location"])
+        assert {*re.findall(r'title="([a-z2-7]{32})"', said)} <= hashes[package]
+        assert re.search(r'name="explicit" value="1" checked', said)
+        found = (await tree.client.get(f"/find.json?q={package}&explicit=1")).json()
+        assert sum(each["spec_count"] for each in found) == len(hashes[package])

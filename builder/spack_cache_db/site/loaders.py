@@ -92,7 +92,7 @@ def find_data(
     """Return what the command `find` prints with `--json` or `--csv`, `most` rows from `start`."""
     try:
         query = parse(asked_spec(text, narrowing).spec)
-        scope = narrowing.scope(lookups)
+        scope = narrowing.scope(conn, lookups)
         question = question_of(conn, lookups, query, scope).within(scope)
         results = matching(conn, lookups, question.conditions)
         part = slice(start, start + most + 1)

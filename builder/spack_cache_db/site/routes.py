@@ -179,6 +179,13 @@ async def suggest(datasette: Any, request: Any) -> Any:
     return Response.json(suggested(names, request.args.get("q") or ""))
 
 
+def _to_package(datasette: Any, name: str, narrowing: Narrowing) -> Any:
+    """Lead to the page of a package, or to its rows where the page would show more."""
+    if narrowing.explicit:
+        return redirect(datasette, "/find", {"q": f"{name}@:", **dict(narrowing.pairs)})
+    return redirect(datasette, f"/package/{quote(name)}", dict(narrowing.pairs))
+
+
 async def find(datasette: Any, request: Any) -> Any:
     """`/find?q=`."""
     pairs = pairs_of(request)
@@ -187,8 +194,9 @@ async def find(datasette: Any, request: Any) -> Any:
     is_virtual = text in await read_once(datasette, load_virtuals)
     name, parts = named(names, text), [] if is_virtual else having(names, text)
     if name is not None:
-        kept = dict(narrowing.pairs) if name.kind == "package" else {}
-        return redirect(datasette, name.address, kept)
+        if name.kind == "package":
+            return _to_package(datasette, text, narrowing)
+        return redirect(datasette, name.address, {})
     word = text.removeprefix("/").lower()
     text = word if is_hash_prefix(word) else text
     if parts and text != word:
@@ -204,7 +212,7 @@ async def find(datasette: Any, request: Any) -> Any:
         if page.answer is None:
             return redirect(datasette, "/find", {"q": page.reading.spec, **dict(narrowing.pairs)})
     if page.package is not None:
-        return redirect(datasette, f"/package/{quote(page.package)}", dict(narrowing.pairs))
+        return _to_package(datasette, page.package, narrowing)
     if page.hashes:
         kept = {"release": narrowing.release} if narrowing.release else {}
         return redirect(datasette, f"/spec/{page.prefix}", kept)

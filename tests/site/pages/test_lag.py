@@ -16,6 +16,7 @@ from spack_cache_db.site.pages.lag import load_package_list
 from spack_cache_db.site.pages.lists import ListFilters, list_rows
 from tests.package_data import published, write_packages
 from tests.pagetexts import page, spec, write
+from tests.site.conftest import site
 
 VERSIONS = ("1.0", "1.9", "1.10", "2.0", "3.1")
 STACKS = ("e4s", "ml")
@@ -100,3 +101,18 @@ def test_what_cannot_be_compared_is_told(file: Path, samples_file: Path) -> None
     assert (found.has_package_data, len(found.rows) > 0) == (False, True)
     assert found.faults == ("There is no package data here, so nothing is compared with Spack.",)
     conn.close()
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio
+async def test_the_pages_of_releases_and_stacks_lead_to_the_lists(file: Path) -> None:
+    """Narrowed to the release or the stack, where there is package data."""
+    lookups, served = read_lookups(sqlite3.connect(file)), site(file)
+    places = [("release", each.name) for each in lookups.releases.values()]
+    places += [("stack", each.name) for each in lookups.stacks.values()]
+    for kind, name in places:
+        text = (await served.client.get(f"/{kind}/{name}")).text
+        for field in ("behind", "missing"):
+            address = f"/packages?{kind}={name}&{field}=1"
+            assert address.replace("&", "&amp;") in text
+            assert (await served.client.get(address)).status_code == 200

@@ -83,7 +83,7 @@ def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -> C
         UnknownSpackVersion: its specs are written for no version of Spack.
         UnknownNameError: there is no such release, stack or host.
     """
-    scope = pasted.scope(lookups)
+    scope = pasted.scope(conn, lookups)
     around = Surroundings(parse=parser_of(pasted.spack))
     environment = read_environment(pasted.text.encode("utf-8", "replace"), NAME, LIMITS, around)
 

@@ -5,13 +5,14 @@ Values are only compared or bound as parameters: addresses are built here, and n
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode
 
-from spack_cache_db.query.answers import scope_of
+from spack_cache_db.query.answers import explicitly, scope_of
 from spack_cache_db.query.conditions import Condition, Conditions, Word
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.spack.compilers import NO_COMPILER, CompilerConstraint
@@ -22,13 +23,15 @@ from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_
 class Narrowing:
     """Names that narrow an answer, as a visitor gives them; None narrows nothing.
 
-    `spack` narrows nothing: it is the version of Spack for which specs are written.
+    `spack` narrows nothing: it is the version of Spack for which specs are written. With
+    `explicit`, only what somebody asked to have installed counts.
     """
 
     release: str | None = None
     stack: str | None = None
     host: str | None = None
     spack: str | None = None
+    explicit: str | None = None
 
     @classmethod
     def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
@@ -61,13 +64,14 @@ class Narrowing:
         """The same as a whole query string, with its question mark; empty if it narrows nothing."""
         return f"?{urlencode(self.pairs)}" if self.pairs else ""
 
-    def scope(self, lookups: Lookups) -> Conditions:
+    def scope(self, conn: sqlite3.Connection, lookups: Lookups) -> Conditions:
         """Return the conditions that it is in a file.
 
         Raises:
             UnknownNameError: there is no such release, stack or host.
         """
-        return scope_of(lookups, self.release, self.stack, self.host)
+        places = scope_of(lookups, self.release, self.stack, self.host)
+        return (*places, *explicitly(conn)) if self.explicit else places
 
 
 NAMES = tuple(each.name for each in fields(Narrowing))

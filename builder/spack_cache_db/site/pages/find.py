@@ -98,6 +98,7 @@ class FindPage:
         described: the packages that are described by the words, the best first.
         releases: the names of all releases, in the file's order.
         hosts: the CPU targets of machines on which something runs, by family.
+        has_trees: whether the file has installed trees.
     """
 
     package: str | None = None
@@ -113,6 +114,7 @@ class FindPage:
     described: tuple[DescribedPackage, ...] = ()
     releases: tuple[str, ...] = ()
     hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    has_trees: bool = False
 
 
 def asked_spec(text: str, narrowing: Narrowing) -> PastedSpec:
@@ -142,7 +144,7 @@ def load_find(
         opened: the first hash of the row of which all hashes are wanted.
     """
     try:
-        scope = narrowing.scope(lookups)
+        scope = narrowing.scope(conn, lookups)
         pasted = asked_spec(text, narrowing)
         found = _load(conn, lookups, pasted.spec, scope, page, opened)
         found = replace(found, notes=(*pasted.notes_on(text), *found.notes))
@@ -152,7 +154,8 @@ def load_find(
     except (UnknownNameError, UnknownSpackVersion) as error:
         found = FindPage(error=str(error))
     names = tuple(each.name for each in lookups.releases.values())
-    return replace(found, releases=names, hosts=hosts_of(lookups.families))
+    hosts, has_trees = hosts_of(lookups.families), bool(lookups.trees())
+    return replace(found, releases=names, hosts=hosts, has_trees=has_trees)
 
 
 def _load(

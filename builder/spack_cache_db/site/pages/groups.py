@@ -14,6 +14,7 @@ from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.releases import releases_before
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.filters import hosts_of, value_of
+from spack_cache_db.site.pages.lag import has_package_data
 from spack_cache_db.site.pages.lists import counts
 
 RELEASE_FACETS = """
@@ -53,7 +54,8 @@ class Chart:
 class ReleasePage:
     """Everything the page of a release shows.
 
-    `explicit_count` is how much of an installed tree somebody asked for.
+    `explicit_count` is how much of an installed tree somebody asked for; `has_package_data` is
+    whether packages can be compared with Spack's.
     """
 
     release: Release
@@ -64,11 +66,12 @@ class ReleasePage:
     after: str | None
     install: Install | Installation
     explicit_count: int
+    has_package_data: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StackPage:
-    """Everything the page of a stack shows."""
+    """Everything the page of a stack shows; `has_package_data` is as in `ReleasePage`."""
 
     stack: Stack
     packages: Counts
@@ -76,6 +79,7 @@ class StackPage:
     charts: tuple[Chart, ...]
     releases: Counts
     changes: tuple[Sides, ...]
+    has_package_data: bool
 
 
 def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> ReleasePage | None:
@@ -104,6 +108,7 @@ def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Relea
         after=after,
         install=install_example(conn, release.name),
         explicit_count=next(select(conn, EXPLICIT, release=name))[0],
+        has_package_data=has_package_data(conn),
     )
 
 
@@ -135,6 +140,7 @@ def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPa
             if key in listed
         ),
         changes=latest_changes(lookups, stack=name),
+        has_package_data=has_package_data(conn),
     )
 
 

@@ -28,10 +28,15 @@ _DEPENDENTS = ListColumn("dependents", "Depend on it", is_count=True, most_first
 _SUMMARY = ListColumn("summary", "What it is for", is_minor=True, is_sortable=False)
 
 
+def has_package_data(conn: sqlite3.Connection) -> bool:
+    """Return whether packages can be compared with Spack's."""
+    return bool(next(select(conn, HAS_PACKAGE_DATA))[0])
+
+
 def load_package_list(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of packages, with what `behind` or `missing` ask for."""
-    has_package_data = bool(next(select(conn, HAS_PACKAGE_DATA))[0])
-    page = replace(load_packages(conn, lookups, asked), has_package_data=has_package_data)
+    listed = load_packages(conn, lookups, asked)
+    page = replace(listed, has_package_data=has_package_data(conn))
     if not asked.behind and not asked.missing:
         return page
     if not page.has_package_data:

@@ -47,6 +47,7 @@ FROM configurations JOIN configuration_stacks
   ON configuration_stacks.configuration = configurations.id AND stack = :stack
 WHERE package = :package AND configuration_stacks.spec_count > 0
 """
+EXPLICIT = "SELECT EXISTS (SELECT 1 FROM installations WHERE package = :name AND explicit = 1)"
 KNOWN = """
 SELECT specs.id FROM configurations JOIN specs ON specs.configuration = configurations.id
 WHERE package = :package ORDER BY specs.id LIMIT :limit
@@ -86,6 +87,7 @@ class PackagePage:
     Attributes:
         needed_by: packages that need it themselves, as far as the file knows.
         known: of a package without a binary the specs that others depend on.
+        is_explicit: whether somebody asked to have a spec of it installed.
         notes: what Spack says of the variants of the rows and the filters.
     """
 
@@ -106,6 +108,7 @@ class PackagePage:
     changes: tuple[Sides, ...]
     timeline: Timeline
     data: PackageData | None
+    is_explicit: bool
     notes: Mapping[str, VariantNote]
 
     @property
@@ -167,6 +170,7 @@ def load_package(
         changes=latest_changes(lookups, package=name),
         timeline=load_timeline(conn, lookups, package.id, every_version=filters.all_versions),
         data=data,
+        is_explicit=bool(lookups.trees() and next(select(conn, EXPLICIT, name=name))[0]),
         notes=notes,
     )
 
