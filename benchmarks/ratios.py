@@ -36,8 +36,9 @@ def main(rounds: int, folder: Path, write: bool) -> None:
     found = dict(ratios(folder, rounds))
     if write:
         rounded = {name: round(ratio, 3) for name, ratio in found.items()}
-        STORED.write_text(json.dumps(rounded, indent=2) + "\n")
-    stored = json.loads(STORED.read_text())
+        text = json.dumps(rounded, indent=2, ensure_ascii=False)
+        STORED.write_text(f"{text}\n", encoding="utf-8")
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
     measures = [
         Measure(name, ratio, "x", round(MOST_GROWTH * stored[name], 3), digits=3)
         for name, ratio in found.items()
