@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.records import Configuration
-from spack_cache_db.site.sandbox import spec_functions
+from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.spack.variants import parse_variant
 from tests.indexes import index, node, record
 from tests.pagetexts import page, spec, spec_hash
@@ -214,6 +214,6 @@ def opened(drawn: list[Listing]) -> Iterator[sqlite3.Connection]:
         output = Path(folder, "out.db")
         build([str(write_sources(Path(folder, "in"), drawn))], output)
         connection = sqlite3.connect(output)
-        spec_functions.register(connection)
+        sql_functions.register(connection)
         yield connection
         connection.close()

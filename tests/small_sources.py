@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
-from spack_cache_db.site.sandbox import spec_functions
+from spack_cache_db.site.sandbox import sql_functions
 from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash, write
 
@@ -146,7 +146,7 @@ def opened(drawn: Sources) -> Iterator[sqlite3.Connection]:
     """Build the sources and connect to the file as the site does."""
     with tempfile.TemporaryDirectory() as folder:
         connection = sqlite3.connect(built(drawn, Path(folder)))
-        spec_functions.register(connection)
+        sql_functions.register(connection)
         yield connection
         connection.close()
 

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from benchmarks.server import free_port, wait_until_up
-from spack_cache_db.site.sandbox import spec_functions
+from spack_cache_db.site.sandbox import sql_functions
 from tests.commands import run
 from tests.documents import Fence, Typed, fences, typed
 from tests.indexes import index, node, record
@@ -252,7 +252,7 @@ def test_sql_finds_rows(
     """Each statement of the documents has an answer: in the shipped pages, or from an index."""
     others = {"mirrors.md": all_sources, "packages.md": all_sources, "installed.md": real_tree}
     connection = others.get(fence.place.partition(":")[0], samples)
-    spec_functions.register(connection)
+    sql_functions.register(connection)
     assert connection.execute(fence.text).fetchall() != []
 
 

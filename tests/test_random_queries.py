@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.site.sandbox import query_functions
+from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.spack.versions import version_key
 from tests import contradictions
 from tests.brute_force import BruteForce
@@ -124,7 +124,7 @@ def page_by_page(conn: sqlite3.Connection, query: str, params: dict[str, str]) -
     """Return the rows of all pages, each of which but the last says that there is another."""
     found: Answer = []
     for number in range(1, 200):
-        with patch.object(query_functions, "PAGE_ROWS", 2):
+        with patch.object(sql_functions, "PAGE_ROWS", 2):
             rows = run(conn, query, **params, page=str(number))
         following = rows[-1]["error"] if len(rows) == 3 else None
         found += rows[:2]

@@ -20,8 +20,7 @@ from spack_cache_db.verify import Verification, verify
 if TYPE_CHECKING:
     from spack_cache_db.environments.environment import UnreadableEnvironment
     from spack_cache_db.query.answers import Found, FoundList, UnknownNameError, find
-    from spack_cache_db.query.binaries import Binary, binaries
-    from spack_cache_db.query.cache import Cache
+    from spack_cache_db.query.cache import Binary, Cache, binaries
     from spack_cache_db.query.catalogue import FoundSpec
     from spack_cache_db.query.coverage import cover
     from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
@@ -84,7 +83,7 @@ __version__: str
 
 # Commands load this package too, and each needs little of it.
 _LOADED_WHEN_USED = {
-    "Binary": "query.binaries",
+    "Binary": "query.cache",
     "Cache": "query.cache",
     "Cover": "query.coverage_output",
     "CoveredNode": "query.coverage_output",
@@ -106,7 +105,7 @@ _LOADED_WHEN_USED = {
     "UnreadableEnvironment": "environments.environment",
     "UnsupportedQuery": "query.refusals",
     "behind": "query.package_status",
-    "binaries": "query.binaries",
+    "binaries": "query.cache",
     "cover": "query.coverage",
     "diff": "query.difference",
     "fetch": "sources.indexes.fetch",

@@ -1,4 +1,4 @@
-"""build.executors: other people's executors give the same file, or say what a worker lacks."""
+"""build.workers: other people's executors give the same file, or say what a worker lacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db import ArgumentError, BuilderError, build
-from spack_cache_db.build import executors
+from spack_cache_db.build import workers
 from spack_cache_db.sources import units
 from tests.builds import built
 from tests.pagetexts import SAMPLES
@@ -95,9 +95,9 @@ def test_a_worker_of_another_version_is_told(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The line names the worker, what it has, and what it should have."""
-    versions = executors.program_versions()
+    versions = workers.program_versions()
     other = lambda: versions | {program: "0.0.1"}  # noqa: E731
-    changed = Changed(monkeypatch.setattr, executors, "program_versions", other)
+    changed = Changed(monkeypatch.setattr, workers, "program_versions", other)
     expected = rf"^the worker on \S+ \(process \d+\) has {program} 0\.0\.1, expected \d[\d.]+$"
     with pytest.raises(BuilderError, match=expected):
         build(SAMPLES, tmp_path / "x.db", executor=changed)

@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks.server import free_port
 from spack_cache_db import BuilderError, build
-from spack_cache_db.cli import dask_cluster
-from spack_cache_db.cli.dask_cluster import dask_workers
+from spack_cache_db.cli import build as build_command
+from spack_cache_db.cli.build import dask_workers
 from spack_cache_db.sources import units
 from tests.builds import built
 from tests.commands import run
@@ -64,7 +64,7 @@ class Cluster:
 def cluster(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """A cluster on this machine, for which each sample page is a unit."""
     monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 1)
-    monkeypatch.setattr(dask_cluster, "PATIENCE", 60)
+    monkeypatch.setattr(build_command, "PATIENCE", 60)
     started = Cluster(tmp_path)
     try:
         from distributed import Client
@@ -107,7 +107,7 @@ def test_a_scheduler_that_is_not_there_is_told(
     address: str, installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line says what an address looks like."""
-    monkeypatch.setattr(dask_cluster, "PATIENCE", 0.5)
+    monkeypatch.setattr(build_command, "PATIENCE", 0.5)
     told = run("build", SAMPLES, "-o", tmp_path / "x.db", "--dask", address)
     assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
     assert told.stderr.startswith(f"Error: no Dask scheduler answers at {address}: ")

@@ -10,7 +10,7 @@ from sqlite3 import Connection
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.site.sandbox import spec_functions
+from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.verify import verify
 from tests.builds import digest
 from tests.corpus import pages as corpus
@@ -92,7 +92,7 @@ def test_what_a_canned_query_is_asked_first_takes_few_steps(
     query: str, connection: Connection
 ) -> None:
     """With nothing filled in, the broadest that most of them can be asked."""
-    spec_functions.register(connection)
+    sql_functions.register(connection)
     sql, params = QUERIES[query]["sql"], dict.fromkeys(QUERIES[query]["params"], "")
     in_few_steps(connection, sql, params, 600_000)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.site.sandbox import spec_functions
+from spack_cache_db.site.sandbox import sql_functions
 from tests.metadata import DATABASE
 
 EVERY_QUERY = DATABASE["queries"]
@@ -30,7 +30,7 @@ QUERIES = {
 def opened(file: Path) -> sqlite3.Connection:
     """Return a connection with the functions that the queries call."""
     connection = sqlite3.connect(file)
-    spec_functions.register(connection)
+    sql_functions.register(connection)
     return connection
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.site.sandbox import spec_functions
+from spack_cache_db.site.sandbox import sql_functions
 from tests.conftest import Build
 from tests.queries.asking import connected
 
@@ -31,7 +31,7 @@ def built(built: Build) -> Build:
 
     def make(**pages: bytes) -> sqlite3.Connection:
         connection = built(**pages)
-        spec_functions.register(connection)
+        sql_functions.register(connection)
         return connection
 
     return make
@@ -40,5 +40,5 @@ def built(built: Build) -> Build:
 @pytest.fixture(scope="session")
 def all_sources(all_sources: sqlite3.Connection) -> sqlite3.Connection:
     """A connection to the database of all samples, as the site has it."""
-    spec_functions.register(all_sources)
+    sql_functions.register(all_sources)
     return all_sources

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from spack_cache_db.site.sandbox import query_functions
+from spack_cache_db.site.sandbox import sql_functions
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
 from tests.queries.asking import rows, run
@@ -187,7 +187,7 @@ def test_what_another_release_shows_takes_no_place(
         shown=page("aa", "v1.0", specs=own),
         aa=page("aa", specs=other),
     )
-    monkeypatch.setattr(query_functions, "PAGE_ROWS", 2)
+    monkeypatch.setattr(sql_functions, "PAGE_ROWS", 2)
 
     found = [
         run(connection, "find_spec", spec=f"/{spec_hash(0)[:31]}", page=page)

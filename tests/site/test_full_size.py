@@ -24,7 +24,7 @@ from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.sandbox import database as sandbox
-from spack_cache_db.site.sandbox import spec_functions, statements
+from spack_cache_db.site.sandbox import sql_functions, statements
 from spack_cache_db.spack.parser import parse_query
 from tests.pagetexts import spec_hash
 from tests.site.conftest import SQL, site
@@ -118,7 +118,7 @@ def served(large: Path) -> Iterator[Any]:
 def conn(large: Path) -> Iterator[sqlite3.Connection]:
     """A connection as bounded as those of the site."""
     connection = sqlite3.connect(large)
-    spec_functions.register(connection)
+    sql_functions.register(connection)
     statements.restrict(connection)
     yield connection
     connection.close()
@@ -174,7 +174,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
     """The same, as an index has them; bounded as on the site."""
     file = tmp_path_factory.mktemp("recorded") / "x.db"
     connection = sqlite3.connect(written(file, tables() | records()))
-    spec_functions.register(connection)
+    sql_functions.register(connection)
     statements.restrict(connection)
     yield connection
     connection.close()

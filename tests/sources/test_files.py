@@ -1,4 +1,4 @@
-"""sources.files: files, folders and archives give the same pages, or say why not."""
+"""sources.readers: files, folders and archives give the same pages, or say why not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources.files import read
+from spack_cache_db.sources.readers import read
 from spack_cache_db.sources.units import MirrorFolder, RawFile, plan
 from tests.pagetexts import write
 

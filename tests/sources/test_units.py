@@ -8,7 +8,7 @@ import pytest
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources import units
-from spack_cache_db.sources.files import read
+from spack_cache_db.sources.readers import read
 from spack_cache_db.sources.units import (
     DEFAULT_MAX_PAGE_SIZE,
     File,

@@ -13,7 +13,6 @@ from typing import Any
 
 from spack_cache_db.build import Input, Report, publication, sqlite_file
 from spack_cache_db.build.counts import count
-from spack_cache_db.build.executors import program_versions
 from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.known_packages import (
     PackageCatalogue,
@@ -29,7 +28,7 @@ from spack_cache_db.build.search_words import (
     known_package_tokens,
     package_tokens,
 )
-from spack_cache_db.build.workers import read_units, uncollected
+from spack_cache_db.build.workers import program_versions, read_units, uncollected
 from spack_cache_db.errors import ArgumentError, Fault, InputError
 from spack_cache_db.records import Problem
 from spack_cache_db.schema import COUNTED, LEFT_OUT, PATHS

@@ -45,7 +45,7 @@ from spack_cache_db.site.pages.spec import (
     load_candidates,
     load_spec,
 )
-from spack_cache_db.site.sandbox.spec_functions import parse
+from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.legacy_specs import UnknownSpackVersion
 from spack_cache_db.spack.lexer import QuerySyntaxError
 

@@ -40,7 +40,7 @@ from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.catalogues import is_site
 from spack_cache_db.site.datasettes import hook
 from spack_cache_db.site.sandbox import database as sandbox
-from spack_cache_db.site.sandbox import spec_functions
+from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, restrict
 
 STATIC = r"^/static/(?P<path>.*)$"
@@ -174,7 +174,7 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
         # With --crossdb Datasette attaches all files to this one.
         restrict(conn, may_attach=database == "_memory" and datasette.crossdb)
     if not database.startswith("_"):
-        spec_functions.register(conn)
+        sql_functions.register(conn)
         authorize(conn, allowances_of(datasette).sql_functions)
 
 

@@ -20,8 +20,8 @@ from spack_cache_db.query.plain_words import read_words
 from spack_cache_db.query.serialization import json_text
 from spack_cache_db.site.catalogues import data_path, others, published
 from spack_cache_db.site.datasettes import Handler, ensure, may_view
+from spack_cache_db.site.delivery import is_as_it_was, send_file
 from spack_cache_db.site.discovery import opensearch, robots, sitemap
-from spack_cache_db.site.download import is_as_it_was, send_file
 from spack_cache_db.site.loaders import (
     LISTED,
     Data,

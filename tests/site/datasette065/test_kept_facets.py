@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from datasette.database import Database
 
-from spack_cache_db.site.datasette065.facets import (
+from spack_cache_db.site.datasette065 import (
     MOST_KEPT,
     MOST_ROWS,
     Answers,

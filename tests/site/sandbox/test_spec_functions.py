@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from spack_cache_db.site.sandbox.spec_functions import MOST_KEPT, register
+from spack_cache_db.site.sandbox.sql_functions import MOST_KEPT, register
 from tests.indexes import hash_of
 from tests.site.conftest import SQL, site
 from tests.small_sources import LOOK_ALIKES, built

@@ -20,7 +20,7 @@ from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec, counts_told, total
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.pages.filters import Narrowing, hosts_of
-from spack_cache_db.site.sandbox.spec_functions import LONGEST, LOOK_AT_THE_TIME
+from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
 from spack_cache_db.spack.legacy_specs import UnknownSpackVersion, parser_of
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST, work=2_000_000)

@@ -27,7 +27,7 @@ from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.summary import read_origin
 from spack_cache_db.releases import releases_before
 from spack_cache_db.site.pages.changes import Sides
-from spack_cache_db.site.sandbox.spec_functions import parse
+from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.lexer import QuerySyntaxError
 
 MOST_SNAPSHOTS = 26

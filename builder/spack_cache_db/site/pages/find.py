@@ -31,7 +31,7 @@ from spack_cache_db.site.pages.configurations import ConfigurationRow, table_row
 from spack_cache_db.site.pages.filters import EVERYWHERE, LABELS, Narrowing, hosts_of, paginated
 from spack_cache_db.site.pages.package import PAGE_ROWS, folded
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
-from spack_cache_db.site.sandbox.spec_functions import parse
+from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.legacy_specs import UnknownSpackVersion, todays_spec
 from spack_cache_db.spack.lexer import QuerySyntaxError

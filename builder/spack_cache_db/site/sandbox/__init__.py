@@ -5,7 +5,7 @@ own, each task within a deadline and each process within a bound of memory. The 
 process whose task takes too long or whose visitor has gone, and starts another.
 
 - `statements`: what SQL may use, how large it may be, and one statement run within these limits
-- `spec_functions`: Spack's spec syntax in SQL
+- `sql_functions`: Spack's spec syntax in SQL
 - `process`: the program of a process
 - `pool`: the processes, as the server sees them
 - `database`: how Datasette's statements and the catalogue's pages come here

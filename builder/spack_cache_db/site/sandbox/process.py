@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from spack_cache_db.query.lookups import Lookups, read_lookups
-from spack_cache_db.site.sandbox import spec_functions
+from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, escape_fts, restrict
 
 STEPS = 1_000
@@ -107,7 +107,7 @@ def connect(uri: str) -> sqlite3.Connection:
     conn = sqlite3.connect(uri, uri=True)
     conn.text_factory = lambda encoded: str(encoded, "utf-8", "replace")
     conn.create_function("escape_fts", 1, escape_fts)
-    spec_functions.register(conn)
+    sql_functions.register(conn)
     restrict(conn)
     authorize(conn)
     return conn
