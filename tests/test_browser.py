@@ -51,5 +51,5 @@ def test_what_can_be_installed_is(tmp_path: Path, allowed: bool) -> None:
     log = programs / "apt-get.log"
     called = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
     installed = [words[-1] for words in called if words[0] == "install"]
-    wanted = ["chromium", "systemd", "docker-registry", "curl", "git", "zstd"] if allowed else []
-    assert [name for name in installed if name != "nginx-light"] == wanted
+    wanted = ["chromium", "systemd", "docker-registry", "curl", "git", "zstd", "nodejs", "npm"]
+    assert [name for name in installed if name != "nginx-light"] == (wanted if allowed else [])

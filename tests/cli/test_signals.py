@@ -137,11 +137,11 @@ def test_workers_say_nothing_when_they_are_stopped(method: str, tmp_path: Path) 
     """However processes are started here: one line in all, and none of them stays."""
     program = (
         "import multiprocessing, os, sys, time\n"
-        "from spack_cache_db.build import workers\n"
+        "from spack_cache_db.build import Input, workers\n"
         "from spack_cache_db.cli import signals\n"
         f"multiprocessing.set_start_method('{method}')\n"
         "signals.heed_signals()\n"
-        "for each in workers.work_through([0, 600, 600], time.sleep, 2):\n"
+        "for each in workers.work_through([0, 600, 600], time.sleep, Input([], jobs=2)):\n"
         "    os.write(1, b'.')\n"
     )
     with subprocess.Popen(

@@ -126,7 +126,10 @@ def read_manifest(data: bytes) -> Manifest:
 
 
 def unknown_keys(data: bytes) -> set[str]:
-    """Return the keys of a manifest that are not known, by their place: `data[].annotations`."""
+    """Return the keys that are not known, by their place, as `data[].annotations`.
+
+    `data` are the bytes of a manifest that `read_manifest` has read.
+    """
     manifest = msgspec.json.decode(without_signature(data))
     of_blobs = {key for blob in manifest["data"] for key in blob}
     return {*manifest} - _keys(Manifest) | {f"data[].{key}" for key in of_blobs - _keys(Blob)}

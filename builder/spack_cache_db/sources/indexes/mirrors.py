@@ -191,8 +191,8 @@ def _index_of_mirror(
     view, unknown = None, Counter[str]()
     if path.name == _INDEX_MANIFEST:
         manifest = read_file(path, MAX_MANIFEST)
-        unknown.update(unknown_keys(manifest))
         data = _blob_of(binaries.folder, manifest, INDEX)
+        unknown.update(unknown_keys(manifest))
         view = path.parent.name if path.parent != binaries.folder / MANIFESTS else None
     else:
         data = read_file(path, MAX_INDEX)
