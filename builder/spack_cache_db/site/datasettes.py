@@ -1,8 +1,8 @@
 """What Datasette 0.65 and 1.0 do in different ways, or in no way that suits this site.
 
 Hooks with types, permissions for our own pages and the file, the order of tables on Datasette's own
-page of a database; and what keeps its event loop from answering others: expressions that take long,
-and large pages.
+page of a database; what it reads again for each page of a file that does not change; and what keeps
+its event loop from answering others: expressions that take long, and large pages.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import asyncio
 import inspect
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from contextvars import ContextVar
+from copy import copy
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +30,7 @@ from spack_cache_db.schema import TABLES, VIEWS
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Handler = Callable[..., Awaitable[Any]]
+T = TypeVar("T")
 
 SLICE_SECONDS = 0.005
 """So long a page is rendered at a stretch; then others have their turn on the event loop."""
@@ -35,6 +38,15 @@ LARGE_SECONDS = 0.05
 """A page that takes longer is large. One large page is rendered at a time, small ones beside it."""
 CELLS_AT_ONCE = 100
 """So many cells of a table are prepared at a stretch."""
+
+SCHEMA_METHODS = (
+    *("table_names", "view_names", "hidden_table_names", "get_all_foreign_keys"),
+    *("table_exists", "view_exists", "get_table_definition", "get_view_definition", "fts_table"),
+    *("table_columns", "table_column_details", "primary_keys", "foreign_keys_for_table"),
+    "label_column_for_table",
+)
+"""Methods of Datasette's `Database` that read its schema, each in another thread."""
+MOST_TABLES = 200
 
 # What stands before a statement. Datasette's expression tries each space in two places; here what
 # was matched once is not given back.
@@ -154,9 +166,68 @@ async def after_others(value: object) -> object:
     return value
 
 
-def hook(function: Function, *, tryfirst: bool = False) -> Function:
-    """Mark a function as a hook; `tryfirst` has it called before those of other plugins."""
-    return cast("Function", hookimpl(function, tryfirst=tryfirst))
+def hook(function: Function, *, tryfirst: bool = False, trylast: bool = False) -> Function:
+    """Mark a function as a hook, which may be called before or after those of other plugins."""
+    return cast("Function", hookimpl(function, tryfirst=tryfirst, trylast=trylast))
+
+
+class Recent:
+    """What was read of a file that does not change; of all of it, what was asked for last."""
+
+    def __init__(self, most: int) -> None:
+        """Keep so many answers."""
+        self._most = most
+        self._found: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    async def once(
+        self,
+        key: Hashable,
+        read: Callable[[], Awaitable[T]],
+        is_kept: Callable[[T], bool] = lambda found: found is not None,
+    ) -> T:
+        """Return what was read for this key, now or before.
+
+        Args:
+            key: what is asked.
+            read: reads the answer.
+            is_kept: whether an answer may be kept; by default all but None, for what is not there.
+        """
+        if key in self._found:
+            self._found.move_to_end(key)
+            known: T = self._found[key]
+            return known
+        found = await read()
+        if is_kept(found):
+            self._found[key] = found
+            if len(self._found) > self._most:
+                self._found.popitem(last=False)
+        return found
+
+
+def remember_schemas(datasette: Any) -> None:
+    """Read the schema of each file that does not change once, not for every page.
+
+    Most pages of tables ask for it a dozen times, the page of a database three hundred times.
+    """
+    for database in datasette.databases.values():
+        if database.path and not database.is_mutable:
+            for name in SCHEMA_METHODS:
+                if hasattr(database, name):
+                    setattr(database, name, _remembered(getattr(database, name)))
+
+
+def _remembered(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    recent = Recent(MOST_TABLES)
+
+    async def remembered(*args: Any, **named: Any) -> Any:
+        found = await recent.once((args, *named.items()), partial(method, *args, **named))
+        # Who asked may change their list.
+        return copy(found)
+
+    return remembered
 
 
 async def ensure(datasette: Any, actor: Any, action: str, database: str) -> None:

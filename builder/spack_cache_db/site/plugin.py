@@ -94,6 +94,7 @@ def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
     datasettes.render_in_slices(datasette)
     if not allowances_of(datasette).sql_in_server:
         sandbox.use_sandbox(datasette)
+    datasettes.remember_schemas(datasette)
     return partial(identity.learn, datasette)
 
 

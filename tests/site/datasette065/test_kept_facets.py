@@ -12,10 +12,10 @@ from datasette.database import Database
 from spack_cache_db.site.datasette065 import (
     MOST_KEPT,
     MOST_ROWS,
-    Answers,
     Remembering,
     take_over,
 )
+from spack_cache_db.site.datasettes import Recent
 from tests.site.conftest import metadata, site
 
 TABLE = "/spack-cache/configurations.json"
@@ -123,13 +123,13 @@ class Reader:
 @pytest.mark.asyncio
 async def test_the_memory_is_bounded() -> None:
     """Only so much is remembered; what was not asked for the longest is forgotten first."""
-    reader, answers = Reader(), Answers()
-    remembering = Remembering(reader, answers)
+    reader, recent = Reader(), Recent(MOST_KEPT)
+    remembering = Remembering(reader, recent)
     for number in range(MOST_KEPT + 1):
         await remembering.execute("file", "first", {})
         await remembering.execute("file", "other", {"p0": number})
 
-    assert len(answers) == MOST_KEPT
+    assert len(recent) == MOST_KEPT
     assert reader.asked == MOST_KEPT + 2
 
 
@@ -137,14 +137,14 @@ async def test_the_memory_is_bounded() -> None:
 @pytest.mark.parametrize(("rows", "text"), [(MOST_ROWS + 1, "short"), (1, "long" * 1_000)])
 async def test_nothing_large_is_remembered(rows: int, text: str) -> None:
     """Neither an answer of many rows nor one to a long search is remembered."""
-    reader, answers = Reader(rows), Answers()
+    reader, recent = Reader(rows), Recent(MOST_KEPT)
 
     for _ in range(2):
-        await Remembering(reader, answers).execute("file", "select", {"p0": text})
+        await Remembering(reader, recent).execute("file", "select", {"p0": text})
 
-    assert (reader.asked, answers) == (2, {})
+    assert (reader.asked, len(recent)) == (2, 0)
 
 
 def test_the_rest_is_datasettes() -> None:
     """Everything else that a facet asks Datasette for is Datasette's."""
-    assert Remembering(Reader(), {}).name == "reader"
+    assert Remembering(Reader(), Recent(1)).name == "reader"

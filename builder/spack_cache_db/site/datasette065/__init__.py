@@ -7,16 +7,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, Self, cast
+from functools import lru_cache, partial
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from datasette.facets import ColumnFacet
+from datasette.plugins import pm
 from datasette.utils import to_css_class
 from markupsafe import Markup, escape
 
 from spack_cache_db.site.catalogues import is_site
-from spack_cache_db.site.datasettes import hook
+from spack_cache_db.site.datasettes import Recent, hook
 from spack_cache_db.site.identity import metadata_of
 from spack_cache_db.site.middleware import (
     READING_POSTS,
@@ -34,18 +35,29 @@ ROWS_OF = {"builds": "specs", "release_specs": "listings", "build_listings": "li
 Of `builds` that is so without indexes, which know of specs that are no binaries.
 """
 
+MOST_KEPT = 500
+
+TABLE_SPELLING = (
+    "select name from sqlite_master where type in ('table', 'view') and name = ? collate nocase"
+)
+"""Datasette's statement (`Datasette.permission_allowed`)."""
+
 _SILENT, _SAID = b"<html>", b'<html lang="en">'
 
 
-@hook
+@partial(hook, trylast=True)
 def startup(datasette: Any) -> None:
-    """Count facets once and the large views never; spare Datasette copies of the metadata."""
+    """Count facets once and the large views never; look up once who may see a table.
+
+    It is called last, because statements are remembered outside of the sandbox.
+    """
     if not is_site(datasette):
         return
     tell_view_counts(datasette)
     databases = datasette.metadata("databases") or {}
     take_over(databases)
-    share_databases(databases)
+    if all(_is_ours(each.plugin) for each in pm.hook.get_metadata.get_hookimpls()):
+        remember_permissions(datasette)
 
 
 @hook
@@ -98,23 +110,37 @@ def tell_view_counts(datasette: Any) -> None:
         tables.update({view: tables[ROWS_OF[view]] for view in views if ROWS_OF[view] in tables})
 
 
-class Shared(dict[str, Any]):
-    """A dict whose deep copy is itself.
+def remember_permissions(datasette: Any) -> None:
+    """Look up once what the metadata allows for each table, and how a table's name is spelt.
 
-    Datasette copies all of metadata.yml for every permission check, which looks for a table's
-    `allow`, and never changes what it copied. The copies are a third of the cost of the page that
-    lists the tables.
+    Datasette does both for every table that a page names, and for the lookup puts all metadata
+    together anew: nine tenths of what the page of a database costs. What the metadata says does not
+    change while there is no plugin but ours that adds to it.
     """
+    allows = lru_cache(maxsize=MOST_KEPT)(datasette._table_permission_allows)
+    datasette._table_permission_allows = allows
+    for database in datasette.databases.values():
+        if database.path and not database.is_mutable:
+            database.execute = _Spelling(database).execute
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        return self
+
+class _Spelling:
+    """What replaces the `execute` of a database: the spelling of a table's name is asked once."""
+
+    def __init__(self, database: Any) -> None:
+        self._inner: Callable[..., Awaitable[Any]] = database.execute
+        self._recent = Recent(MOST_KEPT)
+
+    async def execute(self, sql: str, params: Any = None, *more: Any, **named: Any) -> Any:
+        """Run a statement as `Database.execute` does."""
+        read = partial(self._inner, sql, params, *more, **named)
+        if sql != TABLE_SPELLING:
+            return await read()
+        return await self._recent.once(tuple(params), read, lambda found: bool(found.rows))
 
 
-def share_databases(databases: dict[str, Any]) -> None:
-    """Make what the metadata says of each database a dict that is not copied."""
-    for name, described in list(databases.items()):
-        if isinstance(described, dict):
-            databases[name] = Shared(described)
+def _is_ours(plugin: Any) -> bool:
+    return getattr(plugin, "__name__", "").startswith("spack_cache_db.")
 
 
 def say_language(app: App) -> App:
@@ -165,16 +191,13 @@ def table_body(rows: Iterable[Iterable[Mapping[str, Any]]]) -> Markup:
     return Markup("\n".join(lines))
 
 
-MOST_KEPT = 500
 MOST_ROWS = 50
 LONGEST = 1_000
 """Characters of a query with its parameters; visitors choose these."""
 
 _NAME = "kept_facets"
 
-Answers = dict[Hashable, Any]
-
-_kept: WeakKeyDictionary[Any, Answers] = WeakKeyDictionary()
+_recent: WeakKeyDictionary[Any, Recent] = WeakKeyDictionary()
 
 
 def take_over(databases: dict[str, Any]) -> None:
@@ -192,7 +215,7 @@ class KeptFacet(ColumnFacet):  # type: ignore[misc]
         super().__init__(ds, *args, **named)
         database = ds.get_database(self.database)
         if not database.is_mutable:
-            self.ds = Remembering(ds, _kept.setdefault(database, {}))
+            self.ds = Remembering(ds, _recent.setdefault(database, Recent(MOST_KEPT)))
 
     def get_configs(self) -> list[dict[str, Any]]:
         """Return what the metadata asks for, without what the address asks for as well."""
@@ -211,9 +234,9 @@ class KeptFacet(ColumnFacet):  # type: ignore[misc]
 class Remembering:
     """Datasette as a facet sees it: what it has read once, it does not read again."""
 
-    def __init__(self, datasette: Any, answers: Answers) -> None:
+    def __init__(self, datasette: Any, recent: Recent) -> None:
         self._datasette = datasette
-        self._answers = answers
+        self._recent = recent
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._datasette, name)
@@ -236,13 +259,7 @@ class Remembering:
         return cast("dict[tuple[str, Any], Any]", labels)
 
     async def _once(self, key: Hashable, read: Callable[[], Awaitable[Any]]) -> Any:
-        if key in self._answers:
-            # What was asked for last stands last; the first is forgotten first.
-            self._answers[key] = self._answers.pop(key)
-            return self._answers[key]
-        answer = await read()
-        if len(answer) <= MOST_ROWS and len(repr(key)) <= LONGEST:
-            while len(self._answers) >= MOST_KEPT:
-                del self._answers[next(iter(self._answers))]
-            self._answers[key] = answer
-        return answer
+        is_short = len(repr(key)) <= LONGEST
+        return await self._recent.once(
+            key, read, lambda answer: is_short and len(answer) <= MOST_ROWS
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from html import escape
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -49,6 +50,10 @@ WHERE shown.release = :release
 """  # noqa: S608 - our own column
 
 
+MOST_COUNTED = 16
+"""So many counts are kept in a process: a large one takes a megabyte."""
+
+
 class Count(NamedTuple):
     """How many there are of something; `newest` is the id of a package's newest version there."""
 
@@ -76,16 +81,24 @@ def counts(
 
     They are counted in a release, in a stack, in that stack of that release, or everywhere.
     """
-    by = ", ".join(f"configurations.{column}" for column in columns)
-    counted = {(False, False): ANYWHERE, (True, False): IN_RELEASE, (False, True): IN_STACK}
-    sql = counted.get((release is not None, stack is not None), IN_BOTH)
-    where = {"release": release and release.id, "stack": stack and stack.id}
+    # Every visitor of a long list asks the same; counts by three columns would fill the memory.
+    count = _counted if len(columns) < 3 else _counted.__wrapped__
     words = [lookups.words[column] for column in columns]
     found = {}
-    for row in select(conn, f"SELECT {by}, {sql} GROUP BY {by}", **where):
+    for row in count(conn, release and release.id, stack and stack.id, columns):
         keys = zip(words, row[: len(columns)], strict=True)
         found[tuple(names[key] for names, key in keys)] = Count(*row[len(columns) :])
     return found
+
+
+@lru_cache(maxsize=MOST_COUNTED)
+def _counted(
+    conn: sqlite3.Connection, release: int | None, stack: int | None, columns: tuple[str, ...]
+) -> list[tuple[int, ...]]:
+    by = ", ".join(f"configurations.{column}" for column in columns)
+    counted = {(False, False): ANYWHERE, (True, False): IN_RELEASE, (False, True): IN_STACK}
+    sql = counted.get((release is not None, stack is not None), IN_BOTH)
+    return [*select(conn, f"SELECT {by}, {sql} GROUP BY {by}", release=release, stack=stack)]
 
 
 PACKAGES = """

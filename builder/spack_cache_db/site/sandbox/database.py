@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import parse_qs
@@ -27,6 +27,7 @@ from datasette.database import QueryInterrupted, Results
 from spack_cache_db.query.connection import is_interrupted
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.catalogues import published
+from spack_cache_db.site.datasettes import Recent
 from spack_cache_db.site.sandbox.pool import Budget, Pool, pool_for
 from spack_cache_db.site.sandbox.process import NO_MEMORY, with_lookups
 from spack_cache_db.site.sandbox.statements import (
@@ -56,7 +57,7 @@ _BARE_SHAPES = ("array", "arrayfirst", "object")
 """Shapes of JSON that are the rows alone: of SQL nothing says that there are more."""
 
 _pools: WeakKeyDictionary[Any, Pool] = WeakKeyDictionary()
-_kept: WeakKeyDictionary[Any, dict[Any, OrderedDict[Any, Any]]] = WeakKeyDictionary()
+_recent: WeakKeyDictionary[Any, dict[Any, Recent]] = WeakKeyDictionary()
 _statements: ContextVar[float | None] = ContextVar("statements", default=None)
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 _NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
@@ -84,17 +85,11 @@ async def read(datasette: Any, load: Load[P, T], *args: P.args, **_: P.kwargs) -
 async def read_once(datasette: Any, load: Load[P, T], *args: P.args, **named: P.kwargs) -> T:
     """Read like `read`, and keep what is found; None, for what does not exist, is not kept."""
     database = published(datasette)
-    kept = _kept.setdefault(database, {}).setdefault(load, OrderedDict())
-    if args in kept:
-        kept.move_to_end(args)
-        known: T = kept[args]
-        return known
-    found = await read(datasette, load, *args, **named)
-    if found is not None and not database.is_mutable:
-        kept[args] = found
-        if len(kept) > MOST_KEPT:
-            kept.popitem(last=False)
-    return found
+    reading = partial(read, datasette, load, *args, **named)
+    if database.is_mutable:
+        return await reading()
+    recent = _recent.setdefault(database, {}).setdefault(load, Recent(MOST_KEPT))
+    return await recent.once(args, reading)
 
 
 @contextmanager
