@@ -136,7 +136,8 @@ def _cells(record: dict[str, Any]) -> str:
     return "".join(f"<td>{escape(text)}</td>" for text in texts)
 
 
-@dataclass(frozen=True, slots=True)
+# As large as the file: two of them are compared by identity.
+@dataclass(frozen=True, slots=True, eq=False)
 class ResultSet:
     """The configurations that satisfy conditions, by their ids in order.
 

@@ -71,7 +71,8 @@ class Stack:
     spec_count: int
 
 
-@dataclass(frozen=True)
+# Answers are kept by what they were read with: two of them are compared by identity.
+@dataclass(frozen=True, eq=False)
 class Lookups:
     """The small tables of one file.
 

@@ -367,7 +367,10 @@ class SpecRecords:
         return tuple(notes)
 
     def _beyond(self, query: SpecQuery, compilers: int) -> Verdict:
-        return reduce(and_, self._parts(query, compilers), Verdict(self._recorded.every))
+        parts = [*self._parts(query, compilers)]
+        if self._among is not None or not parts:
+            parts.append(Verdict(self._recorded.every))
+        return reduce(and_, parts)
 
     def _parts(self, query: SpecQuery, compilers: int) -> Iterator[Verdict]:
         if query.namespace is not None:

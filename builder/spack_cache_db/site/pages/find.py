@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from spack_cache_db.query.answers import (
     ResultSet,
@@ -68,6 +69,14 @@ WHERE id IN (SELECT value FROM json_each(:ids)) GROUP BY {column}
 FACETS = ("package", "os", "target")
 """The columns whose values a spec can ask for in every file; a compiler is a dependency in some."""
 MOST_VALUES = 8
+
+MOST_ANSWERS = 4
+"""So many answers are kept in a process: the next page of rows, and the CSV, are of the same one.
+
+One of 40,000 configurations takes some 12 MB.
+"""
+_question_of = lru_cache(maxsize=MOST_ANSWERS)(question_of)
+_matching = lru_cache(maxsize=MOST_ANSWERS)(matching)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +191,7 @@ def _load(
             return found
     try:
         query = parse(text)
-        question = question_of(conn, lookups, query, scope)
+        question = _question_of(conn, lookups, query, scope)
     except QuerySyntaxError as error:
         found = _read(conn, lookups, text, scope, page, opened)
         return replace(found, error=str(error)) if found else _refused(conn, text, error)
@@ -205,7 +214,7 @@ def _load(
     prefix = asked(question.conditions, "hash")
     hashes = _hashes(conn, prefix)
     whole = question.within(scope)
-    results = matching(conn, lookups, whole.conditions)
+    results = _matching(conn, lookups, whole.conditions)
     answer = _answer(conn, lookups, results, query, page, opened)
     if answer.count == 1 and len(hashes) == 1:
         return FindPage(prefix=prefix, hashes=hashes)
@@ -240,13 +249,13 @@ def _read(
     places = scope_of(lookups, reading.release, reading.stack)
     try:
         query = parse(reading.spec or "*")
-        question = question_of(conn, lookups, query, (*places, *scope))
+        question = _question_of(conn, lookups, query, (*places, *scope))
     except (QuerySyntaxError, UnsupportedQuery):
         # A word is a part of a spec, such as `^[virtuals=c,cxx]`, that says nothing alone.
         return None
     asks, place = question.conditions, (*places, *scope)
     question = question.within((*reading.conditions(), *place))
-    results = matching(conn, lookups, question.conditions)
+    results = _matching(conn, lookups, question.conditions)
     found = [*results.ids] if query.name is None else []
     if found:
         match = " OR ".join(match_of((word,)) for word in plain_words(text))
@@ -359,6 +368,7 @@ class Facet:
     value_count: int
 
 
+@lru_cache(maxsize=MOST_ANSWERS)
 def facets_of(
     conn: sqlite3.Connection, lookups: Lookups, results: ResultSet, query: SpecQuery
 ) -> tuple[Facet, ...]:
