@@ -66,7 +66,8 @@ check: $(VENV)/test.done
 docs: $(VENV)/test.done
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# Attacks with hostile SQL, parameters, clients, archives, pages and indexes on real processes; ten minutes.
+# Attacks with hostile SQL, parameters, clients, folders, archives, pages, indexes, databases and mirrors on
+# real processes; ten minutes.
 attack: $(VENV)/test.done
 	$(BIN)/python -m attacks
 

@@ -13,6 +13,8 @@ import click
 from attacks.archives import archives
 from attacks.builder import run
 from attacks.databases import databases
+from attacks.folders import folders
+from attacks.mirrors import mirrors
 from attacks.neighbours import neighbours, nginx_neighbours
 from attacks.outcome import Outcome, report
 from attacks.pages import pages
@@ -42,6 +44,8 @@ BUILT: dict[str, Kind] = {
     "pages": pages,
     "readers": readers,
     "databases": databases,
+    "folders": folders,
+    "mirrors": mirrors,
 }
 KINDS = (*SERVED, "endings", *BUILT)
 

@@ -1,0 +1,198 @@
+"""Mirrors that lie to `fetch`, keep it waiting, or want to write and delete what is not its own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import cycle
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from attacks.archives import damaged
+from attacks.builder import Run, enough, run_command
+from attacks.outcome import Outcome
+from tests.sources.indexes.fetch.mirrors import LAYOUT_3, below, blob_path, index, layout_3
+from tests.sources.indexes.fetch.server import Answer, Handler, Site, instead, serve, status
+
+DEADLINE = 3
+"""Seconds that `fetch` is given for a file, with all that it asks again."""
+MOST_SECONDS = 15.0
+"""Time, and processor time, that one run may take."""
+MEGABYTE = 10**6
+INDEX = index("zlib")
+ABROAD = ("../../../x", "/etc/x", "a/../../x", "..", "", "a\0b", "é/\u202e", "x" * 5_000)
+"""Names that lead out of a folder, or are none."""
+
+
+def mirrors(seconds: float) -> Outcome:
+    """Fetch from servers that do one thing after the other, into folders with files of others."""
+    outcome, chosen, began = Outcome("mirrors"), random.Random(17), time.monotonic()
+    longest = 0.0
+    for name, attack in cycle(ATTACKS.items()):
+        with TemporaryDirectory(prefix="attacks-") as folder, serve() as site:
+            own = Path(folder, "in", "mirrors")
+            own.mkdir(parents=True)
+            strangers = _strangers(Path(folder))
+            url = attack(site, own, chosen)
+            asked = time.monotonic()
+            ran = _fetch(url, own)
+            waited = time.monotonic() - asked
+            faults = ran.faults((0, 1, 2), MOST_SECONDS)
+            if waited > MOST_SECONDS:
+                faults.append(f"took {waited:.0f} s")
+            faults += [f"removed {each}" for each in strangers if not each.exists()]
+            outside = {*Path(folder).rglob("*")} - {*own.rglob("*"), own, own.parent, *strangers}
+            faults += [f"wrote {each}" for each in sorted(outside)]
+        longest = max(longest, waited)
+        outcome.judge(name, faults)
+        if enough(began, seconds):
+            break
+    outcome.note = f"the longest took {longest:.1f} s"
+    return outcome
+
+
+def _fetch(url: str, own: Path) -> Run:
+    limits = ("--timeout", 1, "--deadline", DEADLINE, "--retries", 1, "--prune")
+    return run_command("fetch", url, "-o", own, *limits)
+
+
+def _strangers(folder: Path) -> list[Path]:
+    """Write files that are not the program's own, in the folder and around it."""
+    own = folder / "in" / "mirrors"
+    places = (folder / "x", own.parent / "x", own / ".film.mkv.part", own / "notes" / "a.json")
+    for place in places:
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("of somebody else", encoding="utf-8")
+    return [*places, own / "notes"]
+
+
+def _endless(handler: Handler, _: bytes) -> None:
+    """Send without an end, as fast as it is taken."""
+    handler.send_response(200)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    piece = b"[" * 65_536
+    with suppress(OSError):
+        while True:
+            handler.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+
+
+def _slow(handler: Handler, _: bytes) -> None:
+    """Send a byte now and then, more often than the time-out."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000000")
+    handler.end_headers()
+    with suppress(OSError):
+        for _second in range(60):
+            handler.wfile.write(b" ")
+            handler.wfile.flush()
+            time.sleep(0.5)
+
+
+def _headers(handler: Handler, _: bytes) -> None:
+    """Send headers without an end."""
+    handler.send_response(200)
+    with suppress(OSError):
+        for number in range(10**6):
+            handler.wfile.write(b"x-%d: %b\r\n" % (number, b"a" * 1_000))
+
+
+def _always(answer: Answer) -> Callable[[Site, Path, random.Random], str]:
+    """Return an attack that gives this answer to all that is asked."""
+
+    def attack(site: Site, own: Path, chosen: random.Random) -> str:
+        site.serve(layout_3(INDEX))
+        for path in (f"/{LAYOUT_3}", f"/{blob_path(INDEX)}", "/build_cache/index.json"):
+            site.always[path] = answer
+        return site.url
+
+    return attack
+
+
+def _blob(answer: Answer) -> Callable[[Site, Path, random.Random], str]:
+    """Return an attack whose manifest is good, and whose index is not."""
+
+    def attack(site: Site, own: Path, chosen: random.Random) -> str:
+        site.serve(layout_3(INDEX))
+        site.always[f"/{blob_path(INDEX)}"] = answer
+        return site.url
+
+    return attack
+
+
+def _bomb(site: Site, own: Path, chosen: random.Random) -> str:
+    packed = gzip.compress(bytes(200 * MEGABYTE))
+    return _blob(instead(packed, content_encoding="gzip"))(site, own, chosen)
+
+
+def _circle(site: Site, own: Path, chosen: random.Random) -> str:
+    site.always = {
+        f"/{LAYOUT_3}": status(302, location="/a"),
+        "/a": status(307, location=f"/{LAYOUT_3}"),
+    }
+    return site.url
+
+
+def _release_names(site: Site, own: Path, chosen: random.Random) -> str:
+    """Give releases and stacks names that lead elsewhere."""
+    named = {
+        name: [{"label": chosen.choice(ABROAD), "url": f"{site.url}/m/{LAYOUT_3}"}]
+        for name in chosen.sample(ABROAD, 4)
+    }
+    site.serve({"all.json": json.dumps(named).encode()} | below("m", layout_3(INDEX)))
+    return f"{site.url}/all.json"
+
+
+def _many_mirrors(site: Site, own: Path, chosen: random.Random) -> str:
+    named = [{"label": f"s{number}", "url": f"{site.url}/{number}"} for number in range(100_000)]
+    site.serve({"all.json": json.dumps({"develop": named}).encode()})
+    return f"{site.url}/all.json"
+
+
+def _known_names(site: Site, own: Path, chosen: random.Random) -> str:
+    """Have what an earlier run is said to have written lead to files of others."""
+    site.serve(layout_3(INDEX))
+    _fetch(site.url, own)
+    for known in own.rglob(".fetched.json"):
+        text = known.read_text(encoding="utf-8")
+        value = json.loads(text)
+        for key in [*value]:
+            if isinstance(value[key], dict):
+                value[key] |= {name: {} for name in ABROAD}
+            elif isinstance(value[key], list):
+                value[key] += ABROAD
+        known.write_text(json.dumps(value), encoding="utf-8")
+    return site.url
+
+
+def _damaged_files(site: Site, own: Path, chosen: random.Random) -> str:
+    files = layout_3(INDEX)
+    site.serve({path: damaged(chosen, data) for path, data in files.items()})
+    return site.url
+
+
+ATTACKS: dict[str, Callable[[Site, Path, random.Random], str]] = {
+    "an answer without an end": _always(_endless),
+    "an index without an end": _blob(_endless),
+    "a byte now and then": _blob(_slow),
+    "headers without an end": _always(_headers),
+    "redirects in a circle": _circle,
+    "redirects elsewhere": _always(status(302, location="file:///etc/passwd")),
+    "an hour's pause": _always(status(503, retry_after="3600")),
+    "a pause of ages": _always(status(429, retry_after="Thu, 01 Jan 99999999 00:00:00 GMT")),
+    "a realm that is no address": _always(
+        status(401, www_authenticate='Bearer realm="https://[",service="x"')
+    ),
+    "a tag that no request can repeat": _always(instead(INDEX, etag='"\xe9\xff"')),
+    "a length that lies": _blob(instead(INDEX, content_length=10**15)),
+    "a bomb of gzip": _bomb,
+    "an encoding that is none": _blob(instead(INDEX, content_encoding="gzip, gzip, br")),
+    "names that lead elsewhere": _release_names,
+    "a hundred thousand mirrors": _many_mirrors,
+    "known files of others": _known_names,
+    "damaged files": _damaged_files,
+}
