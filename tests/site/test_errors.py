@@ -168,7 +168,7 @@ async def test_who_meets_too_many_queries_is_told_when_to_come_back(
     """Where no process of the sandbox starts, the visitor reads that it is not their fault."""
     await datasette.invoke_startup()
     unused = pool.Pool("file:/nowhere/unused.db?mode=ro")
-    monkeypatch.setattr(datasette.get_database("spack-cache").execute.__self__, "_pool", unused)
+    monkeypatch.setattr(pool.Pool, "run", unused.run)
     answer = await get(datasette, f"/spack-cache/packages{end}?_where=id")
 
     assert answer.status_code == 503
