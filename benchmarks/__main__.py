@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -13,7 +14,15 @@ import click
 from benchmarks import index_build, inputs
 from benchmarks.build import Build, build
 from benchmarks.measure import FOLDER, CommandFailedError, Run, run_module
-from benchmarks.report import PERFORMANCE, Measure, goals_table, stages_table, write_section
+from benchmarks.report import (
+    PERFORMANCE,
+    SCALE,
+    Measure,
+    goals_table,
+    stages_table,
+    table,
+    write_section,
+)
 from tests.corpus import pages as corpus
 
 SCRIPT_SHARE = 0.05
@@ -32,7 +41,9 @@ GOALS = {"usual": (2.5, 15), "high": (3, 17)}
     show_default=True,
     help="How much the specs of a package differ.",
 )
-@click.option("--large", type=corpus.SCALE, help="Also build a corpus of this scale, once.")
+@click.option(
+    "--large", type=corpus.SCALE, multiple=True, help="Also build a corpus of this scale, once."
+)
 @click.option(
     "--records",
     default=150_000,
@@ -43,11 +54,11 @@ GOALS = {"usual": (2.5, 15), "high": (3, 17)}
 @click.option("--runs", default=3, show_default=True, help="How many runs the medians are of.")
 @click.option("--jobs", type=int, help="Worker processes of the build.  [default: its own]")
 @click.option("--dir", "folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True)
-@click.option("--write", is_flag=True, help="Put the table into docs/performance.md.")
+@click.option("--write", is_flag=True, help="Put the tables into the documentation.")
 def main(
     scale: float,
     varieties: tuple[str, ...],
-    large: float | None,
+    large: tuple[float, ...],
     records: int,
     runs: int,
     jobs: int | None,
@@ -61,7 +72,7 @@ def main(
             for variety in varieties
         }
         if large:
-            texts["scale table"] = larger_report(folder, scale, large, runs, jobs)
+            texts["scale table"] = larger_report(folder, [scale, *large], jobs)
         if records:
             texts["index table"] = index_build.report(folder, records, runs, jobs)
     except CommandFailedError as error:
@@ -69,7 +80,7 @@ def main(
     for name, text in texts.items():
         click.echo(f"{text}\n")
         if write:
-            write_section(PERFORMANCE, name, text)
+            write_section(SCALE if name == "scale table" else PERFORMANCE, name, text)
 
 
 def report(folder: Path, scale: float, variety: str, runs: int, jobs: int | None) -> str:
@@ -98,25 +109,27 @@ def report(folder: Path, scale: float, variety: str, runs: int, jobs: int | None
     return f"{_preamble(totals, runs)}\n\n{goals_table(measures)}{stages}"
 
 
-def larger_report(folder: Path, scale: float, large: float, runs: int, jobs: int | None) -> str:
-    """Compare the time for a page at two scales and return the table."""
-    per_page = []
-    for each in (scale, large):
-        pages, totals = inputs.corpus(folder, each, "usual")
-        _floor(pages)
-        seconds = median(build(pages, folder / "large.db", jobs).seconds for _ in range(runs))
-        per_page.append(seconds / totals.pages)
-    measures = [
-        Measure(f"build of {totals.pages:,} pages", seconds, "s"),
-        Measure(
-            f"time per page at scale {large:g} ÷ at {scale:g}",
-            per_page[1] / per_page[0],
-            "x",
-            1.15,
-            digits=2,
-        ),
-    ]
-    return goals_table(measures)
+def larger_report(folder: Path, scales: Sequence[float], jobs: int | None) -> str:
+    """Build a corpus of each scale once, and return the table that compares them."""
+    columns = [_scale_column(folder, scale, jobs) for scale in scales]
+    head = ["", *(f"scale {scale:g}" for scale in scales)]
+    return table(head, [[name, *(each[name] for each in columns)] for name in columns[0]])
+
+
+def _scale_column(folder: Path, scale: float, jobs: int | None) -> dict[str, str]:
+    pages, totals = inputs.corpus(folder, scale, "usual")
+    _floor(pages)
+    ours = build(pages, folder / "large.db", jobs, memory=True)
+    return {
+        "pages": f"{totals.pages:,}",
+        "size of the pages": f"{totals.page_bytes / 1e9:.2f} GB",
+        "listings": f"{totals.listings:,}",
+        "specs": f"{totals.specs:,}",
+        "file": f"{ours.file_bytes / 1e6:,.0f} MB",
+        "memory, all processes": f"{ours.peak_bytes / 1e9:.2f} GB",
+        "processor time": f"{ours.cpu_seconds:,.0f} s",
+        **{f"time: {name}": f"{seconds:,.1f} s" for name, seconds in ours.stages.items()},
+    }
 
 
 def _floor(pages: Path) -> Run:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PERFORMANCE = Path(__file__).parent.parent / "docs" / "performance.md"
+_DOCS = Path(__file__).parent.parent / "docs"
+PERFORMANCE = _DOCS / "performance.md"
+SCALE = _DOCS / "scale.md"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -218,11 +219,14 @@ def dask_workers(address: str | None, jobs: int) -> Iterator[dict[str, Any]]:
         return
     try:
         from distributed import Client
+        from distributed.versions import VersionMismatchWarning
     except ModuleNotFoundError as error:
         install = "install it with: pip install 'spack-cache-db[build,dask]'"
         raise BuilderError(
             f"--dask needs {error.name}, which is not installed; {install}"
         ) from None
+    # A long table of all packages that differ; those that matter are compared by the build.
+    warnings.simplefilter("ignore", VersionMismatchWarning)
     try:
         client = (
             Client(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0")
