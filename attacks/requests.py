@@ -33,7 +33,10 @@ PATHS = [
     *(SQL, f"{SQL}.json", f"{SQL}.csv", f"{SQL}.blob", "/-/versions.json", "/-/jump.json"),
     *("/-/metadata", "/-/settings", "/-/threads", "/-/static/app.css", "/static/site.css"),
     *("/packages", "/releases", "/stacks", "/about", "/suggest.json", "/find.json", "/find.csv"),
-    *("/cover", "/cover.json", "/package/hdf5/", "/diff/develop...v0.23.1", "/feed.atom"),
+    *("/cover", "/cover.json", "/cover.csv", "/package/hdf5/", "/package/hdf5.json", "/diff"),
+    *("/diff/develop...v0.23.1", "/diff/develop:e4s...develop.json", "/diff/develop...a.csv"),
+    *("/feed.atom", "/find.atom", "/badge/hdf5.svg", "/coverage/develop", "/packages.json"),
+    *("/packages.csv", "/releases.json", "/stacks.csv", "/sitemap.xml", "/opensearch.xml"),
     *("/spack-cache/-/schema", "/spack-cache/-/queries", "/spack-cache/builds/-/definition"),
 ]
 NAMES = [
@@ -44,6 +47,8 @@ NAMES = [
     *("_extras", "_blob_column", "_blob_hash", "_hide_sql", "_sort_by_desc", "sql", "spec", "q"),
     *("has", "lacks", "sort", "kind", "dependencies", "here", "format", "limit", "offset"),
     *("page", "release", "stack", "variant", "version", "hide", "versions", "common", "name"),
+    *("behind", "missing", "explicit", "host", "target", "compiler", "os", "open", "spack", "old"),
+    *("new", "package", "order", "platform"),
     *("id__gt", "id__in", "id__isnull", "hash__like", "hash__date", "stacks__arraycontains"),
     *("stacks__arraynotcontains", "id__notin", "name__nope", "__", "_", "rowid", "release__exact"),
 ]
@@ -53,6 +58,9 @@ VALUES = [
     *('{"table": "listings", "column": ["a"], "value": {}}', "\0", "a\0b", "\ud800", "\U0001f600"),
     *("'", '"', "';--", "a,b,c", ",", "name", "select 1", "select nope", "on", "~", "~00", "~ff"),
     *("csv", "objects", "array", "max", "\r\nX: 1", "*", "AND", "NEAR(", "\n", "../../etc/passwd"),
+    *("^a" * 5_000, "%a" * 5_000, "@1:2," * 5_000, "+a" * 9_000, "a " * 15_000, "%gcc ^hdf5"),
+    *("hdf5 ^mpi", "^c", "%[deptypes=build] a", "[a, " * 5_000, "- a: [{matrix: [[]]}]\n" * 900),
+    *("spack:\n specs: [a]\n include: [a, b]", "develop...develop", "target=:zen3", "zen4 cuda"),
     *("<script>", "%s%n", "{{ 7 * 7 }}", "hdf5", "+mpi", "a" * 20_000, "develop", "é" * 3000, " "),
 ]
 ODD_PATHS = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sqlite3
 from typing import Any
 
 import pytest
@@ -85,6 +86,25 @@ async def test_csv_of_a_table_has_all_rows(query: str, many: Any) -> None:
     assert len(rows) - 1 == total > 1_000
     part = (await many.client.get(f"{table}.csv?_size=7")).text.splitlines()
     assert len(part) == 8
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(
+    ("query", "where"),
+    [
+        ("", ""),
+        ("?_sort_desc=package", "ORDER BY package DESC"),
+        ("?version__not=9", "WHERE version != '9'"),
+    ],
+)
+async def test_csv_of_a_view_has_the_rows_of_sql(query: str, where: str, many: Any) -> None:
+    """In the same order, each once: its parts go on where the one before ended."""
+    file = sqlite3.connect(many.get_database("spack-cache").path)
+    expected = [str(row[0]) for row in file.execute(f"SELECT hash FROM builds {where}")]
+    file.close()
+    found = (await many.client.get(f"/spack-cache/builds.csv{query}")).text.splitlines()
+    assert [line.partition(",")[0] for line in found[1:]] == expected
+    assert len(expected) > 1_000
 
 
 @pytest.mark.asyncio(loop_scope="session")

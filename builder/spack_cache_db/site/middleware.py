@@ -199,17 +199,22 @@ def fields_of(query: bytes) -> dict[str, list[str]]:
     return parse_qs(query.decode("latin-1"))
 
 
+_ALL_ROWS = {"_stream": "on", "_size": "max"}
+
+
 def with_all_rows(path: str, query: bytes) -> bytes:
     """Return the query string for which Datasette's CSV of a table has all rows.
 
-    Else it has those of one page, and no sign that there are more. Who asks for a number of rows,
-    or for the next page, gets those.
+    Else it has those of one page, and no sign that there are more; and a stream reads as many rows
+    at once as a page shows. Who asks for a number of rows, or for the next page, gets those.
     """
     fields = fields_of(query)
-    is_part = "_next" in fields or fields.get("_size", ["max"])[0] != "max"
-    if not path.endswith(".csv") or is_part or not fields.keys().isdisjoint(("_stream", "sql")):
+    if not path.endswith(".csv") or not fields.keys().isdisjoint(("_next", "sql")):
         return query
-    return b"&".join(filter(None, (b"_stream=on", query)))
+    if fields.get("_size", ["max"])[0] != "max":
+        return query
+    added = [f"{name}={value}" for name, value in _ALL_ROWS.items() if name not in fields]
+    return b"&".join(filter(None, ("&".join(added).encode(), query)))
 
 
 async def send_text(send: Send, status: int, sentence: str, headers: Headers | None = None) -> None:

@@ -29,6 +29,7 @@ from spack_cache_db.site.sandbox.statements import (
     TOO_MUCH,
     Rows,
     escape_fts,
+    run_part,
     run_statement,
 )
 
@@ -94,6 +95,40 @@ def test_a_large_result_is_refused(conn: sqlite3.Connection, sql: str) -> None:
     answer = run(conn, sql)
 
     assert answer == TaskFailure("OperationalError", TOO_MUCH.format(cells=RESULT_CELLS))
+
+
+SORTED = "SELECT x, x % 7 AS y FROM n ORDER BY y, x"
+PARTS = st.tuples(
+    st.sampled_from(
+        [f"{NUMBERS.format(' LIMIT :most')}{each}" for each in (SORTED, "SELECT x FROM n")]
+    ),
+    st.integers(0, 12),
+    st.integers(0, 5),
+    st.integers(1, 12),
+)
+
+
+@given(st.lists(PARTS, max_size=12))
+def test_parts_are_those_of_the_statement(parts: list[tuple[str, int, int, int]]) -> None:
+    """Whatever was asked before, a part has the rows that `LIMIT` and `OFFSET` give."""
+    connection = sqlite3.connect(":memory:")
+    for sql, first, count, most in parts:
+        params = {"most": most}
+        # A stream: each part begins with the last row of the one before.
+        for place in range(first, first + 3 * count, max(count - 1, 1)):
+            found = run_part(connection, sql, params, place, count)
+            whole = run_statement(connection, f"{sql} LIMIT {count} OFFSET {place}", params, None)
+            assert found == whole
+    connection.close()
+
+
+def test_a_part_that_was_ended_begins_anew(conn: sqlite3.Connection) -> None:
+    """A statement that ran out of time in the middle gives its part when it is asked again."""
+    sql = f"{NUMBERS.format(' LIMIT 100000')}SELECT x FROM n WHERE x < 5 OR x = 50000 OR x > 99000"
+    assert run_part(conn, sql, {}, 0, 4).rows == [(1,), (2,), (3,), (4,)]
+    ended = run_task(conn, run_part, (sql, {}, 3, 3), end=0)
+    assert ended == INTERRUPTED
+    assert run_part(conn, sql, {}, 3, 3).rows == [(4,), (50000,), (99001,)]
 
 
 def test_the_time_ends_a_statement(conn: sqlite3.Connection) -> None:

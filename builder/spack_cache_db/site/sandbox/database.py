@@ -35,6 +35,7 @@ from spack_cache_db.site.sandbox.statements import (
     RESULT_CELLS,
     Rows,
     Value,
+    run_part,
     run_statement,
 )
 
@@ -49,6 +50,11 @@ PAGE_STATEMENTS = 1.5
 STREAM_STATEMENTS = 60.0
 MOST_KEPT = 200
 """Pages of one kind that are kept: of all names those that were asked for last."""
+
+# How Datasette asks for a page of a table or view. What stands in a comment is no limit.
+_PAGED = re.compile(
+    r"(?P<sql>(?!.*(?:--|/\*)).*) limit (?P<count>[0-9]{1,9})(?: offset (?P<first>[0-9]{1,9}))?"
+)
 
 # Parameters that Datasette fills in where a canned query names them, such as :_now_epoch.
 _MAGIC = re.compile(r"(?<!:):(_\w+)")
@@ -102,11 +108,12 @@ def budget_of(path: str, query_string: bytes, statement_seconds: float) -> Itera
         statement_seconds: what one statement may take.
     """
     fields = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
-    statements = STREAM_STATEMENTS if "_stream" in fields else PAGE_STATEMENTS
+    is_stream = "_stream" in fields
+    statements = STREAM_STATEMENTS if is_stream else PAGE_STATEMENTS
     is_page = not path.endswith((".json", ".csv")) and "_format" not in fields
     takes_all = path.endswith(".csv") or fields.get("_shape", [""])[0] in _BARE_SHAPES
     seconds = statements * statement_seconds
-    budget = Budget(seconds, is_page, takes_all) if query_string else None
+    budget = Budget(seconds, is_page, takes_all, is_stream) if query_string else None
     token = _budget.set(budget)
     try:
         yield
@@ -167,7 +174,11 @@ class _Sandboxed:
         # A table's page looks for one row more than it shows, to know whether there is a next.
         may_cut = truncate and budget.is_page and page_size is None
         shape = (most_rows, most_cells, may_cut)
-        task = (run_statement, sql, plain_params(sql, params), *shape)
+        task: tuple[Any, ...] = (run_statement, sql, plain_params(sql, params), *shape)
+        paged = _PAGED.fullmatch(sql) if budget.is_stream else None
+        if paged is not None:
+            part = (int(paged["first"] or 0), int(paged["count"]))
+            task = (run_part, paged["sql"], plain_params(sql, params), *part)
         try:
             found: Rows = await self._pool.run(budget, seconds, *task)
         except sqlite3.Error as error:

@@ -101,6 +101,7 @@ class Budget:
     Attributes:
         is_page: whether what is found is shown as HTML.
         takes_all: whether what is found is given in a form that cannot say that rows are missing.
+        is_stream: whether all rows are asked for, one part after the other.
         refusal: why a statement of the request was refused, in SQLite's words.
         is_cut: whether one of its results has more rows than it was given.
     """
@@ -108,6 +109,7 @@ class Budget:
     seconds: float
     is_page: bool = False
     takes_all: bool = False
+    is_stream: bool = False
     refusal: str = ""
     is_cut: bool = False
 

@@ -14,12 +14,18 @@ from __future__ import annotations
 import difflib
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 Value = Any
 """What SQLite stores: text, bytes, a number or None."""
+Params = dict[str, Value] | list[Value]
+
+MOST_BEGUN = 2
+"""So many statements are kept that can go on: each may hold what it has sorted."""
 
 ACTIONS = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE))
 """Allowed whatever they name: a SELECT, and a recursive one."""
@@ -183,7 +189,7 @@ def escape_fts(query: str) -> str:
 def run_statement(
     conn: sqlite3.Connection,
     sql: str,
-    params: dict[str, Value] | list[Value],
+    params: Params,
     most_rows: int | None,
     most_cells: int = RESULT_CELLS,
     may_cut: bool = False,
@@ -203,16 +209,68 @@ def run_statement(
         sqlite3.Error: SQLite refused the statement; the text names those that are close to a table
             or column that is not there.
     """
+    cursor = _executed(conn, sql, params)
+    return _bounded(_columns_of(cursor), cursor, most_rows, most_cells, may_cut=may_cut)
+
+
+def run_part(conn: sqlite3.Connection, sql: str, params: Params, first: int, count: int) -> Rows:
+    """Run a part of a statement without a limit: `count` rows from that with the number `first`.
+
+    A stream asks for one part after the other, and the last row of each again: that is how it knows
+    whether there are more. SQLite finds the first row of a part by making all that come before. So
+    the last few statements are kept where they stand, and go on.
+
+    Raises:
+        TooLarge, sqlite3.Error: as `run_statement` does.
+    """
+    key = (conn, sql, *(params.items() if isinstance(params, dict) else params))
+    begun = _begun.pop(key, None)
+    if begun is None or begun.first != first:
+        begun = _Begun(first, (), _executed(conn, f"{sql} LIMIT -1 OFFSET {first}", params))
+    rows = islice(chain(begun.again, begun.cursor), count)
+    found = _bounded(_columns_of(begun.cursor), rows, None, RESULT_CELLS)
+    if len(found.rows) == count > 0:
+        _begun[key] = _Begun(first + count - 1, (found.rows[-1],), begun.cursor)
+        if len(_begun) > MOST_BEGUN:
+            _begun.popitem(last=False)
+    return found
+
+
+class _Begun(NamedTuple):
+    """A statement that can go on: the number of its next row, which may have been read before."""
+
+    first: int
+    again: tuple[tuple[Value, ...], ...]
+    cursor: sqlite3.Cursor
+
+
+_begun: OrderedDict[Hashable, _Begun] = OrderedDict()
+
+
+def _executed(conn: sqlite3.Connection, sql: str, params: Params) -> sqlite3.Cursor:
     try:
-        cursor = conn.execute(sql, params)
+        return conn.execute(sql, params)
     except sqlite3.OperationalError as error:
         raise _with_close_names(conn, error) from None
+
+
+def _columns_of(cursor: sqlite3.Cursor) -> list[str]:
+    return [described[0] for described in cursor.description or ()]
+
+
+def _bounded(
+    columns: list[str],
+    found: Iterable[tuple[Value, ...]],
+    most_rows: int | None,
+    most_cells: int,
+    *,
+    may_cut: bool = False,
+) -> Rows:
     rows: list[tuple[Value, ...]] = []
     size = cells = 0
-    columns = [described[0] for described in cursor.description or ()]
     # JSON and HTML repeat the names in each row.
     names = sum(map(_size, columns))
-    for row in cursor:
+    for row in found:
         if most_rows is not None and len(rows) == most_rows:
             return Rows(columns, rows, is_cut=True)
         size += names + sum(map(_size, row))
