@@ -76,14 +76,18 @@ async def test_pages_are_the_public_cache(datasette: Any) -> None:
 @pytest.mark.asyncio
 async def test_metadata_comes_first(tmp_path: Path) -> None:
     """Who serves the file may say another source, and what is not said comes from the file."""
-    described = metadata()
+    described = {"title": "Software of <us>"} | metadata()
     ours = {"source": "Ours", "source_url": "https://ours.example.org/"}
     described["databases"]["spack-cache"] |= ours
-    text = (await get(site(own_mirror(tmp_path), described), "/spack-cache")).text
+    served = site(own_mirror(tmp_path), described)
+    text = (await get(served, "/spack-cache")).text
 
     assert 'href="https://ours.example.org/"' in text
-    assert "Build cache of cache.example.org" in text
     assert "the mirror at" not in text
+    for path in PAGES:
+        text = (await get(served, path)).text
+        assert "Software of &lt;us&gt;" in text, path
+        assert "Build cache of cache.example.org" not in text, path
 
 
 @pytest.mark.asyncio

@@ -6,7 +6,7 @@ What a metadata file says of the site comes first, so that whoever serves it can
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -45,12 +45,16 @@ def read_identity(conn: sqlite3.Connection) -> Identity:
 async def learn(datasette: Any) -> None:
     """Read what every page shows; Datasette 1.0 is told, 0.65 asks (`metadata_of`)."""
     try:
-        _identities[datasette] = await published(datasette).execute_fn(read_identity)
+        found = await published(datasette).execute_fn(read_identity)
     except (NoCatalogue, sqlite3.Error):
         # It shows no file, or none of ours: then Datasette shows its tables, and our pages say what
         # is wrong.
         return
-    if hasattr(datasette, "set_instance_metadata"):
+    is_told = hasattr(datasette, "set_instance_metadata")
+    said = await datasette.get_instance_metadata() if is_told else datasette.metadata()
+    title = str(said.get("title") or found.origin.title)
+    _identities[datasette] = replace(found, origin=replace(found.origin, title=title))
+    if is_told:
         await _tell(datasette, published(datasette).name, metadata_of(datasette))
 
 
