@@ -103,6 +103,7 @@ def test_sqlite_utils_finds_the_index(
     assert {row["id"] for row in json.loads(run.stdout)} == wanted(samples, table)
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("table", sorted(NAMES))
 async def test_a_plain_datasette_finds_the_index(

@@ -28,6 +28,7 @@ def test_a_unit_knows_how_much_was_read(tmp_path: Path) -> None:
     assert len(columns.faults) == 2
 
 
+@pytest.mark.slow
 def test_what_was_read_is_freed(tmp_path: Path) -> None:
     """No source leaves objects that refer to each other: workers do not look for such."""
     bad = write(tmp_path / "bad", good=page(), bad=b"bad")

@@ -62,6 +62,7 @@ def test_without_a_file_the_one_of_this_folder_counts(folder: Path) -> None:
     assert "x86_64_v3" in offered("diff develop develop spack-cache.db --host x86", folder)
 
 
+@pytest.mark.slow
 def test_bash_completes(folder: Path) -> None:
     """The script that `docs/install.md` tells to load works in a real Bash."""
     script = """

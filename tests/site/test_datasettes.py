@@ -108,6 +108,7 @@ async def test_a_page_shows_so_many_cells(datasette: Any) -> None:
     assert len(data.json()["rows"]) == 1000
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_no_two_threads_meet_in_a_connection(
     datasette: Any, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ from tests.serving import PATIENCE
 from tests.site.conftest import site
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_the_first_page_is_made_before_anybody_asks(
     samples_file: Path, monkeypatch: pytest.MonkeyPatch
