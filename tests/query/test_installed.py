@@ -121,7 +121,7 @@ def test_a_catalogue_says_that_it_is_of_installed_software(both: Path, tmp_path:
     build(write_tree(tmp_path / "opt", [installed(node("a"))]), tmp_path / "x.db")
     tree = "the installed tree installed"
     for path, origin in (
-        (tmp_path / "x.db", Origin("Installed software", tree, None, False, is_installed=True)),
+        (tmp_path / "x.db", Origin("Installed software", tree, None, False)),
         (both, Origin("Build cache", f"{tree} and a mirror", None, False)),
     ):
         with closing(sqlite3.connect(path)) as conn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import sqlite3
 from pathlib import Path
@@ -33,6 +34,12 @@ def tree(tree_file: Path) -> Any:
     return site(tree_file)
 
 
+async def followed(pages: Any, path: str) -> str:
+    """Return the page to which an address leads, also where it says that there is nothing."""
+    response = await pages.client.get(path, follow_redirects=True)
+    return str(response.text)
+
+
 async def text(pages: Any, path: str) -> str:
     """Return what a page says."""
     response = await pages.client.get(path)
@@ -40,9 +47,35 @@ async def text(pages: Any, path: str) -> str:
     return str(response.text)
 
 
+def words_of(page: str) -> str:
+    """Return what a page says, also in attributes, without what it quotes as code."""
+    told = re.findall(r'(?:content|title|placeholder|(?:aria|data)-label)="([^"]*)"', page)
+    text = re.sub(r"<(script|style|code)\b.*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
+    return html.unescape(" ".join((text, *told)))
+
+
 @pytest.mark.asyncio
-async def test_no_page_of_a_tree_names_a_mirror(tree: Any, tree_file: Path) -> None:
-    """Home, release, package and spec give the command that loads, and none that installs."""
+async def test_no_page_of_a_tree_speaks_of_a_build_cache(tree: Any, tree_file: Path) -> None:
+    """Whatever is asked, and also where nothing is found: what is listed is called a spec."""
+    dag_hash, _ = sqlite3.connect(tree_file).execute(HDF5).fetchone()
+    paths = (
+        *("/", "/packages", "/releases", "/stacks", "/about", "/cover", "/find", "/feed.atom"),
+        *("/release/installed", "/package/hdf5", "/package/glibc", f"/spec/{dag_hash}"),
+        *("/packages?has=zen9", "/packages?release=installed", "/packages?host=zen4"),
+        f"/package/hdf5?open={dag_hash}",
+        *("/package/hdf5?version=9", "/find?q=hdf5@99", "/find?q=*", "/find?q=he", "/find?q=%22"),
+        *("/cover?q=hdf5", "/cover?q=hdf5@99%0Anope", "/coverage/installed?by=target"),
+        *("/package/nope", "/spec/zzzzzzz", "/release/nope", "/stack/nope", "/opensearch.xml"),
+    )
+    for path in paths:
+        page = await followed(tree, path)
+        found = re.search(r"(?i)\bbinar|mirror|build cache|prebuilt|\binstall\b", words_of(page))
+        assert found is None, f"{path}: {found}"
+
+
+@pytest.mark.asyncio
+async def test_pages_of_a_tree_give_the_command_that_loads(tree: Any, tree_file: Path) -> None:
+    """And the prefix, who asked for it, and when it was installed; none that installs."""
     dag_hash, prefix = sqlite3.connect(tree_file).execute(HDF5).fetchone()
     for path in ("/", "/release/installed", "/package/hdf5", f"/spec/{dag_hash}", "/releases"):
         said = await text(tree, path)

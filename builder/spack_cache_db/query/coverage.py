@@ -128,10 +128,13 @@ def cover_environment(
         if without(scope, "release", "stack"):
             notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
         nodes = cover_lock(candidates, environment.specs, scope)
-        return Cover(_placed(conn, nodes, scope), is_lock=True, notes=notes)
+        return Cover(
+            _placed(conn, nodes, scope), is_lock=True, notes=notes, is_of_trees=lookups.is_installed
+        )
     specs = _Specs(candidates, scope).answers(environment, after_each)
     nodes = cover_lock(candidates, environment.locked, scope) if environment.locked else ()
-    return Cover(_placed(conn, (*specs, *nodes), scope), is_lock=False, notes=environment.notes)
+    answers = _placed(conn, (*specs, *nodes), scope)
+    return Cover(answers, is_lock=False, notes=environment.notes, is_of_trees=lookups.is_installed)
 
 
 def _placed(

@@ -107,12 +107,14 @@ class Cover:
         is_lock: whether the environment is a lockfile.
         notes: what of it was left aside, and why.
         only: the statuses to show, all if there are none; totals are those of all answers.
+        is_of_trees: whether the file has installed trees alone, and no build cache.
     """
 
     specs: tuple[CoveredSpec | CoveredNode, ...]
     is_lock: bool
     notes: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    is_of_trees: bool = False
 
     @property
     def binary(self) -> int:
@@ -291,9 +293,10 @@ def wrapped(head: str, text: str, width: int | None) -> list[str]:
 
 
 def total(found: Cover) -> str:
-    """Return how many have a binary, in words; of a lockfile the share as well."""
-    text = f"{found.available:,} of {found.total:,} specs have a binary"
-    if installed := found.counted("installed"):
+    """Return how many are installed or have a binary, in words; of a lockfile the share as well."""
+    have = "are installed" if found.is_of_trees else "have a binary"
+    text = f"{found.available:,} of {found.total:,} specs {have}"
+    if not found.is_of_trees and (installed := found.counted("installed")):
         text = f"{found.available:,} of {found.total:,} specs are installed or have a binary"
         text += f", {installed:,} of them installed"
     if externals := found.counted("external"):

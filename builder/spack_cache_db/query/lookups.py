@@ -97,6 +97,11 @@ class Lookups:
         """The names of all compilers, without their versions."""
         return {name.partition("@")[0] for name in self.words["compiler"].values()}
 
+    @property
+    def is_installed(self) -> bool:
+        """Whether all of it is installed, and nothing comes from a build cache."""
+        return 0 < len(self.releases) == len(self.trees())
+
     def release(self, name: str | None) -> Release | None:
         """Return the release called `name`, if there is one."""
         return next((each for each in self.releases.values() if each.name == name), None)

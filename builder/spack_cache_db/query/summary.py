@@ -97,14 +97,12 @@ class Origin:
         owner: who lists its binaries, as the subject of a sentence.
         url: the address of all of it on the web; None where there is none, or several.
         is_public: whether all of it is Spack's public build cache.
-        is_installed: whether all of it is installed, and nothing comes from a build cache.
     """
 
     title: str
     owner: str
     url: str | None
     is_public: bool
-    is_installed: bool = False
 
 
 def read_origin(conn: sqlite3.Connection) -> Origin:
@@ -116,7 +114,7 @@ def read_origin(conn: sqlite3.Connection) -> Origin:
     trees = [name for (name,) in select(conn, TREES)]
     owners = [f"the installed tree{'s' * (len(trees) > 1)} {_listed(trees)}"] if trees else []
     if trees and not (has_pages or urls):
-        return Origin("Installed software", owners[0], None, is_public=False, is_installed=True)
+        return Origin("Installed software", owners[0], None, is_public=False)
     if not own:
         owners.append(PUBLIC)
         url = None if trees else PUBLIC_SITE

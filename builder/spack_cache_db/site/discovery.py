@@ -26,7 +26,7 @@ MOST_ADDRESSES = 50_000
 SEARCH = """<?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
 <ShortName>{name}</ShortName>
-<Description>Search prebuilt Spack packages: {title}</Description>
+<Description>Search Spack packages: {title}</Description>
 <InputEncoding>UTF-8</InputEncoding>
 <Url type="text/html" template="{find}?q={{searchTerms}}"/>
 </OpenSearchDescription>
@@ -70,7 +70,7 @@ async def sitemap(datasette: Any, request: Any) -> Any:
 async def opensearch(datasette: Any, request: Any) -> Any:
     """`/opensearch.xml`: lets a browser search this site from its address bar."""
     title = title_of(datasette)
-    name = title if len(title) <= MOST_OF_NAME else "Build cache"
+    name = title if len(title) <= MOST_OF_NAME else "Spack packages"
     find = datasette.absolute_url(request, datasette.urls.path("/find"))
     text = SEARCH.format(name=escape(name), title=escape(title), find=escape(find))
     return _xml(text, "application/opensearchdescription+xml")

@@ -22,16 +22,35 @@ LICENSE = {"license": "Apache-2.0", "license_url": "https://www.apache.org/licen
 
 
 @dataclass(frozen=True, slots=True)
+class Noun:
+    """What pages call a spec that is listed, and several.
+
+    Attributes:
+        is_installed: whether all of them are installed, and nothing comes from a build cache.
+    """
+
+    one: str
+    many: str
+    is_installed: bool
+
+
+BINARY = Noun("binary", "binaries", is_installed=False)
+INSTALLED_SPEC = Noun("spec", "specs", is_installed=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """What every page shows of the file.
 
     Attributes:
         origin: whose build cache it is.
         newest: the day of the newest snapshot, YYYY-MM-DD.
+        noun: what it lists.
     """
 
     origin: Origin
     newest: str | None
+    noun: Noun
 
 
 _identities: WeakKeyDictionary[Any, Identity] = WeakKeyDictionary()
@@ -39,7 +58,9 @@ _identities: WeakKeyDictionary[Any, Identity] = WeakKeyDictionary()
 
 def read_identity(conn: sqlite3.Connection) -> Identity:
     """Return what every page shows of a file."""
-    return Identity(read_origin(conn), newest_snapshot(read_lookups(conn)))
+    lookups = read_lookups(conn)
+    noun = INSTALLED_SPEC if lookups.is_installed else BINARY
+    return Identity(read_origin(conn), newest_snapshot(lookups), noun)
 
 
 async def learn(datasette: Any) -> None:
@@ -82,18 +103,27 @@ def newest(datasette: Any) -> str | None:
     return found.newest if found else None
 
 
+def noun_of(datasette: Any) -> Noun:
+    """Return what pages call a spec that is listed."""
+    found = _identities.get(datasette)
+    return found.noun if found else BINARY
+
+
 def metadata_of(datasette: Any) -> dict[str, str]:
     """Return what Datasette shows of the whole site, by its keys."""
     found = _identities.get(datasette)
-    return described(found.origin) if found else {}
+    return described(found) if found else {}
 
 
-def described(origin: Origin) -> dict[str, str]:
+def described(found: Identity) -> dict[str, str]:
     """Return title, description, source and license of a site, as far as they are known."""
+    origin = found.origin
+    verb = "has" if found.noun.is_installed else "lists"
+    listed = f"Every {found.noun.one} that {origin.owner} {verb}"
     told = {
         "title": origin.title,
         "description": (
-            f"Every binary that {origin.owner} lists, release by release: search it, filter it, "
+            f"{listed}, release by release: search it, filter it, "
             "ask it in SQL, or download the whole file."
         ),
         "source": origin.owner,

@@ -120,6 +120,7 @@ def extra_template_vars(datasette: Any) -> dict[str, object]:
         "in_order": datasettes.in_order,
         "is_cut": sandbox.is_cut(),
         "newest_snapshot": identity.newest(datasette),
+        "noun": identity.noun_of(datasette),
         "site_title": identity.title_of(datasette),
     }
 

@@ -121,8 +121,8 @@ def test_what_is_not_known_is_told(conn: sqlite3.Connection, lookups: Lookups) -
 
     assert [each.split(":")[0] for each in page.faults] == [
         "There is no release v9",
-        "No binary here runs on zen8.",
-        "No binary here is for a target zen9.",
+        "Nothing here runs on zen8.",
+        "Nothing here is for a target zen9.",
     ]
 
 

@@ -62,7 +62,7 @@ class Topic:
 
     def __str__(self) -> str:
         """Return the topic in words."""
-        words = [self.query or self.package or "all binaries"]
+        words = [self.query or self.package or "all packages"]
         words += [f"in {self.stack}"] if self.stack else []
         words += [f"on {self.host}"] if self.host else []
         return " ".join(words)

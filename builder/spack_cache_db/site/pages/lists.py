@@ -387,15 +387,15 @@ def _faults(lookups: Lookups, asked: ListFilters) -> tuple[str, ...]:
     if asked.stack and lookups.stack(asked.stack) is None:
         faults.append(f"There is no stack {asked.stack}: all are shown.")
     if asked.host and asked.host not in machines:
-        faults.append(f"No binary here runs on {asked.host}.")
+        faults.append(f"Nothing here runs on {asked.host}.")
     faults += [
-        f"No binary here is for a target {each}."
+        f"Nothing here is for a target {each}."
         for each, more in ((asked.has, places), (asked.lacks, places), (asked.target, set()))
         if each and each not in known | more
     ]
     built = [name for name in ("compiler", "os") if getattr(asked, name)]
     faults += [
-        f"No binary here has the {LABELS[name]} {condition.text}."
+        f"Nothing here has the {LABELS[name]} {condition.text}."
         for name in built
         for condition in (condition_of(name, getattr(asked, name)),)
         if not any(map(condition.holds, lookups.words[name].values()))
