@@ -32,10 +32,11 @@ PAGES = (
 )
 
 PROGRAM = f"""
-import json, sys
+import json, os, sys
 sys.path += [{str(ROOT / "builder")!r}, {sysconfig.get_path("purelib")!r}]
 import spack_cache_db
-file = "FILE"
+os.chdir("FOLDER")
+file = "spack-cache"
 answers = {{
     "find": [each.as_dict() for each in spack_cache_db.find(file, {SPEC!r})],
     "cover": spack_cache_db.cover(file, {SPECS!r}, host="zen3").as_dict(),
@@ -45,10 +46,12 @@ from datasette.plugins import pm
 from spack_cache_db.site import plugin
 if not pm.is_registered(plugin):
     pm.register(plugin, "spack-cache-db")
-site = Datasette([], immutables=[file], settings={{"num_sql_threads": 0}})
+# As Datasette Lite starts it, whose files have no suffix.
+options = {{"settings": {{"num_sql_threads": 0}}, "metadata": {{"about": "Lite"}}}}
+site = Datasette([file], **options)
 await site.invoke_startup()
 for page in {PAGES!r}:
-    answers[page] = (await site.client.get(page)).status_code
+    answers[page] = (await site.client.get(page, follow_redirects=True)).status_code
 endless = await site.client.get("/spack-cache.json?_shape=array&sql=" + {quote(ENDLESS)!r})
 answers["endless"] = [endless.status_code, endless.text]
 print(json.dumps(answers))
@@ -64,8 +67,8 @@ def answers(samples_file: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
         shutil.copy(Path(__file__).parent / name, folder)
     completed([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder, check=True)
     data = tmp_path_factory.mktemp("data")
-    file = shutil.copy(samples_file, data / "spack-cache.db")
-    (folder / "program.py").write_text(PROGRAM.replace("FILE", str(file)))
+    shutil.copy(samples_file, data / "spack-cache")
+    (folder / "program.py").write_text(PROGRAM.replace("FOLDER", str(data)))
     packages = Path(sysconfig.get_path("purelib"))
     mounted = [data, ROOT, *([] if packages.is_relative_to(ROOT) else [packages])]
     script = Path(__file__).with_name("run.mjs")
