@@ -26,6 +26,7 @@ from spack_cache_db.cli.server import (
     served,
     site_settings,
 )
+from spack_cache_db.errors import DatabaseError
 from spack_cache_db.site import plugin, site_folder
 from tests.paths import ROOT
 from tests.processes import completed
@@ -95,6 +96,23 @@ from datasette import Response, hookimpl
 def register_routes():
     return [("^/ours$", lambda: Response.text("a page of ours"))]
 """
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("plugins: 3", "settings: [a]", "databases:", "databases: {spack-cache: 3}", "[title]"),
+        "databases: {spack-cache: {queries: [select 1]}}",
+        "databases: {1: {plugins: text}}",
+        "databases: {spack-cache: {tables: {packages: &a [*a]}}}",
+        "databases: {spack-cache: {tables: {packages: {plugins: no}}}}",
+    ],
+)
+def test_metadata_of_another_shape_is_told(text: str, tmp_path: Path) -> None:
+    """What Datasette takes for a mapping and is none is named, with the file and the place."""
+    (tmp_path / "m.yml").write_text(text)
+    with pytest.raises(DatabaseError, match=r"m\.yml: .*expected a mapping"):
+        read_metadata(tmp_path / "m.yml")
 
 
 @pytest.mark.slow

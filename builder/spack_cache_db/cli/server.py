@@ -12,9 +12,10 @@ from __future__ import annotations
 import difflib
 import fcntl
 import os
+import reprlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,13 @@ from spack_cache_db.site.allowances import NAME as NAME_OF_PLUGIN
 from spack_cache_db.site.allowances import allowances_of
 
 PREFIX = ".spack-cache-db-served-"
+EACH = "*"
+SECTIONS: Mapping[str, Any] = {
+    "databases": {EACH: {"plugins": {}, "queries": {}, "tables": {EACH: {"plugins": {}}}}},
+    "plugins": {},
+    "settings": {},
+}
+"""Which parts of metadata are mappings (Datasette's documentation, "Metadata"); `*` is any name."""
 
 SettingValues = dict[str, bool | int | str]
 
@@ -158,7 +166,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """Return the content of a metadata file, YAML or JSON.
 
     Raises:
-        DatabaseError: it cannot be read, or is no mapping.
+        DatabaseError: it cannot be read, or something in it is no mapping or no setting.
     """
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -166,8 +174,20 @@ def read_metadata(path: Path) -> dict[str, Any]:
         raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
     if not isinstance(found, dict):
         raise DatabaseError(f"{path}: expected a mapping, such as title: Our build cache")
-    settings_of(found)
+    try:
+        _check_sections(found, SECTIONS)
+        settings_of(found)
+    except DatabaseError as error:
+        raise DatabaseError(f"{path}: {error}") from None
     return found
+
+
+def _check_sections(found: Mapping[Any, Any], sections: Mapping[str, Any], place: str = "") -> None:
+    for key in (each for each in found if each in sections or EACH in sections):
+        inner, where = found[key], f"{place}{key}: "
+        if not isinstance(inner, dict):
+            raise DatabaseError(f"{where}expected a mapping, found {reprlib.repr(inner)}")
+        _check_sections(inner, sections.get(key) or sections.get(EACH, {}), where)
 
 
 def settings_of(metadata: dict[str, Any]) -> SettingValues:
@@ -176,9 +196,7 @@ def settings_of(metadata: dict[str, Any]) -> SettingValues:
     Raises:
         DatabaseError: there is no setting of such a name, or a value of another type.
     """
-    found = metadata.get("settings") or {}
-    if not isinstance(found, dict):
-        raise DatabaseError(f"settings: {found!r} is no mapping of names to values")
+    found = metadata.get("settings", {})
     return {str(name): checked_setting(str(name), value) for name, value in found.items()}
 
 
