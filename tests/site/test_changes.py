@@ -15,6 +15,7 @@ from spack_cache_db.build import build
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.difference import diff
 from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.site.loaders import changes_data
 from spack_cache_db.site.pages import changes
 from spack_cache_db.site.pages.changes import Sides
 from tests.commands import run
@@ -147,6 +148,20 @@ def test_what_is_too_much_for_a_page_has_pages_of_its_own(
         ("rebuilt", 1, ())
     ]
     assert [len(each.rows) for each in one.configurations] == [1]
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_what_is_too_much_for_data_is_told(
+    planted: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """Of too many changes no part is given, but how many there are; one package has its own."""
+    monkeypatch.setattr(changes, "MOST_LISTED", 1)
+    with connected(planted) as conn:
+        lookups = read_lookups(conn)
+        whole = changes_data(conn, lookups, Sides(OLD, NEW), form)
+        one = changes_data(conn, lookups, Sides(OLD, NEW, package="rebuilt"), form)
+    assert whole.body == "" and "6 configurations differ, and at most 1 " in str(whole.error)
+    assert one.error is None and "rebuilt" in one.body
 
 
 @pytest.mark.asyncio

@@ -25,7 +25,7 @@ from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.package_data import PackageData, read_package_data
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
-from spack_cache_db.site.pages.changes import Sides, difference_of
+from spack_cache_db.site.pages.changes import Sides, TooManyChanges, difference_of
 from spack_cache_db.site.pages.cover import PastedText, covered
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.find import asked_spec
@@ -106,7 +106,7 @@ def changes_data(conn: sqlite3.Connection, lookups: Lookups, sides: Sides, form:
     """Return what the command `diff` prints with `--json` or `--csv`."""
     try:
         return Data(_CHANGED[form](difference_of(conn, lookups, sides)))
-    except UnknownNameError as error:
+    except (UnknownNameError, TooManyChanges) as error:
         return Data(error=str(error))
 
 

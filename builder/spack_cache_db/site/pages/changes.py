@@ -32,6 +32,8 @@ from spack_cache_db.site.pages.filters import hosts_of
 
 MOST_EXPLAINED = 5_000
 """Of so many added and removed hashes the causes are looked for; of more it takes seconds."""
+MOST_LISTED = 15_000
+"""So many configurations are given as JSON or CSV; 15,000 take some 60 MB."""
 MOST_ROWS = 150
 """So many configurations are shown one by one; of more, each package leads to its own."""
 _SIDES = ("old", "new")
@@ -67,6 +69,10 @@ class Sides:
         old, new = (quote(str(values.pop(side)), safe=":") for side in _SIDES)
         query = urlencode({name: value for name, value in values.items() if value})
         return f"/diff/{old}...{new}{form and f'.{form}'}{query and f'?{query}'}"
+
+
+class TooManyChanges(Exception):
+    """Two releases differ in more configurations than are listed."""
 
 
 class PackageChanges(NamedTuple):
@@ -165,8 +171,15 @@ def difference_of(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> D
 
     Raises:
         UnknownNameError: there is no such release, stack, package, target or host.
+        TooManyChanges: they differ in more than `MOST_LISTED` configurations.
     """
-    return named(conn, lookups, _changes_of(conn, lookups, sides), MOST_EXPLAINED)
+    found = _changes_of(conn, lookups, sides)
+    if (count := len(found.package_of)) > MOST_LISTED:
+        raise TooManyChanges(
+            f"{count:,} configurations differ, and at most {MOST_LISTED:,} are listed here:"
+            " add package, stack, target or host, or use the command diff on the downloaded file"
+        )
+    return named(conn, lookups, found, MOST_EXPLAINED)
 
 
 def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
