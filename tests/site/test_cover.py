@@ -15,8 +15,16 @@ from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
 from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.site import routes
 from spack_cache_db.site.delivery import MOST_BODY
-from spack_cache_db.site.pages.cover import LIMITS, PastedText, load_cover, pasted_of
+from spack_cache_db.site.pages import cover
+from spack_cache_db.site.pages.cover import (
+    LIMITS,
+    MOST_FORM_FIELDS,
+    PastedText,
+    load_cover,
+    load_pasted,
+)
 from spack_cache_db.site.routes import LONGEST_LINK
 from tests.indexes import node
 
@@ -189,17 +197,33 @@ async def test_before_anything_is_pasted(datasette: Any) -> None:
 
 
 @pytest.mark.asyncio
+async def test_no_form_is_read_where_others_wait(
+    datasette: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fields of a form, which may have some megabytes, are read in a process of the sandbox."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("a form was read on the event loop")
+
+    for room in (cover, routes):
+        monkeypatch.setattr(room, "parse_qsl", refused)
+    answer = await datasette.client.post("/cover", data={"q": "zlib\n" * LONGEST_LINK})
+    assert "has more than 1,000 specs" in answer.text
+
+
+@pytest.mark.asyncio
 async def test_only_environments_may_be_sent(datasette: Any) -> None:
     """No other page takes a form."""
     for path in ("/find", "/coverx", "/cover.html", "/spack-cache/cover"):
         assert (await datasette.client.post(path, data={"q": "x"})).status_code == 405
 
 
-def test_fields() -> None:
-    """The first field of a name counts, and an empty one asks nothing."""
+def test_fields(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """The first field of a name counts, an empty one asks nothing, and too many are refused."""
     pairs = [("q", "a\r\nb"), ("q", "c"), ("release", " "), ("host", "zen3"), ("x", "y")]
 
-    assert pasted_of(pairs) == PastedText(text="a\nb", host="zen3")
+    assert load_pasted(conn, lookups, urlencode(pairs)) == PastedText(text="a\nb", host="zen3")
+    assert load_pasted(conn, lookups, "q=a&" * MOST_FORM_FIELDS + "q=a") is None
     assert PastedText(text="a b", release="develop").query == "q=a+b&release=develop"
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from jinja2 import DictLoader, Environment
 
 from spack_cache_db.site import datasettes
-from spack_cache_db.site.datasettes import SLICE_SECONDS, SlicedContext, SlicedTemplate
+from spack_cache_db.site.datasettes import SLICE_SECONDS, Recent, SlicedContext, SlicedTemplate
 from tests.site.conftest import IS_065, SQL
 
 PARTS = ["/*", "*/", "--", "\n", " ", "select", "with", "explain", "x", "-", "/", "*"]
@@ -54,6 +54,44 @@ async def test_looking_at_sql_takes_little(datasette: Any, text: str) -> None:
             look(text)
 
     assert time.process_time() - began < 1
+
+
+@pytest.mark.asyncio
+async def test_names_are_not_compared_where_others_wait(
+    datasette: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names like one that does not exist are looked for in a process of the sandbox."""
+
+    def refused(*_: object) -> None:
+        raise AssertionError("names were compared on the event loop")
+
+    monkeypatch.setattr("difflib.get_close_matches", refused)
+    answer = await datasette.client.get("/package/hdf6")
+    assert answer.status_code == 404 and "/package/hdf5" in answer.text
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 40)), max_size=60))
+def test_what_is_kept_is_bounded_by_its_size(asked: list[tuple[int, int]]) -> None:
+    """Of answers of any sizes, those asked for last are kept, together at most so much."""
+    recent: Recent = Recent(100, lambda kept: kept[0][1])  # type: ignore[index]
+    read: list[tuple[int, int]] = []
+
+    async def ask(key: tuple[int, int]) -> None:
+        async def answer() -> tuple[int, int]:
+            read.append(key)
+            return key
+
+        assert await recent.once(key, answer) == key
+
+    kept: list[tuple[int, int]] = []
+    for key in asked:
+        was_read = len(read)
+        asyncio.run(ask(key))
+        assert (len(read) == was_read) == (key in kept)
+        kept = [*(each for each in kept if each != key), key]
+        while sum(size for _, size in kept) > 100:
+            del kept[0]
+        assert len(recent) == len(kept)
 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=12).map("".join))

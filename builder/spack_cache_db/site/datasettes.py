@@ -172,12 +172,16 @@ def hook(function: Function, *, tryfirst: bool = False, trylast: bool = False) -
 
 
 class Recent:
-    """What was read of a file that does not change; of all of it, what was asked for last."""
+    """What was read of a file that does not change; of all of it, what was asked for last.
 
-    def __init__(self, most: int) -> None:
-        """Keep so many answers."""
-        self._most = most
-        self._found: OrderedDict[Hashable, Any] = OrderedDict()
+    Args:
+        most: so many answers are kept, or so much as they take by `size`.
+        size: returns what a key and its answer take.
+    """
+
+    def __init__(self, most: int, size: Callable[[object], int] = lambda _: 1) -> None:
+        self._most, self._size, self._taken = most, size, 0
+        self._found: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._found)
@@ -197,13 +201,16 @@ class Recent:
         """
         if key in self._found:
             self._found.move_to_end(key)
-            known: T = self._found[key]
+            known: T = self._found[key][0]
             return known
         found = await read()
-        if is_kept(found):
-            self._found[key] = found
-            if len(self._found) > self._most:
-                self._found.popitem(last=False)
+        # Another visitor may have asked the same meanwhile.
+        if is_kept(found) and key not in self._found:
+            size = self._size((key, found))
+            self._found[key] = found, size
+            self._taken += size
+            while self._taken > self._most:
+                self._taken -= self._found.popitem(last=False)[1][1]
         return found
 
 

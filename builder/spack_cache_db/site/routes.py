@@ -36,7 +36,7 @@ from spack_cache_db.site.loaders import (
 from spack_cache_db.site.middleware import OWN_PAGE
 from spack_cache_db.site.pages import charts
 from spack_cache_db.site.pages.changes import Sides, load_changes
-from spack_cache_db.site.pages.cover import load_cover, pasted_of
+from spack_cache_db.site.pages.cover import MOST_FORM_FIELDS, load_cover, load_pasted
 from spack_cache_db.site.pages.dependency_tree import tree_rows
 from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
@@ -57,10 +57,9 @@ from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, classes, list_rows
 from spack_cache_db.site.pages.names import (
-    close_to,
     having,
+    load_close,
     load_names,
-    load_unbuilt,
     load_virtuals,
     named,
     suggested,
@@ -73,7 +72,6 @@ LONGEST_LINK = 6_000
 """Characters of an address to which a pasted text leads; most servers take eight thousand."""
 MOST_FOUND = 1_000
 """Configurations in one answer of JSON or CSV; its `Link` header leads to the next."""
-MOST_FORM_FIELDS = 20
 MOST_FIELDS = 200
 
 _KINDS = {
@@ -252,14 +250,13 @@ async def cover(datasette: Any, request: Any) -> Any:
     """
     is_form = request.method == "POST"
     query = (await request.post_body()).decode("latin-1") if is_form else request.query_string
-    try:
-        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FORM_FIELDS)
-    except ValueError as error:
-        return Response.text(f"Error: {error}\n", status=413)
-    pasted = pasted_of(pairs)
+    pasted = await read(datasette, load_pasted, query)
+    if pasted is None:
+        said = f"Error: the form has more than {MOST_FORM_FIELDS} fields\n"
+        return Response.text(said, status=413)
     if (form := request.url_vars["form"]) is not None:
         return data(await read(datasette, cover_data, pasted, form), form)
-    is_short = len(pasted.query) <= LONGEST_LINK
+    is_short = len(pasted.text) <= LONGEST_LINK and len(pasted.query) <= LONGEST_LINK
     if is_form and is_short:
         return Response.redirect(f"{datasette.urls.path('/cover')}?{pasted.query}", status=303)
     page = await read(datasette, load_cover, pasted)
@@ -414,10 +411,8 @@ def data(found: Data, form: str, headers: dict[str, str] | None = None) -> Any:
 
 async def missing(datasette: Any, request: Any, what: str, text: str) -> Any:
     """Say that there is no such thing, and offer the search."""
-    names = [each for each in await read_once(datasette, load_names) if each.kind == what]
-    if what == "package":
-        names += await read_once(datasette, load_unbuilt)
-    context = {"what": what, "text": text, "close": close_to(names, text)}
+    close = await read(datasette, load_close, what, text)
+    context = {"what": what, "text": text, "close": close}
     return await render(datasette, request, "missing.html", context, 404)
 
 

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from datasette.database import QueryInterrupted
 
-from spack_cache_db.site.sandbox.database import budget_of, plain_params
+from spack_cache_db.site.sandbox import database as database_module
+from spack_cache_db.site.sandbox.database import (
+    KEPT_BYTES,
+    MOST_KEPT_BYTES,
+    budget_of,
+    plain_params,
+)
 from spack_cache_db.site.sandbox.pool import Budget, Pool
 from spack_cache_db.site.sandbox.statements import run_statement
 from tests.site.conftest import site
@@ -149,11 +155,40 @@ async def test_only_datasettes_own_statements_stay_outside(
     for path in ("/package/hdf5?target=zen3", "/spec/aaaaaaa", "/find?q=%2Bmpi", "/cover?q=hdf5"):
         asked.clear()
         await served.client.get(path)
-        # A search reads the names of packages and virtual packages once.
-        assert len(asked) == 1 + 2 * path.startswith("/find"), path
+        # A search reads the names of packages and virtual packages once; `/cover` its form.
+        more = 2 * path.startswith("/find") + path.startswith("/cover")
+        assert len(asked) == 1 + more, path
     asked.clear()
     assert (await served.client.get("/spack-cache/specs?_search=x")).status_code == 200
     assert asked
+
+
+@pytest.mark.slow
+@pytest.mark.once
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("path", "most_bytes"),
+    [
+        ("/diff/develop...nope", MOST_KEPT_BYTES),
+        ("/find.atom?q=%40%40", MOST_KEPT_BYTES),
+        ("/release/develop", KEPT_BYTES),
+    ],
+)
+async def test_neither_errors_nor_large_pages_are_kept(
+    database: Path, monkeypatch: pytest.MonkeyPatch, path: str, most_bytes: int
+) -> None:
+    """A page with nothing but an error, or larger than all that may be kept, is read again."""
+    monkeypatch.setattr(database_module, "MOST_KEPT_BYTES", most_bytes)
+    served, asked, run = site(database), [], Pool.run
+
+    async def listened(self: Pool, *task: Any) -> Any:
+        asked.append(task)
+        return await run(self, *task)
+
+    monkeypatch.setattr(Pool, "run", listened)
+    for _ in range(2):
+        await served.client.get(path)
+    assert len(asked) == 2
 
 
 @pytest.mark.slow

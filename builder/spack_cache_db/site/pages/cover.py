@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from spack_cache_db.environments.environment import Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
@@ -24,6 +24,7 @@ from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
 from spack_cache_db.spack.legacy_specs import UnknownSpackVersion, parser_of
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST, work=2_000_000)
+MOST_FORM_FIELDS = 20
 NAME = "what you pasted"
 HAVING = ("binary", "external", "installed")
 """The statuses of specs that need no binary any more."""
@@ -68,8 +69,15 @@ class CoverPage:
     error: str | None = None
 
 
-def pasted_of(pairs: list[tuple[str, str]]) -> PastedText:
-    """Return what the fields of an address or a form ask; the first of each name counts."""
+def load_pasted(_conn: sqlite3.Connection, _: Lookups, query: str) -> PastedText | None:
+    """Return what an address or a form asks; None if it has more than `MOST_FORM_FIELDS` fields.
+
+    The first field of each name counts. A form of some megabytes takes tenths of a second.
+    """
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FORM_FIELDS)
+    except ValueError:
+        return None
     text = dict(reversed(pairs)).get("q", "")
     # Forms send lines with carriage returns.
     return replace(PastedText.parse(pairs), text=text.replace("\r\n", "\n"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
@@ -66,7 +66,7 @@ def load_names(conn: sqlite3.Connection, lookups: Lookups) -> tuple[Name, ...]:
     )
 
 
-def load_unbuilt(conn: sqlite3.Connection, _: Lookups) -> tuple[Name, ...]:
+def load_unbuilt(conn: sqlite3.Connection) -> tuple[Name, ...]:
     """Return the packages that Spack has and no binary exists of."""
     return tuple(Name(name, "package", 0) for (name,) in select(conn, UNBUILT))
 
@@ -110,8 +110,13 @@ def having(names: tuple[Name, ...], text: str) -> list[Name]:
     return sorted(found, key=lambda each: not each.name.lower().startswith(wanted))
 
 
-def close_to(names: Sequence[Name], text: str) -> list[Name]:
-    """Return the names that are spelled much like a text, the closest first."""
+def load_close(conn: sqlite3.Connection, lookups: Lookups, kind: str, text: str) -> list[Name]:
+    """Return the names of one kind that are spelled much like a text, the closest first.
+
+    Packages are also those that Spack has and no binary exists of.
+    """
+    names = [each for each in load_names(conn, lookups) if each.kind == kind]
+    names += load_unbuilt(conn) if kind == "package" else []
     known = {each.name.lower(): each for each in names}
     found = difflib.get_close_matches(text.strip().lower()[:LONGEST], known, MOST_SUGGESTED)
     return [known[each] for each in found]

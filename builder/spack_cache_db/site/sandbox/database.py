@@ -11,6 +11,7 @@ the address but for a name are kept; the file does not change while it is served
 
 from __future__ import annotations
 
+import pickle
 import re
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -48,8 +49,10 @@ PAGE_SECONDS = 2.0
 PAGE_STATEMENTS = 1.5
 """What a page of Datasette may take, in times of what one statement may."""
 STREAM_STATEMENTS = 60.0
-MOST_KEPT = 200
-"""Pages of one kind that are kept: of all names those that were asked for last."""
+MOST_KEPT_BYTES = 8_000_000
+"""Of pages of one kind that are kept, pickled: of all those that were asked for last."""
+KEPT_BYTES = 2_000
+"""That one page takes in memory beside what is pickled."""
 
 # How Datasette asks for a page of a table or view. What stands in a comment is no limit.
 _PAGED = re.compile(
@@ -89,13 +92,24 @@ async def read(datasette: Any, load: Load[P, T], *args: P.args, **_: P.kwargs) -
 
 
 async def read_once(datasette: Any, load: Load[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Read like `read`, and keep what is found; None, for what does not exist, is not kept."""
+    """Read like `read`, and keep what is found.
+
+    None, for what does not exist, and a page that only has an error are not kept.
+    """
     database = published(datasette)
     reading = partial(read, datasette, load, *args, **named)
     if database.is_mutable:
         return await reading()
-    recent = _recent.setdefault(database, {}).setdefault(load, Recent(MOST_KEPT))
-    return await recent.once(args, reading)
+    recent = _recent.setdefault(database, {}).setdefault(load, Recent(MOST_KEPT_BYTES, _size))
+    return await recent.once(args, reading, _is_found)
+
+
+def _size(kept: object) -> int:
+    return KEPT_BYTES + len(pickle.dumps(kept))
+
+
+def _is_found(page: object) -> bool:
+    return page is not None and getattr(page, "error", None) is None
 
 
 @contextmanager
