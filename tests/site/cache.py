@@ -81,7 +81,7 @@ BUILDS = (
         releases=_ALL,
         stacks=(),
     ),
-    Build("hostile", "1.0", variants=(f"note={HOSTILE}", "+fine")),
+    Build("hostile", f"git.{40 * 'a'}=1.0", variants=(f"note={HOSTILE}", "+fine")),
     Build("hostile", "1.1", variants=("note=plain", "+fine")),
 )
 

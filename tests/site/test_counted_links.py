@@ -23,7 +23,8 @@ pytestmark = pytest.mark.once
 SAYS = re.compile(
     r'id="results">([\d,]+) configurations?, ([\d,]+) binar'
     r'|class="result" role="status">[^<]*?()([\d,]+) binar'
-    r'|id="configurations-heading">([\d,]+)() configuration|class="facts">()([\d,]+) binar\w+ of'
+    r'|id="configurations-heading">([\d,]+)() configuration'
+    r'|class="facts">()([\d,]+) (?:binar|spec)\w+ of'
 )
 """What a page says of itself: how many configurations, how many binaries."""
 FACETS = re.compile(r'<details class="facets">.*?</details>', re.DOTALL)
