@@ -55,7 +55,10 @@ def disconnects(target: Target, seconds: float) -> Outcome:
 
 
 def endings(file: Path) -> Outcome:
-    """End a server by each signal during streams, statements and downloads."""
+    """End a server by each signal during streams, statements and downloads.
+
+    SIGHUP has one without a terminal begin anew: what it had started ends, and it answers.
+    """
     outcome = Outcome("endings")
     longest = 0.0
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -63,14 +66,16 @@ def endings(file: Path) -> Outcome:
             addresses = [STREAM, f"{SQL}.json?sql={quote(ENDLESS)}", "/spack-cache.db"]
             visitors = [_visit(target, each, buffer=4096) for each in addresses * 6]
             time.sleep(0.5)
-            processes = target.processes()
+            stays = {target.pid} if number == signal.SIGHUP else set()
+            processes = [pid for pid in target.processes() if pid not in stays]
             began = time.monotonic()
             os.kill(target.pid, number)
             while any(map(_runs, processes)) and time.monotonic() - began < 4 * END_SECONDS:
                 time.sleep(0.05)
             longest = max(longest, time.monotonic() - began)
             left = [pid for pid in processes if _runs(pid)]
-            outcome.judge(number.name, [f"{len(left)} processes outlive it"] if left else [])
+            faults = [f"{len(left)} processes outlive it"] if left else []
+            outcome.judge(number.name, faults + (target.standing() if stays else []))
             for visitor in visitors:
                 visitor.close()
     outcome.note = f"ended after at most {longest:.1f} s"

@@ -32,11 +32,11 @@ Function = TypeVar("Function", bound=Callable[..., object])
 Handler = Callable[..., Awaitable[Any]]
 T = TypeVar("T")
 
-SLICE_SECONDS = 0.005
+SLICE_SECONDS = 0.002
 """So long a page is rendered at a stretch; then others have their turn on the event loop."""
-LARGE_SECONDS = 0.05
+LARGE_SECONDS = 0.02
 """A page that takes longer is large. One large page is rendered at a time, small ones beside it."""
-CELLS_AT_ONCE = 100
+CELLS_AT_ONCE = 50
 """So many cells of a table are prepared at a stretch."""
 
 SCHEMA_METHODS = (

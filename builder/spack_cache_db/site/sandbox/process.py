@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import pickle
 import signal
@@ -147,6 +148,8 @@ def main(uri: str) -> None:
         signal.signal(each, signal.SIG_DFL)
     bound_itself()
     conn, answers = connect(uri), sys.stdout.buffer
+    # What was imported stays: it is not looked through at each collection of what tasks leave.
+    gc.freeze()
     answers.write(framed("ready"))
     answers.flush()
     # From here on a visitor decides what would be written there.
