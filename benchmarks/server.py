@@ -17,6 +17,8 @@ import psutil  # type: ignore[import-untyped]
 
 START_WITHIN = 30.0
 STOP_WITHIN = 10.0
+IDLE_SECONDS = 0.02
+"""Processor time in a second of a server that does nothing."""
 PLAIN_PAGE = "/-/versions.json"
 """The cheapest page of Datasette: the unit of the table, and the check that a server is up."""
 
@@ -42,6 +44,13 @@ class Server:
     def resident_bytes(self) -> int:
         """Resident memory of the largest process of the tree, which answers requests."""
         return max(int(each.memory_info().rss) for each in self._tree())
+
+    def settle(self) -> None:
+        """Return once it has made its first pages for itself, and does nothing any more."""
+        before, now = -1.0, self.cpu_seconds
+        while now - before > IDLE_SECONDS:
+            time.sleep(1)
+            before, now = now, self.cpu_seconds
 
     def _tree(self) -> list[psutil.Process]:
         root = psutil.Process(self._process.pid)

@@ -38,6 +38,7 @@ def main(files: tuple[Path, ...], soak: int, write: bool) -> None:
         is_graph = knows_dependencies(kinds)
         try:
             with serving(file) as server:
+                server.settle()
                 text = asyncio.run(_report(server, kinds, 0 if is_graph else soak))
                 # Last, because Chromium competes with the server for the processor.
                 text += "" if is_graph else f"\n\n{_on_screen(server, kinds)}"
