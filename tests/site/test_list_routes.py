@@ -17,6 +17,7 @@ from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site import loaders, routes
 from spack_cache_db.site.loaders import Prefixed, find_data, spec_page
 from spack_cache_db.site.pages.filters import EVERYWHERE
+from spack_cache_db.site.pages.find import load_find
 from tests.commands import run
 from tests.site.addresses import get
 
@@ -92,6 +93,23 @@ def test_a_full_page_is_not_followed_by_an_empty_one(
     pages = [find_data(conn, lookups, "*", EVERYWHERE, 0, most, "json") for most in (11, 12, 13)]
 
     assert [each.is_more for each in pages] == [True, False, False]
+
+
+def test_the_next_part_of_data_does_not_search_again(
+    conn: sqlite3.Connection, lookups: Lookups
+) -> None:
+    """A page's rows, and each part of JSON and CSV, are of one answer that was looked for once."""
+    load_find(conn, lookups, "* %gcc")
+    asked: list[str] = []
+    conn.set_trace_callback(asked.append)
+    for form, start in (("json", 0), ("csv", 0), ("csv", 2)):
+        assert find_data(conn, lookups, "* %gcc", EVERYWHERE, start, 2, form).body
+    again = len([sql for sql in asked if "ORDER BY platform" in " ".join(sql.split())])
+    find_data(conn, lookups, "* %gcc@1:", EVERYWHERE, 0, 2, "json")
+    first = len([sql for sql in asked if "ORDER BY platform" in " ".join(sql.split())])
+    conn.set_trace_callback(None)
+
+    assert (again, first) == (0, 1)
 
 
 def test_candidates_are_left_out_where_there_are_more(

@@ -16,19 +16,17 @@ from spack_cache_db.query.answers import (
     found_csv,
     found_json,
     found_part,
-    matching,
 )
 from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.coverage_output import cover_csv, cover_json
 from spack_cache_db.query.difference_output import as_csv, as_json
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.package_data import PackageData, read_package_data
-from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.site.pages.changes import Sides, TooManyChanges, difference_of
 from spack_cache_db.site.pages.cover import PastedText, covered
 from spack_cache_db.site.pages.filters import Narrowing
-from spack_cache_db.site.pages.find import asked_spec
+from spack_cache_db.site.pages.find import asked_spec, kept_matching, kept_question
 from spack_cache_db.site.pages.lag import load_package_list
 from spack_cache_db.site.pages.lists import (
     ListFilters,
@@ -93,8 +91,8 @@ def find_data(
     try:
         query = parse(asked_spec(text, narrowing).spec)
         scope = narrowing.scope(conn, lookups)
-        question = question_of(conn, lookups, query, scope).within(scope)
-        results = matching(conn, lookups, question.conditions)
+        question = kept_question(conn, lookups, query, scope).within(scope)
+        results = kept_matching(conn, lookups, question.conditions)
         part = slice(start, start + most + 1)
         found = found_part(conn, lookups, results, part, with_hashes=False)
     except (QuerySyntaxError, UnsupportedQuery, UnknownNameError, UnknownSpackVersion) as error:

@@ -71,12 +71,12 @@ FACETS = ("package", "os", "target")
 MOST_VALUES = 8
 
 MOST_ANSWERS = 4
-"""So many answers are kept in a process: the next page of rows, and the CSV, are of the same one.
+"""So many answers are kept in a process: the next page, and JSON and CSV, are of the same one.
 
 One of 40,000 configurations takes some 12 MB.
 """
-_question_of = lru_cache(maxsize=MOST_ANSWERS)(question_of)
-_matching = lru_cache(maxsize=MOST_ANSWERS)(matching)
+kept_question = lru_cache(maxsize=MOST_ANSWERS)(question_of)
+kept_matching = lru_cache(maxsize=MOST_ANSWERS)(matching)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def _load(
             return found
     try:
         query = parse(text)
-        question = _question_of(conn, lookups, query, scope)
+        question = kept_question(conn, lookups, query, scope)
     except QuerySyntaxError as error:
         found = _read(conn, lookups, text, scope, page, opened)
         return replace(found, error=str(error)) if found else _refused(conn, text, error)
@@ -214,7 +214,7 @@ def _load(
     prefix = asked(question.conditions, "hash")
     hashes = _hashes(conn, prefix)
     whole = question.within(scope)
-    results = _matching(conn, lookups, whole.conditions)
+    results = kept_matching(conn, lookups, whole.conditions)
     answer = _answer(conn, lookups, results, query, page, opened)
     if answer.count == 1 and len(hashes) == 1:
         return FindPage(prefix=prefix, hashes=hashes)
@@ -249,13 +249,13 @@ def _read(
     places = scope_of(lookups, reading.release, reading.stack)
     try:
         query = parse(reading.spec or "*")
-        question = _question_of(conn, lookups, query, (*places, *scope))
+        question = kept_question(conn, lookups, query, (*places, *scope))
     except (QuerySyntaxError, UnsupportedQuery):
         # A word is a part of a spec, such as `^[virtuals=c,cxx]`, that says nothing alone.
         return None
     asks, place = question.conditions, (*places, *scope)
     question = question.within((*reading.conditions(), *place))
-    results = _matching(conn, lookups, question.conditions)
+    results = kept_matching(conn, lookups, question.conditions)
     found = [*results.ids] if query.name is None else []
     if found:
         match = " OR ".join(match_of((word,)) for word in plain_words(text))
