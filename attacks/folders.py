@@ -37,8 +37,8 @@ def folders(seconds: float) -> Outcome:
     with TemporaryDirectory(prefix="attacks-") as folder:
         database = Path(folder, "a.db")
         run_command("build", write_pages(Path(folder, "pages")), "-o", database)
-        sources = [(kind, place) for kind, place in product(KINDS, _places(Path(folder)))]
-        environments = [(kind, place) for kind, place in product(KINDS, ENVIRONMENT_FILES)]
+        sources = [*product(KINDS, whole_input(Path(folder, "model")))]
+        environments = [*product(KINDS, ENVIRONMENT_FILES)]
         chosen.shuffle(sources)
         chosen.shuffle(environments)
         for source, environment in zip(cycle(sources), cycle(environments), strict=False):
@@ -55,10 +55,6 @@ def folders(seconds: float) -> Outcome:
                 break
     outcome.note = f"the slowest took {slowest:.1f} s"
     return outcome
-
-
-def _places(folder: Path) -> list[str]:
-    return [*whole_input(folder / "model")]
 
 
 def _built(folder: Path, kind: str, place: str) -> tuple[Run, list[str]]:

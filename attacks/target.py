@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from benchmarks.server import free_port, start, stop, wait_until_up
+from benchmarks.server import becomes_idle, free_port, start, stop, wait_until_up
 
 MOST_MEGABYTES = 512
 PATIENCE = 60
@@ -106,14 +105,8 @@ class Target:
         return faults
 
     def idle(self, within: float = PATIENCE) -> bool:
-        """Return whether the server becomes idle: less than 0.1 s of processor time in a second."""
-        deadline = time.monotonic() + within
-        while time.monotonic() < deadline:
-            before = self.cpu_seconds()
-            time.sleep(1)
-            if self.cpu_seconds() - before < 0.1:
-                return True
-        return False
+        """Return whether the server becomes idle."""
+        return becomes_idle(self.cpu_seconds, within)
 
     def _state(self) -> tuple[str, list[str]]:
         digest = hashlib.sha256(self._file.read_bytes()).hexdigest()

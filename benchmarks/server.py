@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
@@ -17,8 +17,8 @@ import psutil  # type: ignore[import-untyped]
 
 START_WITHIN = 30.0
 STOP_WITHIN = 10.0
-IDLE_SECONDS = 0.02
-"""Processor time in a second of a server that does nothing."""
+IDLE_SECONDS = 0.1
+"""A server that takes less processor time in a second does nothing."""
 PLAIN_PAGE = "/-/versions.json"
 """The cheapest page of Datasette: the unit of the table, and the check that a server is up."""
 
@@ -46,11 +46,13 @@ class Server:
         return max(int(each.memory_info().rss) for each in self._tree())
 
     def settle(self) -> None:
-        """Return once it has made its first pages for itself, and does nothing any more."""
-        before, now = -1.0, self.cpu_seconds
-        while now - before > IDLE_SECONDS:
-            time.sleep(1)
-            before, now = now, self.cpu_seconds
+        """Return once it has made its first pages for itself, and does nothing any more.
+
+        Raises:
+            ServerError: it goes on.
+        """
+        if not becomes_idle(lambda: self.cpu_seconds, START_WITHIN):
+            raise ServerError(f"it is still busy after {START_WITHIN:.0f} s")
 
     def _tree(self) -> list[psutil.Process]:
         root = psutil.Process(self._process.pid)
@@ -114,6 +116,22 @@ def wait_until_up(
                 return
         time.sleep(0.05)
     raise ServerError(f"nothing answered on port {port} within {within:.0f} s")
+
+
+def becomes_idle(cpu_seconds: Callable[[], float], within: float) -> bool:
+    """Return whether a server comes to do nothing in so many seconds.
+
+    Args:
+        cpu_seconds: returns the processor time that it has used so far.
+        within: how long to wait.
+    """
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        before = cpu_seconds()
+        time.sleep(1)
+        if cpu_seconds() - before < IDLE_SECONDS:
+            return True
+    return False
 
 
 def free_port() -> int:
