@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
+from spack_cache_db.query import dependency_graph
 from spack_cache_db.query.dependency_graph import (
     Edge,
     Needs,
@@ -18,6 +19,7 @@ from spack_cache_db.query.dependency_graph import (
     read_nodes,
     told_of,
 )
+from spack_cache_db.query.lookups import read_lookups
 from tests.graphs import edges, installs, kind, run_time, used
 from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash, write
@@ -35,7 +37,7 @@ def test_a_graph_is_what_is_needed(dag_hash: str, real_index: sqlite3.Connection
     """Of the spec all edges, of what it needs those of run time, with types and virtuals."""
     numbers = ids(real_index)
     names = {number: each for each, number in numbers.items()}
-    graph = read_needs(real_index, [numbers[dag_hash]], 10_000)
+    graph = read_needs(real_index, read_lookups(real_index), [numbers[dag_hash]], 10_000)
 
     assert {names[each] for each in graph.edges} == used(dag_hash)
     assert graph.missing == frozenset()
@@ -49,9 +51,27 @@ def test_a_graph_is_what_is_needed(dag_hash: str, real_index: sqlite3.Connection
         assert {(names[each.dependency], each.types, each.virtuals) for each in found} == expected
 
 
+def test_what_is_kept_changes_no_answer(
+    real_index: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Graphs and nodes are the same when others were read before, and little of them is kept."""
+    monkeypatch.setattr(dependency_graph, "MOST_KEPT", 3)
+    monkeypatch.setattr(dependency_graph, "MOST_KEPT_NODES", 3)
+    lookups = read_lookups(real_index)
+    for root in ids(real_index).values():
+        new, graph = (
+            read_needs(real_index, each, [root], 10_000)
+            for each in (read_lookups(real_index), lookups)
+        )
+
+        assert graph == new
+        nodes = read_nodes(real_index, lookups, graph.edges)
+        assert nodes == read_nodes(real_index, read_lookups(real_index), graph.edges)
+
+
 def test_nodes_say_what_there_is_of_a_spec(real_index: sqlite3.Connection) -> None:
     """Each spec has its words, and is a binary or an external at its place."""
-    nodes = read_nodes(real_index, ids(real_index).values())
+    nodes = read_nodes(real_index, read_lookups(real_index), ids(real_index).values())
 
     assert len(nodes) == len(installs())
     for each in nodes.values():
@@ -67,11 +87,11 @@ def test_what_is_too_much_is_not_read(real_index: sqlite3.Connection) -> None:
     small, large = (
         numbers[how(installs(), key=lambda each: (len(used(each)), each))] for how in (min, max)
     )
-    graph = read_needs(real_index, [small, large], 5)
+    graph = read_needs(real_index, read_lookups(real_index), [small, large], 5)
 
     assert graph.missing == {large}
     assert {each.dependency for found in graph.edges.values() for each in found} <= {*graph.edges}
-    assert read_needs(real_index, [large], 10_000).missing == frozenset()
+    assert read_needs(real_index, read_lookups(real_index), [large], 10_000).missing == frozenset()
 
 
 def test_modules_are_a_place_too(tmp_path: Path) -> None:
@@ -84,7 +104,10 @@ def test_modules_are_a_place_too(tmp_path: Path) -> None:
     (tmp_path / "index.json").write_bytes(index(*records))
     build(tmp_path / "index.json", tmp_path / "x.db")
     conn = sqlite3.connect(tmp_path / "x.db")
-    found = {each.package: each for each in read_nodes(conn, ids(conn).values()).values()}
+    found = {
+        each.package: each
+        for each in read_nodes(conn, read_lookups(conn), ids(conn).values()).values()
+    }
 
     assert (found["a"].kind, found["a"].external) == ("external", "cray/1 x")
     assert (found["b"].kind, found["b"].external) == ("not pushed", None)
@@ -100,7 +123,7 @@ def test_an_external_of_one_mirror_may_be_a_binary_of_another(tmp_path: Path) ->
         (tmp_path / "develop" / name / "index.json").write_bytes(data)
     build(tmp_path, tmp_path / "x.db")
     conn = sqlite3.connect(tmp_path / "x.db")
-    (gcc_node,) = read_nodes(conn, [ids(conn)[hash_of("gcc")]]).values()
+    (gcc_node,) = read_nodes(conn, read_lookups(conn), [ids(conn)[hash_of("gcc")]]).values()
 
     assert (gcc_node.kind, gcc_node.external) == ("binary", None)
     conn.close()
@@ -126,7 +149,7 @@ def test_several_ways_to_need_one_thing_are_one_edge(tmp_path: Path) -> None:
     conn = sqlite3.connect(tmp_path / "x.db")
     main, lib = (ids(conn)[hash_of(each)] for each in ("main", "lib"))
 
-    (found,) = read_needs(conn, [main], 10).edges[main]
+    (found,) = read_needs(conn, read_lookups(conn), [main], 10).edges[main]
     assert found == Edge(lib, ("build", "link"), ("x", "y"))
     assert found.is_run_time
     conn.close()

@@ -89,7 +89,7 @@ def compared(
     found = dict(conn.execute("SELECT hash, id FROM specs"))
     ids = {name: found[each["hash"]] for name, each in tops.items()}
     this = ids.pop("this")
-    graph = read_needs(conn, [this, *ids.values()], most)
+    graph = read_needs(conn, read_lookups(conn), [this, *ids.values()], most)
     told = differences(conn, read_lookups(conn), graph, this, [*ids.values()])
     conn.close()
     return {name: told[key] for name, key in ids.items() if key in told}

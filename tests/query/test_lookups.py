@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from spack_cache_db.query.lookups import LAZY, read_lookups
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.query.lookups import LAZY, KeptRows, read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 from tests.conftest import Build
@@ -50,3 +53,27 @@ def test_releases_and_stacks(built: Build) -> None:
     assert [each.name for each in lookups.stacks.values()] == ["e4s", "ml"]
     assert lookups.stack("root") is None
     assert (lookups.release("v1.0"), lookups.release(None)) == (lookups.releases[2], None)
+
+
+def test_a_column_of_ids_is_that_of_the_table(samples: sqlite3.Connection) -> None:
+    """Each row's id leads to its value, and the id of no row to 0; it is read once."""
+    lookups = read_lookups(samples)
+    found = lookups.column(samples, "specs", "configuration")
+
+    rows = dict(samples.execute("SELECT id, configuration FROM specs"))
+    assert dict(enumerate(found)) == {0: 0} | rows
+    assert lookups.column(sqlite3.connect(":memory:"), "specs", "configuration") is found
+
+
+@given(st.lists(st.lists(st.integers(0, 9), unique=True), max_size=9), st.integers(1, 12))
+def test_kept_rows_are_those_that_were_read_last(asked: list[list[int]], most: int) -> None:
+    """All that is asked for is given, and no row is read again while it is one of the last."""
+    kept, read = KeptRows[str](most), list[int]()
+
+    def rows(ids: list[int]) -> dict[int, str]:
+        assert not {*ids} & {*read[-most:]}
+        read.extend(ids)
+        return {each: str(each) for each in ids}
+
+    for ids in asked:
+        assert kept.of(ids, rows) == {each: str(each) for each in ids}

@@ -252,7 +252,7 @@ def matching(conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions)
     if len(places) < 2 and not is_of_specs(conditions):
         return ResultSet(conditions, ids)
     # Each place may have some spec of a configuration, and none may be in all of them.
-    counts = counts_in_scope(conn, ids, conditions)
+    counts = counts_in_scope(conn, lookups, ids, conditions)
     return ResultSet(conditions, [key for key in ids if key in counts], counts)
 
 
@@ -266,7 +266,7 @@ def counted_part(
         return found
     counts = results.counts
     if counts is None:
-        counts = counts_in_scope(conn, ids, results.conditions)
+        counts = counts_in_scope(conn, lookups, ids, results.conditions)
     return [each._replace(spec_count=counts[each.id]) for each in found]
 
 

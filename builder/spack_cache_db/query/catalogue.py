@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -72,6 +72,8 @@ _PLACES = {
   FROM specs AS every WHERE {IN_STACK.format("every")})""",
 }
 """The specs of each place, each with the configuration for which it counts there."""
+_COUNTED = "configuration * (release_count > 0)"
+"""The configuration for which a spec counts in the whole file, 0 for none."""
 _OWN = "SELECT id FROM specs WHERE configuration IN (SELECT value FROM json_each(:ids))"
 _OTHERWISE = "SELECT spec FROM listings WHERE configuration IN (SELECT value FROM json_each(:ids))"
 _SHOWING = {
@@ -246,10 +248,16 @@ def specs_in_scope(
 
 
 def counts_in_scope(
-    conn: sqlite3.Connection, ids: Iterable[int], conditions: Conditions
+    conn: sqlite3.Connection, lookups: Lookups, ids: Collection[int], conditions: Conditions
 ) -> Counter[int]:
     """Return how many specs `specs_in_scope` gives for each configuration, without reading them."""
-    return Counter(row[0] for row in _in_scope(conn, ids, conditions, _pairs_sql))
+    specs = asked(conditions, "specs")
+    is_anywhere = all(asked(conditions, kind) is None for kind in ("release", "stack", "hash"))
+    if specs is None or not is_anywhere or _is_few(specs.holds, ids):
+        return Counter(row[0] for row in _in_scope(conn, ids, conditions, _pairs_sql))
+    own = lookups.column(conn, "specs", _COUNTED)
+    counts = Counter(map(own.__getitem__, specs.holds))
+    return Counter({key: counts[key] for key in ids if key in counts})
 
 
 def _in_scope(
@@ -271,12 +279,17 @@ def _in_scope(
     if specs is None:
         return select_in(conn, statement(place, "configuration"), ids, limit=limit, **places)
     known, holds = {*ids}, specs.holds
-    # More than one piece of specs would be out of order.
-    is_few = len(holds) <= min(len(known), IDS_AT_ONCE)
+    is_few = _is_few(holds, known)
     sql = statement(place, "spec" if is_few else "configuration")
     every = select_in(conn, sql, holds if is_few else known, limit=-1, **places)
     fitting = (row for row in every if row[0] in known and row[1] in holds)
     return islice(fitting, limit if limit >= 0 else None)
+
+
+def _is_few(specs: Collection[int], configurations: Collection[int]) -> bool:
+    """Return whether specs are found by their own ids, and not by those of configurations."""
+    # More than one piece of specs would be out of order.
+    return len(specs) <= min(len(configurations), IDS_AT_ONCE)
 
 
 def _specs_sql(place: str, by: str) -> str:

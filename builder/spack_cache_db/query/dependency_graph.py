@@ -23,6 +23,7 @@ from spack_cache_db.query.index_records import (
     Dependencies,
     read_sets,
 )
+from spack_cache_db.query.lookups import KeptRows, Lookups
 
 EDGES = """
 SELECT spec, dependency, types, virtuals FROM dependencies
@@ -59,6 +60,10 @@ JOIN packages ON packages.id = configurations.package
 WHERE packages.id != :package ORDER BY packages.name
 """
 MOST_EDGES = 20_000
+MOST_KEPT = 40_000
+"""The edges of so many specs are kept in a process, those that were read last: some 15 MB."""
+MOST_KEPT_NODES = 20_000
+"""The same of what specs are: some 8 MB."""
 TOLD = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
 
 
@@ -117,33 +122,39 @@ def told_of(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
     return [spec for spec in specs if spec in told]
 
 
-def read_needs(conn: sqlite3.Connection, roots: Iterable[int], most: int) -> Needs:
+def read_needs(
+    conn: sqlite3.Connection, lookups: Lookups, roots: Iterable[int], most: int
+) -> Needs:
     """Return the graph of some specs, given their ids; the first of them have precedence.
 
     Args:
+        conn: a connection to the file.
+        lookups: its small tables, which keep what was read.
+        roots: the specs.
         most: when so many specs have been read, what more the next ones need is `missing`.
     """
-    found = _Reading(conn, most)
+    found = _Reading(_kept_edges(conn, lookups), most)
     missing = frozenset([root for root in roots if not found.add(root)])
     read = found.edges.keys()
     if missing:
-        for edges in found.edges.values():
-            edges[:] = [each for each in edges if each.dependency in read]
+        for spec, edges in found.edges.items():
+            found.edges[spec] = [each for each in edges if each.dependency in read]
     return Needs(found.edges, missing)
 
 
-def read_run_time(conn: sqlite3.Connection, roots: Iterable[int]) -> Needs:
+def read_run_time(conn: sqlite3.Connection, lookups: Lookups, roots: Iterable[int]) -> Needs:
     """Return the graph of what some specs need to run, given their ids."""
-    found = _Reading(conn, 0)
+    found = _Reading(_kept_edges(conn, lookups), 0)
     found.add_run_time({*roots})
     return Needs(found.edges, frozenset())
 
 
 def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
     """Return what a spec needs, by their ids: its edge to each; None where others need that."""
-    edges = read_needs(conn, [spec], sys.maxsize).edges
-    direct = {edge.dependency: edge for edge in edges[spec]}
-    return {each: direct.get(each) for each in edges if each != spec}
+    found = _Reading(_Edges(conn), sys.maxsize)
+    found.add(spec)
+    direct = {edge.dependency: edge for edge in found.edges[spec]}
+    return {each: direct.get(each) for each in found.edges if each != spec}
 
 
 def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
@@ -151,12 +162,12 @@ def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | Non
 
     None for those that only link or run something which needs it.
     """
-    sets = _EdgeSets(conn)
+    known = _Edges(conn)
     found: dict[int, Edge | None] = {}
     for other, types, virtuals in select(conn, EDGES_TO, spec=spec):
-        edge, before = sets.edge(spec, types, virtuals), found.get(other)
+        edge, before = known.edge(spec, types, virtuals), found.get(other)
         found[other] = edge if before is None else _both(before, edge)
-    every = Dependencies(conn).with_ancestors({spec}, sets.run_time)
+    every = Dependencies(conn).with_ancestors({spec}, known.run_time_types)
     return {each: found.get(each) for each in every.union(found) if each != spec}
 
 
@@ -174,8 +185,13 @@ def dependent_packages(conn: sqlite3.Connection, package: int) -> list[str]:
     return [row[0] for row in rows]
 
 
-def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
+def read_nodes(conn: sqlite3.Connection, lookups: Lookups, ids: Iterable[int]) -> dict[int, Node]:
     """Return what specs are, by their ids."""
+    kept = lookups.once(Node, lambda: KeptRows[Node](MOST_KEPT_NODES))
+    return kept.of(ids, lambda new: _nodes(conn, new))
+
+
+def _nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
     return {
         key: Node(dag_hash, package, version, bool(is_binary), _place(external))
         for key, dag_hash, package, version, is_binary, external in select_in(conn, NODES, ids)
@@ -207,19 +223,21 @@ class Reach:
 
     def run_time(self, root: int) -> int:
         """Return what a spec needs to run, itself included."""
-        ahead = [root]
+        known, under_way, ahead = self._run_time, dict[int, list[int]](), [root]
         while ahead:
             spec = ahead[-1]
-            needed = [each.dependency for each in self._graph.edges[spec] if each.is_run_time]
-            if spec not in self._run_time:
+            if spec not in known:
                 # What is under way counts as itself, so that a cycle, which Spack has not, ends.
-                self._run_time[spec] = self._bits[spec]
-                ahead += [each for each in needed if each not in self._run_time]
+                known[spec] = self._bits[spec]
+                edges = self._graph.edges[spec]
+                needed = [each.dependency for each in edges if each.is_run_time]
+                under_way[spec] = needed
+                ahead += [each for each in needed if each not in known]
                 continue
             ahead.pop()
-            for each in needed:
-                self._run_time[spec] |= self._run_time[each]
-        return self._run_time[root]
+            for each in under_way.pop(spec, ()):
+                known[spec] |= known[each]
+        return known[root]
 
     def used(self, root: int) -> int:
         """Return that, and what its direct dependencies of all types need to run."""
@@ -246,21 +264,48 @@ class Reach:
         return tuple(found)
 
 
-class _EdgeSets:
-    """The sets of types and of virtual packages that edges have, by their ids."""
+def _kept_edges(conn: sqlite3.Connection, lookups: Lookups) -> _Edges:
+    return lookups.once(_Edges, lambda: _Edges(conn))
+
+
+class _Edges:
+    """The edges of a file; those of run time are kept, because specs share most of what they need.
+
+    Attributes:
+        run_time_types: the ids of the types of edges that are linked or run.
+    """
 
     def __init__(self, conn: sqlite3.Connection) -> None:
+        self._conn = conn
         self._types, self._virtuals = (
             {key: tuple(sorted(names)) for key, names in read_sets(conn, table).items()}
             for table in (TYPES, VIRTUALS)
         )
-        # Specs of one configuration share most of what they need.
-        self.edge = lru_cache(maxsize=None)(self._edge)
+        self.run_time_types = [
+            key for key, names in self._types.items() if not RUN_TIME.isdisjoint(names)
+        ]
+        self._asked_types = json.dumps(self.run_time_types)
+        self._run_time = KeptRows[list[Edge]](MOST_KEPT)
+        self.edge = lru_cache(maxsize=MOST_KEPT)(self._edge)
 
-    @property
-    def run_time(self) -> list[int]:
-        """The ids of the types of edges that are linked or run."""
-        return [key for key, names in self._types.items() if not RUN_TIME.isdisjoint(names)]
+    def all_of(self, spec: int) -> list[Edge]:
+        """Return all edges of a spec."""
+        return self._read(EDGES, [spec])[spec]
+
+    def of_run_time(self, specs: Iterable[int]) -> Mapping[int, list[Edge]]:
+        """Return the edges of specs that are linked or run."""
+        return self._run_time.of(specs, self._read_run_time)
+
+    def _read_run_time(self, specs: Sequence[int]) -> dict[int, list[Edge]]:
+        return self._read(RUN_TIME_EDGES, specs, types=self._asked_types)
+
+    def _read(self, sql: str, specs: Sequence[int], **more: str) -> dict[int, list[Edge]]:
+        found: dict[int, dict[int, Edge]] = {spec: {} for spec in specs}
+        for spec, dependency, types, virtuals in select_in(self._conn, sql, specs, **more):
+            edge = self.edge(dependency, types, virtuals)
+            edges = found[spec]
+            edges[dependency] = _both(edges[dependency], edge) if dependency in edges else edge
+        return {spec: [*edges.values()] for spec, edges in found.items()}
 
     def _edge(self, dependency: int, types: int, virtuals: int) -> Edge:
         """Return an edge, given the ids of its sets."""
@@ -269,39 +314,28 @@ class _EdgeSets:
 
 @dataclass
 class _Reading:
-    """Reads edges from the file, each once, level by level."""
+    """Follows edges, each once, level by level."""
 
-    conn: sqlite3.Connection
+    known: _Edges
     most: int
     edges: dict[int, list[Edge]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._sets = _EdgeSets(self.conn)
-        self._run_time = json.dumps(self._sets.run_time)
-
     def add(self, root: int) -> bool:
         """Read what a spec needs; return whether there was room for all of it."""
-        ahead = self._read(EDGES, [root])
+        ahead = self._found({root: self.known.all_of(root)})
         while ahead and len(self.edges) <= self.most:
-            ahead = self._read(RUN_TIME_EDGES, ahead, types=self._run_time)
+            ahead = self._found(self.known.of_run_time(ahead))
         return not ahead
 
     def add_run_time(self, ahead: set[int]) -> None:
         """Read what specs need to run."""
         while ahead:
-            ahead = self._read(RUN_TIME_EDGES, ahead, types=self._run_time)
+            ahead = self._found(self.known.of_run_time(ahead))
 
-    def _read(self, sql: str, specs: Iterable[int], **more: str) -> set[int]:
-        """Read the edges of specs; return the specs that they lead to and that are new."""
-        found: dict[int, dict[int, Edge]] = {spec: {} for spec in specs}
-        for spec, dependency, types, virtuals in select_in(self.conn, sql, [*found], **more):
-            edge = self._sets.edge(dependency, types, virtuals)
-            edges = found[spec]
-            edges[dependency] = _both(edges[dependency], edge) if dependency in edges else edge
-        ahead: set[int] = set()
-        for spec, edges in found.items():
-            self.edges[spec] = [*edges.values()]
-            ahead.update(edges)
+    def _found(self, read: Mapping[int, list[Edge]]) -> set[int]:
+        """Take the edges of specs; return the specs that they lead to and that are new."""
+        self.edges.update(read)
+        ahead = {edge.dependency for edges in read.values() for edge in edges}
         return ahead - self.edges.keys()
 
 

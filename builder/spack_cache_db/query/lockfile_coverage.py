@@ -57,7 +57,7 @@ def cover_lock(
     installed = _installed(candidates, hashes, scope)
     rows = _rows(candidates, {each.configuration for each in locked if each.hash not in binaries})
     others = specs_in_scope(candidates.conn, {row.id for row in rows.values()}, scope)
-    comparison = _Comparison(candidates.conn, locked, [x for some in others.values() for x in some])
+    comparison = _Comparison(candidates, locked, [x for some in others.values() for x in some])
     found = []
     for each in locked:
         row = rows.get(each.configuration)
@@ -96,12 +96,13 @@ class _Comparison:
     """
 
     def __init__(
-        self, conn: sqlite3.Connection, locked: tuple[LockedSpec, ...], others: list[Spec]
+        self, candidates: Candidates, locked: tuple[LockedSpec, ...], others: list[Spec]
     ) -> None:
+        conn = candidates.conn
         self._places: dict[tuple[str, str], int] = {}
         self._told = {*told_of(conn, [each.id for each in others])}
-        graph = read_run_time(conn, self._told)
-        nodes = read_nodes(conn, graph.edges)
+        graph = read_run_time(conn, candidates.lookups, self._told)
+        nodes = read_nodes(conn, candidates.lookups, graph.edges)
         bits = {key: self._bit(each.package, each.version) for key, each in nodes.items()}
         self._recorded = Reach(graph, bits)
         self._numbers = {each.hash: number for number, each in enumerate(locked)}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from spack_cache_db.query.catalogue import configurations_by_id
 from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.dependency_graph import Needs, Reach, read_needs, told_of
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.lookups import KeptRows, Lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 
@@ -22,6 +22,8 @@ COMPARED = tuple(each for each in CONFIGURATION if each not in ("package", "vers
 """The columns of a configuration in which specs of one version differ, by one word each."""
 
 SHOWN_OF_HASH = 7
+MOST_KEPT = 20_000
+"""What so many specs are is kept in a process: some 11 MB."""
 
 _SPECS_AT_ONCE = 200
 _SAID = {
@@ -146,7 +148,7 @@ def distinctions(
     found: dict[int, tuple[str, ...]] = {}
     for some in _pieces(group for group in groups if len(group) > 1):
         told = {*told_of(conn, [spec for group in some for spec in group])}
-        graph = read_needs(conn, sorted(told), most)
+        graph = read_needs(conn, lookups, sorted(told), most)
         provides = _virtuals(graph)
         for group in some:
             alike = [spec for spec in group if spec in told - graph.missing]
@@ -249,6 +251,11 @@ def read_facts(
     conn: sqlite3.Connection, lookups: Lookups, specs: Iterable[int]
 ) -> dict[int, Facts]:
     """Return what specs are, as the first mirror that tells of them says."""
+    kept = lookups.once(Facts, lambda: KeptRows[Facts](MOST_KEPT))
+    return kept.of(specs, lambda new: _facts(conn, lookups, new))
+
+
+def _facts(conn: sqlite3.Connection, lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
     rows = [*select_in(conn, RECORDED, specs)]
     wanted = sorted({configuration for _, configuration, _ in rows})
     found = configurations_by_id(conn, lookups, wanted)

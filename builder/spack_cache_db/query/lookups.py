@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar, cast
 
 from spack_cache_db.arguments import AnyPath, checked_database, checked_file
 from spack_cache_db.query.connection import (
@@ -44,6 +46,8 @@ WHERE member.variant_set IN (SELECT value FROM json_each(:ids)) ORDER BY variant
 
 LETTERED_VERSIONS = "SELECT id, name FROM versions WHERE name GLOB '*[a-zA-Z]*'"
 
+Read = TypeVar("Read")
+
 LAZY = ("version", "variants")
 """The columns of a configuration whose words are read when they are asked for."""
 
@@ -71,6 +75,32 @@ class Stack:
     spec_count: int
 
 
+class KeptRows(Generic[Read]):
+    """What was read of some rows, by their ids: that of the last `most` ones is kept."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: dict[int, Read] = {}
+
+    def of(
+        self, ids: Iterable[int], read: Callable[[list[int]], Mapping[int, Read]]
+    ) -> dict[int, Read]:
+        """Return what there is of some rows.
+
+        Args:
+            ids: their ids.
+            read: reads of the file those that are not known.
+        """
+        ids, known = [*ids], self._known
+        new = [key for key in ids if key not in known]
+        if new:
+            known.update(read(new))
+        found = {key: known[key] for key in ids}
+        for key in [*islice(known, max(len(known) - self._most, 0))]:
+            del known[key]
+        return found
+
+
 # Answers are kept by what they were read with: two of them are compared by identity.
 @dataclass(frozen=True, eq=False)
 class Lookups:
@@ -89,8 +119,7 @@ class Lookups:
     families: dict[str, str]
     words: dict[str, dict[int, Any]]
     positions: dict[int, int] = field(default_factory=dict)
-    _stack_sets: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    _late_versions: dict[str, str] = field(default_factory=dict)
+    _once: dict[object, Any] = field(default_factory=dict)
 
     @property
     def compilers(self) -> set[str]:
@@ -124,22 +153,37 @@ class Lookups:
         """Return the names of stacks, sorted, without `root`."""
         return tuple(sorted(self.stacks[each].name for each in ids if each in self.stacks))
 
+    def once(self, key: object, read: Callable[[], Read]) -> Read:
+        """Return what `read` returns, which is read when it is first asked for, and kept.
+
+        Args:
+            key: what it is called.
+            read: reads it from the file.
+        """
+        if key not in self._once:
+            self._once[key] = read()
+        return cast("Read", self._once[key])
+
+    def column(self, conn: sqlite3.Connection, table: str, column: str) -> array[int]:
+        """Return a column of ids by the id of their rows, 0 where there is no row.
+
+        To look up a hundred thousand of them here takes a tenth of the time that it takes SQLite,
+        and four bytes for each row.
+
+        Args:
+            conn: a connection to the file.
+            table: the table.
+            column: the column, or an expression of columns that is an id or 0.
+        """
+        return self.once((table, column), lambda: _column(conn, table, column))
+
     def stack_sets(self, conn: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
         """Return the names in each set of stacks, sorted, without `root`."""
-        if not self._stack_sets:
-            found = {key: tuple(json.loads(names)) for key, names in select(conn, STACK_SETS)}
-            self._stack_sets.update(found)
-        return self._stack_sets
+        return self.once(STACK_SETS, lambda: _stack_sets(conn))
 
     def late_versions(self, conn: sqlite3.Connection) -> dict[str, str]:
         """Return the ids of `branches` and `prereleases`, which Spack takes last, as JSON."""
-        if not self._late_versions:
-            keys = [(key, preference_key(name)) for key, name in select(conn, LETTERED_VERSIONS)]
-            branches = [key for key, (is_branch, _) in keys if is_branch]
-            prereleases = [key for key, (_, is_prerelease) in keys if is_prerelease]
-            self._late_versions["branches"] = json.dumps(branches)
-            self._late_versions["prereleases"] = json.dumps(prereleases)
-        return self._late_versions
+        return self.once(LETTERED_VERSIONS, lambda: _late_versions(conn))
 
     def learn(self, conn: sqlite3.Connection, versions: set[int], variant_sets: set[int]) -> None:
         """Make sure that `words` and `positions` have these versions and sets of variants."""
@@ -164,6 +208,27 @@ def read_lookups(conn: sqlite3.Connection) -> Lookups:
             for column, table in CONFIGURATION.items()
         },
     )
+
+
+def _column(conn: sqlite3.Connection, table: str, column: str) -> array[int]:
+    rows = select(conn, f"SELECT id, {column} FROM {table} ORDER BY id DESC")
+    found: array[int] = array("I")
+    for key, value in rows:
+        if not found:
+            found.frombytes(bytes(found.itemsize * (key + 1)))
+        found[key] = value
+    return found
+
+
+def _stack_sets(conn: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
+    return {key: tuple(json.loads(names)) for key, names in select(conn, STACK_SETS)}
+
+
+def _late_versions(conn: sqlite3.Connection) -> dict[str, str]:
+    keys = [(key, preference_key(name)) for key, name in select(conn, LETTERED_VERSIONS)]
+    branches = [key for key, (is_branch, _) in keys if is_branch]
+    prereleases = [key for key, (_, is_prerelease) in keys if is_prerelease]
+    return {"branches": json.dumps(branches), "prereleases": json.dumps(prereleases)}
 
 
 def _names_of(table: str) -> str:

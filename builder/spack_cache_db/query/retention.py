@@ -80,7 +80,7 @@ def retained(
 ) -> Retention:
     """Return what environments need of the binaries in a scope; see `retention`."""
     named = {each for one in environments for each in _named(conn, lookups, one, scope)}
-    needed = named | _run_time(conn, named)
+    needed = named | _run_time(conn, lookups, named)
     every = _binaries(conn, lookups, scope)
     keep, prune, missing = needed & every, every - needed, needed - every
     return Retention(*(tuple(sorted(each)) for each in (keep, prune, missing)))
@@ -100,11 +100,11 @@ def _named(
             yield each.hash
 
 
-def _run_time(conn: sqlite3.Connection, hashes: Set[str]) -> set[str]:
+def _run_time(conn: sqlite3.Connection, lookups: Lookups, hashes: Set[str]) -> set[str]:
     """Return the hashes of some specs and of what they need to run, without externals."""
     given = json.dumps(sorted(hashes))
     ids = [spec for (spec,) in select(conn, WITH_HASHES, hashes=given)]
-    nodes = read_nodes(conn, read_run_time(conn, ids).edges)
+    nodes = read_nodes(conn, lookups, read_run_time(conn, lookups, ids).edges)
     return {each.hash for each in nodes.values() if each.kind != "external"}
 
 

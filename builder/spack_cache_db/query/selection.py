@@ -178,8 +178,16 @@ def configuration_ids(
     filters = [_PLACES[kind] for kind in used]
     if not every and not used.keys() & {"release", "stack"}:
         filters.append(_OWN)
-    order, late = preference(conn, lookups, conditions)
-    return _having(conn, column_ids(conn, lookups, conditions), filters, used | late, order)
+    columns = column_ids(conn, lookups, conditions)
+
+    def read() -> list[int]:
+        order, late = preference(conn, lookups, conditions)
+        return _having(conn, columns, filters, used | late, order)
+
+    if columns or used or chosen_machine(conditions) is not None:
+        return read()
+    # Whatever is asked of specs alone begins with all of them.
+    return lookups.once(("configurations in order", every), read)
 
 
 def with_other_variant(conn: sqlite3.Connection, constraint: VariantConstraint) -> list[int]:

@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from spack_cache_db.query.dependency_graph import Edge, Needs, Node, read_needs, read_nodes
+from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.site.pages import dependency_tree
 from spack_cache_db.site.pages.dependency_tree import TreeRow, Trees, tree_rows, trees
 from tests.graphs import edges, installs, run_time, used
@@ -89,8 +90,10 @@ def test_what_was_not_read_is_told() -> None:
 def test_the_real_index(dag_hash: str, real_index: sqlite3.Connection) -> None:
     """All that is needed is there, each level that opens is closed, and rows are in order."""
     ids = dict(real_index.execute("SELECT hash, id FROM specs"))
-    graph = read_needs(real_index, [ids[dag_hash]], 10_000)
-    found = trees(graph, read_nodes(real_index, graph.edges), ids[dag_hash])
+    graph = read_needs(real_index, read_lookups(real_index), [ids[dag_hash]], 10_000)
+    found = trees(
+        graph, read_nodes(real_index, read_lookups(real_index), graph.edges), ids[dag_hash]
+    )
     rows = (*found.run_time, *found.build_only)
 
     assert {row.node.hash for row in rows} == used(dag_hash) - {dag_hash}

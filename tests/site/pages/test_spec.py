@@ -261,10 +261,10 @@ def test_what_pages_alone_tell_of_is_not_compared(mixed: Path) -> None:
         "SELECT id, configuration FROM specs WHERE hash = ?", [hash_of("foo")]
     ).fetchone()
     others = read_others(conn, configuration, hash_of("foo"), 1)
-    graph = read_needs(conn, told_of(conn, [this, *(each.id for each in others)]), 100)
+    lookups, roots = read_lookups(conn), told_of(conn, [this, *(each.id for each in others)])
+    graph = read_needs(conn, lookups, roots, 100)
     found = {
-        each.spec.hash: each.differences
-        for each in compared(conn, read_lookups(conn), graph, this, others)
+        each.spec.hash: each.differences for each in compared(conn, lookups, graph, this, others)
     }
 
     assert found.keys() == {pagetexts.spec_hash(1), hash_of("second")}

@@ -62,10 +62,6 @@ _PINNED = re.compile(r"\s*([\w-]+)==?\d\S*\s*")
 """What other package managers call a version of a package, and Spack the value of a variant."""
 _ONE_WORD = re.compile(r"\s*/?([a-z2-7]{7,32})\s*")
 
-VALUES = """
-SELECT {column}, count(*) FROM configurations
-WHERE id IN (SELECT value FROM json_each(:ids)) GROUP BY {column}
-"""
 FACETS = ("package", "os", "target")
 """The columns whose values a spec can ask for in every file; a compiler is a dependency in some."""
 MOST_VALUES = 8
@@ -395,11 +391,12 @@ def _facets(
     for column in FACETS:
         if _asking(query, column, None) != query:
             continue
-        counts: Counter[str] = Counter()
-        for key, count in select_in(conn, VALUES.format(column=column), ids):
-            counts[lookups.words[column][key]] += count
+        of_configurations = lookups.column(conn, "configurations", column)
+        counts = Counter(map(of_configurations.__getitem__, ids))
         if len(counts) > 1:
-            found = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+            names = lookups.words[column]
+            named = ((names[key], count) for key, count in counts.items())
+            found = sorted(named, key=lambda each: (-each[1], each[0]))
             values = tuple(
                 (value, f"{spec_text(_asking(query, column, value))} {words}".strip(), count)
                 for value, count in found[:MOST_VALUES]

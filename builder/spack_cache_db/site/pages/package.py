@@ -129,7 +129,7 @@ def load_package(
     every = configurations_of_package(conn, lookups, package.id)
     anywhere = matches_of(every, filters.conditions())
     scope = _scope(lookups, filters)
-    here = anywhere.counted(lambda some: _counted(conn, package, scope, some))
+    here = anywhere.counted(lambda some: _counted(conn, lookups, package, scope, some))
     asks = (Condition("package", name, Word(name)), *filters.conditions())
     fitting = {each.id: each for each in here.fitting}
     order = configuration_ids(conn, lookups, asks, every=True)
@@ -166,7 +166,7 @@ def load_package(
         is_compiler=name in lookups.compilers,
         recipes=recipe_links(conn, name),
         needed_by=tuple(dependent_packages(conn, package.id)),
-        known=() if package.release_count else _known(conn, package),
+        known=() if package.release_count else _known(conn, lookups, package),
         changes=latest_changes(lookups, package=name),
         timeline=load_timeline(conn, lookups, package.id, every_version=filters.all_versions),
         data=data,
@@ -187,9 +187,9 @@ def _others_first(variants: tuple[str, ...], defaults: Set[str]) -> tuple[str, .
     return tuple(sorted(variants, key=defaults.__contains__)) if defaults else variants
 
 
-def _known(conn: sqlite3.Connection, package: Package) -> tuple[Node, ...]:
+def _known(conn: sqlite3.Connection, lookups: Lookups, package: Package) -> tuple[Node, ...]:
     ids = [row[0] for row in select(conn, KNOWN, package=package.id, limit=MOST_KNOWN)]
-    return tuple(sorted(read_nodes(conn, ids).values(), key=lambda each: each.place))
+    return tuple(sorted(read_nodes(conn, lookups, ids).values(), key=lambda each: each.place))
 
 
 def folded(
@@ -218,7 +218,11 @@ def _scope(lookups: Lookups, filters: Filters) -> Conditions | None:
 
 
 def _counted(
-    conn: sqlite3.Connection, package: Package, scope: Conditions | None, fitting: list[Counted]
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    package: Package,
+    scope: Conditions | None,
+    fitting: list[Counted],
 ) -> list[Counted]:
     """Return the configurations of which a spec counts there, and how many do."""
     if scope is None or not fitting:
@@ -228,7 +232,7 @@ def _counted(
     counts: Mapping[int, int]
     release, stack = asked(scope, "release"), asked(scope, "stack")
     if release is not None and stack is not None:
-        counts = counts_in_scope(conn, [each.id for each in fitting], scope)
+        counts = counts_in_scope(conn, lookups, [each.id for each in fitting], scope)
     else:
         sql = IN_STACK if release is None else IN_RELEASE
         where = {"package": package.id, "release": release, "stack": stack}

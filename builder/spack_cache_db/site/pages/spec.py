@@ -246,9 +246,10 @@ def load_spec(
     chosen = release if release in listed else None
     other_count = own.spec_count - bool(release_count)
     others = read_others(conn, configuration, dag_hash, page)
-    graph = read_needs(conn, told_of(conn, [spec, *(each.id for each in others)]), MOST_NODES)
-    node = read_nodes(conn, [spec])[spec]
-    needing = read_nodes(conn, direct_dependents(conn, spec, MOST_DEPENDENTS + 1))
+    roots = told_of(conn, [spec, *(each.id for each in others)])
+    graph = read_needs(conn, lookups, roots, MOST_NODES)
+    node = read_nodes(conn, lookups, [spec])[spec]
+    needing = read_nodes(conn, lookups, direct_dependents(conn, spec, MOST_DEPENDENTS + 1))
     return SpecPage(
         hash=dag_hash,
         kind=node.kind,
@@ -264,7 +265,7 @@ def load_spec(
             (path, message.replace(f" {dag_hash}", "", 1))
             for path, message in select(conn, OTHERWISE, hash=dag_hash)
         ),
-        trees=_trees(conn, graph, spec) if spec in graph.edges else None,
+        trees=_trees(conn, lookups, graph, spec) if spec in graph.edges else None,
         needed_by=tuple(needing.values()),
         other_count=other_count,
         others=compared(conn, lookups, graph, spec, others),
@@ -314,11 +315,11 @@ def _texts(configuration: Configuration) -> tuple[str, ...]:
     return (*(word or "none" for word in words), " ".join(variants) or "none")
 
 
-def _trees(conn: sqlite3.Connection, graph: Needs, spec: int) -> Trees:
+def _trees(conn: sqlite3.Connection, lookups: Lookups, graph: Needs, spec: int) -> Trees:
     """Return the trees of a spec; of its graph no more is named than what it needs."""
     needed, ahead = {spec}, [spec]
     while ahead:
         new = {each.dependency for each in graph.edges.get(ahead.pop(), ())} - needed
         needed |= new
         ahead += new
-    return trees(graph, read_nodes(conn, needed), spec)
+    return trees(graph, read_nodes(conn, lookups, needed), spec)
