@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -115,8 +116,12 @@ def metadata_of(datasette: Any) -> dict[str, str]:
     return described(found) if found else {}
 
 
+@lru_cache(maxsize=8)
 def described(found: Identity) -> dict[str, str]:
-    """Return title, description, source and license of a site, as far as they are known."""
+    """Return title, description, source and license of a site, as far as they are known.
+
+    Datasette asks for them some 400 times for its list of tables.
+    """
     origin = found.origin
     verb = "has" if found.noun.is_installed else "lists"
     listed = f"Every {found.noun.one} that {origin.owner} {verb}"

@@ -143,19 +143,22 @@ def render_cell(
 
     Between two cells of a large table others have their turn.
     """
-    if database != catalogues.name_of(datasette):
-        return None
-    shown = _link(value, column, table, datasette)
+    shown = _link(value, column, table, database, datasette)
     is_pause = next(_cells) % datasettes.CELLS_AT_ONCE == 0
     return datasettes.after_others(shown) if is_pause else shown
 
 
-def _link(value: object, column: str, table: str | None, datasette: Any) -> Markup | None:
+def _link(
+    value: object, column: str, table: str | None, database: str, datasette: Any
+) -> Markup | None:
     if not isinstance(value, str):
         return None
     kind = "spec" if column in _HASHES and _HASH.fullmatch(value) else None
     kind = kind or _NAMED.get((column, table or ""))
+    # Asked last: nearly all cells have no page.
     if kind is None or (kind == "stack" and value == ROOT):
+        return None
+    if database != catalogues.name_of(datasette):
         return None
     address = datasette.urls.path(f"/{kind}/{quote(value)}")
     return Markup('<a href="{}">{}</a>').format(address, escape(value))
