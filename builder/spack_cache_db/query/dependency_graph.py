@@ -60,10 +60,10 @@ JOIN packages ON packages.id = configurations.package
 WHERE packages.id != :package ORDER BY packages.name
 """
 MOST_EDGES = 20_000
-MOST_KEPT = 40_000
-"""The edges of so many specs are kept in a process, those that were read last: some 15 MB."""
-MOST_KEPT_NODES = 20_000
-"""The same of what specs are: some 8 MB."""
+MOST_KEPT = 20_000
+"""The edges of so many specs are kept in a process, those that were read last: some 8 MB."""
+MOST_KEPT_NODES = 10_000
+"""The same of what specs are: some 4 MB."""
 TOLD = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
 
 

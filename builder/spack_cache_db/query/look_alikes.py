@@ -22,8 +22,8 @@ COMPARED = tuple(each for each in CONFIGURATION if each not in ("package", "vers
 """The columns of a configuration in which specs of one version differ, by one word each."""
 
 SHOWN_OF_HASH = 7
-MOST_KEPT = 20_000
-"""What so many specs are is kept in a process: some 11 MB."""
+MOST_KEPT = 10_000
+"""What so many specs are is kept in a process: some 6 MB."""
 
 _SPECS_AT_ONCE = 200
 _SAID = {
