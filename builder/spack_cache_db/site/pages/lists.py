@@ -292,8 +292,7 @@ class ListPage:
 def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of packages that have a binary."""
     columns = COLUMNS["packages"]
-    names = [column.name for column in columns]
-    every = {row[0]: dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES)}
+    every = lookups.once(PACKAGES, lambda: _packages(conn))
     # A release may show a spec of a package, and a release before it show its hash as another's.
     rows = wanted = {name: row for name, row in every.items() if row["specs"]}
     if any(getattr(asked, each) for each in (*PLACES, *OF_CONFIGURATIONS, "has", "lacks")):
@@ -323,6 +322,11 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters
         hosts_of(lookups.families),
         _faults(lookups, asked),
     )
+
+
+def _packages(conn: sqlite3.Connection) -> dict[str, ListRow]:
+    names = [column.name for column in COLUMNS["packages"]]
+    return {row[0]: dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES)}
 
 
 def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> dict[str, Count]:
