@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 from datasette import utils
 from datasette.app import Datasette
 from datasette.plugins import pm
@@ -113,6 +114,31 @@ def test_metadata_of_another_shape_is_told(text: str, tmp_path: Path) -> None:
     (tmp_path / "m.yml").write_text(text)
     with pytest.raises(DatabaseError, match=r"m\.yml: .*expected a mapping"):
         read_metadata(tmp_path / "m.yml")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("allow: 3", "allow"),
+        ("databases: {a: {allow_sql: maybe}}", "databases: a: allow_sql"),
+        (
+            "databases: {a: {tables: {allow: {allow: [root]}}}}",
+            "databases: a: tables: allow: allow",
+        ),
+        ("databases: {a: {queries: {b: {sql: c, allow: 3}}}}", "databases: a: queries: b: allow"),
+    ],
+)
+def test_who_may_see_something_is_said_as_datasette_reads_it(
+    text: str, place: str, tmp_path: Path
+) -> None:
+    """What says that otherwise is named before a page fails; names of tables may be any word."""
+    (tmp_path / "m.yml").write_text(text)
+    with pytest.raises(DatabaseError, match=rf"m\.yml: {place}: expected true, false or a mapping"):
+        read_metadata(tmp_path / "m.yml")
+
+    right = "{allow: {id: root}, databases: {a: {allow_sql: no, queries: {allow: select 1}}}}"
+    (tmp_path / "m.yml").write_text(right)
+    assert read_metadata(tmp_path / "m.yml") == yaml.safe_load(right)
 
 
 @pytest.mark.slow

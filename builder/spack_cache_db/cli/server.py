@@ -166,7 +166,8 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """Return the content of a metadata file, YAML or JSON.
 
     Raises:
-        DatabaseError: it cannot be read, or something in it is no mapping or no setting.
+        DatabaseError: it cannot be read, or something in it is no mapping, no setting, or says in
+            no way that Datasette understands who may see what.
     """
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -183,11 +184,25 @@ def read_metadata(path: Path) -> dict[str, Any]:
 
 
 def _check_sections(found: Mapping[Any, Any], sections: Mapping[str, Any], place: str = "") -> None:
+    if sections and EACH not in sections:
+        _check_allowed(found, place)
     for key in (each for each in found if each in sections or EACH in sections):
         inner, where = found[key], f"{place}{key}: "
         if not isinstance(inner, dict):
             raise DatabaseError(f"{where}expected a mapping, found {reprlib.repr(inner)}")
         _check_sections(inner, sections.get(key) or sections.get(EACH, {}), where)
+    for name, query in found.get("queries", {}).items() if "queries" in sections else ():
+        if isinstance(query, dict):
+            _check_allowed(query, f"{place}queries: {name}: ")
+
+
+def _check_allowed(found: Mapping[Any, Any], place: str) -> None:
+    """Check who may see something (Datasette's documentation, "Defining permissions")."""
+    for key in ("allow", "allow_sql"):
+        allowed = found.get(key)
+        if not isinstance(allowed, dict | bool | None):
+            expected = "expected true, false or a mapping such as id: root"
+            raise DatabaseError(f"{place}{key}: {expected}, found {reprlib.repr(allowed)}")
 
 
 def settings_of(metadata: dict[str, Any]) -> SettingValues:
