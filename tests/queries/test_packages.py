@@ -20,8 +20,13 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A package in three states, two of whose versions nothing or not everything is known."""
     folder = tmp_path_factory.mktemp("packages")
 
+    numbers: dict[tuple[str, str], int] = {}
+
     def snapshot(package: str, day: str, *versions: str) -> bytes:
-        specs = [spec(hash((package, each)) % 999, versions=[each]) for each in versions]
+        specs = [
+            spec(numbers.setdefault((package, each), len(numbers)), versions=[each])
+            for each in versions
+        ]
         return page(package, f"develop-2025-04-{day}", specs)
 
     pages = write(
