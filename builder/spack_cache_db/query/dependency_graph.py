@@ -133,7 +133,7 @@ def read_needs(
         roots: the specs.
         most: when so many specs have been read, what more the next ones need is `missing`.
     """
-    found = _Reading(_kept_edges(conn, lookups), most)
+    found = _Reading(conn, _kept_edges(conn, lookups), most)
     missing = frozenset([root for root in roots if not found.add(root)])
     read = found.edges.keys()
     if missing:
@@ -144,14 +144,14 @@ def read_needs(
 
 def read_run_time(conn: sqlite3.Connection, lookups: Lookups, roots: Iterable[int]) -> Needs:
     """Return the graph of what some specs need to run, given their ids."""
-    found = _Reading(_kept_edges(conn, lookups), 0)
+    found = _Reading(conn, _kept_edges(conn, lookups), 0)
     found.add_run_time({*roots})
     return Needs(found.edges, frozenset())
 
 
 def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
     """Return what a spec needs, by their ids: its edge to each; None where others need that."""
-    found = _Reading(_Edges(conn), sys.maxsize)
+    found = _Reading(conn, _Edges(conn), sys.maxsize)
     found.add(spec)
     direct = {edge.dependency: edge for edge in found.edges[spec]}
     return {each: direct.get(each) for each in found.edges if each != spec}
@@ -276,7 +276,6 @@ class _Edges:
     """
 
     def __init__(self, conn: sqlite3.Connection) -> None:
-        self._conn = conn
         self._types, self._virtuals = (
             {key: tuple(sorted(names)) for key, names in read_sets(conn, table).items()}
             for table in (TYPES, VIRTUALS)
@@ -288,20 +287,24 @@ class _Edges:
         self._run_time = KeptRows[list[Edge]](MOST_KEPT)
         self.edge = lru_cache(maxsize=MOST_KEPT)(self._edge)
 
-    def all_of(self, spec: int) -> list[Edge]:
+    def all_of(self, conn: sqlite3.Connection, spec: int) -> list[Edge]:
         """Return all edges of a spec."""
-        return self._read(EDGES, [spec])[spec]
+        return self._read(conn, EDGES, [spec])[spec]
 
-    def of_run_time(self, specs: Iterable[int]) -> Mapping[int, list[Edge]]:
+    def of_run_time(
+        self, conn: sqlite3.Connection, specs: Iterable[int]
+    ) -> Mapping[int, list[Edge]]:
         """Return the edges of specs that are linked or run."""
-        return self._run_time.of(specs, self._read_run_time)
+        types = self._asked_types
+        return self._run_time.of(
+            specs, lambda new: self._read(conn, RUN_TIME_EDGES, new, types=types)
+        )
 
-    def _read_run_time(self, specs: Sequence[int]) -> dict[int, list[Edge]]:
-        return self._read(RUN_TIME_EDGES, specs, types=self._asked_types)
-
-    def _read(self, sql: str, specs: Sequence[int], **more: str) -> dict[int, list[Edge]]:
+    def _read(
+        self, conn: sqlite3.Connection, sql: str, specs: Sequence[int], **more: str
+    ) -> dict[int, list[Edge]]:
         found: dict[int, dict[int, Edge]] = {spec: {} for spec in specs}
-        for spec, dependency, types, virtuals in select_in(self._conn, sql, specs, **more):
+        for spec, dependency, types, virtuals in select_in(conn, sql, specs, **more):
             edge = self.edge(dependency, types, virtuals)
             edges = found[spec]
             edges[dependency] = _both(edges[dependency], edge) if dependency in edges else edge
@@ -316,21 +319,22 @@ class _Edges:
 class _Reading:
     """Follows edges, each once, level by level."""
 
+    conn: sqlite3.Connection
     known: _Edges
     most: int
     edges: dict[int, list[Edge]] = field(default_factory=dict)
 
     def add(self, root: int) -> bool:
         """Read what a spec needs; return whether there was room for all of it."""
-        ahead = self._found({root: self.known.all_of(root)})
+        ahead = self._found({root: self.known.all_of(self.conn, root)})
         while ahead and len(self.edges) <= self.most:
-            ahead = self._found(self.known.of_run_time(ahead))
+            ahead = self._found(self.known.of_run_time(self.conn, ahead))
         return not ahead
 
     def add_run_time(self, ahead: set[int]) -> None:
         """Read what specs need to run."""
         while ahead:
-            ahead = self._found(self.known.of_run_time(ahead))
+            ahead = self._found(self.known.of_run_time(self.conn, ahead))
 
     def _found(self, read: Mapping[int, list[Edge]]) -> set[int]:
         """Take the edges of specs; return the specs that they lead to and that are new."""
