@@ -113,7 +113,7 @@ def _print_edges(conn: sqlite3.Connection, edges: Mapping[int, Edge | None], opt
     """Print the specs at the other ends of edges: direct ones first, then by package."""
     rows = [
         (node.package, node.version, node.hash, *_uses(edges[spec]), node.kind)
-        for spec, node in read_nodes(conn, read_lookups(conn), edges).items()
+        for spec, node in read_nodes(conn, edges).items()
     ]
     print_rows(_DEPENDENCY, sorted(rows, key=lambda row: (not row[3], row)), options)
 

@@ -191,7 +191,8 @@ def _check_sections(found: Mapping[Any, Any], sections: Mapping[str, Any], place
         if not isinstance(inner, dict):
             raise DatabaseError(f"{where}expected a mapping, found {reprlib.repr(inner)}")
         _check_sections(inner, sections.get(key) or sections.get(EACH, {}), where)
-    for name, query in found.get("queries", {}).items() if "queries" in sections else ():
+    queries = found.get("queries", {}) if "queries" in sections else {}
+    for name, query in queries.items():
         if isinstance(query, dict):
             _check_allowed(query, f"{place}queries: {name}: ")
 

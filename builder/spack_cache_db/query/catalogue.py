@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.conditions import Conditions, asked
+from spack_cache_db.query.conditions import PLACES, Conditions, asked
 from spack_cache_db.query.connection import IDS_AT_ONCE, json_pieces, select, select_in
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import Configuration
@@ -252,8 +252,8 @@ def counts_in_scope(
 ) -> Counter[int]:
     """Return how many specs `specs_in_scope` gives for each configuration, without reading them."""
     specs = asked(conditions, "specs")
-    is_anywhere = all(asked(conditions, kind) is None for kind in ("release", "stack", "hash"))
-    if specs is None or not is_anywhere or _is_few(specs.holds, ids):
+    places = {each.kind for each in conditions if each.kind in PLACES}
+    if places != {"specs"} or _is_few(specs.holds, ids):
         return Counter(row[0] for row in _in_scope(conn, ids, conditions, _pairs_sql))
     own = lookups.column(conn, "specs", _COUNTED)
     counts = Counter(map(own.__getitem__, specs.holds))

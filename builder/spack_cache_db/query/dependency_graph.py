@@ -185,13 +185,14 @@ def dependent_packages(conn: sqlite3.Connection, package: int) -> list[str]:
     return [row[0] for row in rows]
 
 
-def read_nodes(conn: sqlite3.Connection, lookups: Lookups, ids: Iterable[int]) -> dict[int, Node]:
-    """Return what specs are, by their ids."""
+def kept_nodes(conn: sqlite3.Connection, lookups: Lookups, ids: Iterable[int]) -> dict[int, Node]:
+    """Return what specs are, by their ids; pages of specs share most of them."""
     kept = lookups.once(Node, lambda: KeptRows[Node](MOST_KEPT_NODES))
-    return kept.of(ids, lambda new: _nodes(conn, new))
+    return kept.of(ids, lambda new: read_nodes(conn, new))
 
 
-def _nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
+def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
+    """Return what specs are, by their ids."""
     return {
         key: Node(dag_hash, package, version, bool(is_binary), _place(external))
         for key, dag_hash, package, version, is_binary, external in select_in(conn, NODES, ids)

@@ -102,7 +102,7 @@ class _Comparison:
         self._places: dict[tuple[str, str], int] = {}
         self._told = {*told_of(conn, [each.id for each in others])}
         graph = read_run_time(conn, candidates.lookups, self._told)
-        nodes = read_nodes(conn, candidates.lookups, graph.edges)
+        nodes = read_nodes(conn, graph.edges)
         bits = {key: self._bit(each.package, each.version) for key, each in nodes.items()}
         self._recorded = Reach(graph, bits)
         self._numbers = {each.hash: number for number, each in enumerate(locked)}

@@ -1,7 +1,8 @@
 """The small tables of a file, read once: names of ids, releases, stacks.
 
 A built file never changes, and all these tables hold a few thousand short rows. Versions and
-variants, of which there are more, are read when they are asked for, and kept.
+variants, of which there are more, are read when they are asked for, and kept. So is what else is
+asked for again and again: whole columns of ids, and of larger tables the rows that were read last.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def _run_time(conn: sqlite3.Connection, lookups: Lookups, hashes: Set[str]) -> s
     """Return the hashes of some specs and of what they need to run, without externals."""
     given = json.dumps(sorted(hashes))
     ids = [spec for (spec,) in select(conn, WITH_HASHES, hashes=given)]
-    nodes = read_nodes(conn, lookups, read_run_time(conn, lookups, ids).edges)
+    nodes = read_nodes(conn, read_run_time(conn, lookups, ids).edges)
     return {each.hash for each in nodes.values() if each.kind != "external"}
 
 

@@ -68,7 +68,7 @@ def needed_instead(
     specs = specs_in_scope(conn, [row.id for row in rows[:_MOST_COMPARED]], places).values()
     roots = told_of(conn, [spec.id for some in specs for spec in some][:_MOST_COMPARED])
     graph = read_needs(conn, candidates.lookups, roots, _MOST_NODES)
-    nodes = read_nodes(conn, candidates.lookups, graph.edges)
+    nodes = read_nodes(conn, graph.edges)
     used: Iterable[list[Edge]] = graph.edges.values()
     if edges[0].direct:
         used = (graph.edges[root] for root in roots if root in graph.edges)

@@ -155,9 +155,9 @@ def _link(
         return None
     kind = "spec" if column in _HASHES and _HASH.fullmatch(value) else None
     kind = kind or _NAMED.get((column, table or ""))
-    # Asked last: nearly all cells have no page.
     if kind is None or (kind == "stack" and value == ROOT):
         return None
+    # Asked last: nearly all cells have no page.
     if database != catalogues.name_of(datasette):
         return None
     address = datasette.urls.path(f"/{kind}/{quote(value)}")

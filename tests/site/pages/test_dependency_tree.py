@@ -91,9 +91,7 @@ def test_the_real_index(dag_hash: str, real_index: sqlite3.Connection) -> None:
     """All that is needed is there, each level that opens is closed, and rows are in order."""
     ids = dict(real_index.execute("SELECT hash, id FROM specs"))
     graph = read_needs(real_index, read_lookups(real_index), [ids[dag_hash]], 10_000)
-    found = trees(
-        graph, read_nodes(real_index, read_lookups(real_index), graph.edges), ids[dag_hash]
-    )
+    found = trees(graph, read_nodes(real_index, graph.edges), ids[dag_hash])
     rows = (*found.run_time, *found.build_only)
 
     assert {row.node.hash for row in rows} == used(dag_hash) - {dag_hash}

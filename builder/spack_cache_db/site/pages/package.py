@@ -166,7 +166,7 @@ def load_package(
         is_compiler=name in lookups.compilers,
         recipes=recipe_links(conn, name),
         needed_by=tuple(dependent_packages(conn, package.id)),
-        known=() if package.release_count else _known(conn, lookups, package),
+        known=() if package.release_count else _known(conn, package),
         changes=latest_changes(lookups, package=name),
         timeline=load_timeline(conn, lookups, package.id, every_version=filters.all_versions),
         data=data,
@@ -187,9 +187,9 @@ def _others_first(variants: tuple[str, ...], defaults: Set[str]) -> tuple[str, .
     return tuple(sorted(variants, key=defaults.__contains__)) if defaults else variants
 
 
-def _known(conn: sqlite3.Connection, lookups: Lookups, package: Package) -> tuple[Node, ...]:
+def _known(conn: sqlite3.Connection, package: Package) -> tuple[Node, ...]:
     ids = [row[0] for row in select(conn, KNOWN, package=package.id, limit=MOST_KNOWN)]
-    return tuple(sorted(read_nodes(conn, lookups, ids).values(), key=lambda each: each.place))
+    return tuple(sorted(read_nodes(conn, ids).values(), key=lambda each: each.place))
 
 
 def folded(

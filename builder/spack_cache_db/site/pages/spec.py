@@ -14,8 +14,8 @@ from spack_cache_db.query.dependency_graph import (
     Needs,
     Node,
     direct_dependents,
+    kept_nodes,
     read_needs,
-    read_nodes,
     told_of,
 )
 from spack_cache_db.query.installation import (
@@ -248,8 +248,8 @@ def load_spec(
     others = read_others(conn, configuration, dag_hash, page)
     roots = told_of(conn, [spec, *(each.id for each in others)])
     graph = read_needs(conn, lookups, roots, MOST_NODES)
-    node = read_nodes(conn, lookups, [spec])[spec]
-    needing = read_nodes(conn, lookups, direct_dependents(conn, spec, MOST_DEPENDENTS + 1))
+    node = kept_nodes(conn, lookups, [spec])[spec]
+    needing = kept_nodes(conn, lookups, direct_dependents(conn, spec, MOST_DEPENDENTS + 1))
     return SpecPage(
         hash=dag_hash,
         kind=node.kind,
@@ -322,4 +322,4 @@ def _trees(conn: sqlite3.Connection, lookups: Lookups, graph: Needs, spec: int) 
         new = {each.dependency for each in graph.edges.get(ahead.pop(), ())} - needed
         needed |= new
         ahead += new
-    return trees(graph, read_nodes(conn, lookups, needed), spec)
+    return trees(graph, kept_nodes(conn, lookups, needed), spec)
