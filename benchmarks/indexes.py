@@ -2,13 +2,18 @@
 
 A dozen stacks of one release, each an index of database version 8 in `<release>/<stack>/`, and one
 of all of them in `<release>/root/`. The same number of records always gives the same bytes.
+
+Dependencies are those of recipes: each package needs a few others, mostly ones that many need. On
+average a spec needs 54 others to run, at most 661, over up to 23 steps. In an index of
+905 records that Spack published, it needs 7, at most 76, over up to 14. With `--dense`, a record
+needs any of the last 4,000, so that a spec needs thousands: far more than any real one.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b32encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -22,12 +27,18 @@ from tests.corpus.vocabulary import ENVIRONMENTS, Environment, package_names
 
 RELEASE = "develop"
 PACKAGES = 1_275
-MEAN_EDGES = 7
+RUN_TIME_EDGES, BUILD_EDGES = 4.2, 2.2
+"""On average, before those that a recipe has twice are left out."""
+SKEW = 3
+"""The power by which recipes prefer packages that many others need."""
+DENSE_EDGES = 12
+"""At most, of a record of the dense index."""
 SHARED = 0.2
 """The fraction of a stack's records that another stack of the same environment also has."""
 
 _FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
-_TYPES = (["build"], ["build", "link"], ["link"], ["build", "link", "run"], ["run"])
+_BUILD = ["build"]
+_RUN_TIME = (["build", "link"], ["link"], ["build", "link", "run"], ["run"])
 _VIRTUALS = {"openmpi": ["mpi"], "mpich": ["mpi"], "openblas": ["blas", "lapack"]}
 
 
@@ -39,7 +50,7 @@ class Stack:
     records: dict[str, str] = field(default_factory=dict)
 
 
-def stacks(records: int) -> Iterator[Stack]:
+def stacks(records: int, is_dense: bool = False) -> Iterator[Stack]:
     """Yield the stacks; together they have about `records` distinct records."""
     named = [
         (name, environment) for environment in ENVIRONMENTS for name in environment.stacks[:2]
@@ -51,17 +62,18 @@ def stacks(records: int) -> Iterator[Stack]:
         if environment in before:
             taken = int(SHARED * records / len(named))
             stack.records.update([*before[environment].records.items()][:taken])
-        maker = _Maker(environment, names, Random(name))
-        stack.records.update([maker.compiler])
-        stack.records.update(maker.record() for _ in range(records // len(named)))
+        maker = _Maker(environment, names, Random(name), is_dense)
+        while len(maker.made) <= records // len(named):
+            maker.make(maker.chance.choice(names))
+        stack.records.update(maker.made)
         before[environment] = stack
         yield stack
 
 
-def write(out: Path, records: int) -> int:
+def write(out: Path, records: int, is_dense: bool = False) -> int:
     """Write one index per stack and one of all; return the bytes of the latter."""
     everything: dict[str, str] = {}
-    for stack in stacks(records):
+    for stack in stacks(records, is_dense):
         _write(out / RELEASE / stack.name, stack.records)
         everything |= stack.records
     return _write(out / RELEASE / "root", everything)
@@ -78,43 +90,74 @@ def _write(folder: Path, records: dict[str, str]) -> int:
     return path.stat().st_size
 
 
-class _Maker:
-    """Makes records of one environment; each depends on some of those before it."""
+def recipes(names: Sequence[str]) -> dict[str, dict[str, list[str]]]:
+    """Return what each package depends on, with the types of each edge; cycles have none."""
+    chance = Random("recipes")
+    found: dict[str, dict[str, list[str]]] = {}
+    for place, name in enumerate(names):
+        edges: dict[str, list[str]] = {}
+        for types, mean in ((_RUN_TIME, RUN_TIME_EDGES), ((_BUILD,), BUILD_EDGES)):
+            for _ in range(min(place, round(chance.expovariate(1 / mean)))):
+                dependency = names[int(place * chance.random() ** SKEW)]
+                edges.setdefault(dependency, chance.choice(types))
+        found[name] = edges
+    return found
 
-    def __init__(self, environment: Environment, names: list[str], chance: Random) -> None:
-        self._names = names
-        self._chance = chance
-        self._made: list[tuple[str, str]] = []
+
+class _Maker:
+    """Makes records of one environment; each depends on some of those before it.
+
+    Attributes:
+        made: the JSON text of each record, by its hash.
+    """
+
+    def __init__(
+        self, environment: Environment, names: list[str], chance: Random, is_dense: bool
+    ) -> None:
+        self.made: dict[str, str] = {}
+        self.chance = chance
+        self._of_package: dict[str, list[str]] = {}
+        self._in_order: list[tuple[str, str]] = []
+        self._recipes = None if is_dense else recipes(names)
         self._parameters = {name: _parameters(name) for name in names}
         self._arch = json.dumps(_arch(environment), separators=(",", ":"))
         compiler, _, version = environment.compiler_since_a.partition("@")
-        self.compiler = self._add(compiler, version, [], in_buildcache=False)
+        self._add(compiler, version, [], in_buildcache=False)
 
-    def record(self) -> tuple[str, str]:
-        """Return the hash and the JSON text of one more record."""
-        chance = self._chance
-        recent = self._made[-4000:]
-        size = min(len(recent), chance.randrange(2 * MEAN_EDGES - 2))
-        dependencies = [
-            _edge(name, dag_hash, chance.choice(_TYPES), _VIRTUALS.get(name, []))
-            for name, dag_hash in chance.sample(recent, size)
-        ]
-        dependencies.append(_edge(*self._made[0], ["build"], ["c", "cxx"]))
-        name = chance.choice(self._names)
-        version = f"{len(name) % 5}.{chance.choice((9, 10, 11))}.0"
-        return self._add(name, version, dependencies, in_buildcache=True)
+    def make(self, name: str) -> None:
+        """Make a record of a package; first those that it needs, where there are none yet."""
+        dependencies = [*(self._any() if self._recipes is None else self._recipe(name))]
+        dependencies.append(_edge(*self._in_order[0], _BUILD, ["c", "cxx"]))
+        version = f"{len(name) % 5}.{self.chance.choice((9, 10, 11))}.0"
+        self._add(name, version, dependencies, in_buildcache=True)
+
+    def _recipe(self, name: str) -> Iterator[dict[str, Any]]:
+        """Yield edges to recent specs of the packages that the recipe names."""
+        for dependency, types in self._recipes[name].items() if self._recipes else ():
+            if dependency not in self._of_package:
+                self.make(dependency)
+            chosen = self.chance.choice(self._of_package[dependency][-3:])
+            yield _edge(dependency, chosen, types, _VIRTUALS.get(dependency, []))
+
+    def _any(self) -> Iterator[dict[str, Any]]:
+        """Yield edges to any of the specs that were made last."""
+        recent = self._in_order[-4000:]
+        size = min(len(recent), self.chance.randrange(DENSE_EDGES))
+        for name, dag_hash in self.chance.sample(recent, size):
+            types = self.chance.choice((_BUILD, *_RUN_TIME))
+            yield _edge(name, dag_hash, types, _VIRTUALS.get(name, []))
 
     def _add(
         self, name: str, version: str, dependencies: list[Any], *, in_buildcache: bool
-    ) -> tuple[str, str]:
-        dag_hash = _hash(f"{name} {self._chance.random()}")
+    ) -> None:
+        dag_hash = _hash(f"{name} {self.chance.random()}")
         parameters = self._parameters.get(name) or _parameters(name)
         spec = {
             "name": name,
             "version": version,
             "arch": None,
             "namespace": "builtin",
-            "parameters": parameters[self._chance.randrange(len(parameters))],
+            "parameters": parameters[self.chance.randrange(len(parameters))],
             "package_hash": _hash(f"recipe {name}") + _hash(name)[:20] + "====",
             "dependencies": dependencies,
             "annotations": {"original_specfile_version": 5},
@@ -124,8 +167,9 @@ class _Maker:
             spec["external"] = {"path": "/usr", "module": None, "extra_attributes": {}}
         record = {"spec": spec, "ref_count": len(dependencies), "in_buildcache": in_buildcache}
         text = json.dumps(record, separators=(",", ":"))
-        self._made.append((name, dag_hash))
-        return dag_hash, text.replace('"arch":null', f'"arch":{self._arch}')
+        self._in_order.append((name, dag_hash))
+        self._of_package.setdefault(name, []).append(dag_hash)
+        self.made[dag_hash] = text.replace('"arch":null', f'"arch":{self._arch}')
 
 
 def _edge(name: str, dag_hash: str, types: list[str], virtuals: list[str]) -> dict[str, Any]:
@@ -177,9 +221,10 @@ def _hash(text: str) -> str:
 @click.command()
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--records", default=150_000, show_default=True, type=click.IntRange(100))
-def main(out: Path, records: int) -> None:
+@click.option("--dense", is_flag=True, help="Specs need thousands of others.")
+def main(out: Path, records: int, dense: bool) -> None:
     """Write a set of indexes into the folder OUT."""
-    size = write(out, records)
+    size = write(out, records, dense)
     click.echo(f"{out}: {records:,} records in a dozen stacks, all in {size / 1e6:.1f} MB")
 
 
