@@ -6,7 +6,7 @@ import json
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -183,11 +183,14 @@ def _told_apart(
             sides = [_by_package(facts, some) for some in only]
             names = {name: specs for side in sides for name, specs in side.items()}
             ranks = {name: _rank(name, specs, provides) for name, specs in names.items()}
+            apart = {
+                name: _apart(name, facts, {each.get(name, ()) for each in sides}) for name in names
+            }
             for spec, side in zip(alike, sides, strict=True):
                 texts = {
-                    text: ranks[name]
-                    for name in side
-                    for text in _apart(name, facts, side[name], [each.get(name) for each in sides])
+                    apart[name][specs]: ranks[name]
+                    for name, specs in side.items()
+                    if specs in apart[name]
                 }
                 if not texts and len(side) < len(names):
                     lacking = min(names.keys() - side.keys(), key=ranks.__getitem__)
@@ -224,27 +227,21 @@ def _with_the_same(found: Mapping[int, Iterable[str]]) -> list[list[int]]:
 
 
 def _apart(
-    name: str,
-    facts: Mapping[int, Facts],
-    here: Sequence[int],
-    others: Iterable[Sequence[int] | None],
-) -> Iterator[str]:
-    """Yield as what specs of one package differ from those that others need, if they do."""
-    own, groups = (
-        [facts[each] for each in here],
-        [[facts[x] for x in each or ()] for each in others],
-    )
-    if len({_versions(each) for each in groups}) > 1:
-        yield f"{name}@{_versions(own)}"
-        return
-    parts = [_parts(each) for each in groups]
-    texts = []
-    for part, values in _parts(own).items():
-        if any(each[part] != values for each in parts):
-            common = set.intersection(*(each[part] for each in parts))
-            texts.append(_SAID[part].format(_joined(values - common) or "none"))
-    if texts:
-        yield f"{name} {' '.join(texts)}"
+    name: str, facts: Mapping[int, Facts], groups: Set[tuple[int, ...]]
+) -> dict[tuple[int, ...], str]:
+    """Return as what groups of specs of one package differ from each other, if they do."""
+    of = {group: [facts[each] for each in group] for group in groups}
+    versions = {group: _versions(each) for group, each in of.items()}
+    if len({*versions.values()}) > 1:
+        return {group: f"{name}@{text}" for group, text in versions.items()}
+    parts = {group: _parts(each) for group, each in of.items()}
+    texts: dict[tuple[int, ...], list[str]] = {group: [] for group in groups}
+    for part in parts[next(iter(groups))]:
+        values = {group: each[part] for group, each in parts.items()}
+        common = set.intersection(*values.values())
+        for group, own in values.items() if any(each != common for each in values.values()) else ():
+            texts[group].append(_SAID[part].format(_joined(own - common) or "none"))
+    return {group: f"{name} {' '.join(each)}" for group, each in texts.items() if each}
 
 
 def read_facts(
@@ -331,11 +328,11 @@ def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
     return {part: {*filter(None, values)} for part, values in found.items()}
 
 
-def _by_package(facts: Mapping[int, Facts], specs: Iterable[int]) -> dict[str, list[int]]:
+def _by_package(facts: Mapping[int, Facts], specs: Iterable[int]) -> dict[str, tuple[int, ...]]:
     found: dict[str, list[int]] = {}
     for spec in specs:
         found.setdefault(facts[spec].configuration.package, []).append(spec)
-    return found
+    return {package: tuple(some) for package, some in found.items()}
 
 
 def _provided(
