@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.index_records import Dependencies, IndexRecords, Verdict, has_records
+from spack_cache_db.query.lookups import read_lookups
 from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, index, node, old_node, record
 from tests.pagetexts import page, spec, spec_hash, write
 
@@ -54,12 +58,17 @@ def test_what_pages_alone_tell_of(make: Make) -> None:
 
     assert has_records(mixed)
     assert not has_records(make(PAGES))
-    assert hashes(mixed, IndexRecords(mixed).unrecorded) == {spec_hash(1)}
-    assert hashes(mixed, IndexRecords(mixed).every) == {spec_hash(1), hash_of("aa")}
-    for each in IndexRecords(mixed).every:
-        assert IndexRecords(mixed, {each}).unrecorded == IndexRecords(mixed).unrecorded & {each}
-        one = IndexRecords(mixed, {each}).with_node(lambda _: True)
-        assert one == IndexRecords(mixed).with_node(lambda _: True) & {each}
+    assert hashes(mixed, IndexRecords(mixed, read_lookups(mixed)).unrecorded) == {spec_hash(1)}
+    assert hashes(mixed, IndexRecords(mixed, read_lookups(mixed)).every) == {
+        spec_hash(1),
+        hash_of("aa"),
+    }
+    for each in IndexRecords(mixed, read_lookups(mixed)).every:
+        assert IndexRecords(mixed, read_lookups(mixed), {each}).unrecorded == IndexRecords(
+            mixed, read_lookups(mixed)
+        ).unrecorded & {each}
+        one = IndexRecords(mixed, read_lookups(mixed), {each}).with_node(lambda _: True)
+        assert one == IndexRecords(mixed, read_lookups(mixed)).with_node(lambda _: True) & {each}
 
 
 def test_the_first_record_counts(make: Make) -> None:
@@ -67,10 +76,13 @@ def test_the_first_record_counts(make: Make) -> None:
     one, other = node("aa", namespace="own"), node("aa", namespace="builtin")
     conn = make({}, a=index(record(one)), b=index(record(other), record(node("bb"))))
 
-    found = IndexRecords(conn).with_node(lambda each: each.namespace == "own")
+    found = IndexRecords(conn, read_lookups(conn)).with_node(lambda each: each.namespace == "own")
 
     assert hashes(conn, found) == {hash_of("aa")}
-    assert IndexRecords(conn).with_node(lambda each: "x" in each.parameters) == frozenset()
+    assert (
+        IndexRecords(conn, read_lookups(conn)).with_node(lambda each: "x" in each.parameters)
+        == frozenset()
+    )
 
 
 def test_who_names_a_compiler(make: Make) -> None:
@@ -85,10 +97,15 @@ def test_who_names_a_compiler(make: Make) -> None:
     )
     conn = make({}, a=new, b=index(record(old_node("old", "7")), version="7"))
 
-    assert hashes(conn, IndexRecords(conn).old) == {hash_of("old"), hash_of("kept")}
-    assert hashes(conn, IndexRecords(conn).by_compiler - IndexRecords(conn).old) == {
-        hash_of("outside")
+    assert hashes(conn, IndexRecords(conn, read_lookups(conn)).old) == {
+        hash_of("old"),
+        hash_of("kept"),
     }
+    assert hashes(
+        conn,
+        IndexRecords(conn, read_lookups(conn)).by_compiler
+        - IndexRecords(conn, read_lookups(conn)).old,
+    ) == {hash_of("outside")}
 
 
 @pytest.mark.parametrize(("version", "tells"), [("5", False), ("6", False), ("7", True)])
@@ -96,8 +113,8 @@ def test_who_tells_of_virtual_packages(make: Make, version: str, tells: bool) ->
     """Indexes since database 7 do; those of before say it of no spec."""
     conn = make({}, a=index(record(old_node("old", version)), version=version))
 
-    assert IndexRecords(conn).tells_virtuals is tells
-    assert (IndexRecords(conn).without_virtuals == frozenset()) is tells
+    assert IndexRecords(conn, read_lookups(conn)).tells_virtuals is tells
+    assert (IndexRecords(conn, read_lookups(conn)).without_virtuals == frozenset()) is tells
 
 
 @pytest.mark.slow
@@ -105,7 +122,7 @@ def test_whole_mirrors(tmp_path: Path) -> None:
     """Of mirrors without an index, those of Spack before 0.21 do not tell of virtual packages."""
     build([str(MIRRORS), str(REAL_FILE)], tmp_path / "out.db")
     conn = sqlite3.connect(tmp_path / "out.db")
-    mute = IndexRecords(conn).without_virtuals
+    mute = IndexRecords(conn, read_lookups(conn)).without_virtuals
     releases = {
         row[0]
         for row in conn.execute(
@@ -210,6 +227,35 @@ def test_all_that_needs_a_spec(
     found = edges.with_ancestors({spec_id(graph, of)}, edges.of_any_type(types))
 
     assert names(graph, found) == expected
+
+
+EDGE_TABLES = """
+CREATE TABLE dependency_types (id INTEGER PRIMARY KEY, types TEXT);
+INSERT INTO dependency_types (types) VALUES ('build'), ('build,link'), ('run');
+CREATE TABLE dependency_virtuals (id INTEGER PRIMARY KEY, virtuals TEXT);
+INSERT INTO dependency_virtuals (virtuals) VALUES ('');
+CREATE TABLE dependencies (
+  spec INTEGER, dependency INTEGER, types INTEGER, virtuals INTEGER,
+  PRIMARY KEY (spec, dependency, types, virtuals));
+"""
+SPECS = st.integers(1, 12)
+
+
+@given(
+    st.sets(st.tuples(SPECS, SPECS, st.integers(1, 3))),
+    st.sets(SPECS),
+    st.sets(SPECS),
+)
+def test_from_both_ends(pairs: set[tuple[int, int, int]], of: set[int], among: set[int]) -> None:
+    """What is followed from both ends is what is found from one, also in circles."""
+    with closing(sqlite3.connect(":memory:")) as conn:
+        conn.executescript(EDGE_TABLES)
+        conn.executemany("INSERT INTO dependencies VALUES (?, ?, ?, 1)", sorted(pairs))
+        edges = Dependencies(conn)
+        for types in (edges.of_any_type(("link", "run")), edges.of_any_type(("build",))):
+            found = edges.leading_to(of, types, among)
+
+            assert found == edges.with_ancestors(of, types) & among
 
 
 def test_what_edges_provide(graph: sqlite3.Connection) -> None:

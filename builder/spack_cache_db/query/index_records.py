@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.connection import select, select_in
+from spack_cache_db.query.lookups import Lookups
 
 ANY_RECORD = "SELECT 1 FROM records LIMIT 1"
 SPECS = "SELECT id FROM specs"
@@ -120,12 +121,14 @@ class IndexRecords:
 
     Attributes:
         conn: a connection to the file.
+        lookups: its small tables, which keep what does not depend on the other three.
         among: of these specs only.
         release: the release whose records count first, by its id.
         stack: the same of a stack.
     """
 
     conn: sqlite3.Connection
+    lookups: Lookups
     among: Set[int] | None = None
     release: int | None = None
     stack: int | None = None
@@ -142,7 +145,9 @@ class IndexRecords:
         """The specs that have no record: pages alone tell of them."""
         if self.among is not None:
             return frozenset(chain.from_iterable(select_in(self.conn, UNRECORDED_OF, self.among)))
-        return frozenset(chain.from_iterable(select(self.conn, UNRECORDED)))
+        return self.lookups.once(
+            UNRECORDED, lambda: frozenset(chain.from_iterable(select(self.conn, UNRECORDED)))
+        )
 
     @cached_property
     def old(self) -> frozenset[int]:
@@ -277,6 +282,34 @@ class Dependencies:
             last = self.needing(last, types) - found
             found |= last
         return found
+
+    def leading_to(self, of: Set[int], types: Iterable[int], among: Set[int]) -> set[int]:
+        """Return those among some specs that `with_ancestors` has, reading fewer edges.
+
+        Edges are followed from both ends, at each step from the fewer specs, until nothing new is
+        found at one of them: few specs need much that much else needs as well.
+        """
+        types = [*types]
+        found, upper = set(of), set(of)
+        below, lower = set(among), set(among)
+        needing: dict[int, list[int]] = {}
+        while upper and lower:
+            if len(upper) <= len(lower):
+                upper = self.needing(upper, types) - found
+                found |= upper
+                continue
+            edges = select_in(self._conn, NEEDED_BY, sorted(lower - found), types=json.dumps(types))
+            lower = set()
+            for spec, dependency in edges:
+                needing.setdefault(dependency, []).append(spec)
+                lower.add(dependency)
+            lower -= below
+            below |= lower
+        last = found & below
+        while last:
+            last = {spec for each in last for spec in needing.get(each, ())} - found
+            found |= last
+        return found & among
 
 
 def read_sets(conn: sqlite3.Connection, sql: str) -> dict[int, frozenset[str]]:

@@ -309,7 +309,7 @@ class SpecRecords:
         self._among = among
         self._edges = Dependencies(conn)
         place = asked(scope, "release"), asked(scope, "stack")
-        self._recorded = IndexRecords(conn, among, *place)
+        self._recorded = IndexRecords(conn, lookups, among, *place)
         self._known: dict[tuple[str, int], Verdict] = {}
 
     def about(self, package: str | None) -> SpecRecords:
@@ -450,6 +450,8 @@ class SpecRecords:
         for of, virtuals in ways:
             needing |= self._edges.needing(of, run, virtuals)
             building |= self._edges.needing(of, build, virtuals)
+        if self._among is not None:
+            return self._edges.leading_to(needing, run, self._among) | building
         return self._edges.with_ancestors(needing, run) | building
 
     def _ways(self, node: SpecQuery) -> list[Way]:
