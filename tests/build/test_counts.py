@@ -7,7 +7,7 @@ import sqlite3
 from collections import Counter, defaultdict
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build, counts
@@ -16,6 +16,7 @@ from spack_cache_db.build.ids import number as numbered
 from spack_cache_db.build.merge import Merge
 from spack_cache_db.sources.readers import read_files
 from spack_cache_db.sources.units import RawFile
+from tests import contradictions
 from tests.conftest import Build
 from tests.pagetexts import page, spec, write
 
@@ -192,3 +193,27 @@ def test_every_value_is_counted(whole: Pages, at_once: int) -> None:
     } == {key: [len(specs_of[key]), len(packages_of[key])] for key in specs_of}
     order = [(release or 0, facet, value) for release, facet, value, *_ in found]
     assert order == sorted(order)
+
+
+SHOWN = """
+SELECT release, configurations.package, shown.spec_count, versions.position, versions.id
+FROM configuration_releases AS shown
+JOIN configurations ON configurations.id = shown.configuration
+JOIN versions ON versions.id = configurations.version
+"""
+
+
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(drawn=contradictions.listings())
+def test_what_each_release_has_of_each_package(drawn: list[contradictions.Listing]) -> None:
+    """The sums of what releases show, and of the versions the last in Spack's order."""
+    with contradictions.opened(drawn) as conn:
+        shown: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
+        for release, package, *of_configuration in conn.execute(SHOWN):
+            shown[release, package].append(tuple(of_configuration))
+        expected = [
+            (*key, len(some), sum(specs for specs, *_ in some), max(each[1:] for each in some)[1])
+            for key, some in sorted(shown.items())
+        ]
+        assert conn.execute("SELECT * FROM release_packages").fetchall() == expected

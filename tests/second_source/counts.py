@@ -68,6 +68,13 @@ def counted(connection: sqlite3.Connection) -> dict[str, Any]:
             "JOIN releases ON releases.id = counts.release "
             f"{of_configurations.format('counts.configuration')}"
         ),
+        "packages in releases": rows(
+            "SELECT packages.name, releases.name, counts.configuration_count, counts.spec_count, "
+            "versions.name FROM release_packages AS counts "
+            "JOIN releases ON releases.id = counts.release "
+            "JOIN packages ON packages.id = counts.package "
+            "JOIN versions ON versions.id = counts.newest_version"
+        ),
         "in stacks": rows(
             "SELECT packages.name, targets.name, stacks.name, counts.spec_count "
             "FROM configuration_stacks AS counts JOIN stacks ON stacks.id = counts.stack "
@@ -151,6 +158,24 @@ def expected(whole: Input) -> dict[str, Any]:
             (*key, release, count)
             for (key, release), count in Counter(
                 ((package_of(n), target_of(n)), release) for release, n in listings
+            ).items()
+        },
+        "packages in releases": {
+            (
+                package,
+                release,
+                len(
+                    {
+                        target_of(n)
+                        for at, n in listings
+                        if (package_of(n), at) == (package, release)
+                    }
+                ),
+                count,
+                "1.0",
+            )
+            for (package, release), count in Counter(
+                (package_of(n), release) for release, n in listings
             ).items()
         },
         "in stacks": {

@@ -36,20 +36,21 @@ class Counts(NamedTuple):
 
     `columns` has counted columns by table and name, where the value of the thing with id `i` is at
     `i - 1`. The pairs are (configuration, release) and (configuration, stack), each with the number
-    of specs that count there (see `query/catalogue.py`). `changes` has the columns of
-    `configuration_changes`.
+    of specs that count there (see `query/catalogue.py`). `changes` and `release_packages` have the
+    columns of `configuration_changes` and of the table of that name.
     """
 
     columns: dict[str, dict[str, list[Any]]]
     configuration_releases: Pairs
     configuration_stacks: Pairs
     changes: Frame
+    release_packages: Frame
     facets: list[FacetCount]
 
 
 def count(numbered: Numbered) -> Counts:
     """Return all counts."""
-    ids, listings, package_of = numbered.ids, numbered.listings, numbered.configuration_package
+    ids, listings, package_of = numbered.ids, numbered.listings, numbered.configurations["package"]
     releases, packages, stacks = (len(ids[name]) for name in ("releases", "packages", "stacks"))
     binaries = numbered.specs["configuration"][numbered.specs["is_binary"] > 0]
     in_releases = pairs(listings["shown"], listings["release"])
@@ -84,7 +85,8 @@ def count(numbered: Numbered) -> Counts:
         "specs": dates.seen(listings["spec"], listings["release"], len(numbered.hashes)),
     }
     changes = _changes(listings, previous)
-    return Counts(columns, in_releases, in_stacks, changes, facets)
+    packages_of = _release_packages(numbered, in_releases)
+    return Counts(columns, in_releases, in_stacks, changes, packages_of, facets)
 
 
 def _previous(releases: Mapping[str, int]) -> Numbers:
@@ -125,12 +127,33 @@ def _changes(listings: Frame, previous: Numbers) -> Frame:
     )
 
 
+def _release_packages(numbered: Numbered, in_releases: Pairs) -> Frame:
+    """Return how much each release has of each package, and the newest version there.
+
+    Args:
+        in_releases: the specs of each (configuration, release).
+    """
+    found = packed(in_releases.second, numbered.configurations["package"][in_releases.first])
+    keys, of, configurations = np.unique(found, return_inverse=True, return_counts=True)
+    # The ids of a package's versions are in Spack's order.
+    newest = np.zeros(len(keys), np.int64)
+    np.maximum.at(newest, of, numbered.configurations["version"][in_releases.first])
+    release, package = unpacked(keys)
+    return Frame(
+        release=release,
+        package=package,
+        configuration_count=configurations,
+        spec_count=summed(of, in_releases.counts, len(keys)),
+        newest_version=newest,
+    )
+
+
 def _package_releases(numbered: Numbered, in_releases: Pairs) -> Pairs:
     """Return each (package, release) once: those that are listed, and those that have a page.
 
     A page says that its release has the package, also where it lists nothing.
     """
-    listed = numbered.configuration_package[in_releases.first]
+    listed = numbered.configurations["package"][in_releases.first]
     return pairs(
         np.concatenate([listed, numbered.pages["package"]]),
         np.concatenate([in_releases.second, numbered.pages["release"]]),
@@ -262,7 +285,7 @@ def _configuration_cells(numbered: Numbered, in_releases: Pairs, codes: Numbers)
     configuration = np.concatenate([used, in_releases.first])
     return _Cells(
         np.concatenate([np.zeros_like(used), in_releases.second]),
-        numbered.configuration_package[configuration],
+        numbered.configurations["package"][configuration],
         codes[configuration],
         np.concatenate([specs[used], in_releases.counts]),
     )
@@ -273,7 +296,7 @@ def _stack_cells(numbered: Numbered, in_stacks: Pairs, codes: Numbers) -> Iterat
 
     A few releases at a time, for all at once would take as much memory as all that is counted.
     """
-    package_of, members = numbered.configuration_package, numbered.stack_members
+    package_of, members = numbered.configurations["package"], numbered.stack_members
     count = np.flatnonzero(in_stacks.counts)
     of, stack, specs = (each[count] for each in in_stacks)
     yield _Cells(np.zeros_like(of), package_of[of], codes[stack], specs)

@@ -39,7 +39,7 @@ class Numbered:
     in that of (release, spec), `records` in that of (spec, document), `edges` in that of (spec,
     dependency, use), each once. A listing has `shown`, the configuration that its release shows,
     and `configuration`, which is the same where the spec has another one and else 0.
-    `configuration_package` and `stack_members` are by id.
+    `configurations`, which has the ids in their columns, and `stack_members` are by id.
     """
 
     ids: Ids
@@ -51,7 +51,7 @@ class Numbered:
     listings: Frame
     records: Frame
     edges: Frame
-    configuration_package: Numbers
+    configurations: Frame
     stack_members: Members
 
 
@@ -84,9 +84,7 @@ def number(merged: Merged) -> Numbered:
         listings=listings.where(np.argsort(packed(listings["release"], listings["spec"]))),
         records=records.where(np.argsort(packed(records["spec"], records["document"]))),
         edges=_each_once(merged.edges.renumbered(TABLES["edges"], new)),
-        configuration_package=numbers(
-            [0, *(ids["packages"][each.package] for each in ids["configurations"])]
-        ),
+        configurations=_configurations(ids),
         stack_members=members(
             [(), *([stacks[each] for each in names] for names in ids["stack_sets"])]
         ),
@@ -134,6 +132,15 @@ def configuration_ids(configurations: Iterable[Configuration], packages: Iterabl
 def configuration_row(ids: Ids, each: Configuration) -> tuple[int, ...]:
     """Return a configuration as the ids in its row, which is also its place in the order."""
     return tuple(ids[table][name_of(column, each)] for column, table in CONFIGURATION.items())
+
+
+def _configurations(ids: Ids) -> Frame:
+    """Return the ids in the columns of configurations, by the id of each; there is none with 0."""
+    rows = [
+        (0,) * len(CONFIGURATION),
+        *(configuration_row(ids, each) for each in ids["configurations"]),
+    ]
+    return Frame(**dict(zip(CONFIGURATION, np.array(rows, dtype=np.int64).T, strict=True)))
 
 
 def name_of(column: str, each: Configuration) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from spack_cache_db import schema
 from spack_cache_db.build.counts import Counts
 from spack_cache_db.build.frames import Frame, Numbers, numbers, places
-from spack_cache_db.build.ids import Numbered, name_of
+from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.merge import installed_releases, is_tree
 from spack_cache_db.records import INSTALLED, ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind
@@ -76,10 +76,7 @@ def counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
     yield _rows("stacks", name=stacks, is_root=is_root, **columns["stacks"])
     yield _rows(
         "configurations",
-        **{
-            column: [ids[table][name_of(column, each)] for each in ids["configurations"]]
-            for column, table in schema.CONFIGURATION.items()
-        },
+        **{column: numbered.configurations[column][1:].tolist() for column in schema.CONFIGURATION},
         **columns["configurations"],
     )
     yield _rows(
@@ -91,6 +88,7 @@ def counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
     )
     yield "configuration_releases", counts.configuration_releases.rows()
     yield "configuration_changes", counts.changes.rows()
+    yield "release_packages", counts.release_packages.rows()
     yield "configuration_stacks", counts.configuration_stacks.rows()
     yield "facet_counts", [(at, *row) for at, row in enumerate(counts.facets, start=1)]
 

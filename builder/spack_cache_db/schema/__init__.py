@@ -44,10 +44,10 @@ __all__ = [
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "08bc2e6a0dc927ce31f34ccc3adfee98aa9d1595b40459302c35c9f0c1fb9468"
+STATEMENTS_SHA256 = "39b262869b9275cbd9e6b8a7fca1c9edaa0e511e48e367620db889eba664b145"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 

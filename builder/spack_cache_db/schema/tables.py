@@ -225,6 +225,17 @@ TABLES: tuple[Table, ...] = (
         primary_key=("release", "configuration"),
     ),
     Table(
+        "release_packages",
+        (
+            to("release", "releases"),
+            to("package", "packages"),
+            Column("configuration_count"),
+            Column("spec_count"),
+            to("newest_version", "versions"),
+        ),
+        primary_key=("release", "package"),
+    ),
+    Table(
         "configuration_stacks",
         (to("configuration", "configurations"), to("stack", "stacks"), Column("spec_count")),
         primary_key=("configuration", "stack"),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from html import escape
+from operator import contains
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -36,6 +37,10 @@ count(*), sum(spec_count), {_NEWEST} FROM configurations WHERE configurations.sp
 IN_RELEASE = f"""
 count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_releases {_LISTED}
 WHERE listed.release = :release
+"""
+PACKAGES_IN_RELEASE = """
+SELECT package, configuration_count, spec_count, newest_version FROM release_packages
+WHERE release = :release
 """
 IN_STACK = f"""
 count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_stacks {_LISTED}
@@ -83,22 +88,33 @@ def counts(
     """
     # Every visitor of a long list asks the same; counts by three columns would fill the memory.
     count = _counted if len(columns) < 3 else _counted.__wrapped__
+    return count(conn, lookups, release and release.id, stack and stack.id, columns)
+
+
+@lru_cache(maxsize=MOST_COUNTED)
+def _counted(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    release: int | None,
+    stack: int | None,
+    columns: tuple[str, ...],
+) -> dict[tuple[str, ...], Count]:
     words = [lookups.words[column] for column in columns]
     found = {}
-    for row in count(conn, release and release.id, stack and stack.id, columns):
+    for row in select(conn, _counting(release, stack, columns), release=release, stack=stack):
         keys = zip(words, row[: len(columns)], strict=True)
         found[tuple(names[key] for names, key in keys)] = Count(*row[len(columns) :])
     return found
 
 
-@lru_cache(maxsize=MOST_COUNTED)
-def _counted(
-    conn: sqlite3.Connection, release: int | None, stack: int | None, columns: tuple[str, ...]
-) -> list[tuple[int, ...]]:
+def _counting(release: int | None, stack: int | None, columns: tuple[str, ...]) -> str:
+    """Return the statement that counts by some columns in a release and a stack."""
+    if columns == ("package",) and release is not None and stack is None:
+        return PACKAGES_IN_RELEASE
     by = ", ".join(f"configurations.{column}" for column in columns)
     counted = {(False, False): ANYWHERE, (True, False): IN_RELEASE, (False, True): IN_STACK}
     sql = counted.get((release is not None, stack is not None), IN_BOTH)
-    return [*select(conn, f"SELECT {by}, {sql} GROUP BY {by}", release=release, stack=stack)]
+    return f"SELECT {by}, {sql} GROUP BY {by}"
 
 
 PACKAGES = """
@@ -340,22 +356,30 @@ def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> d
     ]
     if asked.has and not has:
         tests.append(("target", _target_test(lookups, asked.has)))
-    lacks = _target_test(lookups, asked.lacks)
-    columns = dict.fromkeys([column for column, _ in tests] + ["target"] * bool(asked.lacks))
+    columns = [*dict.fromkeys([column for column, _ in tests] + ["target"] * bool(asked.lacks))]
+    fitting = [_words_passing(lookups, column, tests) for column in columns]
+    unwanted = _words_passing(lookups, "target", [("target", _target_test(lookups, asked.lacks))])
     kept: dict[str, Count] = {}
     without: set[str] = set()
     if lacking:
         without |= {name for (name,) in counts(conn, lookups, lacking, None, "package")}
     for (name, *words), count in counts(conn, lookups, release, stack, "package", *columns).items():
-        values = dict(zip(columns, words, strict=True))
-        if asked.lacks and lacks(values["target"]):
+        if asked.lacks and words[columns.index("target")] in unwanted:
             without.add(name)
-        if all(holds(values[column]) for column, holds in tests):
+        if all(map(contains, fitting, words)):
             kept[name] = kept[name] + count if name in kept else count
     if has and release != has:
         within = {name for (name,) in counts(conn, lookups, has, None, "package")}
         kept = {name: count for name, count in kept.items() if name in within}
     return {name: count for name, count in kept.items() if name not in without}
+
+
+def _words_passing(
+    lookups: Lookups, column: str, tests: Iterable[tuple[str, Callable[[Any], bool]]]
+) -> set[str]:
+    """Return the words of a column that pass all tests on it."""
+    own = [holds for name, holds in tests if name == column]
+    return {word for word in lookups.words[column].values() if all(holds(word) for holds in own)}
 
 
 def _release_of(lookups: Lookups, name: str) -> Release | None:
