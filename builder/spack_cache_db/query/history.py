@@ -17,7 +17,6 @@ from spack_cache_db.query.lookups import Database, Lookups, opened
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.query.serialization import csv_text, json_text
-from spack_cache_db.releases import releases_before
 from spack_cache_db.spack.parser import parse_query
 
 SPECS = """
@@ -57,7 +56,7 @@ class HistoryRow(NamedTuple):
         configurations: how many configurations they have.
         added: how many of the specs the release before lacks; all, where there is none before it.
         removed: how many specs of the release before are no longer there.
-        before: the release before: see `releases_before`.
+        before: the release before: see `releases.releases_before`.
         churn: which part of the specs of the release before is no longer there; None where that
             had none.
     """
@@ -143,12 +142,10 @@ def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
         query: the spec, as it is called in the answer.
         shown: what satisfies it in each release.
     """
-    before = releases_before(each.name for each in lookups.releases.values())
-    ids = {each.name: key for key, each in lookups.releases.items()}
     rows = []
     for key, release in reversed(lookups.releases.items()):
-        here, older = shown[key], before.get(release.name)
-        was = shown[ids[older]] if older else {}
+        here, older = shown[key], lookups.before(release)
+        was = shown[older.id] if older else {}
         kept = len(here.keys() & was.keys())
         row = HistoryRow(
             release.name,
@@ -157,7 +154,7 @@ def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
             len({*here.values()}),
             len(here) - kept,
             len(was) - kept,
-            older,
+            older.name if older else None,
             1 - kept / len(was) if was else None,
         )
         rows.append(row)

@@ -31,7 +31,8 @@ from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.spack.versions import preference_key
 
 RELEASES = """
-SELECT id, name, kind, date, position, package_count, spec_count FROM releases ORDER BY position
+SELECT id, name, kind, date, position, previous, package_count, spec_count FROM releases
+ORDER BY position
 """
 STACKS = "SELECT id, name, release_count, spec_count FROM stacks WHERE NOT is_root ORDER BY name"
 FAMILIES = "SELECT name, family FROM targets"
@@ -55,13 +56,14 @@ LAZY = ("version", "variants")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release and its totals."""
+    """One release and its totals; `previous` is the id of the one that it is compared with."""
 
     id: int
     name: str
     kind: str
     date: str | None
     position: int
+    previous: int | None
     package_count: int
     spec_count: int
 
@@ -135,6 +137,10 @@ class Lookups:
     def release(self, name: str | None) -> Release | None:
         """Return the release called `name`, if there is one."""
         return next((each for each in self.releases.values() if each.name == name), None)
+
+    def before(self, release: Release) -> Release | None:
+        """Return the release before one: what it is compared with, if there is one."""
+        return None if release.previous is None else self.releases[release.previous]
 
     def stack(self, name: str | None) -> Stack | None:
         """Return the stack called `name`, if there is one; `root` is none."""

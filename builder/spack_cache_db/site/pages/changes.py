@@ -27,7 +27,6 @@ from spack_cache_db.query.difference import (
 from spack_cache_db.query.difference_output import sentence
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.rebuilds import Cause
-from spack_cache_db.releases import releases_before
 from spack_cache_db.site.pages.filters import hosts_of
 
 MOST_EXPLAINED = 5_000
@@ -184,11 +183,10 @@ def difference_of(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> D
 
 def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
     """Return how the first release of each kind is compared with the one before it."""
-    before = releases_before(each.name for each in lookups.releases.values())
     first: dict[str, Sides] = {}
     for each in lookups.releases.values():
-        if each.name in before:
-            first.setdefault(each.kind, Sides(before[each.name], each.name, **narrowed))
+        if before := lookups.before(each):
+            first.setdefault(each.kind, Sides(before.name, each.name, **narrowed))
     return tuple(first.values())
 
 

@@ -25,7 +25,6 @@ from spack_cache_db.query.lookups import Lookups, Release
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.summary import read_origin
-from spack_cache_db.releases import releases_before
 from spack_cache_db.site.pages.changes import Sides
 from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -176,12 +175,11 @@ def _changes(
     conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions
 ) -> Iterator[_Change]:
     """Yield what each snapshot changed, the newest first."""
-    before = releases_before(each.name for each in lookups.releases.values())
-    dated = (each for each in lookups.releases.values() if each.date and each.name in before)
-    known = {each.name: each for each in lookups.releases.values()}
+    dated = (each for each in lookups.releases.values() if each.date)
+    pairs = ((each, before) for each in dated if (before := lookups.before(each)))
     is_of_stack = bool(conditions) and not without(conditions, "stack")
     most = MOST_OF_STACK if is_of_stack else MOST_SNAPSHOTS
-    compared = [(each, known[before[each.name]]) for each in islice(dated, most)]
+    compared = [*islice(pairs, most)]
     if not conditions:
         listed = json.dumps([each.id for each, _ in compared])
         found = {key: amounts for key, *amounts in select(conn, CHANGED, releases=listed)}

@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 from spack_cache_db.query.connection import select
 from spack_cache_db.query.installation import Install, Installation, install_example
 from spack_cache_db.query.lookups import Lookups, Release, Stack
-from spack_cache_db.releases import releases_before
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.filters import hosts_of, value_of
 from spack_cache_db.site.pages.lag import has_package_data
@@ -97,15 +96,16 @@ def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Relea
             if kind == source and (source != "stacks" or value in stacks)
         )
         charts.append(_chart(title, facet, dict(bars), {"release": name}))
-    before, after = _neighbours(lookups, name)
+    before = lookups.before(release)
+    after = (each.name for each in lookups.releases.values() if each.previous == release.id)
     packages = counts(conn, lookups, release, None, "package")
     return ReleasePage(
         release=release,
         packages=tuple(sorted((package, count.specs) for (package,), count in packages.items())),
         hosts=hosts_of(value for kind, value, _ in rows if kind == "targets"),
         charts=tuple(each for each in charts if each.bars),
-        before=before,
-        after=after,
+        before=before.name if before else None,
+        after=next(after, None),
         install=install_example(conn, release.name),
         explicit_count=next(select(conn, EXPLICIT, release=name))[0],
         has_package_data=has_package_data(conn),
@@ -150,10 +150,3 @@ def _chart(title: str, facet: str, counts: Mapping[str, int], place: dict[str, s
         word: f"/packages?{urlencode(place | {facet: value_of(facet, word)})}" for word in counts
     }
     return Chart(title, facet, ordered, addresses)
-
-
-def _neighbours(lookups: Lookups, name: str) -> tuple[str | None, str | None]:
-    """Return the releases before and after one."""
-    before = releases_before(each.name for each in lookups.releases.values())
-    after = {older: newer for newer, older in before.items()}
-    return before.get(name), after.get(name)
