@@ -30,8 +30,8 @@ def find_chromium() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
-def first_rows(chromium: str, address: str, times: int = 5) -> float:
-    """Return the median milliseconds until the first rows of a package's page are shown."""
+def first_shown(chromium: str, address: str, selector: str, times: int = 5) -> float:
+    """Return the median milliseconds until a page shows the first of some elements."""
     taken = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
@@ -39,7 +39,7 @@ def first_rows(chromium: str, address: str, times: int = 5) -> float:
             page = browser.new_page()
             start = time.perf_counter()
             page.goto(address, wait_until="commit")
-            page.wait_for_selector("#configurations tbody tr")
+            page.wait_for_selector(selector)
             taken.append((time.perf_counter() - start) * 1000)
             page.close()
         browser.close()
