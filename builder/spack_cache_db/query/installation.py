@@ -54,20 +54,16 @@ EXAMPLE = """
 SELECT packages.name FROM releases
 CROSS JOIN json_each(:names) AS wanted
 CROSS JOIN packages ON packages.name = wanted.value
-WHERE releases.name = :release AND EXISTS (
-  SELECT 1 FROM configurations CROSS JOIN configuration_releases
-  ON configuration_releases.configuration = configurations.id
-    AND configuration_releases.release = releases.id
-  WHERE configurations.package = packages.id)
-ORDER BY wanted.key LIMIT 1
+CROSS JOIN release_packages
+  ON release_packages.release = releases.id AND release_packages.package = packages.id
+WHERE releases.name = :release ORDER BY wanted.key LIMIT 1
 """
 LARGEST = """
 SELECT packages.name FROM releases
-JOIN configuration_releases ON configuration_releases.release = releases.id
-JOIN configurations ON configurations.id = configuration_releases.configuration
-JOIN packages ON packages.id = configurations.package
+JOIN release_packages ON release_packages.release = releases.id
+JOIN packages ON packages.id = release_packages.package
 WHERE releases.name = :release
-GROUP BY packages.id ORDER BY count(*) DESC, packages.name LIMIT 1
+ORDER BY release_packages.configuration_count DESC, packages.name LIMIT 1
 """
 LISTED = """
 SELECT releases.name FROM releases
@@ -80,15 +76,19 @@ SELECT release, prefix, explicit, installed_at FROM installations
 JOIN releases ON releases.name = installations.release
 WHERE hash = :hash ORDER BY releases.position, prefix
 """
-FOREMOST = f"""
-SELECT specs.hash, releases.name, releases.kind,
-  min(releases.position + :last * (releases.kind <> '{INSTALLED}'))
-FROM json_each(:hashes) AS wanted
-CROSS JOIN specs ON specs.hash = wanted.value
-CROSS JOIN releases
+_FIRST = f"""
+SELECT releases.id FROM releases
 CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
 WHERE (:release IS NULL OR releases.id = :release) AND {IN_STACK.format("listings")}
-GROUP BY specs.hash
+  AND {{}} ORDER BY releases.id LIMIT 1
+"""
+# The ids of releases are in the file's order: of most specs, one of the first ones lists them.
+FOREMOST = f"""
+SELECT specs.hash, releases.name, releases.kind
+FROM json_each(:hashes) AS wanted
+CROSS JOIN specs ON specs.hash = wanted.value
+JOIN releases ON releases.id = coalesce(
+  ({_FIRST.format(f"releases.kind = '{INSTALLED}'")}), ({_FIRST.format(1)}))
 """
 KIND = "SELECT kind FROM releases WHERE name = :release"
 NEIGHBOURS = """
@@ -248,11 +248,11 @@ def foremost_places(
         hashes: of specs.
         scope: a release and a stack that must list them.
     """
-    given = {"release": asked(scope, "release"), "stack": asked(scope, "stack"), "last": 2**32}
+    given = {"release": asked(scope, "release"), "stack": asked(scope, "stack")}
     found: dict[str, tuple[str, str | None]] = {}
     for start in range(0, len(hashes), HASHES_AT_ONCE):
         some = hashes[start : start + HASHES_AT_ONCE]
-        for dag_hash, release, kind, _ in select(conn, FOREMOST, hashes=json.dumps(some), **given):
+        for dag_hash, release, kind in select(conn, FOREMOST, hashes=json.dumps(some), **given):
             url = None if kind == INSTALLED else mirror_url(conn, release, dag_hash)
             found[dag_hash] = release, url
     return found
