@@ -39,6 +39,7 @@ from spack_cache_db.site import (
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.catalogues import is_site
 from spack_cache_db.site.datasettes import hook
+from spack_cache_db.site.pages.filters import options
 from spack_cache_db.site.sandbox import database as sandbox
 from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, restrict
@@ -121,6 +122,7 @@ def extra_template_vars(datasette: Any) -> dict[str, object]:
         "is_cut": sandbox.is_cut(),
         "newest_snapshot": identity.newest(datasette),
         "noun": identity.noun_of(datasette),
+        "options": options,
         "site_title": identity.title_of(datasette),
     }
 

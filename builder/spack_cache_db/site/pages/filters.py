@@ -9,12 +9,17 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from html import escape
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode
+
+from markupsafe import Markup
 
 from spack_cache_db.query.answers import explicitly, scope_of
 from spack_cache_db.query.conditions import Condition, Conditions, Word
 from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.package_data import VariantNote
 from spack_cache_db.spack.compilers import NO_COMPILER, CompilerConstraint
 from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_on, target_matches
 
@@ -244,6 +249,34 @@ def condition_of(name: str, value: str) -> Condition:
         return Condition(name, value, CompilerConstraint(value))
     is_several = name == "host" or (name == "target" and value.endswith(":"))
     return Condition(name, value, value if is_several else Word(value))
+
+
+def options(
+    values: Iterable[str] | Mapping[str, int],
+    chosen: str | None = None,
+    notes: Mapping[str, VariantNote] = MappingProxyType({}),
+) -> Markup:
+    """Return what a form offers, in one piece: a template would make a thousand pieces of it.
+
+    Args:
+        values: the values of a filter; as a mapping, with how many rows each leaves.
+        chosen: the one that is chosen.
+        notes: what to say of those that are variants.
+    """
+    counts = values if isinstance(values, Mapping) else {}
+    pieces = []
+    for value in values:
+        # `gcc@` is the compiler of which no version is known.
+        text = f"{value[:-1]} without a version" if value.endswith("@") else value
+        text += f" ({counts[value]:,})" if value in counts else ""
+        note = notes.get(value)
+        text += ", default" if note is not None and note.is_default else ""
+        own = f' value="{escape(value)}"' if text != value else ""
+        own += " selected" if value == chosen else ""
+        own += f' title="{escape(note.hint)}"' if note is not None else ""
+        pieces.append(f"<option{own}>{escape(text)}</option>")
+    # Values, texts and hints are escaped above.
+    return Markup("".join(pieces))
 
 
 def page_number(pairs: Sequence[tuple[str, str]]) -> int:
