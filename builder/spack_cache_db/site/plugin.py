@@ -49,6 +49,7 @@ _OWN_ERRORS = "datasette.handle_exception"
 _HASH = re.compile(r"[a-z2-7]{32}")
 _cells = itertools.count(1)
 _HASHES = ("hash", "dependency_hash")
+_KINDS = ("package", "release", "stack")
 _NAMED = {
     ("package", "builds"): "package",
     ("package", "build_listings"): "package",
@@ -119,6 +120,7 @@ def extra_template_vars(datasette: Any) -> dict[str, object]:
         "asset_version": _asset_version(),
         "catalogue": catalogues.name_of(datasette),
         "in_order": datasettes.in_order,
+        "links_to": {kind: partial(_link_to, datasette, kind) for kind in _KINDS},
         "is_cut": sandbox.is_cut(),
         "newest_snapshot": identity.newest(datasette),
         "noun": identity.noun_of(datasette),
@@ -162,8 +164,13 @@ def _link(
     # Asked last: nearly all cells have no page.
     if database != catalogues.name_of(datasette):
         return None
-    address = datasette.urls.path(f"/{kind}/{quote(value)}")
-    return Markup('<a href="{}">{}</a>').format(address, escape(value))
+    return _link_to(datasette, kind, value)
+
+
+def _link_to(datasette: Any, kind: str, name: str, query: str = "") -> Markup:
+    """Return a link to the page of a package, a release, a stack or a spec."""
+    address = escape(f"{datasette.urls.path(f'/{kind}/{quote(name)}')}{query}")
+    return Markup(f'<a href="{address}">{escape(name)}</a>')
 
 
 @hook
