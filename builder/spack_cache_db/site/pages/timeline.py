@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -12,10 +13,11 @@ from spack_cache_db.query.lookups import Lookups, Release
 MOST_VERSIONS = 8
 
 PRESENT = """
-SELECT DISTINCT configurations.version, configurations.target, listed.release
+SELECT configurations.version, configurations.target, json_group_array(DISTINCT listed.release)
 FROM configurations CROSS JOIN configuration_releases AS listed
   ON listed.configuration = configurations.id
 WHERE configurations.package = :package
+GROUP BY configurations.version, configurations.target
 """
 
 
@@ -60,9 +62,10 @@ def load_timeline(
     oldest_first = [*reversed(lookups.releases.values())]
     place = {each.id: at for at, each in enumerate(oldest_first)}
     found: dict[int, dict[str, set[int]]] = {}
-    for version, target, release in select(conn, PRESENT, package=package):
+    for version, target, releases in select(conn, PRESENT, package=package):
         family = lookups.families[lookups.words["target"][target]]
-        found.setdefault(version, {}).setdefault(family, set()).add(place[release])
+        places = found.setdefault(version, {}).setdefault(family, set())
+        places.update(map(place.__getitem__, json.loads(releases)))
     # The ids of a package's versions are in Spack's order.
     shown = sorted(found, reverse=True)[: None if every_version else MOST_VERSIONS]
     lookups.learn(conn, {*shown}, set())
