@@ -36,7 +36,7 @@ from spack_cache_db.site.loaders import (
 from spack_cache_db.site.middleware import OWN_PAGE
 from spack_cache_db.site.pages import charts
 from spack_cache_db.site.pages.changes import Sides, load_changes
-from spack_cache_db.site.pages.cover import MOST_FORM_FIELDS, load_cover, load_pasted
+from spack_cache_db.site.pages.cover import MOST_FORM_FIELDS, load_cover, load_pasted, pasted_text
 from spack_cache_db.site.pages.dependency_tree import tree_rows
 from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
@@ -250,7 +250,8 @@ async def cover(datasette: Any, request: Any) -> Any:
     """
     is_form = request.method == "POST"
     query = (await request.post_body()).decode("latin-1") if is_form else request.query_string
-    pasted = await read(datasette, load_pasted, query)
+    is_long = len(query) > LONGEST_LINK
+    pasted = await read(datasette, load_pasted, query) if is_long else pasted_text(query)
     if pasted is None:
         said = f"Error: the form has more than {MOST_FORM_FIELDS} fields\n"
         return Response.text(said, status=413)

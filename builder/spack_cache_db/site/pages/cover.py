@@ -70,9 +70,14 @@ class CoverPage:
 
 
 def load_pasted(_conn: sqlite3.Connection, _: Lookups, query: str) -> PastedText | None:
+    """Return what `pasted_text` does, away from the server: megabytes take tenths of a second."""
+    return pasted_text(query)
+
+
+def pasted_text(query: str) -> PastedText | None:
     """Return what an address or a form asks; None if it has more than `MOST_FORM_FIELDS` fields.
 
-    The first field of each name counts. A form of some megabytes takes tenths of a second.
+    The first field of each name counts.
     """
     try:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FORM_FIELDS)
