@@ -152,11 +152,18 @@ async def test_only_datasettes_own_statements_stay_outside(
     for path in ("/spack-cache", "/spack-cache/specs/1"):
         assert (await served.client.get(path)).status_code == 200
     assert asked == []
-    for path in ("/package/hdf5?target=zen3", "/spec/aaaaaaa", "/find?q=%2Bmpi", "/cover?q=hdf5"):
+    long = "/cover?q=" + "hdf5%0A" * 1_000
+    for path in (
+        "/package/hdf5?target=zen3",
+        "/spec/aaaaaaa",
+        "/find?q=%2Bmpi",
+        "/cover?q=x",
+        long,
+    ):
         asked.clear()
         await served.client.get(path)
-        # A search reads the names of packages and virtual packages once; `/cover` its form.
-        more = 2 * path.startswith("/find") + path.startswith("/cover")
+        # A search reads the names of packages and virtual packages once; a long text is read there.
+        more = 2 * path.startswith("/find") + (path == long)
         assert len(asked) == 1 + more, path
     asked.clear()
     assert (await served.client.get("/spack-cache/specs?_search=x")).status_code == 200
