@@ -284,13 +284,14 @@ def _unpacked(sdist: Path, folder: Path) -> Path:
 
 def _installed(wheel: Path, environment: Path, lock: Path) -> Path:
     """Install a wheel and what a lock names into a fresh environment; return its commands."""
-    completed([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python")]
-    install = [*pip, "install", "-q", "--no-compile", "--no-deps"]
-    completed([*install, "--require-hashes", "-r", str(lock)], check=True)
-    completed([*install, "--no-index", str(wheel)], check=True)
+    uv = [sys.executable, "-m", "uv"]
+    completed([*uv, "venv", "-q", "--python", sys.executable, environment], check=True)
+    pip, python = [*uv, "pip"], ["--python", environment / "bin" / "python"]
+    install = [*pip, "install", "-q", "--no-deps", *python]
+    completed([*install, "--require-hashes", "-r", lock], check=True)
+    completed([*install, "--offline", wheel], check=True)
     # Nothing was fetched that the lock does not name, and nothing that is needed is missing.
-    completed([*pip, "check"], check=True)
+    completed([*pip, "check", "-q", *python], check=True)
     return environment / "bin"
 
 
