@@ -71,6 +71,7 @@ COMPUTED = Path(__file__).with_name("pale.js").read_text(encoding="utf-8")
 """What is pale by its computed style: axe passes over what a style sheet writes, and over doubt."""
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 AXE = Axe()
+OPTIONS = {"selectors": False, "resultTypes": ["violations"]}
 
 SIZES = pytest.mark.parametrize(
     "visit",
@@ -84,7 +85,7 @@ SIZES = pytest.mark.parametrize(
 
 def axe_finds(page: Page) -> list[tuple[Any, ...]]:
     """Return what axe finds, on a page as it stands."""
-    found = AXE.run(page, options={"selectors": False}).response["violations"]
+    found = AXE.run(page, options=OPTIONS).response["violations"]
     return [(each["id"], [node["html"][:120] for node in each["nodes"][:3]]) for each in found]
 
 
