@@ -15,8 +15,7 @@ from spack_cache_db.sources.bounds import MAX_INDEX
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.indexes.index_reader import Share
 from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
-from spack_cache_db.sources.packages.package_format import is_package_data
-from spack_cache_db.sources.packages.package_reader import PackageReader
+from spack_cache_db.sources.packages import PackageReader, is_package_data
 from spack_cache_db.sources.pages.page_reader import PageReader
 from spack_cache_db.sources.units import (
     ANYWHERE,

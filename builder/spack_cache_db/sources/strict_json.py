@@ -12,6 +12,9 @@ from msgspec import Struct
 
 T = TypeVar("T")
 
+BROKEN = (msgspec.DecodeError, RecursionError, ValueError)
+"""What reading JSON raises that is none, or is not what was expected."""
+
 LONGEST = 200
 """Characters of what a message repeats."""
 

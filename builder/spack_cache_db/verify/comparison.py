@@ -25,7 +25,7 @@ from spack_cache_db.schema import LEFT_OUT, PATHS
 from spack_cache_db.sources.columns import Tarball
 from spack_cache_db.sources.indexes.mirrors import OpenIndex, is_spacks, open_file, open_mirror
 from spack_cache_db.sources.indexes.spack_json import IndexFault
-from spack_cache_db.sources.packages.package_format import is_package_data
+from spack_cache_db.sources.packages import is_package_data
 from spack_cache_db.sources.pages.page_parser import parse_page
 from spack_cache_db.sources.readers import read
 from spack_cache_db.sources.units import MirrorFolder, Place, RawFile, Unit, plan

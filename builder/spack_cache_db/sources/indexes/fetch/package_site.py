@@ -33,8 +33,7 @@ from spack_cache_db.sources.indexes.fetch.web import (
     Web,
     require_size,
 )
-from spack_cache_db.sources.packages.package_format import is_package_data
-from spack_cache_db.sources.packages.package_reader import read_facts
+from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.sources.units import File, RawFile, is_archive
 from spack_cache_db.spack.identifiers import is_package
 

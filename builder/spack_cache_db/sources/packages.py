@@ -1,14 +1,20 @@
-"""Package data → what it says of each package, within bounds."""
+"""Package data → what it says of each package, within bounds.
+
+The keys are those of the list that Spack 1.1 prints (`cmd/list.py`, `version_json`), and of the
+packages site's `data/packages/<name>.json`. New keys appear with time: what is not declared here is
+kept with its whole key.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import Problem
@@ -22,19 +28,7 @@ from spack_cache_db.sources.columns import (
     PackageFacts,
     Writer,
 )
-from spack_cache_db.sources.packages.package_format import (
-    LISTED_PACKAGE,
-    PUBLISHED_PACKAGE,
-    Decoded,
-    Described,
-    ListedPackage,
-    PublishedPackage,
-    fault_of,
-    is_list,
-    read_list,
-    read_name,
-    read_package,
-)
+from spack_cache_db.sources.strict_json import BROKEN, read_strictly, said
 from spack_cache_db.sources.strict_json import name as named
 from spack_cache_db.sources.units import Place, RawFile
 from spack_cache_db.spack.identifiers import is_package
@@ -48,15 +42,95 @@ virtual package `c`, and the package with the most versions has some hundreds.""
 
 TYPES = ("build", "link", "run", "test")
 
-_VALUES: Mapping[type[Struct], Callable[[Any], tuple[Any, ...]]] = {
-    each: attrgetter(*each.__struct_fields__) for each in (ListedPackage, PublishedPackage)
-}
-"""What gives all values of a record, in the order of its fields."""
+
+class Dependencies(Struct, gc=False):
+    """The names of dependencies by type, virtual packages among them."""
+
+    build: list[str] | UnsetType = UNSET
+    link: list[str] | UnsetType = UNSET
+    run: list[str] | UnsetType = UNSET
+    test: list[str] | UnsetType = UNSET
+
+
+class ListedPackage(Struct, gc=False):
+    """A member of the list that `spack list --format version_json` prints."""
+
+    name: str
+    latest_version: str | UnsetType | None = UNSET
+    versions: list[str] | UnsetType = UNSET
+    homepage: str | UnsetType | None = UNSET
+    file: str | UnsetType | None = UNSET
+    maintainers: Any = UNSET
+    dependencies: Dependencies | UnsetType = UNSET
+
+
+class Version(Struct, gc=False):
+    """A version, and where its sources come from."""
+
+    name: str
+    sha256: str | UnsetType = UNSET
+    branch: str | UnsetType = UNSET
+    tag: str | UnsetType = UNSET
+    commit: str | UnsetType = UNSET
+
+
+class Variant(Struct, gc=False):
+    """A variant. Several values of a default are joined by commas."""
+
+    name: str
+    default: bool | str
+    description: str
+
+
+class Described(Struct, gc=False):
+    """Another package, and its description."""
+
+    name: str
+    description: str
+
+
+class PublishedPackage(Struct, gc=False):
+    """A file of the packages site."""
+
+    name: str
+    aliases: Any = UNSET
+    versions: list[Version] | UnsetType = UNSET
+    versions_deprecated: list[Version] | UnsetType = UNSET
+    latest_version: str | UnsetType | None = UNSET
+    build_system: str | UnsetType | None = UNSET
+    conflicts: Any = UNSET
+    variants: list[Variant] | UnsetType = UNSET
+    homepage: str | UnsetType | None = UNSET
+    maintainers: Any = UNSET
+    patches: Any = UNSET
+    resources: Any = UNSET
+    description: str | UnsetType | None = UNSET
+    dependencies: list[Described] | UnsetType = UNSET
+    dependent_to: list[Described] | UnsetType = UNSET
+
+
+_BEGINS_LIST = re.compile(rb"\s*\[\s*(?:\]|\"|\{)")
+_BEGINS_PACKAGE = re.compile(rb"\s*\{\s*\"")
+_OF_INDEXES = re.compile(rb"\s*\{\s*\"(?:database|spec|_meta)\"")
+
+_LIST = msgspec.json.Decoder(list[Raw])
+_LISTED = msgspec.json.Decoder(ListedPackage)
+_PUBLISHED = msgspec.json.Decoder(PublishedPackage)
 
 _ORDINARY = re.compile(r"\w[\w.+=-]{0,99}", re.ASCII)
 """A name in which nothing can be wrong: nearly every one."""
 
+S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
+
+
+def is_package_data(data: bytes) -> bool:
+    """Return whether bytes are those of package data: a list, or an object with its keys."""
+    if _BEGINS_LIST.match(data):
+        return True
+    if not _BEGINS_PACKAGE.match(data) or _OF_INDEXES.match(data):
+        return False
+    return b'"latest_version"' in data and b'"name"' in data
 
 
 class PackageReader:
@@ -76,47 +150,77 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
         require_text(file.data)
     except LineFault as error:
         raise InputError([Fault(file.location, error.line, str(error))]) from None
-    if is_list(file.data):
-        return _facts_of_list(file)
     try:
-        facts = _published(file, read_package(file.data, PUBLISHED_PACKAGE))
-        return [_within_bounds(facts, file.data)]
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise InputError([Fault(file.location, *fault_of(file.data, error))]) from None
+        if file.data[:64].lstrip().startswith(b"["):
+            return _facts_of_list(file, _LIST.decode(file.data))
+        return [_within_bounds(_published(file), file.data)]
+    except BROKEN as error:
+        raise InputError([Fault(file.location, *_fault_of(file.data, error))]) from None
 
 
-def _facts_of_list(file: RawFile) -> list[PackageFacts]:
-    try:
-        members = read_list(file.data)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise InputError([Fault(file.location, *fault_of(file.data, error))]) from None
+def _facts_of_list(file: RawFile, members: Iterable[Raw]) -> list[PackageFacts]:
     found: dict[str, PackageFacts] = {}
     faults, at = [], 0
-    for member in members:
+    for raw in members:
+        member = bytes(raw)
         at = file.data.index(member, at)
         try:
-            each = _member(file, member)
+            each = _within_bounds(_listed(file, member), member)
             if found.setdefault(each.name, each) is not each:
                 raise ValueError(f"the package {named(each.name)} stands twice, expected once")
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        except BROKEN as error:
             line = file.data.count(b"\n", 0, at) + 1
-            faults.append(Fault(file.location, line, fault_of(member, error)[1]))
+            faults.append(Fault(file.location, line, _fault_of(member, error)[1]))
         at += len(member)
     if faults:
         raise InputError(faults)
     return [*found.values()]
 
 
-def _member(file: RawFile, member: bytes) -> PackageFacts:
-    """Return what a member of a list says (raises as `read_package`, and for what is too long)."""
-    name = read_name(member)
-    if name is None:
-        return _within_bounds(_listed(file, read_package(member, LISTED_PACKAGE)), member)
-    return _within_bounds(PackageFacts(file.location, file.path, NAMED, name), member)
+def _fault_of(data: bytes, error: BaseException) -> tuple[int, str]:
+    """Return the line of what is no JSON, or 0, and what is wrong with it."""
+    try:
+        json.loads(data)
+    except json.JSONDecodeError as found:
+        return found.lineno, f"is no JSON: {found.msg}, column {found.colno}"
+    except (ValueError, RecursionError) as found:
+        return 0, said(found)
+    return 0, said(error)
 
 
-def _listed(file: RawFile, decoded: Decoded[ListedPackage]) -> PackageFacts:
-    package, unknown = decoded
+def _decoded(text: bytes, decoder: msgspec.json.Decoder[S]) -> tuple[S, dict[str, Any]]:
+    """Return what a text says of a package, and the values of keys of which that has not all.
+
+    Raises:
+        msgspec.DecodeError: it is no package, or a value has another type.
+        ValueError: it is no JSON that can be kept, or a key stands twice.
+    """
+    package = decoder.decode(text)
+    if _is_whole(text, package):
+        return package, {}
+    known = msgspec.to_builtins(package)
+    values = read_strictly(text)
+    return package, {key: each for key, each in values.items() if known.get(key) != each}
+
+
+def _is_whole(text: bytes, package: Struct) -> bool:
+    """Return whether a record has everything of its text, and no key stood twice.
+
+    A key more has quotes more. Those within texts are escaped in both alike.
+    """
+    try:
+        again = msgspec.json.encode(package)
+    except OverflowError:  # A number that no decoder of JSON need understand.
+        return False
+    return text.count(b'"') == again.count(b'"') and b"\\u" not in text
+
+
+def _listed(file: RawFile, member: bytes) -> PackageFacts:
+    """Return what a member of a list says, which may be a name alone (raises as `_decoded`)."""
+    if member.startswith(b'"'):
+        name = msgspec.json.decode(member, type=str)
+        return PackageFacts(file.location, file.path, NAMED, name)
+    package, unknown = _decoded(member, _LISTED)
     keys = unknown | _others(package, "maintainers")
     types: dict[str, list[str]] = {}
     if package.dependencies is not UNSET:
@@ -145,8 +249,8 @@ def _listed(file: RawFile, decoded: Decoded[ListedPackage]) -> PackageFacts:
     )
 
 
-def _published(file: RawFile, decoded: Decoded[PublishedPackage]) -> PackageFacts:
-    package, unknown = decoded
+def _published(file: RawFile) -> PackageFacts:
+    package, unknown = _decoded(file.data, _PUBLISHED)
     keys = unknown | _others(package, "aliases", "conflicts", "maintainers", "patches", "resources")
     columns = ("description", "homepage", "build_system", "latest_version")
     variants = _members("variants", package.variants)
@@ -257,10 +361,7 @@ def _others(package: Struct, *names: str) -> dict[str, Any]:
 
 
 def _absent(package: Struct) -> tuple[str, ...]:
-    values = _VALUES[type(package)](package)
-    return tuple(
-        key for key, each in zip(package.__struct_fields__, values, strict=True) if each is UNSET
-    )
+    return tuple(key for key in package.__struct_fields__ if getattr(package, key) is UNSET)
 
 
 def _unknown_keys(package: Any, unknown: Iterable[str]) -> tuple[Problem, ...]:
@@ -294,22 +395,18 @@ def _within_bounds(facts: PackageFacts, data: bytes) -> PackageFacts:
 
 
 def _require_texts(facts: PackageFacts) -> None:
-    for column, text in facts.texts.items():
-        _require_text(column.replace("_", " "), text)
-    for variant in facts.variants.values():
-        _require_text("default", str(variant.default))
-        _require_text("variant's description", variant.description)
-    for name, text in facts.descriptions.items():
-        _require_text(f"description of {named(name)}", text)
-
-
-def _require_text(word: str, text: str) -> None:
     """Raise `ValueError` if a text is too long or cannot be stored.
 
     A description may have any other character: recipes are written by many hands.
     """
-    if len(text) > MAX_DESCRIPTION:
-        count = f"{len(text):,} characters, expected at most {MAX_DESCRIPTION:,}"
-        raise ValueError(f"has a {word} of {count}")
-    if "\0" in text:
-        raise ValueError(f"has a {word} with the character NUL, expected text")
+    texts = [(column.replace("_", " "), text) for column, text in facts.texts.items()]
+    for variant in facts.variants.values():
+        texts.append(("default", str(variant.default)))
+        texts.append(("variant's description", variant.description))
+    texts += ((f"description of {named(name)}", text) for name, text in facts.descriptions.items())
+    for word, text in texts:
+        if len(text) > MAX_DESCRIPTION:
+            count = f"{len(text):,} characters, expected at most {MAX_DESCRIPTION:,}"
+            raise ValueError(f"has a {word} of {count}")
+        if "\0" in text:
+            raise ValueError(f"has a {word} with the character NUL, expected text")

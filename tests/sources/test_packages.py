@@ -9,7 +9,7 @@ import pytest
 
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources.columns import LISTED, NAMED, PUBLISHED, PackageFacts
-from spack_cache_db.sources.packages.package_reader import (
+from spack_cache_db.sources.packages import (
     MAX_DESCRIPTION,
     MAX_MEMBERS,
     read_facts,

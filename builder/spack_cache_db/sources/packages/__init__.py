@@ -1,1 +1,0 @@
-"""Package data: what Spack publishes about its packages, without any binary."""
