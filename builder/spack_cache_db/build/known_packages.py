@@ -29,7 +29,7 @@ from spack_cache_db.sources.columns import (
     KnownVersion,
     PackageFacts,
 )
-from spack_cache_db.sources.strict_json import as_json
+from spack_cache_db.sources.strictness import as_json
 from spack_cache_db.spack.versions import count_newer, preference_key, version_key
 
 PACKAGES_PER_REST = 512

@@ -33,7 +33,7 @@ from spack_cache_db.errors import ArgumentError, Fault, InputError
 from spack_cache_db.records import Problem
 from spack_cache_db.schema import COUNTED, LEFT_OUT, PATHS
 from spack_cache_db.sources.columns import Texts
-from spack_cache_db.sources.strict_json import as_json
+from spack_cache_db.sources.strictness import as_json
 from spack_cache_db.sources.units import plan
 
 Told = Sequence[tuple[int, Problem]]

@@ -18,7 +18,6 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import Problem
-from spack_cache_db.sources.bounds import require_name, require_text
 from spack_cache_db.sources.columns import (
     LISTED,
     NAMED,
@@ -28,8 +27,14 @@ from spack_cache_db.sources.columns import (
     PackageFacts,
     Writer,
 )
-from spack_cache_db.sources.strict_json import BROKEN, read_strictly, said
-from spack_cache_db.sources.strict_json import name as named
+from spack_cache_db.sources.strictness import (
+    BROKEN,
+    read_strictly,
+    require_name,
+    require_text,
+    said,
+)
+from spack_cache_db.sources.strictness import name as named
 from spack_cache_db.sources.units import Place, RawFile
 from spack_cache_db.spack.identifiers import is_package
 

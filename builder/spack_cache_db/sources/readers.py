@@ -11,12 +11,12 @@ from spack_cache_db.bounded_files import LargeFileFault, open_regular, read_open
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.sources.archives import MAX_PATH, read_archive
-from spack_cache_db.sources.bounds import MAX_INDEX
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.indexes.index_reader import Share
 from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
 from spack_cache_db.sources.packages import PackageReader, is_package_data
 from spack_cache_db.sources.pages.page_reader import PageReader
+from spack_cache_db.sources.strictness import MAX_INDEX
 from spack_cache_db.sources.units import (
     ANYWHERE,
     HEAD,

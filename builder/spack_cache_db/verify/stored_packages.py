@@ -17,7 +17,7 @@ import zstandard
 from spack_cache_db.build.known_packages import PACKAGES_PER_REST
 from spack_cache_db.sources.columns import LISTED, NAMED, PUBLISHED
 from spack_cache_db.sources.packages import read_facts
-from spack_cache_db.sources.strict_json import read_strictly
+from spack_cache_db.sources.strictness import read_strictly
 from spack_cache_db.sources.units import RawFile
 
 Values = dict[str, Any]

@@ -18,7 +18,7 @@ from spack_cache_db.build.pipeline import read
 from spack_cache_db.sources.indexes.installs import Installs, take_out_unknown_keys
 from spack_cache_db.sources.indexes.spack_json import IndexFault
 from spack_cache_db.sources.indexes.spellings import use_of
-from spack_cache_db.sources.strict_json import read_strictly
+from spack_cache_db.sources.strictness import read_strictly
 from spack_cache_db.verify import verify
 from tests.indexes import edge, hash_of, index, node, old_node, real, record
 

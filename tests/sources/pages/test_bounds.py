@@ -1,4 +1,4 @@
-"""sources.pages.bounds: what no real page says is refused by name; real pages are far from it."""
+"""sources.pages: what no real page says is refused by name; real pages are far from it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from spack_cache_db.errors import InputError, LineFault
-from spack_cache_db.sources import bounds
-from spack_cache_db.sources.bounds import MAX_NAME, MAX_TEXT, MAX_TEXTS
+from spack_cache_db.sources import strictness
 from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.pages import front_matter, page_parser
 from spack_cache_db.sources.pages.page_format import TEXT, TEXTS, Shape, SpecDetail
 from spack_cache_db.sources.pages.page_reader import PageReader
+from spack_cache_db.sources.strictness import MAX_NAME, MAX_TEXT, MAX_TEXTS
 from spack_cache_db.sources.units import RawFile
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, meta_of, page, page_of, spec, spec_hash
 
@@ -145,7 +145,7 @@ def test_yaml_that_would_fill_the_memory_is_not_decoded(entries: bytes, said: st
 
 def test_a_wrong_byte_is_found_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Text is decoded in parts, and a character may lie in two of them."""
-    monkeypatch.setattr(bounds, "CHUNK", 3)
+    monkeypatch.setattr(strictness, "CHUNK", 3)
     good = "---\ntitle: é😀éé😀\n".encode()
     read_front_matter = front_matter.read_front_matter
     assert read_front_matter(good + b"---").values == {"title": "é😀éé😀"}

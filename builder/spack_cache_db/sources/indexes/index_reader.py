@@ -12,9 +12,8 @@ from msgspec import UNSET
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration, Problem
-from spack_cache_db.sources.bounds import MAX_NAME, require_short
 from spack_cache_db.sources.columns import TABLES, Document, Tarball, Writer
-from spack_cache_db.sources.indexes.installs import BROKEN, Entry, Installs
+from spack_cache_db.sources.indexes.installs import Entry, Installs
 from spack_cache_db.sources.indexes.spack_json import (
     BuildSpec,
     IndexFault,
@@ -32,7 +31,15 @@ from spack_cache_db.sources.indexes.spellings import (
     provider_of,
     said_of,
 )
-from spack_cache_db.sources.strict_json import as_json, name, said, short
+from spack_cache_db.sources.strictness import (
+    BROKEN,
+    MAX_NAME,
+    as_json,
+    name,
+    require_short,
+    said,
+    short,
+)
 from spack_cache_db.spack.compilers import NO_COMPILER
 
 INSTALLATION = (

@@ -29,16 +29,13 @@ from spack_cache_db.sources.indexes.spack_json import (
     read_node,
     require_hash,
 )
-from spack_cache_db.sources.strict_json import name, read_strictly, require_once, said
+from spack_cache_db.sources.strictness import BROKEN, name, read_strictly, require_once, said
 
 NAMED_NODES = "5"
 """The database version whose nodes are of specfile 1 (Spack 0.13 to 0.16 `database.py`)."""
 
 VERSIONS = (NAMED_NODES, "6", "7", "8")
 """The database versions of Spack 0.13 to 1.1 that are read."""
-
-BROKEN = (msgspec.DecodeError, RecursionError, ValueError)
-"""What reading a record raises that is none of Spack's."""
 
 
 class _Whereabouts(Struct, frozen=True):
@@ -135,7 +132,7 @@ class Installs:
                 known = ", ".join(VERSIONS)
                 raise IndexFault(f"database version {database.version}, expected one of {known}")
             self._texts = _INSTALLS.decode(database.installs)
-        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        except BROKEN as error:
             raise IndexFault(f"broken index: {said(error)}, expected Spack's index") from None
         self.database_version = database.version
         self._is_named = database.version == NAMED_NODES

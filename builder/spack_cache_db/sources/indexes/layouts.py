@@ -17,7 +17,7 @@ import zstandard
 from msgspec import Struct, structs
 
 from spack_cache_db.sources.indexes.spack_json import IndexFault, without_signature
-from spack_cache_db.sources.strict_json import read_strictly, require_once, said
+from spack_cache_db.sources.strictness import BROKEN, read_strictly, require_once, said
 
 
 class _Address(Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,7 +35,7 @@ def read_address(data: bytes) -> str:
     try:
         url = _ADDRESS.decode(data).url
         read_strictly(data)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+    except BROKEN as error:
         message = f'broken address of a mirror: {said(error)}, expected {{"url": …}}'
         raise IndexFault(message) from None
     if "://" not in url or not url.isprintable() or " " in url:
@@ -115,7 +115,7 @@ def read_manifest(data: bytes) -> Manifest:
     try:
         manifest = _MANIFEST.decode(text)
         require_once(text, manifest)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+    except BROKEN as error:
         raise IndexFault(f"broken manifest: {said(error)}, expected Spack's layout 3") from None
     if manifest.version != VERSION:
         raise IndexFault(f"is of layout {manifest.version}, expected {VERSION}")

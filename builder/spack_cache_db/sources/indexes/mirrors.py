@@ -20,7 +20,6 @@ from msgspec import UNSET
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.safety_net import FaultsOf
-from spack_cache_db.sources.bounds import MAX_INDEX, require_name, require_text
 from spack_cache_db.sources.columns import Document, IndexFacts, Tarball, Writer
 from spack_cache_db.sources.indexes.index_reader import (
     BinaryPlace,
@@ -45,6 +44,7 @@ from spack_cache_db.sources.indexes.layouts import (
 )
 from spack_cache_db.sources.indexes.spack_json import IndexFault
 from spack_cache_db.sources.indexes.spec_files import SpecFile, SpecFileRecords
+from spack_cache_db.sources.strictness import MAX_INDEX, require_name, require_text
 from spack_cache_db.sources.units import ADDRESS_FILE, MirrorFolder, Place, RawFile
 
 MAX_SPEC_FILE = 2**26

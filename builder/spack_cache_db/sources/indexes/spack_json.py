@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from spack_cache_db.sources.strict_json import name, read_strictly, require_once
+from spack_cache_db.sources.strictness import name, read_strictly, require_once
 
 
 class IndexFault(Exception):

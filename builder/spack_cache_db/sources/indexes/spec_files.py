@@ -15,9 +15,7 @@ from msgspec import UNSET, Raw, Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, load
 from spack_cache_db.errors import LineFault
-from spack_cache_db.sources.bounds import require_text
 from spack_cache_db.sources.indexes.installs import (
-    BROKEN,
     Entry,
     UnknownKey,
     read_entry,
@@ -31,7 +29,7 @@ from spack_cache_db.sources.indexes.spack_json import (
     require_hash,
     without_signature,
 )
-from spack_cache_db.sources.strict_json import read_strictly, said
+from spack_cache_db.sources.strictness import BROKEN, read_strictly, require_text, said
 
 NODE_LIMIT = 10_000
 """Nodes of the largest spec file that is read; the largest known have a few hundred."""

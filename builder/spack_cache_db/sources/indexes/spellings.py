@@ -15,7 +15,6 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.bounds import require_bounded, require_name
 from spack_cache_db.sources.columns import Interned, NodeFacts, Texts, Use
 from spack_cache_db.sources.indexes.spack_json import (
     Arch,
@@ -24,7 +23,14 @@ from spack_cache_db.sources.indexes.spack_json import (
     Record,
     SpecNode,
 )
-from spack_cache_db.sources.strict_json import as_json, name, read_strictly
+from spack_cache_db.sources.strictness import (
+    as_json,
+    decode_once,
+    name,
+    read_strictly,
+    require_bounded,
+    require_name,
+)
 from spack_cache_db.spack.compilers import LANGUAGES, NO_COMPILER, normal_compiler
 from spack_cache_db.spack.variants import printed_variants
 
@@ -63,8 +69,7 @@ class Uses(dict[bytes | tuple[str, ...] | UnsetType, int]):
 def use_of(said: bytes | tuple[str, ...] | UnsetType) -> Use:
     """Return a use from what an edge says (see `Uses`)."""
     if isinstance(said, bytes):
-        read_strictly(said)
-        parameters = _EDGE.decode(said)
+        parameters = decode_once(said, _EDGE)
         direct = None if parameters.direct is UNSET else parameters.direct
         return Use(_set(parameters.deptypes), _set(parameters.virtuals), direct)
     return Use(_set(() if said is UNSET else said), (), None)
@@ -86,8 +91,7 @@ _PARAMETERS = msgspec.json.Decoder(dict[str, bool | str | tuple[str, ...]])
 @lru_cache(maxsize=4096)
 def parse_arch(text: bytes) -> Arch:
     """Return an `arch` object (raises as `parse_parameters`)."""
-    read_strictly(text)
-    return _ARCH.decode(text)
+    return decode_once(text, _ARCH)
 
 
 @lru_cache(maxsize=65536)
@@ -98,8 +102,7 @@ def parse_parameters(text: bytes) -> dict[str, Any]:
         msgspec.DecodeError: it is none.
         ValueError: a key stands twice.
     """
-    read_strictly(text)
-    return _PARAMETERS.decode(text)
+    return decode_once(text, _PARAMETERS)
 
 
 def target_name(arch: Arch) -> str:

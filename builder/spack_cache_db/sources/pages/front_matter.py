@@ -16,8 +16,8 @@ import yaml
 
 from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, text_value
 from spack_cache_db.errors import LineFault
-from spack_cache_db.sources.bounds import require_text
 from spack_cache_db.sources.pages.page_format import Json
+from spack_cache_db.sources.strictness import require_text
 
 JSON_KEYS = {"meta", "spec_details"}
 """The big keys, whose values are JSON and are not read as YAML."""

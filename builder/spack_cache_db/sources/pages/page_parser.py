@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 
 from spack_cache_db.errors import Fault, InputError, LineFault
-from spack_cache_db.sources.bounds import MAX_NAME, MAX_TEXTS
 from spack_cache_db.sources.pages.front_matter import (
     JSON_KEYS,
     FrontMatter,
@@ -33,6 +32,7 @@ from spack_cache_db.sources.pages.page_format import (
     Shape,
     SpecDetail,
 )
+from spack_cache_db.sources.strictness import MAX_NAME, MAX_TEXTS
 from spack_cache_db.sources.units import RawFile
 from spack_cache_db.spack.identifiers import is_name, is_package
 

@@ -12,13 +12,6 @@ from itertools import pairwise
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.bounds import (
-    MAX_TEXT,
-    require_bounded,
-    require_few,
-    require_name,
-    require_short,
-)
 from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Writer
 from spack_cache_db.sources.pages.consistency import Consistency
 from spack_cache_db.sources.pages.listing_texts import ListingTexts, Row
@@ -29,6 +22,13 @@ from spack_cache_db.sources.pages.page_format import (
     values_of,
 )
 from spack_cache_db.sources.pages.page_parser import parse_page, read_details
+from spack_cache_db.sources.strictness import (
+    MAX_TEXT,
+    require_bounded,
+    require_few,
+    require_name,
+    require_short,
+)
 from spack_cache_db.sources.units import RawFile
 from spack_cache_db.spack.compilers import normal_compiler
 from spack_cache_db.spack.variants import normal_variant

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import ROOT
-from spack_cache_db.sources.strict_json import read_strictly, said
+from spack_cache_db.sources.strictness import BROKEN, read_strictly, said
 from spack_cache_db.spack.identifiers import is_name
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
@@ -202,7 +202,7 @@ def read_release_manifest(
     try:
         manifest = _MANIFEST.decode(data)
         read_strictly(data)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+    except BROKEN as error:
         expected = "expected a mirror, or a manifest {release: [{label, url}]}"
         raise FetchFault(url, f"is no manifest of releases: {said(error)}; {expected}") from None
     count = sum(map(len, manifest.values()))

@@ -16,7 +16,6 @@ import zstandard
 from spack_cache_db.bounded_files import sha256_of
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources.archives import read_archive
-from spack_cache_db.sources.bounds import MAX_INDEX
 from spack_cache_db.sources.indexes.fetch.addresses import (
     FetchFault,
     Map,
@@ -34,6 +33,7 @@ from spack_cache_db.sources.indexes.fetch.web import (
     require_size,
 )
 from spack_cache_db.sources.packages import is_package_data, read_facts
+from spack_cache_db.sources.strictness import MAX_INDEX
 from spack_cache_db.sources.units import File, RawFile, is_archive
 from spack_cache_db.spack.identifiers import is_package
 

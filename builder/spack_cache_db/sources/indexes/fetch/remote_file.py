@@ -29,7 +29,7 @@ from spack_cache_db.sources.indexes.fetch.web import (
     tags_of,
 )
 from spack_cache_db.sources.indexes.spack_json import Index
-from spack_cache_db.sources.strict_json import said
+from spack_cache_db.sources.strictness import BROKEN, said
 
 _RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
 _INDEX = msgspec.json.Decoder(Index)
@@ -145,5 +145,5 @@ def _require_index(url: str, data: bytes) -> None:
     """Raise `MismatchFault` unless data is a whole index: no sum says that of it."""
     try:
         _INDEX.decode(data)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+    except BROKEN as error:
         raise MismatchFault(url, f"is no whole index: {said(error)}") from None

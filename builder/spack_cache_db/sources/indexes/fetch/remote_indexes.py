@@ -43,7 +43,7 @@ from spack_cache_db.sources.indexes.layouts import (
     read_manifest,
 )
 from spack_cache_db.sources.indexes.spack_json import IndexFault
-from spack_cache_db.sources.strict_json import decode_once, said
+from spack_cache_db.sources.strictness import BROKEN, decode_once, said
 
 T = TypeVar("T")
 
@@ -244,7 +244,7 @@ def read_layer(url: str, data: bytes) -> Layer:
     """Return the layer of the image at a URL, from its manifest; `FetchFault` if it has not one."""
     try:
         layers = decode_once(data, _IMAGE).layers
-    except (ValueError, RecursionError) as error:
+    except BROKEN as error:
         raise FetchFault(url, f"is no image: {said(error)}") from None
     if len(layers) != 1:
         raise FetchFault(url, f"has {len(layers)} layers, expected one, the index")
@@ -341,7 +341,7 @@ class Registry:
         answer = await self._web.read(at, _TOKEN_SIZE, self._basic)
         try:
             token = decode_once(answer.data or b"", _TOKEN)
-        except (ValueError, RecursionError) as error:
+        except BROKEN as error:
             raise FetchFault(realm, f"gives no token: {said(error)}") from None
         given = token.token or token.access_token
         if not given or not given.isascii() or not given.isprintable():

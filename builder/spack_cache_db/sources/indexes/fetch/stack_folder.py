@@ -25,7 +25,7 @@ from spack_cache_db.sources.indexes.fetch.web import (
 )
 from spack_cache_db.sources.indexes.layouts import MAX_ADDRESS, read_address, write_address
 from spack_cache_db.sources.indexes.spack_json import IndexFault
-from spack_cache_db.sources.strict_json import decode_once
+from spack_cache_db.sources.strictness import BROKEN, decode_once
 from spack_cache_db.sources.units import ADDRESS_FILE
 
 STATE_FILE = ".fetched.json"
@@ -255,7 +255,7 @@ def _read_state(folder: Path) -> _State:
     """
     try:
         state = decode_once(read_file(folder / STATE_FILE, _MAX_STATE), _STATE)
-    except (OSError, ValueError, RecursionError):
+    except (OSError, *BROKEN):
         return _State()
     for named in (state.files, state.parts):
         for name in [each for each in named if not _OWN_NAME.fullmatch(each)]:

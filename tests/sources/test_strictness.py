@@ -1,4 +1,4 @@
-"""sources.bounds: what no real source says is refused by name."""
+"""sources.strictness: what no real source says is refused by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.bounds import require_bounded, require_few, require_name, require_short
+from spack_cache_db.sources.strictness import (
+    require_bounded,
+    require_few,
+    require_name,
+    require_short,
+)
 from spack_cache_db.spack.identifiers import is_package
 from spack_cache_db.spack.lexer import QuerySyntaxError, tokens
 from tests.configurations import configuration
