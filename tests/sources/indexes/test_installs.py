@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import Input, build, check
 from spack_cache_db.build.pipeline import read
-from spack_cache_db.sources.indexes.installs import Installs, take_out_unknown_keys
+from spack_cache_db.sources.indexes.index_records import Installs, take_out_unknown_keys
 from spack_cache_db.sources.indexes.spack_json import IndexFault
 from spack_cache_db.sources.indexes.spellings import use_of
 from spack_cache_db.sources.strictness import read_strictly

@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET
 
 from spack_cache_db.sources.columns import Interned, Texts, Use
-from spack_cache_db.sources.indexes.installs import Installs
+from spack_cache_db.sources.indexes.index_records import Installs
 from spack_cache_db.sources.indexes.spack_json import SpecNode
 from spack_cache_db.sources.indexes.spellings import (
     NO_LANGUAGE,

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.sources.columns import TABLES, Document, Tarball, Writer
-from spack_cache_db.sources.indexes.installs import Entry, Installs
+from spack_cache_db.sources.indexes.index_records import Entry, IndexRecords
 from spack_cache_db.sources.indexes.spack_json import (
     BuildSpec,
     IndexFault,
@@ -22,7 +22,6 @@ from spack_cache_db.sources.indexes.spack_json import (
     is_hash,
     require_hash,
 )
-from spack_cache_db.sources.indexes.spec_files import SpecFileRecords
 from spack_cache_db.sources.indexes.spellings import (
     Spellings,
     Uses,
@@ -70,10 +69,6 @@ class BinaryPlace(NamedTuple):
     size: str | None = None
     tarball: Tarball | None = None
     unknown_keys: frozenset[str] = frozenset()
-
-
-IndexRecords = Installs | SpecFileRecords
-"""The records of an index, by hash."""
 
 
 class _Rows:

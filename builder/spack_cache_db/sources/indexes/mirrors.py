@@ -24,11 +24,16 @@ from spack_cache_db.sources.columns import Document, IndexFacts, Tarball, Writer
 from spack_cache_db.sources.indexes.index_reader import (
     BinaryPlace,
     IndexReader,
-    IndexRecords,
     Share,
     unknown_in_manifests,
 )
-from spack_cache_db.sources.indexes.installs import Entry, Installs
+from spack_cache_db.sources.indexes.index_records import (
+    Entry,
+    IndexRecords,
+    Installs,
+    SpecFile,
+    SpecFileRecords,
+)
 from spack_cache_db.sources.indexes.layouts import (
     INDEX,
     LAYOUT_2_INDEX,
@@ -43,7 +48,6 @@ from spack_cache_db.sources.indexes.layouts import (
     unknown_keys,
 )
 from spack_cache_db.sources.indexes.spack_json import IndexFault
-from spack_cache_db.sources.indexes.spec_files import SpecFile, SpecFileRecords
 from spack_cache_db.sources.strictness import MAX_INDEX, require_name, require_text
 from spack_cache_db.sources.units import ADDRESS_FILE, MirrorFolder, Place, RawFile
 
