@@ -33,8 +33,7 @@ from spack_cache_db.safety_net import TRACEBACK
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, read_release_manifest
 from spack_cache_db.sources.indexes.fetch.remote_indexes import read_layer
 from spack_cache_db.sources.indexes.fetch.stack_folder import stacks_of
-from spack_cache_db.sources.indexes.layouts import read_address, read_manifest
-from spack_cache_db.sources.indexes.spack_json import IndexFault
+from spack_cache_db.sources.indexes.spack_json import IndexFault, read_address, read_manifest
 from spack_cache_db.verify import verify
 from tests.indexes import (
     edge,

@@ -1,19 +1,31 @@
-"""Nodes of every specfile version as one record, and texts without their signatures."""
+"""sources.indexes.spack_json: nodes, manifests, addresses, signatures and compressed files."""
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.sources.indexes.spack_json import (
+    INDEX,
+    SPEC,
+    TARBALL,
     IndexFault,
+    decompressed,
+    is_sum,
+    read_address,
+    read_manifest,
     read_node,
     require_hash,
     without_signature,
+    write_address,
 )
 from tests.indexes import hash_of, old_node, signed
 
@@ -50,3 +62,149 @@ def test_a_hash_has_thirty_two_characters() -> None:
     for text in ("", "a" * 31, "a" * 33, "A" * 32, "a" * 31 + "1", "a" * 32 + "\n"):
         with pytest.raises(IndexFault, match="is no hash, expected 32 characters"):
             require_hash(text)
+
+
+BLOB: dict[str, Any] = {
+    "contentLength": 3,
+    "mediaType": "application/vnd.spack.spec.v5+json",
+    "compression": "gzip",
+    "checksumAlgorithm": "sha256",
+    "checksum": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+}
+
+
+def manifest(**changes: Any) -> str:
+    """Return the text of a manifest of one blob."""
+    return json.dumps({"version": 3, "data": [BLOB | changes]})
+
+
+@pytest.mark.parametrize("text", [manifest(), signed(manifest())])
+def test_blobs_are_known_by_their_media_type(text: str) -> None:
+    """Clear-signed or not; a blob lies where its sum says."""
+    found = read_manifest(text.encode())
+    blob = found.blob(SPEC)
+    assert blob is not None
+    assert blob.path.as_posix() == f"blobs/sha256/ba/{BLOB['checksum']}"
+    assert (found.blob(INDEX), found.blob(TARBALL)) == (None, None)
+    blob.require(b"abc")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [(b"ab", "has 2 bytes, its manifest says 3"), (b"abd", "has the checksum a52d1")],
+)
+def test_other_bytes_are_not_the_blob(data: bytes, words: str) -> None:
+    """Neither more nor fewer nor others."""
+    blob = read_manifest(manifest().encode()).blob(SPEC)
+    assert blob is not None
+    with pytest.raises(IndexFault, match=words):
+        blob.require(data)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[" * 100_000,
+        manifest(contentLength="3"),
+        manifest(checksum="../../etc/passwd"),
+        manifest(checksum=BLOB["checksum"].upper()),
+        manifest(checksumAlgorithm="md5"),
+        manifest(checksumAlgorithm=None),
+        manifest().replace('"version": 3', '"version": 2'),
+        manifest()[:-5],
+        "\ufffd",
+    ],
+)
+def test_what_is_no_manifest_is_refused(text: str) -> None:
+    """And with it any sum that would lead out of the mirror."""
+    with pytest.raises(IndexFault, match=r"expected"):
+        read_manifest(text.encode())
+
+
+def test_a_sum_has_sixty_four_digits() -> None:
+    """Of hexadecimal, in small letters."""
+    assert is_sum("0" * 64)
+    assert not is_sum("0" * 63)
+    assert not is_sum("g" * 64)
+
+
+@given(st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S")), max_size=50))
+def test_what_is_written_is_read(rest: str) -> None:
+    """A URL comes back as it went in."""
+    assert read_address(write_address(f"https://{rest}")) == f"https://{rest}"
+
+
+def test_the_file_is_json() -> None:
+    """The file is small JSON, on lines that people can read."""
+    data = write_address("oci://ghcr.io/a/b")
+
+    assert json.loads(data) == {"url": "oci://ghcr.io/a/b"}
+    assert data.endswith(b"}\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "broken address of a mirror: "),
+        (b"{}", "broken address of a mirror: "),
+        (b'{"url": 1}', "broken address of a mirror: "),
+        (b'{"url": "https://a", "more": 1}', "broken address of a mirror: "),
+        (b'{"url": "\xff"}', "broken address of a mirror: "),
+        (b"[" * 100_000, "broken address of a mirror: "),
+        (b'{"url": "somewhere"}', "the address of a mirror is no URL, expected one such as"),
+        (b'{"url": "https://a b"}', "the address of a mirror is no URL, expected one such as"),
+        (b'{"url": "https://a\\nb"}', "the address of a mirror is no URL, expected one such as"),
+    ],
+)
+def test_what_says_no_address(data: bytes, message: str) -> None:
+    """A file that says none is refused by what is wrong with it."""
+    with pytest.raises(IndexFault, match=message):
+        read_address(data)
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "zstd": zstandard.ZstdCompressor().compress,
+}
+
+
+@pytest.mark.parametrize("form", sorted(PACK))
+@given(data=st.binary(max_size=3000))
+def test_what_was_packed_comes_back(form: str, data: bytes) -> None:
+    """Whatever it is, and as it is if it is not packed."""
+    assert decompressed(PACK[form](data), 3000) == data
+    assert decompressed(b"{" + data, 1) == b"{" + data
+
+
+@pytest.mark.parametrize("form", sorted(PACK))
+def test_a_bomb_is_refused(form: str) -> None:
+    """Ten megabytes of zeros have a few kilobytes."""
+    with pytest.raises(IndexFault, match=r"has more than 1,000,000 bytes"):
+        decompressed(PACK[form](bytes(10_000_000)), 1_000_000)
+
+
+@pytest.mark.parametrize("form", sorted(PACK))
+def test_what_is_cut_or_broken_is_refused(form: str) -> None:
+    """At any place."""
+    whole = PACK[form](bytes(range(256)) * 50)
+    for end in (5, len(whole) // 2, len(whole) - 1):
+        with pytest.raises(IndexFault, match="broken compression"):
+            decompressed(whole[:end], 2**20)
+    with pytest.raises(IndexFault, match="broken compression"):
+        decompressed(whole[:4] + b"\xff" * 40, 2**20)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (read_manifest, '{"version": 3, "version": 3, "data": []}'),
+        (read_manifest, '{"version": 3, "data": [], "data": []}'),
+        (read_address, '{"url": "https://a", "url": "https://b"}'),
+    ],
+)
+def test_keys_that_stand_twice(read: Callable[[bytes], object], text: str) -> None:
+    """Which of them is meant nobody can tell: the key is named."""
+    with pytest.raises(IndexFault, match=r"the key (version|data|url) stands twice"):
+        read(text.encode())

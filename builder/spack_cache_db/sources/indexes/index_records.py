@@ -23,7 +23,6 @@ from msgspec import UNSET, Raw, Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, load
 from spack_cache_db.errors import LineFault
-from spack_cache_db.sources.indexes.layouts import decompressed
 from spack_cache_db.sources.indexes.spack_json import (
     Arch,
     EdgeParameters,
@@ -33,6 +32,7 @@ from spack_cache_db.sources.indexes.spack_json import (
     NodeDependency,
     Record,
     SpecNode,
+    decompressed,
     read_members,
     read_node,
     require_hash,

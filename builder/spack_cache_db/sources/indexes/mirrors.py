@@ -34,7 +34,7 @@ from spack_cache_db.sources.indexes.index_records import (
     SpecFile,
     SpecFileRecords,
 )
-from spack_cache_db.sources.indexes.layouts import (
+from spack_cache_db.sources.indexes.spack_json import (
     INDEX,
     LAYOUT_2_INDEX,
     MANIFESTS,
@@ -42,12 +42,12 @@ from spack_cache_db.sources.indexes.layouts import (
     MAX_MANIFEST,
     SPEC,
     TARBALL,
+    IndexFault,
     decompressed,
     read_address,
     read_manifest,
-    unknown_keys,
+    unknown_manifest_keys,
 )
-from spack_cache_db.sources.indexes.spack_json import IndexFault
 from spack_cache_db.sources.strictness import MAX_INDEX, require_name, require_text
 from spack_cache_db.sources.units import ADDRESS_FILE, MirrorFolder, Place, RawFile
 
@@ -152,7 +152,7 @@ class Binaries:
         except (IndexFault, OSError) as error:
             words = unreadable(error) if isinstance(error, OSError) else error
             raise IndexFault(f"{path.relative_to(self.folder)}: {words}") from None
-        unknown = frozenset(unknown_keys(data))
+        unknown = frozenset(unknown_manifest_keys(data))
         if blob is None:
             return BinaryPlace(unknown_keys=unknown)
         url = f"{self.url.rstrip('/')}/{blob.path}" if self.url else None
@@ -196,7 +196,7 @@ def _index_of_mirror(
     if path.name == _INDEX_MANIFEST:
         manifest = read_file(path, MAX_MANIFEST)
         data = _blob_of(binaries.folder, manifest, INDEX)
-        unknown.update(unknown_keys(manifest))
+        unknown.update(unknown_manifest_keys(manifest))
         view = path.parent.name if path.parent != binaries.folder / MANIFESTS else None
     else:
         data = read_file(path, MAX_INDEX)

@@ -11,7 +11,7 @@ import pytest
 from spack_cache_db.sources.indexes.fetch import FetchOptions, FetchReport, fetch
 from spack_cache_db.sources.indexes.fetch.access import Access
 from spack_cache_db.sources.indexes.fetch.mirror_config import ConfiguredMirror, Login
-from spack_cache_db.sources.indexes.layouts import read_address
+from spack_cache_db.sources.indexes.spack_json import read_address
 from tests.sources.indexes.fetch.mirrors import (
     QUICK,
     below,

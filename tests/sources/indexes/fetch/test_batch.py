@@ -10,7 +10,7 @@ import pytest
 
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, fetch
 from spack_cache_db.sources.indexes.fetch.addresses import Map
-from spack_cache_db.sources.indexes.layouts import read_address
+from spack_cache_db.sources.indexes.spack_json import read_address
 from tests.sources.indexes.fetch.mirrors import (
     LAYOUT_2,
     QUICK,

@@ -16,7 +16,7 @@ from spack_cache_db.sources.indexes.fetch.remote_indexes import (
     is_loopback,
     read_reference,
 )
-from spack_cache_db.sources.indexes.layouts import read_address
+from spack_cache_db.sources.indexes.spack_json import read_address
 from tests.sources.indexes.fetch.mirrors import QUICK, files_in, index, litter, sha256
 from tests.sources.indexes.fetch.registries import Tokens, push, registry
 from tests.sources.indexes.fetch.runs import says

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, fetch
-from spack_cache_db.sources.indexes.layouts import read_address
+from spack_cache_db.sources.indexes.spack_json import read_address
 from tests.sources.indexes.fetch.mirrors import (
     LAYOUT_2,
     LAYOUT_3,

@@ -33,16 +33,16 @@ from spack_cache_db.sources.indexes.fetch.web import (
     Web,
     require_size,
 )
-from spack_cache_db.sources.indexes.layouts import (
+from spack_cache_db.sources.indexes.spack_json import (
     INDEX,
     LAYOUT_2_INDEX,
     MANIFESTS,
     MAX_MANIFEST,
     Blob,
+    IndexFault,
     is_sum,
     read_manifest,
 )
-from spack_cache_db.sources.indexes.spack_json import IndexFault
 from spack_cache_db.sources.strictness import BROKEN, decode_once, said
 
 T = TypeVar("T")

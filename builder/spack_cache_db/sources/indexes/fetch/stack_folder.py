@@ -23,8 +23,12 @@ from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, MirrorReq
 from spack_cache_db.sources.indexes.fetch.web import (
     Tags,
 )
-from spack_cache_db.sources.indexes.layouts import MAX_ADDRESS, read_address, write_address
-from spack_cache_db.sources.indexes.spack_json import IndexFault
+from spack_cache_db.sources.indexes.spack_json import (
+    MAX_ADDRESS,
+    IndexFault,
+    read_address,
+    write_address,
+)
 from spack_cache_db.sources.strictness import BROKEN, decode_once
 from spack_cache_db.sources.units import ADDRESS_FILE
 
