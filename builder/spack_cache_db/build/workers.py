@@ -27,8 +27,8 @@ from uuid import uuid4
 from spack_cache_db.build import Input
 from spack_cache_db.errors import BuilderError, reason
 from spack_cache_db.sources.columns import Columns
-from spack_cache_db.sources.readers import Share, read, read_files
-from spack_cache_db.sources.units import ANYWHERE, Place, Unit
+from spack_cache_db.sources.readers import read, read_files
+from spack_cache_db.sources.units import ANYWHERE, Place, Share, Unit
 
 T = TypeVar("T")
 Given = TypeVar("Given")

@@ -12,7 +12,6 @@ from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.columns import Columns, Writer
-from spack_cache_db.sources.indexes.index_reader import Share
 from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
 from spack_cache_db.sources.packages import PackageReader, is_package_data
 from spack_cache_db.sources.pages.page_reader import PageReader
@@ -24,14 +23,13 @@ from spack_cache_db.sources.units import (
     MirrorFolder,
     Place,
     RawFile,
+    Share,
     Unit,
     files_of,
     is_archive,
     is_circle,
     is_own,
 )
-
-__all__ = ["KINDS", "Kind", "Reader", "Share", "read", "read_files"]
 
 
 class Reader(Protocol):

@@ -8,7 +8,7 @@ dot) are passed over. A link to a folder is followed, unless that folder is read
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -118,6 +118,9 @@ Entry = File | Folder | MirrorFolder
 
 Unit = tuple[Entry, ...]
 """What one process reads in one go."""
+
+Share = Callable[[float], None]
+"""Called with how much of a unit has been read, from 0 to 1."""
 
 
 def plan(paths: Iterable[str]) -> list[Unit]:

@@ -9,21 +9,18 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from spack_cache_db.records import Configuration
 from spack_cache_db.sources.columns import Interned, Texts, Use
-from spack_cache_db.sources.indexes.index_records import Installs
-from spack_cache_db.sources.indexes.spack_json import SpecNode
-from spack_cache_db.sources.indexes.spellings import (
+from spack_cache_db.sources.indexes.index_reader import (
     NO_LANGUAGE,
     Spellings,
     Uses,
-    compiler_name,
-    compiler_of,
-    parse_arch,
-    provider_of,
-    target_name,
     use_of,
     variants_of,
 )
+from spack_cache_db.sources.indexes.spack_json import SpecNode
+from spack_cache_db.sources.readers import read_files
+from spack_cache_db.sources.units import RawFile
 from spack_cache_db.spack.compilers import normal_compiler
 from spack_cache_db.spack.variants import normal_variant
 from tests.indexes import edge, hash_of, index, node, real, record
@@ -73,34 +70,35 @@ def test_what_is_of_one_spec_makes_no_other_node(field: str) -> None:
     assert numbers(spellings, decoded(node("a"))) == numbers(spellings, other)
 
 
-def printed_compiler(installs: Installs, node: SpecNode) -> str:
-    """Return the compiler of a node in its index."""
-    uses = Uses(Interned())
-    provider = provider_of(node, [uses.language[use] for use in uses.of(node.edges)])
-    if provider is None:
-        return compiler_of(node)
-    return compiler_name(provider, installs.version(provider.hash))
+def configurations(data: bytes) -> dict[str, Configuration]:
+    """Return the configuration of each spec of an index, by its hash."""
+    found = read_files([RawFile("index.json", "index.json", data)])
+    assert found.faults == []
+    hashes, things = found.things["hashes"], found.things["configurations"]
+    return {
+        hashes[spec - 1]: things[configuration - 1]
+        for table in map(found.tables.__getitem__, ("listings", "unlisted"))
+        for spec, configuration in zip(table["spec"], table["configuration"], strict=True)
+    }
 
 
 def test_words_are_those_that_spack_prints() -> None:
     """For each of 905 real records, configuration for configuration, as Spack 1.1 prints it."""
     printed = json.loads((DATA / "satisfies.json").read_text())
-    installs = Installs(real())
-    wrong = []
-    for dag_hash, _, version, compiler, os, platform, target, variants in printed["specs"]:
-        node = installs.entry(dag_hash).node
-        arch = parse_arch(bytes(node.arch))
-        found = (
-            node.version,
-            printed_compiler(installs, node),
-            (arch.platform_os, arch.platform, target_name(arch)),
-            variants_of(bytes(node.parameters)),
+    expected = {
+        dag_hash: Configuration(
+            package,
+            version,
+            normal_compiler(compiler),
+            os,
+            platform,
+            target,
+            tuple(sorted(map(normal_variant, printed["variants"][variants]))),
         )
-        texts = tuple(sorted(map(normal_variant, printed["variants"][variants])))
-        if found != (version, normal_compiler(compiler), (os, platform, target), texts):
-            wrong.append((dag_hash, found, texts))
-
-    assert wrong == []
+        for dag_hash, package, version, compiler, os, platform, target, variants in printed["specs"]
+    }
+    assert len(expected) == 905
+    assert configurations(real()) == expected
 
 
 @pytest.mark.parametrize(
@@ -143,17 +141,15 @@ def test_the_compiler_is_what_provides_c() -> None:
     )
     records = [record(node(name)) for name in ("fort", "clang", "gcc")]
     for count, expected in ((3, "gcc@1.0"), (2, "clang@1.0"), (1, "fort@1.0"), (0, "none")):
-        installs = Installs(index(record(node("a", *edges[:count])), *records))
-        found = installs.entry(hash_of("a")).node
-        assert printed_compiler(installs, found) == expected
+        found = configurations(index(record(node("a", *edges[:count])), *records))
+        assert found[hash_of("a")].compiler == expected
 
 
 def test_the_compiler_of_an_older_node_is_in_its_annotations() -> None:
     """Spack 1.0 keeps what a node of before said of its compiler."""
     said = {"original_specfile_version": 4, "compiler": "gcc@=12.2.0"}
-    installs = Installs(index(record(node("a", annotations=said))))
-
-    assert printed_compiler(installs, installs.entry(hash_of("a")).node) == "gcc@12.2.0"
+    found = configurations(index(record(node("a", annotations=said))))
+    assert found[hash_of("a")].compiler == "gcc@12.2.0"
 
 
 def said(**parameters: Any) -> bytes:

@@ -1,45 +1,61 @@
-"""Records of an index → columns."""
+"""Records of an index → columns, each spelling looked at once.
+
+Architecture, parameters and edges are long texts of which few differ, so numbers stand for their
+bytes. Configurations are in the normal form of pages, so that both kinds of source meet in one.
+"""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from msgspec import UNSET
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration, Problem
-from spack_cache_db.sources.columns import TABLES, Document, Tarball, Writer
+from spack_cache_db.sources.columns import (
+    TABLES,
+    Document,
+    Interned,
+    NodeFacts,
+    Tarball,
+    Texts,
+    Use,
+    Writer,
+)
 from spack_cache_db.sources.indexes.index_records import Entry, IndexRecords
 from spack_cache_db.sources.indexes.spack_json import (
+    Arch,
     BuildSpec,
+    EdgeParameters,
     IndexFault,
     NodeDependency,
+    Record,
     SpecNode,
     is_hash,
     require_hash,
-)
-from spack_cache_db.sources.indexes.spellings import (
-    Spellings,
-    Uses,
-    compiler_name,
-    compiler_of,
-    provider_of,
-    said_of,
 )
 from spack_cache_db.sources.strictness import (
     BROKEN,
     MAX_NAME,
     as_json,
+    decode_once,
     name,
+    read_strictly,
+    require_bounded,
+    require_name,
     require_short,
     said,
     short,
 )
-from spack_cache_db.spack.compilers import NO_COMPILER
+from spack_cache_db.sources.units import Share
+from spack_cache_db.spack.compilers import LANGUAGES, NO_COMPILER, normal_compiler
+from spack_cache_db.spack.variants import printed_variants
 
 INSTALLATION = (
     "path", "installed", "explicit", "installation_time", "deprecated_for", "origin",
@@ -52,12 +68,20 @@ UNKNOWN_KEYS = "unknown_keys"
 _installation = attrgetter(*INSTALLATION)
 _NO_INSTALLATION = (UNSET,) * len(INSTALLATION)
 
-Share = Callable[[float], None]
-"""Called with how much has been read, from 0 to 1."""
-
 RECORDS_PER_CALL = 5000
 
 _OF_A_RECORD = tuple(name for name in TABLES["records"] if name != "document")
+
+NODE_REST = ("compiler", "patches", "annotations")
+"""The keys of a node that are kept as they are, beside those that have columns."""
+
+_node_rest = attrgetter(*NODE_REST)
+
+_ARCH = msgspec.json.Decoder(Arch)
+_EDGE = msgspec.json.Decoder(EdgeParameters)
+_PARAMETERS = msgspec.json.Decoder(dict[str, bool | str | tuple[str, ...]])
+
+NO_LANGUAGE = len(LANGUAGES)
 
 
 class BinaryPlace(NamedTuple):
@@ -69,6 +93,139 @@ class BinaryPlace(NamedTuple):
     size: str | None = None
     tarball: Tarball | None = None
     unknown_keys: frozenset[str] = frozenset()
+
+
+class Uses(dict[bytes | tuple[str, ...] | UnsetType, int]):
+    """Numbers of uses by what an edge says: the text of its `parameters`, or its `type`.
+
+    `language[number]` is the place in `LANGUAGES` of the first that the use provides, or
+    `NO_LANGUAGE`. Asking for what is no `parameters` object raises `msgspec.DecodeError`.
+    """
+
+    def __init__(self, uses: Interned[Use]) -> None:
+        super().__init__()
+        self._uses = uses
+        self.language: dict[int, int] = {}
+
+    def __missing__(self, key: bytes | tuple[str, ...] | UnsetType) -> int:
+        use = use_of(key)
+        number = self[key] = self._uses[use]
+        provided = [at for at, each in enumerate(LANGUAGES) if each in use.virtuals]
+        self.language[number] = min(provided, default=NO_LANGUAGE)
+        return number
+
+    def of(self, dependencies: tuple[NodeDependency, ...]) -> list[int]:
+        """Return the number of each edge's use; raise as asking for one does."""
+        return [
+            self[each.type if each.parameters is UNSET else bytes(each.parameters)]
+            for each in dependencies
+        ]
+
+
+def use_of(key: bytes | tuple[str, ...] | UnsetType) -> Use:
+    """Return a use from what an edge says (see `Uses`)."""
+    if isinstance(key, bytes):
+        parameters = decode_once(key, _EDGE)
+        direct = None if parameters.direct is UNSET else parameters.direct
+        return Use(_set(parameters.deptypes), _set(parameters.virtuals), direct)
+    return Use(_set(() if key is UNSET else key), (), None)
+
+
+def _set(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return words sorted; `ValueError` for one that cannot stand in a list with commas."""
+    for word in words:
+        if not word or "," in word:
+            raise ValueError(f"{name(word)!r} is no type or virtual, expected a word")
+        require_name("type or virtual", word)
+    return tuple(sorted(words))
+
+
+@lru_cache(maxsize=4096)
+def _parse_arch(text: bytes) -> Arch:
+    return decode_once(text, _ARCH)
+
+
+@lru_cache(maxsize=65536)
+def variants_of(text: bytes) -> tuple[str, ...]:
+    """Return the variants of a `parameters` object in normal form, sorted, without flags.
+
+    Raises:
+        msgspec.DecodeError: it is none.
+        ValueError: a key stands twice.
+    """
+    parameters = decode_once(text, _PARAMETERS)
+    return printed_variants(parameters)
+
+
+class Spellings:
+    """Numbers of configurations and of `NodeFacts` by what nodes of an index say."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self._said = Interned[bytes]()
+        self._configurations: dict[object, int] = {}
+        self._nodes: dict[object, int] = {}
+
+    def numbers(self, node: SpecNode, compiler: str) -> tuple[int, int]:
+        """Return the number of a node's configuration, and that of the node.
+
+        Raises:
+            msgspec.DecodeError: a part of it is none of Spack's.
+            ValueError: a text of it is too long.
+        """
+        arch, parameters = self._said[bytes(node.arch)], self._said[bytes(node.parameters)]
+        key = (node.name, node.version, compiler, arch, parameters)
+        configuration = self._configurations.get(key)
+        if configuration is None:
+            configuration = self._configuration(node, compiler)
+            self._configurations[key] = configuration
+        external = None if node.external is UNSET else bytes(node.external)
+        rest = (node.namespace, node.package_hash, arch, parameters, _node_rest(node), external)
+        facts = self._nodes.get(rest)
+        if facts is None:
+            facts = self._nodes[rest] = self._texts.nodes[_facts(node)]
+        return configuration, facts
+
+    def _configuration(self, node: SpecNode, compiler: str) -> int:
+        arch = _parse_arch(bytes(node.arch))
+        configuration = Configuration(
+            node.name,
+            node.version,
+            compiler,
+            arch.platform_os,
+            arch.platform,
+            arch.target if isinstance(arch.target, str) else arch.target.name,
+            variants_of(bytes(node.parameters)),
+        )
+        require_bounded(configuration)
+        return self._texts.configurations[configuration]
+
+
+def _facts(node: SpecNode) -> NodeFacts:
+    target = _parse_arch(bytes(node.arch)).target
+    require_name("namespace", node.namespace)
+    external = None
+    if node.external is not UNSET:
+        external = read_strictly(bytes(node.external))
+        if not isinstance(external, dict):
+            raise ValueError("external is no object")
+        external = as_json(external)
+    return NodeFacts(
+        namespace=node.namespace,
+        package_hash=None if node.package_hash is UNSET else node.package_hash,
+        parameters=as_json(read_strictly(bytes(node.parameters))),
+        target=None if isinstance(target, str) else as_json(msgspec.to_builtins(target)),
+        external=external,
+        rest=as_json(said_of(node, NODE_REST)),
+    )
+
+
+def said_of(record: Record | SpecNode, keys: Iterable[str]) -> dict[str, Any]:
+    """Return the keys that a record says something of, as plain values."""
+    values = {key: getattr(record, key) for key in keys}
+    said = {key: value for key, value in values.items() if value is not UNSET}
+    plain: dict[str, Any] = msgspec.to_builtins(said)
+    return plain
 
 
 class _Rows:
@@ -138,8 +295,7 @@ class IndexReader:
         faults += self._misnamed(rows)
         if faults:
             raise InputError(Fault(document.location, 0, each) for each in faults)
-        problems = [_unknown_key(*each) for each in sorted(unknown.items())]
-        problems += unknown_in_manifests(in_manifests)
+        problems = [*unknown_keys("record", unknown), *unknown_keys("manifest", in_manifests)]
         problems += [_unrecorded(*each) for each in sorted(rows.unrecorded.items())]
         self._write(document, rows, problems)
 
@@ -152,22 +308,19 @@ class IndexReader:
     ) -> tuple[Entry, BinaryPlace | None]:
         entry = known.entry(dag_hash)
         try:
-            place = listed(entry)
-            self._add_entry(rows, entry, known, place)
+            return entry, self._add_entry(rows, entry, known, listed(entry))
         except BROKEN as error:
             try:
                 entry = known.tolerant_entry(dag_hash)
-                place = listed(entry)
-                self._add_entry(rows, entry, known, place)
+                return entry, self._add_entry(rows, entry, known, listed(entry))
             except BROKEN:
                 words = f"{dag_hash}: {said(error)}, expected a node of Spack's"
                 raise IndexFault(words) from None
-        return entry, place
 
     def _add_entry(
         self, rows: _Rows, entry: Entry, known: IndexRecords, listed: BinaryPlace | None
-    ) -> None:
-        """Add a record whole, or nothing of it."""
+    ) -> BinaryPlace | None:
+        """Add a record whole, or nothing of it; return where its binary lies."""
         node, texts = entry.node, self._texts
         uses = self._uses.of(node.edges)
         ends = self._ends(rows, node)
@@ -186,15 +339,28 @@ class IndexReader:
             tarball = texts.tarballs[listed.tarball] if listed.tarball else 0
             rows.listings.extend((spec, configuration, size, tarball))
         rows.records.extend((spec, facts, *rest))
+        return listed
 
     def _compiler(self, rows: _Rows, node: SpecNode, uses: list[int], known: IndexRecords) -> str:
-        provider = provider_of(node, [*map(self._uses.language.__getitem__, uses)])
-        if provider is None:
-            return compiler_of(node)
+        """Return the compiler that a page prints, which nodes up to specfile 4 name themselves.
+
+        Since specfile 5 it is the dependency that provides C, or else C++, or else Fortran (Spack
+        1.1 `spec.py`, `DeprecatedCompilerSpec.factory`).
+        """
+        if node.compiler is not UNSET:
+            return normal_compiler(f"{node.compiler.name}@{node.compiler.version}")
+        if node.annotations is not UNSET and node.annotations.compiler is not UNSET:
+            return normal_compiler(node.annotations.compiler)
+        languages = [*map(self._uses.language.__getitem__, uses)]
+        first = min(languages, default=NO_LANGUAGE)
+        if first == NO_LANGUAGE:
+            return NO_COMPILER
+        provider = node.edges[languages.index(first)]
         compiler = rows.compilers.get(provider.hash)
         if compiler is None:
-            version = known.version(provider.hash) if provider.hash in known else None
-            compiler = compiler_name(provider, version)
+            compiler = provider.name
+            if provider.hash in known:
+                compiler = normal_compiler(f"{compiler}@{known.version(provider.hash)}")
             rows.compilers[provider.hash] = compiler
         return compiler
 
@@ -302,17 +468,17 @@ def _unrecorded(dag_hash: str, name: str) -> Problem:
     return Problem("no_record", message, as_json({"package": name}))
 
 
-def _unknown_key(place: str, count: int) -> Problem:
-    have = "record has" if count == 1 else "records have"
-    message = f"the key {short(place)} is not known and kept as it is: {count:,} {have} it"
-    return Problem("unknown_key", message)
+def unknown_keys(what: str, counts: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield a problem for each key that is not known.
 
-
-def unknown_in_manifests(counts: Mapping[str, int]) -> Iterator[Problem]:
-    """Yield a problem for each key of manifests that is not known, given how many have it."""
+    Args:
+        what: `record` or `manifest`.
+        counts: how many of them have each key.
+    """
+    fate = "kept as it is" if what == "record" else "passed over"
     for place, count in sorted(counts.items()):
-        have = "manifest has" if count == 1 else "manifests have"
-        message = f"the key {short(place)} is not known and passed over: {count:,} {have} it"
+        have = f"{what} has" if count == 1 else f"{what}s have"
+        message = f"the key {short(place)} is not known and {fate}: {count:,} {have} it"
         yield Problem("unknown_key", message)
 
 

@@ -24,8 +24,7 @@ from spack_cache_db.sources.columns import Document, IndexFacts, Tarball, Writer
 from spack_cache_db.sources.indexes.index_reader import (
     BinaryPlace,
     IndexReader,
-    Share,
-    unknown_in_manifests,
+    unknown_keys,
 )
 from spack_cache_db.sources.indexes.index_records import (
     Entry,
@@ -49,7 +48,7 @@ from spack_cache_db.sources.indexes.spack_json import (
     unknown_manifest_keys,
 )
 from spack_cache_db.sources.strictness import MAX_INDEX, require_name, require_text
-from spack_cache_db.sources.units import ADDRESS_FILE, MirrorFolder, Place, RawFile
+from spack_cache_db.sources.units import ADDRESS_FILE, MirrorFolder, Place, RawFile, Share
 
 MAX_SPEC_FILE = 2**26
 """Bytes of a spec file; the largest known have a few hundred thousand."""
@@ -205,8 +204,8 @@ def _index_of_mirror(
     within = f"{mirror.path}/{below}" if mirror.path else below
     data = decompressed(data, MAX_INDEX)
     index = _index(str(path), within, data, place, _place_of(mirror), view, binaries)
-    problems = unknown_in_manifests(unknown)
-    return index._replace(document=index.document._replace(problems=(*problems,)))
+    problems = tuple(unknown_keys("manifest", unknown))
+    return index._replace(document=index.document._replace(problems=problems))
 
 
 def _index(
