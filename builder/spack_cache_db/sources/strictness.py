@@ -60,7 +60,7 @@ def require_bounded(configuration: Configuration) -> None:
     """Raise `ValueError` if a text of a configuration is too long, or it has too many variants."""
     package = configuration.package
     if not is_package(package):
-        raise ValueError(f"has the package {_quoted(package)}, expected a name that Spack can read")
+        raise ValueError(f"has the package {_cut(package)!a}, expected a name that Spack can read")
     for word, value in zip(Configuration._fields, configuration, strict=True):
         if isinstance(value, str) and value:
             require_name(word, value)
@@ -82,7 +82,7 @@ def require_name(word: str, text: str) -> None:
     require_short(word, text, MAX_NAME)
     if not is_name(text):
         expected = "expected a name without a blank at either end or - before it"
-        raise ValueError(f"has the {word} {_quoted(text)}, {expected}")
+        raise ValueError(f"has the {word} {_cut(text)!a}, {expected}")
 
 
 def require_short(word: str, text: str, limit: int) -> None:
@@ -103,10 +103,6 @@ def require_few(word: str, count: int) -> None:
         raise ValueError(f"has {count:,} {word}, expected at most {MAX_TEXTS:,}")
 
 
-def _quoted(text: str) -> str:
-    return ascii(text if len(text) <= 60 else text[:57] + "...")
-
-
 BROKEN = (msgspec.DecodeError, RecursionError, ValueError)
 """What reading JSON raises that is none, or is not what was expected."""
 
@@ -124,6 +120,15 @@ def said(error: BaseException) -> str:
 def short(text: str) -> str:
     """Return text as it may stand in a message that is mostly of our own words: not long."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}...{text[-LONGEST // 2 :]}"
+
+
+def quoted(text: str) -> str:
+    """Return text as it may stand in a message: in quotes, printable, and not long."""
+    return repr(_cut(text))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def name(text: str) -> str:

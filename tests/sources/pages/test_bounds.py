@@ -10,7 +10,7 @@ import pytest
 from spack_cache_db.errors import InputError, LineFault
 from spack_cache_db.sources import strictness
 from spack_cache_db.sources.columns import Writer
-from spack_cache_db.sources.pages import front_matter, page_parser
+from spack_cache_db.sources.pages import page_parser
 from spack_cache_db.sources.pages.page_format import TEXT, TEXTS, Shape, SpecDetail
 from spack_cache_db.sources.pages.page_reader import PageReader
 from spack_cache_db.sources.strictness import MAX_NAME, MAX_TEXT, MAX_TEXTS
@@ -147,7 +147,7 @@ def test_a_wrong_byte_is_found_wherever_it_stands(monkeypatch: pytest.MonkeyPatc
     """Text is decoded in parts, and a character may lie in two of them."""
     monkeypatch.setattr(strictness, "CHUNK", 3)
     good = "---\ntitle: é😀éé😀\n".encode()
-    read_front_matter = front_matter.read_front_matter
+    read_front_matter = page_parser.read_front_matter
     assert read_front_matter(good + b"---").values == {"title": "é😀éé😀"}
     for wrong in (b"\xff", b"\xf0\x9f", b"\xe9"):
         with pytest.raises(LineFault, match=f"byte 0x{wrong[0]:02x}") as caught:
@@ -167,9 +167,9 @@ def test_a_wrong_file_is_told_in_a_hundred_lines() -> None:
 def test_the_pages_of_the_site_are_far_from_the_bounds() -> None:
     """No sample comes near a tenth of any bound but that of a name, which is a third."""
     for path in [*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")]:
-        front = front_matter.read_front_matter(path.read_bytes())
+        front = page_parser.read_front_matter(path.read_bytes())
         for key, source in front.json.items():
-            assert len(source.text) * 10 < front_matter.MAX_JSON
+            assert len(source.text) * 10 < page_parser.MAX_JSON
             assert source.text.count(b",") * 10 < page_parser.MAX_ITEMS
             texts = json.loads(source.text)
             for each in texts if key == "spec_details" else []:

@@ -1,4 +1,4 @@
-"""sources.pages.front_matter: what stands between the two lines of dashes, and on which line."""
+"""sources.pages.page_parser: what stands between the two lines of dashes, and on which line."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spack_cache_db.errors import LineFault
-from spack_cache_db.sources.pages.front_matter import read_front_matter
 from spack_cache_db.sources.pages.page_format import Json
+from spack_cache_db.sources.pages.page_parser import read_front_matter
 from tests.pagetexts import page
 
 SMALL = b'---\ntitle: "zlib"\nlayout: cache\nmeta: {"a": 1}\n---'

@@ -1,4 +1,4 @@
-"""sources.pages.listing_texts: pages read by the texts of their listings say what decoding says."""
+"""sources.pages.page_reader: pages read by the texts of their listings say what decoding says."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources.columns import Columns, Writer
-from spack_cache_db.sources.pages.listing_texts import ListingTexts
 from spack_cache_db.sources.pages.page_format import Page, SpecDetail
 from spack_cache_db.sources.pages.page_parser import parse_page
-from spack_cache_db.sources.pages.page_reader import PageReader
+from spack_cache_db.sources.pages.page_reader import ListingTexts, PageReader
 from spack_cache_db.sources.units import RawFile
 from tests.pagetexts import meta_of, page_of, spec, spec_hash
 

@@ -1,205 +1,60 @@
 """A page's bytes → its record; the three eras that list specs are read, older ones refused by name.
 
-A sound page takes the fast way: front matter, two JSON decodes, a few checks. Only a page that
-fails is looked at again, with Python's own decoder, to find every fault in it.
+A sound page takes the fast way: front matter, two JSON decodes, a few checks. The two big keys
+never meet a YAML reader, which would be a hundred times slower than a JSON decoder. The small ones
+are read one entry at a time and remembered, because the pages of a site repeat the same few hundred
+lines (`layout: cache`, one title per package, one list per release). Only a page that fails is
+looked at again, to find every fault in it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+import yaml
 
+from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, text_value
 from spack_cache_db.errors import Fault, InputError, LineFault
-from spack_cache_db.sources.pages.front_matter import (
-    JSON_KEYS,
-    FrontMatter,
-    read_front_matter,
-)
 from spack_cache_db.sources.pages.page_format import (
-    NUMBER,
-    TEXT,
-    TEXTS,
+    DETAIL,
+    MAX_FAULTS,
+    META,
     Json,
     Meta,
     Page,
-    Shape,
     SpecDetail,
+    json_faults,
 )
-from spack_cache_db.sources.strictness import MAX_NAME, MAX_TEXTS
+from spack_cache_db.sources.strictness import MAX_NAME, MAX_TEXTS, quoted, require_text
 from spack_cache_db.sources.units import RawFile
 from spack_cache_db.spack.identifiers import is_name, is_package
 
+JSON_KEYS = {"meta", "spec_details"}
+"""The big keys, whose values are JSON and are not read as YAML."""
+
+_BIG_KEYS = {f"{name}:".encode(): name for name in sorted(JSON_KEYS)}
+_LONGEST_ENTRY = 256
+"""Bytes of an entry that is remembered: `layout: cache`, and most titles and categories."""
+
+MAX_JSON = 2**24
+"""Bytes of one big key; the largest pages known have a few hundred thousand in all."""
+
+MAX_YAML = 2**20
+"""Bytes of one small key."""
+
+MAX_KEYS = 100
+
+_YAML = YamlBounds(size=MAX_YAML, parts=20_000)
+
+_CONTINUES = frozenset([b" ", b"\t", b"#", b"-", b"]", b"}", b"\r", b"\n"])
+_CLOSED = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
+
 KEYS = {"title", "layout", "categories"} | JSON_KEYS
-
-MAX_FAULTS = 100
-"""So many faults of one page are told; no more are looked for."""
-
-META = Shape(Meta)
-DETAIL = Shape(SpecDetail)
-_HASH = re.compile(r"[a-z2-7]{32}")
-
-
-def key_faults(front: FrontMatter) -> list[LineFault]:
-    """Return what is wrong with the keys of a page; pages of 2021 are refused by name."""
-    if front.keys & {"spec_files", "spec_names", "category"}:
-        message = (
-            "2021 page: it lists spec files, no spec details; expected a page of 2023 or later, "
-            "with meta and spec_details"
-        )
-        return [LineFault(1, message)]
-    faults = [
-        LineFault(1, f"the key {key} is missing, expected {', '.join(sorted(KEYS))}")
-        for key in KEYS - front.keys
-    ]
-    for key in front.keys - KEYS:
-        message = f"unknown key {key}, expected only {', '.join(sorted(KEYS))}"
-        faults.append(LineFault(front.lines[key], message))
-    faults += [
-        LineFault(front.lines[key], f"{key} is not plain JSON, expected a line `{key}: ` and JSON")
-        for key in JSON_KEYS & front.values.keys()
-    ]
-    return faults
-
-
-def json_faults(source: Json, key: str) -> tuple[Any, list[LineFault]]:
-    """Decode JSON with Python's own decoder, which can say where it breaks.
-
-    Returns:
-        The value, and faults; the value is None where there are faults. An object comes as a
-        `JsonPairs`, so that a key that stands twice can be seen.
-    """
-    try:
-        text = source.text.decode()
-        return json.loads(text, object_pairs_hook=JsonPairs, parse_constant=_refuse_constant), []
-    except json.JSONDecodeError as error:
-        line = source.line + error.lineno - 1
-        column = error.colno + (source.column - 1 if error.lineno == 1 else 0)
-        said = f"broken JSON in {key} at column {column}: {error.msg}, expected JSON"
-        return None, [LineFault(line, said)]
-    except RecursionError:
-        said = f"broken JSON in {key}: nested too deeply, expected lists of objects"
-        return None, [LineFault(source.line, said)]
-    except ValueError as error:
-        return None, [LineFault(source.line, f"broken JSON in {key}: {error}, expected JSON")]
-
-
-class JsonPairs(list[tuple[str, Any]]):
-    """A JSON object as its list of (key, value), in the order of the text."""
-
-
-def meta_faults(value: Any, line: int) -> list[LineFault]:
-    """Return what is wrong with a decoded `meta`."""
-    if isinstance(value, JsonPairs):
-        keys = {key for key, _ in value}
-        if not keys & {"stacks", "num_specs", "num_specs_by_stack"} and "versions" in keys:
-            message = (
-                "2022 page: its meta has no stacks and no num_specs, its specs lie in spec-N.json "
-                "files; expected a page of 2023 or later"
-            )
-            return [LineFault(line, message)]
-    return _object_faults(value, META, "meta", line)
-
-
-def detail_faults(value: Any, line: int) -> list[LineFault]:
-    """Return what is wrong with a decoded `spec_details`."""
-    if isinstance(value, JsonPairs) or not isinstance(value, list):
-        return [LineFault(line, "spec_details has a wrong type, expected a list of objects")]
-    faults: list[LineFault] = []
-    for index, item in enumerate(value):
-        if len(faults) > MAX_FAULTS:
-            return faults
-        where = f"spec_details[{index}]"
-        faults += _object_faults(item, DETAIL, where, line)
-        dag_hash = dict(item).get("hash") if isinstance(item, JsonPairs) else None
-        if isinstance(dag_hash, str) and not _HASH.fullmatch(dag_hash):
-            said = f"{where}.hash is {quoted(dag_hash)}, expected 32 characters of a-z and 2-7"
-            faults.append(LineFault(line, said))
-    hashes = Counter(
-        text
-        for item in value
-        if isinstance(item, JsonPairs)
-        if isinstance(text := dict(item).get("hash"), str)
-    )
-    faults += [
-        LineFault(line, f"spec_details lists the hash {_name(text)} {count} times, expected once")
-        for text, count in hashes.items()
-        if count > 1
-    ]
-    return faults
-
-
-def _object_faults(value: Any, shape: Shape, where: str, line: int) -> list[LineFault]:
-    if not isinstance(value, JsonPairs):
-        return [LineFault(line, f"{where} has a wrong type, expected an object")]
-    kinds = shape.kinds
-    counts = Counter(key for key, _ in value)
-    said = [
-        f"{where}.{_name(key)} stands {n} times, expected once"
-        for key, n in counts.items()
-        if n > 1
-    ]
-    said += [
-        f"{where}.{key} is missing, expected {kind}"
-        for key, kind in kinds.items()
-        if key not in counts and key not in shape.optional
-    ]
-    for key, member in value:
-        if key not in kinds:
-            said.append(f"unknown key {where}.{_name(key)}, expected only {', '.join(kinds)}")
-        elif not _is(member, kinds[key]):
-            said.append(f"{where}.{key} has a wrong type, expected {kinds[key]}")
-        elif isinstance(member, JsonPairs) and len(dict(member)) < len(member):
-            said.append(f"{where}.{key} names something twice, expected each stack once")
-        elif _has_nul(member):
-            said.append(f"{where}.{key} holds a NUL character, expected text")
-    return [LineFault(line, each) for each in said]
-
-
-def _is(value: Any, kind: str) -> bool:
-    if kind == TEXT:
-        return isinstance(value, str)
-    if kind == TEXTS:
-        return (
-            isinstance(value, list)
-            and not isinstance(value, JsonPairs)
-            and all(isinstance(each, str) for each in value)
-        )
-    if kind == NUMBER:
-        return _is_int(value)
-    return isinstance(value, JsonPairs) and all(_is_int(count) for _, count in value)
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _has_nul(value: Any) -> bool:
-    return (
-        "\0" in value
-        if isinstance(value, str)
-        else (isinstance(value, list | tuple) and any(_has_nul(each) for each in value))
-    )
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
-
-
-def _name(text: str) -> str:
-    return text if text.isprintable() and len(text) <= 60 else quoted(text)
-
-
-def quoted(text: str) -> str:
-    """Return text as it may stand in a message: one line, printable, not long."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
 
 _META_DECODER = msgspec.json.Decoder(Meta)
 _DETAILS_DECODER = msgspec.json.Decoder(tuple[SpecDetail, ...])
@@ -212,6 +67,119 @@ _NAMES_HOLD = (
 _PACKAGES_HOLD = f"at most {_LONGEST_NAME} of a-z, A-Z, 0-9, _, - and ., no - or . at the start"
 
 
+class FrontMatter(NamedTuple):
+    """The entries of a page's front matter; `lines` says on which line each key stands."""
+
+    values: Mapping[str, Any]
+    json: Mapping[str, Json]
+    lines: Mapping[str, int]
+
+    @property
+    def keys(self) -> set[str]:
+        """All keys."""
+        return set(self.lines)
+
+
+def read_front_matter(data: bytes) -> FrontMatter:
+    """Return the top-level entries of a page.
+
+    Raises:
+        LineFault: the bytes are not one closed front matter of distinct keys and nothing else.
+    """
+    if not data.strip():
+        raise LineFault(0, "the file is empty, expected a page that starts with ---")
+    require_text(data)
+    values: dict[str, Any] = {}
+    json: dict[str, Json] = {}
+    lines: dict[str, int] = {}
+    for start, entry in _entries(data, *_between_fences(data)):
+        for key, line, value in _read_entry(entry, start):
+            if len(lines) == MAX_KEYS:
+                raise LineFault(line, f"the front matter has more than {MAX_KEYS} keys")
+            if key in lines:
+                first = lines[key]
+                raise LineFault(line, f"the key {key} stands twice, first on line {first}")
+            lines[key] = line
+            (json if isinstance(value, Json) else values)[key] = value
+    return FrontMatter(values, json, lines)
+
+
+def _between_fences(data: bytes) -> tuple[int, int]:
+    """Return where the front matter begins and where it ends, after its last line break."""
+    opened = _CLOSED.match(data)
+    if not opened:
+        raise LineFault(1, "no front matter, expected --- on the first line")
+    start = opened.end() + 1
+    # Searched from behind: the big keys lie before it, and nothing follows it in a sound page.
+    end = data.rfind(b"\n---", start - 1)
+    while end >= 0 and not _CLOSED.match(data, end + 1):
+        end = data.rfind(b"\n---", start - 1, end)
+    if end < 0:
+        raise LineFault(1, "the front matter is not closed, expected a second line ---")
+    rest = data.find(b"\n", end + 1)
+    if rest >= 0 and data[rest:].strip():
+        line = data.count(b"\n", 0, rest) + 2
+        raise LineFault(line, "text after the front matter, expected none: it would be lost")
+    return start, end + 1
+
+
+def _entries(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
+    """Cut the front matter before each line that starts an entry; others belong to the one above.
+
+    Yields the line of the page on which an entry starts, and its bytes.
+    """
+    line, lines = 2, 0
+    end = start
+    while end < stop:
+        end = data.find(b"\n", end, stop) + 1 or stop
+        lines += 1
+        if end - start > MAX_YAML:
+            _require_json(data, start, end, line)
+        if end == stop or data[end : end + 1] not in _CONTINUES:
+            yield line, data[start:end]
+            line, lines, start = line + lines, 0, end
+
+
+def _require_json(data: bytes, start: int, end: int, line: int) -> None:
+    """Refuse an entry that is longer than any page needs; only the big keys may be long."""
+    key = next((name for key, name in _BIG_KEYS.items() if data.startswith(key, start)), None)
+    if key is None or end - start > MAX_JSON:
+        limit = MAX_JSON if key else MAX_YAML
+        raise LineFault(line, f"{key or 'this entry'} has more than {limit:,} bytes")
+
+
+def _read_entry(entry: bytes, line: int) -> Iterator[tuple[str, int, Any]]:
+    """Yield each key of an entry with its line and its value."""
+    key = entry[: entry.find(b":") + 1]
+    if key in _BIG_KEYS:
+        text = entry[len(key) :].lstrip(b" ")
+        yield _BIG_KEYS[key], line, Json(text.rstrip(), line, len(entry) - len(text) + 1)
+        return
+    read = _read_yaml if len(entry) <= _LONGEST_ENTRY else _read_yaml.__wrapped__
+    try:
+        found = read(entry)
+    except LineFault as fault:
+        at = line + max(fault.line - 1, 0)
+        raise LineFault(at, f"{fault.message}, expected `key: value`") from None
+    for name, after, value in found:
+        yield name, line + after, value
+
+
+@lru_cache(maxsize=65536)
+def _read_yaml(entry: bytes) -> tuple[tuple[str, int, Any], ...]:
+    """Return the keys of one entry, each with the lines before it, and its value.
+
+    Nearly every entry has one key, but YAML can write several as one: `{title: a, title: b}`. Every
+    scalar stays text, so that `v0.20` and `2025-04-20` mean themselves.
+    """
+    node = compose(entry.decode("utf-8-sig"), _YAML)
+    if not isinstance(node, yaml.MappingNode):
+        raise LineFault(0, "broken YAML: this is not an entry")
+    if not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
+        raise LineFault(0, "broken YAML: this is not an entry")
+    return tuple((key.value, line_of(key) - 1, text_value(value)) for key, value in node.value)
+
+
 def parse_page(raw: RawFile) -> Page:
     """Return the record of one page, whose `spec_details` have not been looked at.
 
@@ -219,9 +187,9 @@ def parse_page(raw: RawFile) -> Page:
         InputError: with every fault of the rest of this page.
     """
     try:
-        front = read_front_matter(bytes(raw.data))
+        front = read_front_matter(raw.data)
         if front.keys != KEYS or front.json.keys() != JSON_KEYS:
-            raise _Refused(key_faults(front))
+            raise _Refused(_key_faults(front))
         package, release = _names(front)
         meta = _decode_meta(front.json["meta"])
     except (LineFault, _Refused) as error:
@@ -251,16 +219,12 @@ def read_details(page: Page) -> tuple[SpecDetail, ...]:
 
 
 def _located(error: LineFault | _Refused, location: str) -> InputError:
-    """Return what is wrong in a file as an error that names the file."""
+    """Return the first faults of a file; a wrong one may have one for every byte."""
     faults = error.faults if isinstance(error, _Refused) else [error]
-    return InputError(Fault(location, each.line, each.message) for each in _few(faults))
-
-
-def _few(faults: list[LineFault]) -> Iterator[LineFault]:
-    """Yield the first faults of a page; a wrong file may have one for every byte."""
-    yield from faults[:MAX_FAULTS]
+    told = faults[:MAX_FAULTS]
     if len(faults) > MAX_FAULTS:
-        yield LineFault(0, f"has more faults than the {MAX_FAULTS} that are told")
+        told.append(LineFault(0, f"has more faults than the {MAX_FAULTS} that are told"))
+    return InputError(Fault(location, each.line, each.message) for each in told)
 
 
 class _Refused(Exception):
@@ -268,10 +232,32 @@ class _Refused(Exception):
         self.faults = faults
 
 
+def _key_faults(front: FrontMatter) -> list[LineFault]:
+    """Return what is wrong with the keys of a page; pages of 2021 are refused by name."""
+    if front.keys & {"spec_files", "spec_names", "category"}:
+        message = (
+            "2021 page: it lists spec files, no spec details; expected a page of 2023 or later, "
+            "with meta and spec_details"
+        )
+        return [LineFault(1, message)]
+    faults = [
+        LineFault(1, f"the key {key} is missing, expected {', '.join(sorted(KEYS))}")
+        for key in KEYS - front.keys
+    ]
+    for key in front.keys - KEYS:
+        message = f"unknown key {key}, expected only {', '.join(sorted(KEYS))}"
+        faults.append(LineFault(front.lines[key], message))
+    faults += [
+        LineFault(front.lines[key], f"{key} is not plain JSON, expected a line `{key}: ` and JSON")
+        for key in JSON_KEYS & front.values.keys()
+    ]
+    return faults
+
+
 def _names(front: FrontMatter) -> tuple[str, str]:
     """Return the package and the release that the small keys name."""
     values, lines = front.values, front.lines
-    package, layout, categories = values["title"], values["layout"], values["categories"]
+    package, layout = values["title"], values["layout"]
     faults = []
     if not isinstance(package, str) or not package:
         faults.append(LineFault(lines["title"], "title is not a package name, expected text"))
@@ -281,31 +267,23 @@ def _names(front: FrontMatter) -> tuple[str, str]:
     if layout != "cache":
         said = quoted(layout) if isinstance(layout, str) else "no text"
         faults.append(LineFault(lines["layout"], f"layout is {said}, expected cache"))
-    if not _names_release(categories):
-        message = "no release in categories, expected [package, RELEASE]"
-        faults.append(LineFault(lines["categories"], message))
-    elif not is_name(categories[1]) or len(categories[1]) > _LONGEST_NAME:
-        message = f"the release is {quoted(categories[1])}, expected a name: {_NAMES_HOLD}"
-        faults.append(LineFault(lines["categories"], message))
+    match values["categories"]:
+        case ["package", str(release)] if release:
+            if not is_name(release) or len(release) > _LONGEST_NAME:
+                message = f"the release is {quoted(release)}, expected a name: {_NAMES_HOLD}"
+                faults.append(LineFault(lines["categories"], message))
+        case _:
+            message = "no release in categories, expected [package, RELEASE]"
+            faults.append(LineFault(lines["categories"], message))
     if faults:
         raise _Refused(faults)
-    return package, categories[1]
-
-
-def _names_release(categories: object) -> bool:
-    return (
-        isinstance(categories, list)
-        and len(categories) == 2
-        and categories[0] == "package"
-        and isinstance(categories[1], str)
-        and bool(categories[1])
-    )
+    return package, release
 
 
 def _decode_meta(source: Json) -> Meta:
     require_countable(source, "meta")
     try:
-        decode = _read_meta if len(source.text) <= _LONGEST_KEPT else _meta
+        decode = _read_meta if len(source.text) <= _LONGEST_META else _meta
         meta, is_plain = decode(source.text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise _Refused(_explain(source, "meta")) from None
@@ -326,7 +304,7 @@ def _meta(text: bytes) -> tuple[Meta, bool]:
 _read_meta = lru_cache(maxsize=256)(_meta)
 """Many releases have the same."""
 
-_LONGEST_KEPT = 2**16
+_LONGEST_META = 2**16
 """Bytes: what is kept for the next page may not fill the memory."""
 
 
@@ -370,21 +348,16 @@ def _holds(text: bytes, texts: int) -> bool:
     return b"\\" not in text and text.count(b'"') == 2 * texts
 
 
+def _explain(source: Json, key: str) -> list[LineFault]:
+    """Return what is wrong with JSON that its decoder refused."""
+    said = f"{key} is not JSON that can be read, expected what pages hold"
+    return json_faults(source, key) or [LineFault(source.line, said)]
+
+
 def _refuse_if_faulty(source: Json, key: str) -> None:
-    faults = _explain(source, key, certain=False)
+    faults = json_faults(source, key)
     if faults:
         raise _Refused(faults)
-
-
-def _explain(source: Json, key: str, *, certain: bool = True) -> list[LineFault]:
-    """Return what is wrong with a big key; `certain`: the decoder refused it."""
-    value, faults = json_faults(source, key)
-    if not faults:
-        faults = (meta_faults if key == "meta" else detail_faults)(value, source.line)
-    if not faults and certain:
-        said = f"{key} is not JSON that can be read, expected what pages hold"
-        return [LineFault(source.line, said)]
-    return faults
 
 
 def _format(front: FrontMatter, meta: Meta) -> str:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import ROOT
-from spack_cache_db.sources.strictness import BROKEN, read_strictly, said
+from spack_cache_db.sources.strictness import BROKEN, quoted, read_strictly, said
 from spack_cache_db.spack.identifiers import is_name
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
@@ -86,8 +86,9 @@ def require_name(url: str, kind: str, name: str) -> str:
     """
     fits = is_name(name) and len(name.encode(errors="replace")) <= LONGEST_NAME
     if name.startswith(".") or "/" in name or "\\" in name or not fits:
-        given = repr(name if len(name) <= 60 else name[:57] + "...")
-        raise FetchFault(url, f"{given} is no name of a {kind}, expected one such as develop")
+        raise FetchFault(
+            url, f"{quoted(name)} is no name of a {kind}, expected one such as develop"
+        )
     return name
 
 
