@@ -12,7 +12,6 @@ from spack_cache_db.sources.indexes.fetch.addresses import (
     FetchFault,
     Map,
     MirrorRequest,
-    is_release_manifest,
     mirror_request,
     mirror_url,
     parse_map,
@@ -275,10 +274,3 @@ def test_an_empty_manifest(empty: object) -> None:
     """A manifest without a stack is a fault, so that nothing is taken for vanished."""
     with pytest.raises(FetchFault, match=r"^names no stack "):
         read_release_manifest(URL, data(empty))
-
-
-def test_manifests_look_like_one() -> None:
-    """A list of files that a server writes is no manifest, JSON is one to be read."""
-    assert is_release_manifest(b' \n{"')
-    assert not is_release_manifest(b"<html>{")
-    assert not is_release_manifest(b"")

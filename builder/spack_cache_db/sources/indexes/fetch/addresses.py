@@ -174,11 +174,6 @@ class NamedMirrors(NamedTuple):
     faults: tuple[FetchFault, ...]
 
 
-def is_release_manifest(data: bytes) -> bool:
-    """Return whether data looks like a manifest of releases, whole or not: an object of JSON."""
-    return data.lstrip()[:1] == b"{"
-
-
 def read_release_manifest(
     url: str,
     data: bytes,

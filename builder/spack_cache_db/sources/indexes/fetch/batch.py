@@ -20,17 +20,16 @@ from spack_cache_db.arguments import checked_file
 from spack_cache_db.errors import Fault, InputError, OutputError, reason
 from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, Progress
-from spack_cache_db.sources.indexes.fetch.access import Access
 from spack_cache_db.sources.indexes.fetch.addresses import (
     FetchFault,
     MirrorRequest,
-    is_release_manifest,
     mirror_request,
     mirror_url,
     read_release_manifest,
     shown,
 )
 from spack_cache_db.sources.indexes.fetch.mirror_config import (
+    Access,
     ConfiguredMirror,
     read_mirror_config,
 )
@@ -226,7 +225,7 @@ async def _release_manifest(web: Web, url: str) -> bytes | None:
         raise
     except FetchFault:
         return None
-    return data if data is not None and is_release_manifest(data) else None
+    return data if data is not None and data.lstrip()[:1] == b"{" else None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The section `mirrors` of Spack's configuration: the addresses of mirrors, and who may read them.
+"""The section `mirrors` of Spack's configuration, and what it says of an address that is asked.
 
 The rules are those of Spack 1.0 (`mirrors/mirror.py`, `schema/mirrors.py`): a mirror is a text or a
 mapping, what stands under `fetch` counts before what stands beside it, and secrets are given by
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
+import httpx
 import msgspec
 import yaml
 from msgspec import Struct
@@ -149,11 +151,14 @@ def _mirror(
 ) -> ConfiguredMirror:
     """Return a mirror; `ValueError` says what it lacks."""
     own = _Connection(url=given.fetch) if isinstance(given.fetch, str) else given.fetch
-    said = {key: value for key in _Connection.__struct_fields__ if (value := getattr(given, key))}
-    said |= {
-        key: getattr(own, key) for key in _Connection.__struct_fields__ if getattr(own, key, 0)
-    }
-    found = _Connection(**said)
+    found = _Connection(
+        **{
+            key: value
+            for each in (given, own)
+            for key in _Connection.__struct_fields__
+            if (value := getattr(each, key, None))
+        }
+    )
     if found.url is None:
         raise ValueError("has no url to fetch from, expected url: or fetch:")
     if found.profile is not None:
@@ -197,3 +202,69 @@ def _file_url(text: str, folder: Path, variables: Mapping[str, str]) -> str:
 
     path = Path(_VARIABLE.sub(replaced, text)).expanduser()
     return Path(os.path.normpath(folder / path)).as_uri()
+
+
+class Access:
+    """Where and as whom an address is asked: of configured ones above it, the longest counts.
+
+    Object stores are asked as Amazon S3's "Virtual hosting of general purpose buckets" and
+    "Signature Version 4" say; the variables of the environment are those of Amazon's own tools and,
+    for the endpoint, of Spack.
+    """
+
+    def __init__(
+        self, mirrors: Iterable[ConfiguredMirror] = (), variables: Mapping[str, str] | None = None
+    ) -> None:
+        """Take what mirrors say of themselves, and what the environment says of all others.
+
+        Args:
+            mirrors: configured ones, with the addresses that are asked.
+            variables: `AWS_ACCESS_KEY_ID` and the like.
+        """
+        known = variables or {}
+        self._mirrors = sorted(mirrors, key=lambda each: len(each.url), reverse=True)
+        self._endpoint = known.get("S3_ENDPOINT_URL")
+        self._region = known.get("AWS_DEFAULT_REGION") or known.get("AWS_REGION") or "us-east-1"
+        user, secret = known.get("AWS_ACCESS_KEY_ID"), known.get("AWS_SECRET_ACCESS_KEY")
+        session = known.get("AWS_SESSION_TOKEN")
+        self._login = Login(user, secret, session) if user and secret else None
+
+    def login(self, url: str) -> Login | None:
+        """Return who asks a URL; None for anybody."""
+        return self._mirror(url).login
+
+    def request(self, url: str) -> tuple[str, httpx.Auth | None]:
+        """Return the address behind a URL, and what signs a request for it."""
+        if not url.startswith("s3://"):
+            # httpx takes a URL without a host for a relative one.
+            return url.replace("file:///", "file://localhost/", 1), None
+        mirror = self._mirror(url)
+        address = _object_url(url, mirror.endpoint or self._endpoint)
+        login = mirror.login or self._login
+        if login is None:
+            return address, None
+        # It loads ways to log in that nothing else here needs.
+        from httpx_auth import AWS4Auth
+
+        return address, AWS4Auth(
+            login.user, login.secret, self._region, "s3", security_token=login.session
+        )
+
+    def _mirror(self, url: str) -> ConfiguredMirror:
+        above = (each for each in self._mirrors if f"{url}/".startswith(f"{each.url}/"))
+        return next(above, ConfiguredMirror(url))
+
+
+def _object_url(url: str, endpoint: str | None) -> str:
+    """Return where an object store has what an `s3://` URL names.
+
+    Its path is a name as it is, in which `%` and `+` mean nothing else. No certificate of Amazon
+    is for a host with a dot more.
+    """
+    bucket, _, key = url.removeprefix("s3://").partition("/")
+    path = quote(key, safe="/-_.~")
+    if endpoint is not None:
+        return f"{endpoint.rstrip('/')}/{bucket}/{path}"
+    if "." in bucket:
+        return f"https://s3.amazonaws.com/{bucket}/{path}"
+    return f"https://{bucket}.s3.amazonaws.com/{path}"

@@ -1,23 +1,27 @@
-"""Requests over HTTP: retries with pauses, limits, refusals. Knows neither mirrors nor files."""
+"""Requests over HTTP, and for files of this machine: retries with pauses, limits, refusals."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
+from io import FileIO
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import httpx
 from msgspec import Struct
 
+from spack_cache_db.bounded_files import FileFault, open_regular
 from spack_cache_db.errors import reason
 from spack_cache_db.sources.indexes.fetch import FetchLimits, Progress
-from spack_cache_db.sources.indexes.fetch.access import Access, FileTransport, without_signature
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
+from spack_cache_db.sources.indexes.fetch.mirror_config import Access
 
 T = TypeVar("T")
 Headers = Mapping[str, str]
@@ -30,6 +34,8 @@ SLOWEST = 1024
 """Bytes per second; a server that sends less over a whole timeout counts as silent."""
 
 _MOST_REDIRECTS = 10
+_PIECE = 2**20
+"""Bytes of a file of this machine that are read at once."""
 _RETRIED = (408, 425, 429, 500, 502, 503, 504)
 _NOT_THERE = (403, 404, 410)
 
@@ -112,8 +118,8 @@ class Web:
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=limits.jobs),
             follow_redirects=True,
             max_redirects=_MOST_REDIRECTS,
-            event_hooks={"request": [_require_safe, without_signature]},
-            mounts={"file://": FileTransport()},
+            event_hooks={"request": [_require_safe, _without_signature]},
+            mounts={"file://": _FileTransport()},
         )
 
     async def __aenter__(self) -> Web:
@@ -274,6 +280,14 @@ async def _require_safe(request: httpx.Request) -> None:
         raise _UnsafeRedirect(f"leads to the port {url.port}, expected 1 to 65535")
 
 
+async def _without_signature(request: httpx.Request) -> None:
+    """Take from a request what was signed for another, from which a redirect led here."""
+    signed = [each for each in request.headers if each.startswith("x-amz-")]
+    if signed and request.url != request.extensions["first"]:
+        for name in (*signed, "Authorization"):
+            request.headers.pop(name, None)
+
+
 def _require_good(url: str, response: httpx.Response) -> None:
     """Raise unless a response is worth reading: its status is 200, 206, 304 or 416.
 
@@ -317,3 +331,40 @@ def _said(error: httpx.TransportError) -> str:
         return "nothing comes for too long (--timeout)"
     text = reason(error)
     return text[:1].lower() + text[1:]
+
+
+class _FileTransport(httpx.AsyncBaseTransport):
+    """Answers for the files of this machine as a server does, with tags."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the file that a `file://` URL names; 404 where there is none to read."""
+        try:
+            stream = await asyncio.to_thread(open_regular, Path(request.url.path))
+        except (FileFault, FileNotFoundError, NotADirectoryError, ValueError):
+            return httpx.Response(404)
+        except PermissionError:
+            return httpx.Response(403)
+        except OSError as error:
+            raise httpx.ReadError(reason(error)) from None
+        about = os.fstat(stream.fileno())
+        headers = {"ETag": f'"{about.st_mtime_ns:x}-{about.st_size:x}"'}
+        if request.headers.get("If-None-Match") == headers["ETag"]:
+            stream.close()
+            return httpx.Response(304, headers=headers)
+        headers["Content-Length"] = str(about.st_size)
+        return httpx.Response(200, headers=headers, stream=_FileStream(stream))
+
+
+class _FileStream(httpx.AsyncByteStream):
+    def __init__(self, stream: FileIO) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            while data := await asyncio.to_thread(self._stream.read, _PIECE):
+                yield data
+        except OSError as error:
+            raise httpx.ReadError(reason(error)) from None
+
+    async def aclose(self) -> None:
+        self._stream.close()
