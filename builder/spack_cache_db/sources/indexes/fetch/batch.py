@@ -1,6 +1,6 @@
 """A whole run: URLs → mirrors → the folders of their stacks, and what is said at the end.
 
-`web` asks, `remote_indexes` knows where an index is, `download` brings it into a `stack_folder`.
+`web` asks, `remote_indexes` knows where an index is, `stack_folder` takes it in.
 A fault concerns one mirror: the others are brought, and what an earlier run brought stays.
 """
 

@@ -23,8 +23,7 @@ from msgspec import Struct
 
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, MirrorRequest
 from spack_cache_db.sources.indexes.fetch.mirror_config import Login
-from spack_cache_db.sources.indexes.fetch.remote_file import Download
-from spack_cache_db.sources.indexes.fetch.stack_folder import StackFolder
+from spack_cache_db.sources.indexes.fetch.stack_folder import Download, StackFolder
 from spack_cache_db.sources.indexes.fetch.web import (
     Headers,
     LoginFault,

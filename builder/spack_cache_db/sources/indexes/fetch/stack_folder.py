@@ -1,4 +1,4 @@
-"""The folder of one stack on disk: what was fetched into it, from where, and what is under way.
+"""The folder of one stack on disk, and how a file comes into it from the web: resumed, verified.
 
 A file is written under a hidden name that ends in `.part`, forced to disk and only then renamed.
 Where each file came from is recorded in a hidden file beside them, which is written before a
@@ -8,28 +8,41 @@ Only names that are written here are ever removed, and nothing that a link leads
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import hashlib
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import msgspec
 from msgspec import Struct
 
 from spack_cache_db.bounded_files import FileFault, put_in_place, read_file, sha256_of
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, MirrorRequest, shown
 from spack_cache_db.sources.indexes.fetch.web import (
+    NO_HEADERS,
+    Headers,
+    MismatchFault,
+    PassingTrouble,
     Tags,
+    Web,
+    is_encoded,
+    length_of,
+    require_size,
+    tags_of,
 )
 from spack_cache_db.sources.indexes.spack_json import (
     MAX_ADDRESS,
+    Index,
     IndexFault,
     read_address,
     write_address,
 )
-from spack_cache_db.sources.strictness import BROKEN, decode_once
+from spack_cache_db.sources.strictness import BROKEN, decode_once, said
 from spack_cache_db.sources.units import ADDRESS_FILE
 
 STATE_FILE = ".fetched.json"
@@ -75,6 +88,8 @@ class _State(Struct):
 
 
 _STATE = msgspec.json.Decoder(_State)
+_RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
+_INDEX = msgspec.json.Decoder(Index)
 
 
 class StackFolder:
@@ -104,10 +119,14 @@ class StackFolder:
 
     def unchanged(self, name: str, url: str) -> FetchedFile | None:
         """Return what is recorded of a file, if it came from `url` and nobody changed it."""
-        known = self._state.files.get(name)
+        known, path = self._state.files.get(name), self.file(name)
         if known is None or known.url != shown(url):
             return None
-        return known if _sum_and_size(self.file(name)) == (known.sha256, known.size) else None
+        try:
+            is_same = (sha256_of(path), path.stat().st_size) == (known.sha256, known.size)
+        except OSError:
+            return None
+        return known if is_same else None
 
     def started(self, name: str, url: str) -> PartialFile | None:
         """Return what is recorded of the part of a file that an earlier try left."""
@@ -204,6 +223,119 @@ class StackFolder:
             raise FetchFault(request.url, f"{self.path} has the index of {url}: {advice}")
 
 
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file to fetch.
+
+    Args:
+        folder: where it goes.
+        name: its path in there.
+        url: where it comes from.
+        sha256: the sum that it must have. Without one it must be an index that is whole.
+    """
+
+    folder: StackFolder
+    name: str
+    url: str
+    sha256: str | None = None
+
+    async def run(self, web: Web, headers: Headers = NO_HEADERS) -> bool:
+        """Fetch the file; return whether it is another than before.
+
+        Raises:
+            MismatchFault: it is not what it must be.
+            FetchFault: there is none, or none that can be read.
+        """
+        known = await asyncio.to_thread(self.folder.unchanged, self.name, self.url)
+        if known is not None and known.sha256 == self.sha256:
+            self.folder.keep(self.name)
+            return False
+        unless = known.tags.conditions() if known is not None and self.sha256 is None else {}
+        sha256 = await web.persist(self.url, lambda: self._attempt(web, headers, unless))
+        return known is None or sha256 not in (None, known.sha256)
+
+    async def _attempt(self, web: Web, headers: Headers, unless: Headers) -> str | None:
+        """Fetch the file, or the rest of it; return its sum, None if it is as before."""
+        rest = self._rest()
+        async with web.opened(self.url, {**headers, **(rest or unless)}) as response:
+            if response.status_code == 304 and unless and not rest:
+                self.folder.keep(self.name)
+                return None
+            is_rest = self._begin(response, rest)
+            await self._receive(web, response)
+        return await asyncio.to_thread(self._settle, is_rest, web.limits.max_size)
+
+    def _rest(self) -> Headers:
+        """Return the headers that ask for the rest of what an earlier try left; none without.
+
+        Only a strong tag or the sum of the whole proves that a rest belongs to its beginning (RFC
+        9110 section 13.1.5).
+        """
+        part, path = self.folder.started(self.name, self.url), self.folder.part(self.name)
+        if part is None or part.is_encoded or path.is_symlink() or not path.is_file():
+            return NO_HEADERS
+        size = path.stat().st_size
+        ranges = {"Range": f"bytes={size}-"}
+        if size and part.tags.etag and not part.tags.etag.startswith("W/"):
+            return {**ranges, "If-Range": part.tags.etag}
+        return ranges if size and self.sha256 else NO_HEADERS
+
+    def _begin(self, response: httpx.Response, rest: Headers) -> bool:
+        """Make the part ready for what is sent; return whether that is a rest."""
+        if response.status_code == 200:
+            part = PartialFile(shown(self.url), tags_of(response), is_encoded(response))
+            self.folder.start(self.name, part)
+            return False
+        if response.status_code == 206 and rest and not is_encoded(response):
+            sent = _RANGE.match(response.headers.get("Content-Range", ""))
+            if sent and rest["Range"] == f"bytes={sent[1]}-":
+                return True
+        self.folder.drop(self.name)
+        raise PassingTrouble(f"answers {response.status_code}, which was not asked for")
+
+    async def _receive(self, web: Web, response: httpx.Response) -> None:
+        path, limit = self.folder.part(self.name), web.limits.max_size
+        size = path.stat().st_size
+        try:
+            require_size(self.url, size + (length_of(response) or 0), limit)
+            with path.open("ab") as stream:
+                async for data in web.body(self.url, response):
+                    size += len(data)
+                    require_size(self.url, size, limit)
+                    stream.write(data)
+        except FetchFault:
+            self.folder.drop(self.name)
+            raise
+
+    def _settle(self, is_rest: bool, limit: int) -> str:
+        """Give the file its name if it is what it must be; return its sum."""
+        path = self.folder.part(self.name)
+        sha256 = sha256_of(path)
+        try:
+            if self.sha256 is None:
+                self._require_index(read_file(path, limit))
+            elif sha256 != self.sha256:
+                words = f"has the checksum {sha256}, expected {self.sha256} as the mirror says"
+                raise MismatchFault(self.url, words)
+        except FetchFault as fault:
+            self.folder.drop(self.name)
+            if is_rest:
+                raise PassingTrouble(f"{fault} (after it was resumed)") from None
+            raise
+        part = self.folder.started(self.name, self.url)
+        tags = part.tags if part is not None else Tags()
+        file = FetchedFile(shown(self.url), path.stat().st_size, sha256, tags)
+        self.folder.settle(self.name, file)
+        return sha256
+
+    def _require_index(self, data: bytes) -> None:
+        """Raise `MismatchFault` unless data is a whole index: no sum says that of it."""
+        try:
+            _INDEX.decode(data)
+        except BROKEN as error:
+            raise MismatchFault(self.url, f"is no whole index: {said(error)}") from None
+
+
 def stacks_of(output: Path, manifest: str) -> Iterator[Path]:
     """Yield the folders of the stacks that were fetched because a manifest of releases named them.
 
@@ -235,13 +367,6 @@ def remove_litter(output: Path) -> None:
         except OSError:
             continue
         _remove_tree(state.parent)
-
-
-def _sum_and_size(path: Path) -> tuple[str, int] | None:
-    try:
-        return sha256_of(path), path.stat().st_size
-    except OSError:
-        return None
 
 
 def _read(path: Path, limit: int) -> bytes | None:
