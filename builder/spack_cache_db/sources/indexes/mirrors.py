@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import UNSET
 
@@ -49,6 +49,8 @@ from spack_cache_db.sources.indexes.spack_json import (
 )
 from spack_cache_db.sources.strictness import MAX_INDEX, require_name, require_text
 from spack_cache_db.sources.units import ADDRESS_FILE, MirrorFolder, Place, RawFile, Share
+
+T = TypeVar("T")
 
 MAX_SPEC_FILE = 2**26
 """Bytes of a spec file; the largest known have a few hundred thousand."""
@@ -103,60 +105,17 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
         # `_cache/<release>/<package>/spec-N.json`, as the folders of pages have them.
         found = SpecFile(data, MAX_INDEX)
         folders = file.path.split("/")[:-1]
-        of = place.of("/".join([*folders[-2:-1], "spec.json"]))
-        facts = IndexFacts(of[1], f"spec file {found.version}", None, None)
-        document = _document(file.location, file.path, hashlib.sha256(data), of[0], facts)
+        release, stack = place.of("/".join([*folders[-2:-1], "spec.json"]))
+        facts = IndexFacts(stack, f"spec file {found.version}", None, None)
+        document = _document(file.location, file.path, hashlib.sha256(data), release, facts)
         return OpenIndex(document, SpecFileRecords([found]), _listing_of(None))
 
 
 def open_mirror(mirror: MirrorFolder, place: Place) -> list[OpenIndex]:
     """Open all indexes of a mirror, or one made of its spec files (as `open_file`)."""
     with _faults_of(mirror.location):
-        folder = Path(mirror.location)
-        binaries = Binaries(folder, _address_of(folder))
-        opened: list[OpenIndex] = []
-        faults: list[Fault] = []
-        for path in _index_paths(folder):
-            try:
-                with _faults_of(str(path)):
-                    opened.append(_index_of_mirror(mirror, path, place, binaries))
-            except InputError as error:
-                faults += error.faults
-        if faults:
-            raise InputError(faults)
-        return opened or [_spec_files(mirror, binaries, place)]
-
-
-class Binaries:
-    """Where the binaries of a mirror lie, and how large they are, as far as its files say.
-
-    `url` is the mirror's address, None where nothing says it.
-    """
-
-    def __init__(self, folder: Path, url: str | None) -> None:
-        self.folder = folder
-        self.url = url
-        self._manifests = {_hash_of(path): path for path in _spec_manifests(folder)}
-        is_layout_2 = url and not self._manifests and not (folder / "v3").is_dir()
-        self._prefix = Tarball(url.rstrip("/"), is_whole=False) if url and is_layout_2 else None
-
-    def of(self, dag_hash: str) -> BinaryPlace:
-        """Return where the binary of a spec lies; `IndexFault` if its manifest cannot be read."""
-        path = self._manifests.get(dag_hash)
-        if path is None:
-            return BinaryPlace(tarball=self._prefix)
-        try:
-            data = read_file(path, MAX_MANIFEST)
-            blob = read_manifest(data).blob(TARBALL)
-        except (IndexFault, OSError) as error:
-            words = unreadable(error) if isinstance(error, OSError) else error
-            raise IndexFault(f"{path.relative_to(self.folder)}: {words}") from None
-        unknown = frozenset(unknown_manifest_keys(data))
-        if blob is None:
-            return BinaryPlace(unknown_keys=unknown)
-        url = f"{self.url.rstrip('/')}/{blob.path}" if self.url else None
-        tarball = Tarball(url, is_whole=True) if url else None
-        return BinaryPlace(str(blob.length), tarball, unknown)
+        found = _Mirror(mirror, place)
+        return _each(found.index_paths(), found.index) or [found.spec_files()]
 
 
 @contextmanager
@@ -171,41 +130,139 @@ def _faults_of(location: str) -> Iterator[None]:
             raise InputError([Fault(error.filename or location, 0, unreadable(error))]) from None
 
 
-def _index_paths(folder: Path) -> list[Path]:
-    """Return the manifests of a mirror's indexes, or its plain ones; none if it has only specs."""
-    manifests = folder / MANIFESTS
-    if manifests.is_dir():
-        views = (each for each in manifests.iterdir() if each.name != _INDEX_MANIFEST)
-        places = [manifests, *views]
-        return sorted(each / _INDEX_MANIFEST for each in places if _has(each, _INDEX_MANIFEST))
-    plain = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
-    return [folder / name for name in plain if _has(folder, name)]
+def _each(paths: Iterable[Path], read: Callable[[Path], T]) -> list[T]:
+    """Return what is read of each file; `InputError` with the faults of all of them."""
+    found: list[T] = []
+    faults: list[Fault] = []
+    for path in paths:
+        try:
+            with _faults_of(str(path)):
+                found.append(read(path))
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(faults)
+    return found
+
+
+class _Mirror:
+    """The folder of a mirror: its indexes or spec files, and where its binaries lie.
+
+    `url` is the mirror's address, None where nothing says it.
+    """
+
+    def __init__(self, mirror: MirrorFolder, place: Place) -> None:
+        self.folder = folder = Path(mirror.location)
+        self.url: str | None = None
+        if _has(folder, ADDRESS_FILE):
+            self.url = read_address(read_file(folder / ADDRESS_FILE, MAX_ADDRESS))
+        self._base = self.url.rstrip("/") if self.url else None
+        self._mirror = mirror
+        self._place = place
+        # The folders of the mirror itself say which release and stack it is of.
+        self._place_path = f"{mirror.path}/index.json".lstrip("/")
+        self._spec_manifests = [*folder.glob(f"v3/manifests/spec/*/*{_SPEC_MANIFEST}")]
+        # The last part of their names is the hash.
+        self._by_hash = {
+            path.name.removesuffix(_SPEC_MANIFEST).rpartition("-")[2]: path
+            for path in self._spec_manifests
+        }
+        is_layout_2 = not self._by_hash and not (folder / "v3").is_dir()
+        self._prefix = Tarball(self._base, is_whole=False) if self._base and is_layout_2 else None
+
+    def binary(self, dag_hash: str) -> BinaryPlace:
+        """Return where the binary of a spec lies; `IndexFault` if its manifest cannot be read."""
+        path = self._by_hash.get(dag_hash)
+        if path is None:
+            return BinaryPlace(tarball=self._prefix)
+        try:
+            data = read_file(path, MAX_MANIFEST)
+            blob = read_manifest(data).blob(TARBALL)
+        except (IndexFault, OSError) as error:
+            words = unreadable(error) if isinstance(error, OSError) else error
+            raise IndexFault(f"{path.relative_to(self.folder)}: {words}") from None
+        unknown = frozenset(unknown_manifest_keys(data))
+        if blob is None:
+            return BinaryPlace(unknown_keys=unknown)
+        tarball = Tarball(f"{self._base}/{blob.path}", is_whole=True) if self._base else None
+        return BinaryPlace(str(blob.length), tarball, unknown)
+
+    def index_paths(self) -> list[Path]:
+        """Return the manifests of its indexes, or its plain ones; none if it has only specs."""
+        manifests = self.folder / MANIFESTS
+        if manifests.is_dir():
+            views = (each for each in manifests.iterdir() if each.name != _INDEX_MANIFEST)
+            places = [manifests, *views]
+            return sorted(each / _INDEX_MANIFEST for each in places if _has(each, _INDEX_MANIFEST))
+        plain = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
+        return [self.folder / name for name in plain if _has(self.folder, name)]
+
+    def index(self, path: Path) -> OpenIndex:
+        """Open an index from the path of its manifest, or its own."""
+        view, unknown = None, Counter[str]()
+        if path.name == _INDEX_MANIFEST:
+            manifest = read_file(path, MAX_MANIFEST)
+            data = self._blob(manifest, INDEX)
+            unknown.update(unknown_manifest_keys(manifest))
+            view = path.parent.name if path.parent != self.folder / MANIFESTS else None
+        else:
+            data = read_file(path, MAX_INDEX)
+            _require_sum(path, data)
+        below = path.relative_to(self.folder).as_posix()
+        within = f"{self._mirror.path}/{below}" if self._mirror.path else below
+        data = decompressed(data, MAX_INDEX)
+        index = _index(str(path), within, data, self._place, self._place_path, view, self)
+        problems = tuple(unknown_keys("manifest", unknown))
+        return index._replace(document=index.document._replace(problems=problems))
+
+    def spec_files(self) -> OpenIndex:
+        """Open a mirror that has no index, from its spec files."""
+        digest = hashlib.sha256()
+
+        def spec_file(path: Path) -> SpecFile:
+            if path.name.endswith(_SPEC_MANIFEST):
+                data = self._blob(read_file(path, MAX_MANIFEST), SPEC)
+            else:
+                data = read_file(path, MAX_SPEC_FILE)
+            digest.update(hashlib.sha256(data).digest())
+            return SpecFile(data, MAX_SPEC_FILE)
+
+        if (self.folder / "v3" / "manifests" / "spec").is_dir():
+            layout, paths = "3", sorted(self._spec_manifests)
+        else:
+            below = sorted((self.folder / "build_cache").rglob("*"))
+            layout, paths = "2", [each for each in below if each.name.endswith(_SPEC_SUFFIXES)]
+        found = _each(paths, spec_file)
+        if not found:
+            raise IndexFault("the mirror has neither an index nor a spec file, expected one")
+        release, stack = self._place.of(self._place_path)
+        location = self._mirror.location
+        facts = IndexFacts(stack, f"spec files, layout {layout}", self.url, location)
+        document = _document(location, self._mirror.path or ".", digest, release, facts)
+        return OpenIndex(document, SpecFileRecords(found), _listing_of(self))
+
+    def _blob(self, manifest: bytes, media_type: str) -> bytes:
+        """Return the bytes of the blob that a manifest names, given its bytes.
+
+        Raises:
+            IndexFault: it names none of this media type, or the blob is not what it says.
+            OSError: a file cannot be read.
+        """
+        blob = read_manifest(manifest).blob(media_type)
+        if blob is None:
+            kind = "index" if media_type == INDEX else "spec file"
+            raise IndexFault(f"names no {kind}, expected one")
+        data = read_file(self.folder / blob.path, MAX_INDEX)
+        try:
+            blob.require(data)
+        except IndexFault as fault:
+            raise IndexFault(f"{blob.path}: {fault}") from None
+        return data
 
 
 def _has(folder: Path, name: str) -> bool:
     """Return whether a name is there, also that of a link to nowhere: whoever opens it says so."""
     return os.path.lexists(folder / name)
-
-
-def _index_of_mirror(
-    mirror: MirrorFolder, path: Path, place: Place, binaries: Binaries
-) -> OpenIndex:
-    """Open an index of a mirror from the path of its manifest, or its own."""
-    view, unknown = None, Counter[str]()
-    if path.name == _INDEX_MANIFEST:
-        manifest = read_file(path, MAX_MANIFEST)
-        data = _blob_of(binaries.folder, manifest, INDEX)
-        unknown.update(unknown_manifest_keys(manifest))
-        view = path.parent.name if path.parent != binaries.folder / MANIFESTS else None
-    else:
-        data = read_file(path, MAX_INDEX)
-        _require_sum(path, data)
-    below = path.relative_to(mirror.location).as_posix()
-    within = f"{mirror.path}/{below}" if mirror.path else below
-    data = decompressed(data, MAX_INDEX)
-    index = _index(str(path), within, data, place, _place_of(mirror), view, binaries)
-    problems = tuple(unknown_keys("manifest", unknown))
-    return index._replace(document=index.document._replace(problems=problems))
 
 
 def _index(
@@ -215,7 +272,7 @@ def _index(
     place: Place,
     place_path: str,
     view: str | None = None,
-    binaries: Binaries | None = None,
+    mirror: _Mirror | None = None,
 ) -> OpenIndex:
     """Open an index.
 
@@ -226,84 +283,24 @@ def _index(
         place: its release and stack, where they are given.
         place_path: the path whose folders say them otherwise.
         view: the view of a mirror that it is.
-        binaries: those of the mirror in which it lies; None for an index alone.
+        mirror: the one in which it lies; None for an index alone.
     """
     try:
         require_text(data)
     except LineFault as fault:
         raise IndexFault(f"line {fault.line}: {fault.message}") from None
     installs = Installs(data)
-    url = binaries.url if binaries else None
-    whole = str(binaries.folder) if binaries else location
     is_installed = installs.is_installed
     release, stack = place.of_tree() if is_installed else place.of(place_path, view)
-    version = installs.database_version
-    facts = IndexFacts(stack, version, url, whole, is_installed=is_installed)
+    facts = IndexFacts(
+        stack,
+        installs.database_version,
+        mirror.url if mirror else None,
+        str(mirror.folder) if mirror else location,
+        is_installed=is_installed,
+    )
     document = _document(location, path, hashlib.sha256(data), release, facts)
-    return OpenIndex(document, installs, _listing_of(binaries))
-
-
-def _spec_files(mirror: MirrorFolder, binaries: Binaries, place: Place) -> OpenIndex:
-    """Open a mirror that has no index, from its spec files."""
-    found: list[SpecFile] = []
-    faults: list[Fault] = []
-    digest = hashlib.sha256()
-    paths, layout = _spec_paths(binaries.folder)
-    for path in paths:
-        try:
-            with _faults_of(str(path)):
-                if path.name.endswith(_SPEC_MANIFEST):
-                    data = _blob_of(binaries.folder, read_file(path, MAX_MANIFEST), SPEC)
-                else:
-                    data = read_file(path, MAX_SPEC_FILE)
-                digest.update(hashlib.sha256(data).digest())
-                found.append(SpecFile(data, MAX_SPEC_FILE))
-        except InputError as error:
-            faults += error.faults
-    if faults:
-        raise InputError(faults)
-    if not found:
-        raise IndexFault("the mirror has neither an index nor a spec file, expected one")
-    release, stack = place.of(_place_of(mirror))
-    facts = IndexFacts(stack, f"spec files, layout {layout}", binaries.url, mirror.location)
-    document = _document(mirror.location, mirror.path or ".", digest, release, facts)
-    return OpenIndex(document, SpecFileRecords(found), _listing_of(binaries))
-
-
-def _spec_paths(folder: Path) -> tuple[list[Path], str]:
-    """Return the spec files of a mirror, in order, and its layout."""
-    if (folder / "v3" / "manifests" / "spec").is_dir():
-        return sorted(_spec_manifests(folder)), "3"
-    below = sorted((folder / "build_cache").rglob("*"))
-    return [path for path in below if path.name.endswith(_SPEC_SUFFIXES)], "2"
-
-
-def _spec_manifests(folder: Path) -> Iterator[Path]:
-    return (folder / "v3" / "manifests" / "spec").glob(f"*/*{_SPEC_MANIFEST}")
-
-
-def _hash_of(path: Path) -> str:
-    """Return the hash in the name of a spec manifest: its last part."""
-    return path.name.removesuffix(_SPEC_MANIFEST).rpartition("-")[2]
-
-
-def _blob_of(folder: Path, manifest: bytes, media_type: str) -> bytes:
-    """Return the bytes of the blob that a manifest names, given its bytes.
-
-    Raises:
-        IndexFault: it names none of this media type, or the blob is not what it says.
-        OSError: a file cannot be read.
-    """
-    blob = read_manifest(manifest).blob(media_type)
-    if blob is None:
-        kind = "index" if media_type == INDEX else "spec file"
-        raise IndexFault(f"names no {kind}, expected one")
-    data = read_file(folder / blob.path, MAX_INDEX)
-    try:
-        blob.require(data)
-    except IndexFault as fault:
-        raise IndexFault(f"{blob.path}: {fault}") from None
-    return data
+    return OpenIndex(document, installs, _listing_of(mirror))
 
 
 def _require_sum(path: Path, data: bytes) -> None:
@@ -316,18 +313,6 @@ def _require_sum(path: Path, data: bytes) -> None:
             raise IndexFault(f"has the checksum {found}, {beside.name} says {wanted[:80]!r}")
 
 
-def _address_of(folder: Path) -> str | None:
-    """Return the URL of a mirror, if a file beside it says so; `IndexFault` if that is broken."""
-    if not _has(folder, ADDRESS_FILE):
-        return None
-    return read_address(read_file(folder / ADDRESS_FILE, MAX_ADDRESS))
-
-
-def _place_of(mirror: MirrorFolder) -> str:
-    """Return the path of an index that lies in the folder of a mirror itself."""
-    return f"{mirror.path}/index.json".lstrip("/")
-
-
 def _document(location: str, path: str, digest: Any, release: str, facts: IndexFacts) -> Document:
     """Return the document of an index; `IndexFault` if its names cannot be stored."""
     try:
@@ -338,13 +323,13 @@ def _document(location: str, path: str, digest: Any, release: str, facts: IndexF
     return Document(location, path, digest.hexdigest(), release, (), None, facts)
 
 
-def _listing_of(binaries: Binaries | None) -> Callable[[Entry], BinaryPlace | None]:
+def _listing_of(mirror: _Mirror | None) -> Callable[[Entry], BinaryPlace | None]:
     """Return what says of a record where its binary lies, and None of one that has none."""
 
     def listed(entry: Entry) -> BinaryPlace | None:
         if not _is_binary(entry):
             return None
-        return binaries.of(entry.node.hash) if binaries else BinaryPlace()
+        return mirror.binary(entry.node.hash) if mirror else BinaryPlace()
 
     return listed
 
