@@ -6,7 +6,7 @@ What callers use stands here and loads nothing; `comparison` is loaded when a fi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from spack_cache_db.arguments import AnyPath, checked_file
@@ -41,16 +41,8 @@ class Verification:
 
     def as_dict(self) -> dict[str, Any]:
         """Return this as plain values, faults and differences as texts."""
-        return {
-            "pages": self.pages,
-            "indexes": self.indexes,
-            "listings": self.listings,
-            "records": self.records,
-            "packages": self.packages,
-            "faults": [*map(str, self.faults)],
-            "differences": [*map(str, self.differences)],
-            "others": self.others,
-        }
+        told = {key: [*map(str, getattr(self, key))] for key in ("faults", "differences")}
+        return asdict(self) | told
 
 
 def verify(

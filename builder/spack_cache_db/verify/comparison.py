@@ -11,12 +11,12 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from spack_cache_db.build import Input, Report, pipeline
+from spack_cache_db.build import Input, pipeline
 from spack_cache_db.build.workers import uncollected, work_through
 from spack_cache_db.errors import ArgumentError, Fault, InputError
 from spack_cache_db.query.connection import damaged, open_database
@@ -39,6 +39,7 @@ MOST_TOLD = 20
 
 ORIGIN = "SELECT name, value FROM origin"
 RECIPES = "SELECT namespace, url FROM recipes"
+# All package data is one document; those that were left out count as well.
 DOCUMENTS = """
 SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM mirrors)
   + (SELECT count(*) FROM problems WHERE code = 'refused')
@@ -60,12 +61,12 @@ def verify(database: Path, given: Input) -> Verification:
     work = partial(
         verify_unit, database=database, max_page_size=given.max_page_size, place=given.place
     )
-    _forget()  # The file may be another one than last time.
+    _stored.cache_clear()  # The file may be another one than last time.
     for done, each in enumerate(work_through(units, work, given), start=1):
         total += each
         if given.progress:
             given.progress(done, len(units))
-    _forget()
+    _stored.cache_clear()
     if not (total.pages or total.indexes or total.packages or total.faults):
         words = "holds no file, expected pages or indexes"
         raise InputError(Fault(path, 0, words) for path in given.paths)
@@ -76,19 +77,10 @@ def verify(database: Path, given: Input) -> Verification:
     )
     if total.faults or total.differences:
         return total
-    given_documents = total.pages + total.indexes + bool(total.packages)
-    others = document_count(database) - given_documents
+    with closing(open_database(database)) as conn:
+        (documents,) = conn.execute(DOCUMENTS).fetchone()
+    others = documents - (total.pages + total.indexes + bool(total.packages))
     return replace(total, others=others) if others > 0 else _recounted(total, database, given)
-
-
-def _recounted(total: Verification, database: Path, given: Input) -> Verification:
-    """Return what came out, with what differs in what the file counts."""
-    try:
-        report, differences = recounted(database, given)
-    except sqlite3.DatabaseError as error:
-        raise damaged(database, error) from None
-    listings = total.listings if report is None else report.listings
-    return replace(total, listings=listings, differences=tuple(sorted(differences)))
 
 
 def verify_unit(unit: Unit, database: Path, max_page_size: int, place: Place) -> Verification:
@@ -133,7 +125,7 @@ def _verify(file: RawFile | MirrorFolder, database: Path, place: Place) -> Itera
 def _verify_index(index: OpenIndex, database: Path) -> Verification:
     document, records = index.document, index.records
     with _reading(database):
-        stored = stored_records(_connection(database), document)
+        stored = stored_records(_stored(database).connection, document)
     if stored is None:
         stack = document.index_facts.stack if document.index_facts else ""
         said = f"is an index of {stack} in {document.release}, the file has none from there"
@@ -190,7 +182,7 @@ def _verify_package_data(file: RawFile, database: Path) -> Verification:
     for name, form, said in said_packages(file):
         count += 1
         with _reading(database):
-            stored = _packages_of(database).values(name, form)
+            stored = _stored(database).packages.values(name, form)
         if stored is None:
             found.append(f"tells of the package {name}, the file does not")
         else:
@@ -208,7 +200,7 @@ def _verify_page(file: RawFile, database: Path) -> Verification:
     page = parse_page(file)
     said = page_values(page)
     with _reading(database):
-        stored = _pages_of(database).values(page.release, page.package, said["spec_details"])
+        stored = _stored(database).pages.values(page.release, page.package, said["spec_details"])
     if stored is None:
         found = [f"is a page of {page.package} in {page.release}, the file has none"]
     else:
@@ -277,56 +269,37 @@ def _reading(database: Path) -> Iterator[None]:
         raise damaged(database, why) from error
 
 
-@lru_cache(maxsize=1)
-def _connection(database: Path) -> sqlite3.Connection:
-    """Open the file once in a process."""
-    connection = open_database(database)
-    connection.execute(f"PRAGMA mmap_size = {database.stat().st_size}")
-    return connection
+class _Stored:
+    """What a file says, opened once in a process."""
+
+    def __init__(self, database: Path) -> None:
+        self.connection = open_database(database)
+        self.connection.execute(f"PRAGMA mmap_size = {database.stat().st_size}")
+
+    @cached_property
+    def pages(self) -> StoredPages:
+        return StoredPages(self.connection)
+
+    @cached_property
+    def packages(self) -> StoredPackages:
+        return StoredPackages(self.connection)
 
 
-@lru_cache(maxsize=1)
-def _packages_of(database: Path) -> StoredPackages:
-    return StoredPackages(_connection(database))
+_stored = lru_cache(maxsize=1)(_Stored)
 
 
-@lru_cache(maxsize=1)
-def _pages_of(database: Path) -> StoredPages:
-    return StoredPages(_connection(database))
-
-
-def _forget() -> None:
-    _pages_of.cache_clear()
-    _packages_of.cache_clear()
-    _connection.cache_clear()
-
-
-def document_count(database: Path) -> int:
-    """Return from how many documents a file was built, with those that were left out.
-
-    All package data is one.
-    """
-    with closing(open_database(database)) as conn:
-        (count,) = conn.execute(DOCUMENTS).fetchone()
-        return int(count)
-
-
-def recounted(database: Path, given: Input) -> tuple[Report | None, tuple[Fault, ...]]:
-    """Build the input again, and compare all tables.
-
-    Returns:
-        The report of that build; and each row that differs, as a fault of the file.
-    """
-    with TemporaryDirectory() as folder:
+def _recounted(total: Verification, database: Path, given: Input) -> Verification:
+    """Return what came out, with each row that is another where the input is built again."""
+    with _intact(database), TemporaryDirectory() as folder:
         again = Path(folder) / database.name
         try:
             report = pipeline.build(_as_built(database, given), again, keep_going=True, force=False)
         except ArgumentError as error:
-            return None, (Fault(str(database), 0, f"origin: {error}"),)
+            return replace(total, differences=(Fault(str(database), 0, f"origin: {error}"),))
         with closing(open_database(again)) as conn:
             conn.execute("ATTACH ? AS stored", [f"{database.resolve().as_uri()}?immutable=1"])
-            told = tuple(Fault(str(database), 0, each) for each in _differences(conn))
-    return report, told
+            told = sorted(Fault(str(database), 0, each) for each in _differences(conn))
+    return replace(total, listings=report.listings, differences=tuple(told))
 
 
 def _as_built(database: Path, given: Input) -> Input:
