@@ -50,15 +50,10 @@ def _anything(data: bytes) -> bool:
     return True
 
 
-def _page_reader(writer: Writer, place: Place) -> PageReader:
-    # A page names its release and stacks itself.
-    return PageReader(writer)
-
-
 KINDS: tuple[Kind, ...] = (
     Kind(is_package_data, PackageReader),
     Kind(is_spacks, MirrorReader),
-    Kind(_anything, _page_reader),
+    Kind(_anything, PageReader),
 )
 """The first kind that knows a file reads it. Pages come last: their reader says what is wrong with
 a file that is none."""

@@ -38,7 +38,7 @@ from spack_cache_db.sources.strictness import (
     require_name,
     require_short,
 )
-from spack_cache_db.sources.units import RawFile
+from spack_cache_db.sources.units import ANYWHERE, Place, RawFile
 from spack_cache_db.spack.compilers import normal_compiler
 from spack_cache_db.spack.variants import normal_variant
 
@@ -109,9 +109,9 @@ one whose row depends on its hash."""
 
 
 class PageReader:
-    """Reads pages into the columns of a unit."""
+    """Reads pages into the columns of a unit; they name their release and stacks themselves."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, place: Place = ANYWHERE) -> None:
         self._writer = writer
         self._texts = texts = writer.texts
         self._spellings: dict[str, dict[object, int]] = defaultdict(dict)
@@ -155,19 +155,23 @@ class PageReader:
         return [each.hash for each in details], [self._row(page, each) for each in details]
 
     def _row(self, page: Page, detail: SpecDetail) -> Row:
-        key = _spelling(detail)
-        spellings = self._spellings[page.package]
-        configuration = spellings.get(key)
-        if configuration is None:
-            configuration = spellings[key] = self._configuration(page, detail)
-        stacks = self._stack_spellings.get(detail.stacks)
-        if stacks is None:
-            stacks = self._stack_set(page, detail)
-        size = self._sizes.get(detail.size)
-        if size is None:
-            size = self._size(page, detail)
-        url = detail.tarball
-        tarball = self._tarball(page, detail, url, configuration) if isinstance(url, str) else 0
+        try:
+            key = _spelling(detail)
+            spellings = self._spellings[page.package]
+            configuration = spellings.get(key)
+            if configuration is None:
+                configuration = spellings[key] = self._configuration(page.package, detail)
+            stacks = self._stack_spellings.get(detail.stacks)
+            if stacks is None:
+                stacks = self._stack_set(detail.stacks)
+            size = self._sizes.get(detail.size)
+            if size is None:
+                require_short("size", detail.size, MAX_TEXT)
+                size = self._sizes[detail.size] = self._texts.sizes[detail.size]
+            url = detail.tarball
+            tarball = self._tarball(detail.hash, url, configuration) if isinstance(url, str) else 0
+        except ValueError as error:
+            raise detail_fault(page, detail, error) from None
         return configuration, stacks, size, tarball
 
     def _row_without_hash(self, page: Page, detail: SpecDetail) -> Row | None:
@@ -175,45 +179,26 @@ class PageReader:
         tarball = row[-1]
         return None if tarball and self._texts.tarballs.things[tarball - 1].is_whole else row
 
-    def _configuration(self, page: Page, detail: SpecDetail) -> int:
-        try:
-            configuration = normal_configuration(page.package, detail)
-            require_bounded(configuration)
-        except ValueError as error:
-            raise detail_fault(page, detail, error) from None
+    def _configuration(self, package: str, detail: SpecDetail) -> int:
+        configuration = normal_configuration(package, detail)
+        require_bounded(configuration)
         return self._texts.configurations[configuration]
 
-    def _stack_set(self, page: Page, detail: SpecDetail) -> int:
-        try:
-            require_few("stacks", len(detail.stacks))
-            for text in detail.stacks:
-                require_name("stack", text)
-            at = self._texts.stack_sets[as_set("stack", detail.stacks)]
-        except ValueError as error:
-            raise detail_fault(page, detail, error) from None
-        self._stack_spellings[detail.stacks] = at
+    def _stack_set(self, stacks: tuple[str, ...]) -> int:
+        require_few("stacks", len(stacks))
+        for text in stacks:
+            require_name("stack", text)
+        at = self._stack_spellings[stacks] = self._texts.stack_sets[as_set("stack", stacks)]
         return at
 
-    def _size(self, page: Page, detail: SpecDetail) -> int:
-        _require_short(page, detail, "size", detail.size)
-        at = self._sizes[detail.size] = self._texts.sizes[detail.size]
-        return at
-
-    def _tarball(self, page: Page, detail: SpecDetail, url: str, configuration: int) -> int:
-        parts = self._tarballs.split(url, configuration, detail.hash)
+    def _tarball(self, dag_hash: str, url: str, configuration: int) -> int:
+        parts = self._tarballs.split(url, configuration, dag_hash)
         known = self._texts.tarballs.get(parts)
         if known is None:
             # What follows a known prefix is made of the configuration, which has bounds.
-            _require_short(page, detail, "tarball", url)
+            require_short("tarball", url, MAX_TEXT)
             known = self._texts.tarballs[parts]
         return known
-
-
-def _require_short(page: Page, detail: SpecDetail, word: str, text: str) -> None:
-    try:
-        require_short(word, text, MAX_TEXT)
-    except ValueError as error:
-        raise detail_fault(page, detail, error) from None
 
 
 def detail_fault(page: Page, detail: SpecDetail, error: ValueError) -> InputError:

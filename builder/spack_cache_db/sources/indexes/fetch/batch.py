@@ -43,7 +43,7 @@ from spack_cache_db.sources.indexes.fetch.stack_folder import (
 )
 from spack_cache_db.sources.indexes.fetch.web import SilenceFault, Web
 
-T = TypeVar("T")
+T = TypeVar("T", ConfiguredMirror, MirrorRequest)
 _MANIFEST_SIZE = 16 * 2**20
 """Bytes of a manifest of releases; that of the public cache has far less than one million."""
 
@@ -90,29 +90,27 @@ class _Run:
         async with Web(self._limits, progress, self._access(configured)) as web:
             self._add_packages()
             asked = [*map(ConfiguredMirror, urls), *configured]
-            await self._each(asked, lambda each: self._resolve(web, each), lambda each: each.url)
+            await self._each(asked, lambda each: self._resolve(web, each))
             mirrors = [*self._folders.values()]
             self.mirrors = len(mirrors)
-            await self._each(mirrors, lambda each: self._bring(web, each), lambda each: each.url)
+            await self._each(mirrors, lambda each: self._bring(web, each))
             return web.received
 
-    async def _each(
-        self, things: Iterable[T], do: Callable[[T], Awaitable[None]], named: Callable[[T], str]
-    ) -> None:
-        """Do something with each of many things, so many at once; a fault ends that one alone."""
+    async def _each(self, mirrors: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
+        """Do something with each mirror, so many at once; a fault ends that one alone."""
         places = asyncio.Semaphore(self._limits.jobs)
 
-        async def one(thing: T) -> None:
+        async def one(mirror: T) -> None:
             try:
                 async with places:
-                    with FaultsOf(shown(named(thing))):
-                        await do(thing)
+                    with FaultsOf(shown(mirror.url)):
+                        await do(mirror)
             except InputError as error:
                 self.faults.update(error.faults)
 
         async with asyncio.TaskGroup() as tasks:
-            for thing in things:
-                tasks.create_task(one(thing))
+            for mirror in mirrors:
+                tasks.create_task(one(mirror))
 
     def _configured(self) -> tuple[ConfiguredMirror, ...]:
         """Return the mirrors of Spack's configuration, where one is given."""
