@@ -7,7 +7,6 @@ label.
 from __future__ import annotations
 
 import gzip
-import lzma
 import os
 import stat
 import struct
@@ -38,12 +37,10 @@ _BROKEN_ARCHIVE = (
     zipfile.BadZipFile,
     zstandard.ZstdError,
     zlib.error,
-    lzma.LZMAError,
     struct.error,
     ArithmeticError,
     EOFError,
     LookupError,
-    NotImplementedError,
     OSError,
     RuntimeError,
     ValueError,

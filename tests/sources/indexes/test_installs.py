@@ -44,7 +44,7 @@ def test_older_databases_say_the_same(version: str) -> None:
     installs = Installs(index(*records, version=version))
     found = installs.entry(hash_of("hdf5")).node
 
-    assert (found.name, found.version, installs.version(hash_of("zlib"))) == ("hdf5", "1.0", "1.0")
+    assert (found.name, found.version) == ("hdf5", "1.0")
     (to,) = found.edges
     how = use_of(to.type if version in "56" else bytes(to.parameters))  # type: ignore[arg-type]
     assert (to.name, to.hash, how.types) == ("zlib", hash_of("zlib"), ("link",))

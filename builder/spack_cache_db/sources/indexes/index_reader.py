@@ -360,7 +360,8 @@ class IndexReader:
         if compiler is None:
             compiler = provider.name
             if provider.hash in known:
-                compiler = normal_compiler(f"{compiler}@{known.version(provider.hash)}")
+                version = known.entry(provider.hash).node.version
+                compiler = normal_compiler(f"{compiler}@{version}")
             rows.compilers[provider.hash] = compiler
         return compiler
 

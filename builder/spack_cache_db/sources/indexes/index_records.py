@@ -215,7 +215,6 @@ class Installs:
             raise IndexFault(f"broken index: {said(error)}, expected Spack's index") from None
         self.database_version = database.version
         self._is_named = database.version == NAMED_NODES
-        self._versions: dict[str, str] = {}
         self._require_distinct(data, database.installs)
 
     def __len__(self) -> int:
@@ -245,13 +244,6 @@ class Installs:
             if said.installed is not UNSET and isinstance(said.path, str):
                 return True
         return False
-
-    def version(self, dag_hash: str) -> str:
-        """Return the version of a spec; `KeyError` if it has no record."""
-        found = self._versions.get(dag_hash)
-        if found is None:
-            found = self._versions[dag_hash] = self.entry(dag_hash).node.version
-        return found
 
     def entry(self, dag_hash: str) -> Entry:
         """Return a record.
@@ -407,10 +399,6 @@ class SpecFileRecords:
         """Return the record of a spec that has keys which are not known."""
         file, at = self._places[dag_hash]
         return file.tolerant_entry(at)
-
-    def version(self, dag_hash: str) -> str:
-        """Return the version of a spec; `KeyError` if it has no node."""
-        return self.entry(dag_hash).node.version
 
     def said(self, dag_hash: str) -> dict[str, Any]:
         """Return a node as its spec file says it, and that it is a binary, as plain values."""

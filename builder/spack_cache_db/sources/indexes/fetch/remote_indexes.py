@@ -143,7 +143,9 @@ async def _layout_2(web: Web, folder: StackFolder, url: str) -> bool:
         folder.remove(_SUM)
         return await _index_of_layout_2(web, folder, url, None)
     data = answer.data or b""
-    sha256 = _sum_of(at, data)
+    sha256 = data.decode("latin-1").strip()
+    if not is_sum(sha256):
+        raise FetchFault(at, "is no sha256, expected 64 hexadecimal digits")
     if folder.unchanged(_SUM, at) is None or folder.read(_SUM, _SUM_SIZE) != data:
         folder.remove(_SUM)
     changed = await _index_of_layout_2(web, folder, url, sha256)
@@ -160,13 +162,6 @@ async def _index_of_layout_2(web: Web, folder: StackFolder, url: str, sha256: st
             ", or a login that may read it" if fault.is_closed else "; --view names a view of one"
         )
         raise FetchFault(url, f"{message}{advice}") from None
-
-
-def _sum_of(url: str, data: bytes) -> str:
-    text = data.decode("latin-1").strip()
-    if not is_sum(text):
-        raise FetchFault(url, "is no sha256, expected 64 hexadecimal digits")
-    return text
 
 
 async def _steady(web: Web, attempt: Callable[[], Awaitable[bool]]) -> bool:
@@ -303,12 +298,8 @@ class Registry:
             raise FetchFault(self._url, f"has no tag {self._image.tag}: {fault}") from None
         layer = read_layer(self._url, answer.data or b"")
         require_size(self._url, layer.size, self._web.limits.max_size)
-        blob = Download(
-            folder,
-            INDEX_NAME,
-            f"{self._place}/blobs/{layer.digest}",
-            layer.digest.removeprefix("sha256:"),
-        )
+        url, sha256 = f"{self._place}/blobs/{layer.digest}", layer.digest.removeprefix("sha256:")
+        blob = Download(folder, INDEX_NAME, url, sha256)
         return await self._allowed(lambda login: blob.run(self._web, login))
 
     async def _allowed(self, ask: Callable[[Headers], Awaitable[T]]) -> T:
