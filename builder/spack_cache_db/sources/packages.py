@@ -29,12 +29,12 @@ from spack_cache_db.sources.columns import (
 )
 from spack_cache_db.sources.strictness import (
     BROKEN,
+    named,
     read_strictly,
     require_name,
     require_text,
     said,
 )
-from spack_cache_db.sources.strictness import name as named
 from spack_cache_db.sources.units import Place, RawFile
 from spack_cache_db.spack.identifiers import is_package
 

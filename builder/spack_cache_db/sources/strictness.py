@@ -131,7 +131,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def name(text: str) -> str:
+def named(text: str) -> str:
     """Return text of an index as it may stand in a message: printable, and not long."""
     return text if text.isprintable() and len(text) <= 60 else repr(text[:57] + "...")
 
@@ -182,7 +182,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {name(twice)} stands twice, expected once")
+        raise ValueError(f"the key {named(twice)} stands twice, expected once")
     return found
 
 

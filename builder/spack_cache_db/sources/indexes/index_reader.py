@@ -45,7 +45,7 @@ from spack_cache_db.sources.strictness import (
     MAX_NAME,
     as_json,
     decode_once,
-    name,
+    named,
     read_strictly,
     require_bounded,
     require_name,
@@ -135,7 +135,7 @@ def _set(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return words sorted; `ValueError` for one that cannot stand in a list with commas."""
     for word in words:
         if not word or "," in word:
-            raise ValueError(f"{name(word)!r} is no type or virtual, expected a word")
+            raise ValueError(f"{named(word)!r} is no type or virtual, expected a word")
         require_name("type or virtual", word)
     return tuple(sorted(words))
 
@@ -388,8 +388,8 @@ class IndexReader:
             own = rows.names.get(number, called)
             if own != called:
                 dag_hash = self._texts.hashes.things[number - 1]
-                words = f"is called {name(called)} by what depends on it"
-                yield f"{dag_hash}: {words}, its own name is {name(own)}"
+                words = f"is called {named(called)} by what depends on it"
+                yield f"{dag_hash}: {words}, its own name is {named(own)}"
 
     def _write(self, document: Document, rows: _Rows, problems: list[Problem]) -> None:
         facts = document.index_facts
@@ -459,7 +459,7 @@ class IndexReader:
 
 
 def _two_names(node: SpecNode, called: NodeDependency | BuildSpec, other: str) -> IndexFault:
-    names = f"{name(called.name)} here and {name(other)} elsewhere"
+    names = f"{named(called.name)} here and {named(other)} elsewhere"
     return IndexFault(f"{node.hash}: {called.hash} is called {names}, expected one name")
 
 

@@ -40,7 +40,7 @@ from spack_cache_db.sources.indexes.spack_json import (
 )
 from spack_cache_db.sources.strictness import (
     BROKEN,
-    name,
+    named,
     read_strictly,
     require_once,
     require_text,
@@ -255,10 +255,10 @@ class Installs:
         try:
             entry = read_entry(bytes(self._texts[dag_hash]), is_named=self._is_named)
         except BROKEN as error:
-            raise IndexFault(f"{name(dag_hash)}: {said(error)}") from None
+            raise IndexFault(f"{named(dag_hash)}: {said(error)}") from None
         require_hash(dag_hash)
         if entry.node.hash != dag_hash:
-            words = f"its spec has the hash {name(entry.node.hash)}"
+            words = f"its spec has the hash {named(entry.node.hash)}"
             raise IndexFault(f"{dag_hash}: {words}, expected that of the record")
         return entry
 

@@ -21,7 +21,7 @@ import msgspec
 import zstandard
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, structs
 
-from spack_cache_db.sources.strictness import BROKEN, name, read_strictly, require_once, said
+from spack_cache_db.sources.strictness import BROKEN, named, read_strictly, require_once, said
 
 
 class IndexFault(Exception):
@@ -200,7 +200,7 @@ def is_hash(text: str) -> bool:
 def require_hash(text: str) -> None:
     """Raise `IndexFault` unless a text is a hash of Spack's: 20 bytes in base32."""
     if not is_hash(text):
-        raise IndexFault(f"{name(text)}: is no hash, expected 32 characters of a-z and 2-7")
+        raise IndexFault(f"{named(text)}: is no hash, expected 32 characters of a-z and 2-7")
 
 
 def without_signature(data: bytes) -> bytes:
@@ -221,25 +221,17 @@ def read_node(text: bytes, *, is_named: bool) -> SpecNode:
         node = _NODE.decode(text)
         require_once(text, node)
         return node
-    named = _NAMED_NODE.decode(text)
-    require_once(text, named)
-    if len(named) != 1:
-        raise msgspec.ValidationError(f"Expected one name, got {len(named)}")
-    ((own_name, said),) = named.items()
-    edges = said.dependencies
-    same = {
-        field: getattr(said, field)
-        for field in NamedSpecNode.__struct_fields__
-        if field != "dependencies"
-    }
-    dependencies = () if edges is UNSET else edges.items()
-    return SpecNode(
-        name=own_name,
-        dependencies=tuple(
-            NodeDependency(name=to, hash=edge.hash, type=edge.type) for to, edge in dependencies
-        ),
-        **same,
+    nodes = _NAMED_NODE.decode(text)
+    require_once(text, nodes)
+    if len(nodes) != 1:
+        raise msgspec.ValidationError(f"Expected one name, got {len(nodes)}")
+    ((own_name, only),) = nodes.items()
+    values = structs.asdict(only)
+    edges = {} if only.dependencies is UNSET else only.dependencies
+    values["dependencies"] = tuple(
+        NodeDependency(name=to, hash=edge.hash, type=edge.type) for to, edge in edges.items()
     )
+    return SpecNode(name=own_name, **values)
 
 
 class _Address(Struct, frozen=True, forbid_unknown_fields=True):
