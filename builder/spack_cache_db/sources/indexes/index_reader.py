@@ -21,6 +21,7 @@ from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.sources.columns import (
     TABLES,
     Document,
+    IndexFacts,
     Interned,
     NodeFacts,
     Tarball,
@@ -70,7 +71,12 @@ _NO_INSTALLATION = (UNSET,) * len(INSTALLATION)
 
 RECORDS_PER_CALL = 5000
 
-_OF_A_RECORD = tuple(name for name in TABLES["records"] if name != "document")
+_COLUMNS = {
+    table: [name for name in columns if name != "document"]
+    for table, columns in TABLES.items()
+    if table != "edges"
+}
+"""The columns of each table that are of a row and not of the whole index, in their order."""
 
 NODE_REST = ("compiler", "patches", "annotations")
 """The keys of a node that are kept as they are, beside those that have columns."""
@@ -229,25 +235,23 @@ def said_of(record: Record | SpecNode, keys: Iterable[str]) -> dict[str, Any]:
 
 
 class _Rows:
-    """What one index gives: rows of `TABLES`, one after the other, and its edges.
+    """What one index gives: rows of `TABLES`, one after the other, and the columns of its edges.
 
-    `numbers` is the number of each hash that the index has; `names` the name of each spec, and
-    `named` what edges call it; `compilers` are those that are specs, by their hashes. `unrecorded`
-    are the hashes and names that edges have, and the index has no record of.
+    `stacks` is the number of its set of stacks; `numbers` is the number of each hash that the index
+    has; `names` the name of each spec, and `named` what edges call it; `compilers` are those that
+    are specs, by their hashes. `unrecorded` are the hashes and names that edges have, and the index
+    has no record of.
     """
 
-    def __init__(self, numbers: dict[str, int]) -> None:
+    def __init__(self, stacks: int, numbers: dict[str, int]) -> None:
+        self.tables = {table: array("I") for table in _COLUMNS}
+        self.edges = {name: array("I") for name in ("spec", "dependency", "use")}
+        self.stacks = stacks
         self.numbers = numbers
         self.names: dict[int, str] = {}
         self.named: dict[int, str] = {}
         self.compilers: dict[str, str] = {}
         self.unrecorded: dict[str, str] = {}
-        self.listings = array("I")
-        self.unlisted = array("I")
-        self.records = array("I")
-        self.edge_spec = array("I")
-        self.edge_dependency = array("I")
-        self.edge_use = array("I")
 
 
 class IndexReader:
@@ -277,9 +281,12 @@ class IndexReader:
         Raises:
             InputError: with every fault of the index; nothing of it is kept.
         """
-        hashes = self._texts.hashes
+        facts, hashes = document.index_facts, self._texts.hashes
+        if facts is None:
+            raise TypeError("the document is no index")
         # What is no hash is refused below, and may not meet those of other documents.
-        rows = _Rows({dag_hash: hashes[dag_hash] for dag_hash in known if is_hash(dag_hash)})
+        numbers = {dag_hash: hashes[dag_hash] for dag_hash in known if is_hash(dag_hash)}
+        rows = _Rows(self._texts.stack_sets[(facts.stack,)], numbers)
         faults: list[str] = []
         unknown, in_manifests = Counter[str](), Counter[str]()
         for count, dag_hash in enumerate(known):
@@ -297,7 +304,27 @@ class IndexReader:
             raise InputError(Fault(document.location, 0, each) for each in faults)
         problems = [*unknown_keys("record", unknown), *unknown_keys("manifest", in_manifests)]
         problems += [_unrecorded(*each) for each in sorted(rows.unrecorded.items())]
-        self._write(document, rows, problems)
+        self._write(document, facts, rows, problems)
+
+    def _write(
+        self, document: Document, facts: IndexFacts, rows: _Rows, problems: list[Problem]
+    ) -> None:
+        nothing = Configuration("", "", NO_COMPILER, "", "", "", ())
+        for dag_hash, package in rows.unrecorded.items():
+            configuration = self._texts.configurations[nothing._replace(package=package)]
+            rows.tables["unrecorded"].extend((rows.numbers[dag_hash], configuration))
+        binaries = len(rows.tables["listings"]) // len(_COLUMNS["listings"])
+        number = self._writer.add(
+            document._replace(
+                problems=(*document.problems, *problems),
+                index_facts=facts._replace(binaries=binaries),
+            )
+        )
+        for table, columns in _COLUMNS.items():
+            values = rows.tables[table]
+            each = {name: values[at :: len(columns)] for at, name in enumerate(columns)}
+            self._writer.append(table, number, **each)
+        self._writer.append("edges", number, **rows.edges)
 
     def _add_record(
         self,
@@ -329,16 +356,17 @@ class IndexReader:
         rest = self._record(rows, entry)
         spec = rows.numbers[node.hash]
         rows.names[spec] = node.name
-        rows.edge_spec.extend([spec] * len(ends))
-        rows.edge_dependency.extend(ends)
-        rows.edge_use.extend(uses)
+        tables, edges = rows.tables, rows.edges
+        edges["spec"].extend([spec] * len(ends))
+        edges["dependency"].extend(ends)
+        edges["use"].extend(uses)
         if listed is None:
-            rows.unlisted.extend((spec, configuration))
+            tables["unlisted"].extend((spec, configuration))
         else:
             size = texts.sizes[listed.size] if listed.size else 0
             tarball = texts.tarballs[listed.tarball] if listed.tarball else 0
-            rows.listings.extend((spec, configuration, size, tarball))
-        rows.records.extend((spec, facts, *rest))
+            tables["listings"].extend((spec, configuration, rows.stacks, size, tarball))
+        tables["records"].extend((spec, facts, *rest))
         return listed
 
     def _compiler(self, rows: _Rows, node: SpecNode, uses: list[int], known: IndexRecords) -> str:
@@ -391,51 +419,8 @@ class IndexReader:
                 words = f"is called {named(called)} by what depends on it"
                 yield f"{dag_hash}: {words}, its own name is {named(own)}"
 
-    def _write(self, document: Document, rows: _Rows, problems: list[Problem]) -> None:
-        facts = document.index_facts
-        if facts is None:
-            raise TypeError("the document is no index")
-        spec, configuration, size, tarball = _columns(rows.listings, 4)
-        number = self._writer.add(
-            document._replace(
-                problems=(*document.problems, *problems),
-                index_facts=facts._replace(binaries=len(spec)),
-            )
-        )
-        self._writer.append(
-            "listings",
-            number,
-            spec=spec,
-            configuration=configuration,
-            stacks=[self._texts.stack_sets[(facts.stack,)]] * len(spec),
-            size=size,
-            tarball=tarball,
-        )
-        spec, configuration = _columns(rows.unlisted, 2)
-        self._writer.append("unlisted", number, spec=spec, configuration=configuration)
-        nothing = Configuration("", "", NO_COMPILER, "", "", "", ())
-        self._writer.append(
-            "unrecorded",
-            number,
-            spec=[rows.numbers[dag_hash] for dag_hash in rows.unrecorded],
-            configuration=[
-                self._texts.configurations[nothing._replace(package=name)]
-                for name in rows.unrecorded.values()
-            ],
-        )
-        columns = _columns(rows.records, len(_OF_A_RECORD))
-        records = dict(zip(_OF_A_RECORD, columns, strict=True))
-        self._writer.append("records", number, **records)
-        self._writer.append(
-            "edges",
-            number,
-            spec=rows.edge_spec,
-            dependency=rows.edge_dependency,
-            use=rows.edge_use,
-        )
-
     def _record(self, rows: _Rows, entry: Entry) -> tuple[int, ...]:
-        """Return the numbers of a record behind that of its node, as in `TABLES`."""
+        """Return the numbers of a record behind that of its node, as in `_COLUMNS`."""
         texts, record, node = self._texts, entry.record, entry.node
         rest = dict(entry.rest or ())
         if _installation(record) != _NO_INSTALLATION:
@@ -481,8 +466,3 @@ def unknown_keys(what: str, counts: Mapping[str, int]) -> Iterator[Problem]:
         have = f"{what} has" if count == 1 else f"{what}s have"
         message = f"the key {short(place)} is not known and {fate}: {count:,} {have} it"
         yield Problem("unknown_key", message)
-
-
-def _columns(rows: array[int], width: int) -> list[array[int]]:
-    """Return the columns of rows that stand one after the other."""
-    return [rows[at::width] for at in range(width)]
