@@ -16,7 +16,7 @@ import zstandard
 
 from spack_cache_db.build.known_packages import PACKAGES_PER_REST
 from spack_cache_db.sources.columns import LISTED, NAMED, PUBLISHED
-from spack_cache_db.sources.packages import read_facts
+from spack_cache_db.sources.packages import TYPES, read_facts
 from spack_cache_db.sources.strictness import read_strictly
 from spack_cache_db.sources.units import RawFile
 
@@ -35,7 +35,6 @@ _EDGES = "SELECT dependency, package, types FROM known_dependencies"
 _REST = "SELECT data FROM package_rests WHERE id = :id"
 
 _SETS = ("versions", "versions_deprecated", "variants", "dependencies", "dependent_to")
-_TYPES = ("build", "link", "run", "test")
 
 
 def said_packages(file: RawFile) -> Iterator[tuple[str, str, Values]]:
@@ -147,7 +146,7 @@ class StoredPackages:
         return text.rstrip() if text else text
 
     def _listed(self, name: str) -> Values:
-        dependencies: dict[str, list[str]] = {each: [] for each in _TYPES}
+        dependencies: dict[str, list[str]] = {each: [] for each in TYPES}
         for dependency, types in self._needed[name].items():
             for each in types.split(",") if types else ():
                 dependencies[each].append(dependency)
