@@ -84,7 +84,7 @@ def test_errors_go_into_no_file(tmp_path: Path) -> None:
     """Where standard error is closed, the next file that is opened has its number."""
     program = (
         "import os, sys\n"
-        "from spack_cache_db.cli.signals import write_error\n"
+        "from spack_cache_db.cli.terminal import write_error\n"
         "with open(sys.argv[1], 'w') as stream:\n"
         "    print(stream.fileno())\n"
         "    write_error('what is said')\n"

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from spack_cache_db.cli.signals import end_full, heed_signals
-from spack_cache_db.cli.terminal import FaultyInput, UnexpectedError, fail
+from spack_cache_db.cli.terminal import FaultyInput, UnexpectedError, end_full, fail, heed_signals
 from spack_cache_db.errors import BuilderError, InputError, printable
 from spack_cache_db.safety_net import TRACEBACK, unexpected
 
@@ -31,7 +30,7 @@ COMMANDS: Mapping[str, Command] = {
     "dependents": Command("contents"),
     "deps": Command("contents"),
     "diff": Command("changes"),
-    "export-static": Command("export_static"),
+    "export-static": Command("serve"),
     "fetch": Command("fetch", "fetch"),
     "find": Command("find"),
     "history": Command("changes"),

@@ -56,7 +56,7 @@ from spack_cache_db.query.coverage_output import (
 )
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.retention import Retention, retained
-from spack_cache_db.spack.legacy_specs import parser_of
+from spack_cache_db.spack.parser import parser_of
 
 
 @click.command()

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spack_cache_db.cli.options import ByteSize, F, GivenPath
-from spack_cache_db.cli.signals import when_stopped
-from spack_cache_db.cli.terminal import FaultyInput, ProgressBar, counted, say, say_notes
+from spack_cache_db.cli.terminal import (
+    FaultyInput,
+    ProgressBar,
+    counted,
+    say,
+    say_notes,
+    when_stopped,
+)
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport
 from spack_cache_db.sources.indexes.fetch import fetch as fetch_mirrors
 

@@ -58,8 +58,8 @@ from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
-from spack_cache_db.spack.legacy_specs import parser_of
 from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import parser_of
 from spack_cache_db.spack.pasted_specs import pasted_spec
 
 _VARIANTS = "variants"

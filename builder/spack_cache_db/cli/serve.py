@@ -1,4 +1,4 @@
-"""The commands `serve` and `site`, and the socket on which the site listens."""
+"""The commands that publish a database: `serve` with its socket, `site` and `export-static`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from typing import NoReturn
 import click
 
 from spack_cache_db.cli.options import GivenPath, file_argument
-from spack_cache_db.cli.signals import SIGNALS
-from spack_cache_db.cli.terminal import fail, say
+from spack_cache_db.cli.terminal import SIGNALS, fail, say
 from spack_cache_db.errors import BuilderError, reason
 from spack_cache_db.site import site_folder
 
@@ -220,3 +219,26 @@ def site() -> None:
     Give it to Datasette: datasette "$(spack-cache-db site)" -i spack-cache.db
     """
     click.echo(site_folder())
+
+
+@click.command()
+@file_argument
+@click.option(
+    "-o",
+    "--output",
+    type=GivenPath(file_okay=False, path_type=Path),
+    required=True,
+    help="Folder to write: a new one, or one of an earlier export.",
+)
+def export_static(file: Path, output: Path) -> None:
+    """Write a site that any web server can serve.
+
+    It has a copy of FILE and a page that searches packages, shows install commands and runs SQL
+    in the browser. The server needs nothing but byte ranges.
+
+    Example: spack-cache-db export-static dist/spack-cache.db -o public
+    """
+    from spack_cache_db.site import static_site
+
+    told = static_site.export_static(file, output)
+    say(f"{output}: index.html and {told['database']}, {told['size'] / 1e6:.1f} MB")
