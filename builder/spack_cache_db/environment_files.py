@@ -22,8 +22,7 @@ from spack_cache_db.environments.environment import (
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 from spack_cache_db.errors import Fault, LineFault
 from spack_cache_db.machine import Machine, this_machine
-from spack_cache_db.spack.legacy_specs import Parser
-from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.parser import Parser, parse_query
 from spack_cache_db.spack.targets import family
 
 MAX_INCLUDED = 2**24

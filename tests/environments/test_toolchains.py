@@ -14,8 +14,7 @@ from spack_cache_db.environments.environment import (
 )
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.spack.constraints import spec_text
-from spack_cache_db.spack.legacy_specs import parser_of
-from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.parser import parse_query, parser_of
 
 GNU = "%c,cxx=gcc@13"
 MIXED = [

@@ -19,7 +19,7 @@ from spack_cache_db.query.coverage import cover, cover_environment
 from spack_cache_db.query.coverage_output import Cover, CoveredSpec
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.refusals import UnsupportedQuery
-from spack_cache_db.spack.legacy_specs import parser_of
+from spack_cache_db.spack.parser import parser_of
 from tests.conftest import Build
 from tests.indexes import index, old_node, record
 from tests.pagetexts import page, spec, spec_hash

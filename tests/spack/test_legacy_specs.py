@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.spack.constraints import spec_text
-from spack_cache_db.spack.legacy_specs import (
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import (
     UnknownSpackVersion,
     legacy_reading,
     parse_legacy_query,
+    parse_query,
     parser_of,
     todays_spec,
 )
-from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.parser import parse_query
 from tests.paths import ROOT
 
 

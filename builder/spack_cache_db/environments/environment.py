@@ -10,9 +10,8 @@ from functools import lru_cache
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
-from spack_cache_db.spack.legacy_specs import Parser
 from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
-from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.parser import Parser, parse_query
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,7 @@ from spack_cache_db.environments.environment import (
 )
 from spack_cache_db.environments.lockfile import read_lock, read_nodes
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.legacy_specs import Parser, legacy_reading
-from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.parser import Parser, legacy_reading, parse_query
 from spack_cache_db.spack.pasted_specs import (
     PastedSpec,
     pasted_spec,

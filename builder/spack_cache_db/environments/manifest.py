@@ -52,7 +52,7 @@ from spack_cache_db.environments.spec_lists import SpecLists
 from spack_cache_db.environments.toolchains import parser_with, read_toolchains
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.intersection import UnsatisfiableSpec
-from spack_cache_db.spack.legacy_specs import legacy_reading
+from spack_cache_db.spack.parser import legacy_reading
 
 MOST_NAMED = 20
 """Packages that a note names."""

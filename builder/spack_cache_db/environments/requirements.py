@@ -21,8 +21,7 @@ from spack_cache_db.environments.environment import Alternative, UserSpec, Work,
 from spack_cache_db.environments.sections import entries_of, is_nothing, items_of, text_of
 from spack_cache_db.spack.constraints import SpecQuery, VariantConstraint, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
-from spack_cache_db.spack.legacy_specs import Parser
-from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.parser import Parser, parse_query
 from spack_cache_db.spack.versions import VersionRanges
 
 ALL = "all"

@@ -20,8 +20,7 @@ from spack_cache_db.environments.sections import entries_of, items_of, text_of
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
-from spack_cache_db.spack.legacy_specs import Parser
-from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.parser import Parser, parse_query
 
 MOST_EXCLUDED = 200
 """Specs that a matrix may exclude."""

@@ -16,8 +16,8 @@ from spack_cache_db.environments.environment import read_spec
 from spack_cache_db.environments.sections import entries_of, items_of, text_of
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
-from spack_cache_db.spack.legacy_specs import Parser
 from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import Parser
 
 LONGEST = 1_000
 """Characters of a toolchain as a spec: each spec that names it becomes so much longer."""

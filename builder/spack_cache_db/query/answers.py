@@ -45,7 +45,7 @@ from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.query.serialization import csv_text, json_text
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.legacy_specs import parser_of
+from spack_cache_db.spack.parser import parser_of
 from spack_cache_db.spack.targets import is_known, known_targets
 
 EXPLICIT = "SELECT spec FROM installs WHERE explicit"

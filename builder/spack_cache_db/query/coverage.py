@@ -45,7 +45,7 @@ from spack_cache_db.query.questions import SpecRecords, question_of
 from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.query.selection import chosen_machine, configuration_ids
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
-from spack_cache_db.spack.legacy_specs import parser_of
+from spack_cache_db.spack.parser import parser_of
 
 PACKAGE_OF_HASH = """
 SELECT DISTINCT packages.name FROM specs

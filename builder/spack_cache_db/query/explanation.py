@@ -26,7 +26,7 @@ from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.query.substitutes import instead_of, needed_instead, part_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
-from spack_cache_db.spack.legacy_specs import legacy_reading
+from spack_cache_db.spack.parser import legacy_reading
 from spack_cache_db.spack.targets import is_known, runs_on
 
 MOST_LEFT_OUT = 2

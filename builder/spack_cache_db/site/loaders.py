@@ -44,8 +44,8 @@ from spack_cache_db.site.pages.spec import (
     load_spec,
 )
 from spack_cache_db.site.sandbox.sql_functions import parse
-from spack_cache_db.spack.legacy_specs import UnknownSpackVersion
 from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import UnknownSpackVersion
 
 _FOUND: dict[str, Callable[[list[Found], bool], str]] = {"json": found_json, "csv": found_csv}
 _CHANGED = {"json": as_json, "csv": as_csv}

@@ -4,14 +4,26 @@ The words are made in `lexer`. Here `NodeReader` collects what they ask of one p
 `parse_query` reads how packages and their dependencies follow each other. The rules are those of
 Spack 1.1's `spec_parser.py`, `Spec._add_flag` and `variant.py`. Nothing recurses, whatever the
 query.
+
+`parse_legacy_query` reads specs as Spack before 1.0 does: what follows a compiler is asked of the
+package. `fftw %gcc@12 ~mpi` asks `~mpi` of FFTW in Spack 0.23, and of gcc in Spack 1.0 ("Spec
+syntax" in its release notes; `spec_parser.py` of both). Spack's own remedy is
+`spack style --spec-strings`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from spack_cache_db.errors import BuilderError
 from spack_cache_db.spack.compilers import LEGACY_COMPILERS
-from spack_cache_db.spack.constraints import Dependency, Flag, SpecQuery, VariantConstraint
+from spack_cache_db.spack.constraints import (
+    Dependency,
+    Flag,
+    SpecQuery,
+    VariantConstraint,
+    spec_text,
+)
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, merged_edges
 from spack_cache_db.spack.lexer import A_CONSTRAINT, QuerySyntaxError, Token, tokens
 from spack_cache_db.spack.variants import FLAG_NAMES, UNSPLIT_NAMES, Kind
@@ -26,6 +38,10 @@ _NO_VARIANTS = _WHOLE_ARCH | _ARCH_KEYS.keys() | {"namespace"}
 _RESERVED = _NO_VARIANTS | {"patches"} | (UNSPLIT_NAMES - FLAG_NAMES)
 _PAIR = re.compile(r"(?P<key>[a-zA-Z0-9_.\-]+)(?P<colon>:?)(?P<equals>==?)(?P<value>.*)", re.DOTALL)
 _SIGIL = re.compile(r"(?P<sigil>[+~\-]{1,2})\s*(?P<name>.+)", re.DOTALL)
+_SPACK_VERSION = re.compile(r"v?([01])(?:\.\d+)*")
+
+Parser = Callable[[str], SpecQuery]
+"""Reads one spec; raises `QuerySyntaxError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,10 +331,10 @@ def parse_query(text: str) -> SpecQuery:
     Raises:
         QuerySyntaxError: the text is no spec, is two specs, or is too long.
     """
-    return query_of_words(text, tokens(text))
+    return _query_of_words(text, tokens(text))
 
 
-def query_of_words(text: str, words: Sequence[Token]) -> SpecQuery:
+def _query_of_words(text: str, words: Sequence[Token]) -> SpecQuery:
     """Read the words of one spec.
 
     Args:
@@ -336,3 +352,94 @@ def query_of_words(text: str, words: Sequence[Token]) -> SpecQuery:
     if (word := cursor.word()) is not None:
         raise cursor.error(f"one spec: {A_CONSTRAINT}, or the end", f"extra {word.text[:40]!r}")
     return root.record(dependencies)
+
+
+class UnknownSpackVersion(BuilderError):
+    """A text that is no version of Spack."""
+
+
+def parser_of(version: str | None) -> Parser:
+    """Return what reads specs as a version of Spack does, such as `0.23`; None for today's.
+
+    Raises:
+        UnknownSpackVersion: it is no version.
+    """
+    found = _SPACK_VERSION.fullmatch(version or "1")
+    if found is None:
+        raise UnknownSpackVersion(f"{version!r} is no version of Spack, expected 0.23 or 1.1")
+    return parse_legacy_query if found[1] == "0" else parse_query
+
+
+def parse_legacy_query(text: str) -> SpecQuery:
+    """Read one spec as Spack before 1.0 does; the text of the query is that of Spack 1.0.
+
+    Raises:
+        QuerySyntaxError: the text is no spec, is two specs, or is too long.
+    """
+    found = _query_of_words(text, _compilers_last(tokens(text)))
+    return parse_query(spec_text(found))
+
+
+def todays_spec(text: str, version: str | None) -> str:
+    """Return a spec that was written for a version of Spack as Spack 1.0 reads the same.
+
+    What is no spec comes back as it is.
+
+    Raises:
+        UnknownSpackVersion: there is no such version.
+    """
+    parse = parser_of(version)
+    if parse is parse_query:
+        return text
+    try:
+        return spec_text(parse(text))
+    except QuerySyntaxError:
+        return text
+
+
+def legacy_reading(query: SpecQuery) -> SpecQuery | None:
+    """Return what Spack before 1.0 reads in a query; None if that is the same, or no spec."""
+    if not any(map(_asks_more_of_compiler, query.dependencies)):
+        return None
+    try:
+        return parse_legacy_query(spec_text(query))
+    except QuerySyntaxError:
+        return None
+
+
+def _asks_more_of_compiler(edge: Dependency) -> bool:
+    """Return whether a compiler, here or below, is asked for more than its name and version."""
+    node = edge.node
+    bare = SpecQuery(name=node.name, versions=node.versions, text=node.text)
+    if edge.direct and node != bare:
+        return True
+    return any(map(_asks_more_of_compiler, node.dependencies))
+
+
+def _compilers_last(words: Iterable[Token]) -> list[Token]:
+    """Return words in an order in which Spack 1.0 reads what Spack 0.23 does.
+
+    The compiler of a package, which ends with its version, stands behind all that follows it.
+    """
+    found: list[Token] = []
+    compilers: list[Token] = []
+    ends: tuple[str, ...] = ()
+    is_in_brackets = False
+    for word in words:
+        if word.kind in ("dependency", "edge_start") and word.text[0] == "^":
+            found += compilers
+            compilers, ends = [], ()
+        if word.kind in ("dependency", "edge_start") and word.text[0] == "%":
+            is_in_brackets = word.kind == "edge_start"
+            compilers.append(word)
+            ends = ("name", "version")
+        elif is_in_brackets and compilers:
+            compilers.append(word)
+            is_in_brackets = word.kind != "edge_end"
+        elif word.kind in ends:
+            compilers.append(word)
+            ends = ends[ends.index(word.kind) + 1 :]
+        else:
+            found.append(word)
+            ends = ()
+    return found + compilers

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
-from spack_cache_db.spack.legacy_specs import parse_legacy_query
 from spack_cache_db.spack.lexer import QuerySyntaxError, Token, tokens
+from spack_cache_db.spack.parser import parse_legacy_query
 from spack_cache_db.spack.variants import PATCH_PRINTED
 
 _COMMANDS = """

@@ -21,7 +21,7 @@ from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.site.pages.filters import Narrowing, hosts_of
 from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
-from spack_cache_db.spack.legacy_specs import UnknownSpackVersion, parser_of
+from spack_cache_db.spack.parser import UnknownSpackVersion, parser_of
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST, work=2_000_000)
 MOST_FORM_FIELDS = 20

@@ -34,8 +34,8 @@ from spack_cache_db.site.pages.package import PAGE_ROWS, folded
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
-from spack_cache_db.spack.legacy_specs import UnknownSpackVersion, todays_spec
 from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import UnknownSpackVersion, todays_spec
 from spack_cache_db.spack.pasted_specs import PastedSpec, pasted_spec
 
 MOST_PACKAGES = 40
