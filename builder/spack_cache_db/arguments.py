@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spack_cache_db.errors import ArgumentError
-from spack_cache_db.spack.identifiers import is_name
+from spack_cache_db.records import is_name
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

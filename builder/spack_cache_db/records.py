@@ -1,4 +1,4 @@
-"""Records that all rooms share: plain tuples, quick to import."""
+"""What all rooms share: names, and records that are plain tuples, quick to import."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ ROOT = "root"
 
 INSTALLED = "installed"
 """The kind of a release that is an installed tree, and its name where none is given."""
+
+
+def is_name(text: str) -> bool:
+    """Return whether text is a name: printable, no blank at either end, no `-` before it.
+
+    Names stand in addresses, in lists with commas and in commands to copy. So none looks like an
+    option, and none has characters that change how the text around it is shown.
+    """
+    return text != "" and text.isprintable() and text == text.strip() and text[0] != "-"
 
 
 class Configuration(NamedTuple):

@@ -13,8 +13,7 @@ from spack_cache_db.sources.strictness import (
     require_name,
     require_short,
 )
-from spack_cache_db.spack.identifiers import is_package
-from spack_cache_db.spack.lexer import QuerySyntaxError, tokens
+from spack_cache_db.spack.lexer import QuerySyntaxError, is_package, tokens
 from tests.configurations import configuration
 
 

@@ -36,7 +36,7 @@ from spack_cache_db.sources.strictness import (
     said,
 )
 from spack_cache_db.sources.units import Place, RawFile
-from spack_cache_db.spack.identifiers import is_package
+from spack_cache_db.spack.lexer import is_package
 
 MAX_DESCRIPTION = 2**16
 """Characters of any text; the longest descriptions of Spack's have three thousand."""

@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from spack_cache_db.errors import LineFault
-from spack_cache_db.records import Configuration
-from spack_cache_db.spack.identifiers import is_name, is_package
+from spack_cache_db.records import Configuration, is_name
+from spack_cache_db.spack.lexer import is_package
 
 T = TypeVar("T")
 

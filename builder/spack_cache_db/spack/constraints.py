@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from spack_cache_db.spack.identifiers import is_package
+from spack_cache_db.spack.lexer import WORD, is_package
 from spack_cache_db.spack.variants import PATCH_PRINTED, Kind, Variant
 from spack_cache_db.spack.versions import VersionRanges
 
 _BARE = re.compile(r"[a-zA-Z0-9_\-+*.,:=%^~/\\]+")
 """What a value may be made of without quotes."""
-_WORD = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_\-]*")
-_PROVIDED = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_\-]*=[a-zA-Z0-9_]")
+_WORD = re.compile(WORD)
+_PROVIDED = re.compile(rf"{WORD}=[a-zA-Z0-9_]")
 _PATCH_FULL = 64
 _SHA256_START = re.compile(rf"[0-9a-f]{{0,{_PATCH_FULL}}}")
 

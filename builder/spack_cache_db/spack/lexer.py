@@ -8,11 +8,15 @@ import re
 from dataclasses import dataclass
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.spack.identifiers import PACKAGE
 
 MAX_LENGTH = 4096
 
-_WORD = r"[a-zA-Z0-9_][a-zA-Z0-9_\-]*"
+WORD = r"[a-zA-Z0-9_][a-zA-Z0-9_\-]*"
+"""A name without dots: `IDENTIFIER` of `spec_parser.py`."""
+
+_PACKAGE = rf"{WORD}(?:\.{WORD})*"
+"""A package's name with its namespace: `DOTTED_IDENTIFIER` of `spec_parser.py`."""
+
 _KEY = r"[a-zA-Z0-9_][a-zA-Z0-9_.\-]*"
 _VERSION = r"=?[a-zA-Z0-9_][a-zA-Z0-9_.\-]*\b"
 # `@1.2: os=linux`: a word before `=` is the next option, not the end of the range.
@@ -21,7 +25,7 @@ _VERSIONS = rf"(?:{_RANGE}|{_VERSION})(?:\s*,\s*(?:{_RANGE}|{_VERSION}))*"
 _GIT = r"(?:git\.[a-zA-Z0-9_][a-zA-Z0-9_./\-]*|[a-fA-F0-9]{40}(?![a-zA-Z0-9_.\-]))"
 _BARE = r"[a-zA-Z0-9_\-+*.,:=%^~/\\]+"
 _QUOTED = r"""'(?:[^']|(?<=\\)')*'|"(?:[^"]|(?<=\\)")*\""""
-_VIRTUALS = rf"(?:\s*{_WORD}(?:,{_WORD})*=(?={_WORD}))?"
+_VIRTUALS = rf"(?:\s*{WORD}(?:,{WORD})*=(?={WORD}))?"
 
 # The first that fits wins, so the order is part of the grammar.
 _TOKENS = (
@@ -32,15 +36,21 @@ _TOKENS = (
     ("flag", rf"(?:\+\+|~~|--|[+~\-])\s*{_KEY}"),
     ("pair", rf"{_KEY}:?==?(?:{_BARE}|{_QUOTED})"),
     ("file", r"(?:\.|/|[a-zA-Z0-9_\-]*/)[a-zA-Z0-9_./\-]*(?:\.json|\.yaml)"),
-    ("name", rf"{PACKAGE}|\*"),
+    ("name", rf"{_PACKAGE}|\*"),
     ("hash", r"/[a-zA-Z0-9_]+"),
     ("blank", r"\s+"),
 )
 _TOKEN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _TOKENS), re.ASCII)
+_PACKAGE_NAME = re.compile(_PACKAGE, re.ASCII)
 _KEY_BEFORE = re.compile(rf"{_KEY}$", re.ASCII)
 _EQUALS = re.compile(r":?=+")
 
 A_CONSTRAINT = "a version (@1.2), a variant (+name, name=value), a hash (/abc) or a dependency (%)"
+
+
+def is_package(text: str) -> bool:
+    """Return whether Spack can read a text as the name of a package."""
+    return _PACKAGE_NAME.fullmatch(text) is not None
 
 
 class QuerySyntaxError(BuilderError, ValueError):

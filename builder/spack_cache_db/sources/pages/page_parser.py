@@ -20,6 +20,7 @@ import yaml
 
 from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, text_value
 from spack_cache_db.errors import Fault, InputError, LineFault
+from spack_cache_db.records import is_name
 from spack_cache_db.sources.pages.page_format import (
     DETAIL,
     MAX_FAULTS,
@@ -32,7 +33,7 @@ from spack_cache_db.sources.pages.page_format import (
 )
 from spack_cache_db.sources.strictness import MAX_NAME, MAX_TEXTS, quoted, require_text
 from spack_cache_db.sources.units import RawFile
-from spack_cache_db.spack.identifiers import is_name, is_package
+from spack_cache_db.spack.lexer import is_package
 
 JSON_KEYS = {"meta", "spec_details"}
 """The big keys, whose values are JSON and are not read as YAML."""

@@ -16,9 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.records import ROOT
+from spack_cache_db.records import ROOT, is_name
 from spack_cache_db.sources.strictness import BROKEN, quoted, read_strictly, said
-from spack_cache_db.spack.identifiers import is_name
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
 

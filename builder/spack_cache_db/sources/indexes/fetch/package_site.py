@@ -35,7 +35,7 @@ from spack_cache_db.sources.indexes.fetch.web import (
 from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.sources.strictness import MAX_INDEX
 from spack_cache_db.sources.units import File, RawFile, is_archive
-from spack_cache_db.spack.identifiers import is_package
+from spack_cache_db.spack.lexer import is_package
 
 FOLDER = "packages"
 """The folder into which package data goes, below it one for each host."""
