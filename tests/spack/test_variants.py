@@ -13,7 +13,7 @@ from spack_cache_db.spack.variants import (
     normal_variant,
     parse_variant,
     printed_variants,
-    variant_row,
+    readable_variant,
 )
 
 NAMES = st.from_regex(r"[a-zA-Z0-9_][a-zA-Z0-9_.\-]{0,8}", fullmatch=True)
@@ -170,7 +170,7 @@ def test_bad_compilers(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "row"),
+    ("text", "parts"),
     [
         ("+cuda", ("cuda", "True", ("True",))),
         ("~cuda", ("cuda", "False", ("False",))),
@@ -180,9 +180,12 @@ def test_bad_compilers(text: str) -> None:
         ("", None),
     ],
 )
-def test_a_variant_is_taken_apart(text: str, row: tuple[str, str, tuple[str, ...]] | None) -> None:
+def test_a_variant_is_taken_apart(
+    text: str, parts: tuple[str, str, tuple[str, ...]] | None
+) -> None:
     """Name, value, and the members of the value."""
-    assert variant_row(text) == row
+    found = readable_variant(text)
+    assert (found and (found.name, found.value, found.values)) == parts
 
 
 def test_variants_are_printed_as_pages_print_them() -> None:

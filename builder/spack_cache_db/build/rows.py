@@ -25,7 +25,7 @@ from spack_cache_db.releases import release_date, release_kind
 from spack_cache_db.sources.columns import TABLES, Document
 from spack_cache_db.spack import targets
 from spack_cache_db.spack.compilers import split_compiler
-from spack_cache_db.spack.variants import VariantRow, variant_row
+from spack_cache_db.spack.variants import Variant, readable_variant
 from spack_cache_db.spack.versions import newest_version
 
 TableRows = tuple[str, Iterable[tuple[Any, ...]]]
@@ -177,7 +177,7 @@ def _json(texts: Sequence[str]) -> str:
 
 def _variant_rows(numbered: Numbered) -> Iterator[TableRows]:
     variants, sets = numbered.ids["variants"], numbered.ids["variant_sets"]
-    parsed = [variant_row(text) or VariantRow(text, "", ("",)) for text in variants]
+    parsed = [readable_variant(text) or Variant(text, ("",), "single") for text in variants]
     yield _rows(
         "variants",
         name=[each.name for each in parsed],

@@ -14,7 +14,7 @@ from functools import lru_cache
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.compilers import split_compiler
 from spack_cache_db.spack.targets import family
-from spack_cache_db.spack.variants import parse_variant
+from spack_cache_db.spack.variants import readable_variant
 
 _MOST_PARTS = 8
 """Parts of a version, divided by dots, that are searched for one by one: all of them together grow
@@ -94,9 +94,8 @@ def _variants(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def _variant(text: str) -> tuple[str, ...]:
-    try:
-        variant = parse_variant(text)
-    except ValueError:
+    variant = readable_variant(text)
+    if variant is None:
         return (text,)
     if variant.kind == "bool":
         on = variant.values == ("True",)

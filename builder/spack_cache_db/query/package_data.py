@@ -19,7 +19,7 @@ from spack_cache_db.query.lookups import Database, opened
 from spack_cache_db.query.package_status import PackageStatus
 from spack_cache_db.query.selection import providers_of
 from spack_cache_db.spack.constraints import SpecQuery
-from spack_cache_db.spack.variants import variant_row
+from spack_cache_db.spack.variants import readable_variant
 from spack_cache_db.spack.versions import newest_version, preference_key
 
 _PACKAGE = """
@@ -217,10 +217,10 @@ class PackageData:
         known = {each.name: each for each in self.variants}
         found = {}
         for text in texts:
-            row = variant_row(text)
-            variant = known.get(row.name) if row is not None else None
-            if row is not None and variant is not None:
-                is_default = row.values == variant.default_values
+            shown = readable_variant(text)
+            variant = known.get(shown.name) if shown is not None else None
+            if shown is not None and variant is not None:
+                is_default = shown.values == variant.default_values
                 default = "the default" if is_default else f"default {variant.default_text}"
                 hint = "; ".join(filter(None, (variant.meaning, default)))
                 found[text] = VariantNote(is_default, hint)

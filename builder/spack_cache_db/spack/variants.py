@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 Kind = Literal["bool", "single", "multi"]
 
@@ -152,22 +152,13 @@ def normal_variant(text: str) -> str:
     return f"{name}{pair['equals']}{raw}"
 
 
-class VariantRow(NamedTuple):
-    """A variant in normal form, taken apart: `values` has several where `value` is a list."""
-
-    name: str
-    value: str
-    values: tuple[str, ...]
-
-
 @lru_cache(maxsize=65536)
-def variant_row(text: str) -> VariantRow | None:
-    """Return a variant in normal form, taken apart; None for what Spack would read as none."""
+def readable_variant(text: str) -> Variant | None:
+    """Return a printed variant, None for what Spack would read as none (see `parse_variant`)."""
     try:
-        variant = parse_variant(text)
+        return parse_variant(text)
     except ValueError:
         return None
-    return VariantRow(variant.name, ",".join(variant.values), variant.values)
 
 
 Value = bool | str | tuple[str, ...]

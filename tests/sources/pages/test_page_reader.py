@@ -24,7 +24,7 @@ from spack_cache_db.sources.pages.page_reader import (
     normal_configuration,
 )
 from spack_cache_db.sources.units import RawFile
-from spack_cache_db.spack.variants import variant_row
+from spack_cache_db.spack.variants import readable_variant
 from tests.pagetexts import MORE_SAMPLES, page, spec, spec_hash
 
 PREFIX = "https://example.org/v1"
@@ -250,5 +250,5 @@ def test_a_set_refuses_what_stands_twice(texts: list[str]) -> None:
 def test_normal_text_is_its_own_normal_form(text: str) -> None:
     """Applied twice it changes nothing more; what is no variant stays as it is."""
     assert kept_variant(kept_variant(text)) == kept_variant(text)
-    if variant_row(text) is None:
+    if readable_variant(text) is None:
         assert kept_variant(text) == text

@@ -12,7 +12,7 @@ import msgspec
 from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.sources.pages.page_format import Meta
 from spack_cache_db.spack.compilers import normal_compiler
-from spack_cache_db.spack.variants import variant_row
+from spack_cache_db.spack.variants import readable_variant
 
 StackSets = Collection[tuple[tuple[str, ...], int]]
 """Sets of stacks, each with the number of its listings."""
@@ -149,7 +149,7 @@ def _count_stacks(stack_sets: StackSets) -> dict[str, int]:
 def variant_problems(configuration: Configuration) -> Iterator[Problem]:
     """Yield what is odd about the variants of a configuration."""
     for text in configuration.variants:
-        if variant_row(text) is None:
+        if readable_variant(text) is None:
             yield Problem("variant", f"{text!r} is no variant that Spack would read; kept as it is")
 
 
