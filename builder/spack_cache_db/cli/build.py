@@ -130,22 +130,14 @@ def _totals(report: Report, output: Path) -> str:
 
 @click.command()
 @input_options
-def check(
-    paths: tuple[str, ...],
-    as_json: bool,
-    **options: Any,
-) -> None:
+def check(paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Check pages, indexes and package data without building.
 
     Prints their faults, with exit status 1, and problems: what sources say of themselves that
     does not add up.
     """
     with ProgressBar() as progress:
-        faults, problems = check_input(
-            paths,
-            progress=progress,
-            **options,
-        )
+        faults, problems = check_input(paths, progress=progress, **options)
     if as_json:
         report = {"faults": [*map(str, faults)], "problems": [*map(str, problems)]}
         click.echo(json.dumps(report, indent=2))
@@ -161,12 +153,7 @@ def check(
 @click.command()
 @click.argument("file", type=GivenPath(path_type=Path))
 @input_options
-def verify(
-    file: Path,
-    paths: tuple[str, ...],
-    as_json: bool,
-    **options: Any,
-) -> None:
+def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Verify that a database holds all that its sources say.
 
     FILE is a database built from each PATH. All that they say is read back from it. Then they are
@@ -176,12 +163,7 @@ def verify(
     Example: spack-cache-db verify dist/spack-cache.db pages/
     """
     with ProgressBar() as progress:
-        found = verify_file(
-            file,
-            paths,
-            progress=progress,
-            **options,
-        )
+        found = verify_file(file, paths, progress=progress, **options)
     if as_json:
         click.echo(json.dumps({"file": str(file), **found.as_dict()}, indent=2))
     else:

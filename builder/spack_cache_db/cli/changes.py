@@ -18,12 +18,7 @@ from spack_cache_db.cli.options import (
     narrowing_options,
 )
 from spack_cache_db.cli.row_output import Forms, form_of, print_answer
-from spack_cache_db.cli.terminal import (
-    CommandError,
-    counted,
-    printable_values,
-    say_notes,
-)
+from spack_cache_db.cli.terminal import CommandError, counted, printable_values, say_notes
 from spack_cache_db.errors import printable
 from spack_cache_db.query.answers import notes_on, scope_of
 from spack_cache_db.query.candidates import Candidates

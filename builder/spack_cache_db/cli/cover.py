@@ -20,17 +20,8 @@ from spack_cache_db.cli.options import (
     spack_option,
 )
 from spack_cache_db.cli.row_output import Forms, form_of, print_answer
-from spack_cache_db.cli.terminal import (
-    fail,
-    printable_values,
-    say_notes,
-    width,
-)
-from spack_cache_db.environment_files import (
-    environments_in,
-    read_environment_file,
-    surroundings,
-)
+from spack_cache_db.cli.terminal import fail, printable_values, say_notes, width
+from spack_cache_db.environment_files import environments_in, read_environment_file, surroundings
 from spack_cache_db.environments.environment import Environment, UnreadableEnvironment
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 from spack_cache_db.errors import BuilderError

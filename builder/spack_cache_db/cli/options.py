@@ -183,9 +183,7 @@ def scope_options(command: F) -> F:
 def spack_option(command: F) -> F:
     """Add `--spack`: how specs are read."""
     return click.option(
-        "--spack",
-        metavar="VERSION",
-        help="Read specs as this version of Spack, such as 0.23.",
+        "--spack", metavar="VERSION", help="Read specs as this version of Spack, such as 0.23."
     )(command)
 
 

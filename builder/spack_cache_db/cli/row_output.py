@@ -150,10 +150,7 @@ def more_rows(count: int) -> str:
 
 
 def aligned(
-    names: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    width: int | None,
-    long: Sequence[str] = (),
+    names: Sequence[str], rows: Sequence[Sequence[str]], width: int | None, long: Sequence[str] = ()
 ) -> Iterator[str]:
     """Yield the lines of a table; a column in which all rows have nothing is left out.
 

@@ -38,9 +38,9 @@ def width() -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def say(line: str, *, err: bool = False) -> None:
+def say(line: str) -> None:
     """Print one line, its control characters as Python writes them."""
-    click.echo(printable(line), err=err)
+    click.echo(printable(line))
 
 
 def styled(text: str, *, err: bool = False, **style: Any) -> str:

@@ -19,13 +19,7 @@ import yaml
 from spack_cache_db.bounded_yaml import fault_at, line_of, part_count
 from spack_cache_db.environments.environment import TOP_KEYS, Surroundings, Work, decoded
 from spack_cache_db.environments.expressions import ExpressionError, holds
-from spack_cache_db.environments.sections import (
-    composed,
-    entries_of,
-    is_nothing,
-    key_of,
-    text_of,
-)
+from spack_cache_db.environments.sections import composed, entries_of, is_nothing, key_of, text_of
 
 SECTIONS = ("packages", "definitions", "toolchains")
 """The sections that matter to what is asked for."""

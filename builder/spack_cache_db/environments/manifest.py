@@ -41,13 +41,7 @@ from spack_cache_db.environments.requirements import (
     Requirements,
     read_requirements,
 )
-from spack_cache_db.environments.sections import (
-    composed,
-    entries_of,
-    is_nothing,
-    items_of,
-    text_of,
-)
+from spack_cache_db.environments.sections import composed, entries_of, is_nothing, items_of, text_of
 from spack_cache_db.environments.spec_lists import SpecLists
 from spack_cache_db.environments.toolchains import parser_with, read_toolchains
 from spack_cache_db.errors import LineFault
@@ -109,12 +103,7 @@ class _SpackYaml:
     """One `spack.yaml` while it is read."""
 
     def __init__(
-        self,
-        node: yaml.Node,
-        path: str,
-        limits: Limits,
-        surroundings: Surroundings,
-        faults: Faults,
+        self, node: yaml.Node, path: str, limits: Limits, surroundings: Surroundings, faults: Faults
     ) -> None:
         self._section = entries_of(node, "an environment")
         self._path = path
