@@ -9,7 +9,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, load, merge_keys, text_value
+from spack_cache_db.bounded_yaml import (
+    CONFIGURATION_BOUNDS,
+    YamlBounds,
+    compose,
+    entries_of,
+    items_of,
+    line_of,
+    load,
+    merge_keys,
+    text_value,
+)
 from spack_cache_db.errors import LineFault
 
 BOUNDS = YamlBounds(aliases=10)
@@ -172,3 +182,22 @@ def test_what_cannot_be_merged(text: str) -> None:
     assert node is not None
     with pytest.raises(LineFault, match="'<<' merges"):
         merge_keys(node, 50_000)
+
+
+def test_nodes_know_their_lines() -> None:
+    """Entries and items are given with lines; null items and values are left out."""
+    node = compose("a:\n- x\n-\n- y\nb:\n", CONFIGURATION_BOUNDS)
+    assert node is not None
+    entries = entries_of(node, "a thing")
+
+    assert [line_of(each) for each in items_of(entries["a"], "things")] == [2, 4]
+    assert items_of(entries["b"], "things") == []
+
+
+@pytest.mark.parametrize("text", ["a: 1\na: 2", "<<: {a: 1}", "[1]", "x"])
+def test_what_is_no_mapping(text: str) -> None:
+    """A key that stands twice, a merge, and what is no mapping are refused, not guessed."""
+    node = compose(text, CONFIGURATION_BOUNDS)
+    assert node is not None
+    with pytest.raises(LineFault):
+        entries_of(node, "a thing")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.bounded_yaml import compose, text_value
+from spack_cache_db.bounded_yaml import CONFIGURATION_BOUNDS, compose, text_value
 from spack_cache_db.environments.environment import (
     Limits,
     Surroundings,
@@ -21,7 +21,6 @@ from spack_cache_db.environments.environment import (
 )
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.includes import merged_configuration
-from spack_cache_db.environments.sections import BOUNDS
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.parser import parse_query
 from tests.spack.test_printing import without_places
@@ -180,7 +179,7 @@ def test_aliases_are_merged_once() -> None:
     lines += [f"l{n}: &l{n} {{a: *l{n - 1}, b: *l{n - 1}}}" for n in range(1, 30)]
     text = "packages: {all: {" + ", ".join(lines) + ", y: [*l29, *l29]}}"
     work = Work(Limits())
-    node = compose(f"{{include: [a.yaml], {text}}}", BOUNDS, "/e/spack.yaml")
+    node = compose(f"{{include: [a.yaml], {text}}}", CONFIGURATION_BOUNDS, "/e/spack.yaml")
     assert node is not None
     merged_configuration(node, "/e/spack.yaml", surroundings({"/e/a.yaml": text}), work)
 
@@ -293,7 +292,7 @@ def test_random_trees_are_merged_as_the_documentation_says(start: int) -> None:
         for scope in reversed(scopes[:-1]):
             expected = merged_by_the_documentation(expected, scope)
         files = {path: json.dumps(value) for path, value in trees.files.items()}
-        node = compose(files.pop("/e/spack.yaml"), BOUNDS, "/e/spack.yaml")
+        node = compose(files.pop("/e/spack.yaml"), CONFIGURATION_BOUNDS, "/e/spack.yaml")
         assert node is not None
         found = merged_configuration(node, "/e/spack.yaml", surroundings(files), Work(Limits()))
 
@@ -333,7 +332,7 @@ def test_the_stacks_of_spacks_own_caches(name: str) -> None:
         assert len({each.group for each in found.specs}) > 1
         return
     assert said_by([each.text for each in found.specs]) == said_by(expected["specs"])
-    node = compose(path.read_text(encoding="utf-8"), BOUNDS, str(path))
+    node = compose(path.read_text(encoding="utf-8"), CONFIGURATION_BOUNDS, str(path))
     assert node is not None
     ((_, section),) = node.value
     sections = merged_configuration(section, str(path), around, Work(Limits())).sections

@@ -1,4 +1,4 @@
-"""environments.toolchains: names for compilers in the specs of an environment."""
+"""environments.requirements: names for compilers in the specs of an environment."""
 
 from __future__ import annotations
 

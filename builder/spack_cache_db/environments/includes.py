@@ -16,10 +16,18 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from spack_cache_db.bounded_yaml import fault_at, line_of, part_count
+from spack_cache_db.bounded_yaml import (
+    composed,
+    entries_of,
+    fault_at,
+    is_nothing,
+    key_of,
+    line_of,
+    part_count,
+    text_of,
+)
 from spack_cache_db.environments.environment import TOP_KEYS, Surroundings, Work, decoded
 from spack_cache_db.environments.expressions import ExpressionError, holds
-from spack_cache_db.environments.sections import composed, entries_of, is_nothing, key_of, text_of
 
 SECTIONS = ("packages", "definitions", "toolchains")
 """The sections that matter to what is asked for."""

@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 
 import yaml
 
-from spack_cache_db.bounded_yaml import fault_at
+from spack_cache_db.bounded_yaml import (
+    composed,
+    entries_of,
+    fault_at,
+    is_nothing,
+    items_of,
+    text_of,
+)
 from spack_cache_db.environments.environment import (
     NOWHERE,
     TOP_KEYS,
@@ -39,11 +46,11 @@ from spack_cache_db.environments.lockfile import read_lock_file
 from spack_cache_db.environments.requirements import (
     NO_REQUIREMENTS,
     Requirements,
+    parser_with,
     read_requirements,
+    read_toolchains,
 )
-from spack_cache_db.environments.sections import composed, entries_of, is_nothing, items_of, text_of
 from spack_cache_db.environments.spec_lists import SpecLists
-from spack_cache_db.environments.toolchains import parser_with, read_toolchains
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.intersection import UnsatisfiableSpec
 from spack_cache_db.spack.parser import legacy_reading

@@ -1,9 +1,13 @@
-"""What `packages:` of a `spack.yaml` requires of a spec, and what in it is no requirement.
+"""What a `spack.yaml` requires of its specs, in `packages:`, and what its toolchains stand for.
 
 The rules are those of Spack 1.1's `solver/requirements.py`: what stands under a package's name
 takes the place of what stands under `all`; an `all` that asks for a variant holds for packages that
 have it. Preferences (`prefer`, `version`, `target`, `compiler`, `variants`, `providers`) weigh less
 than a binary that exists, so they take none away.
+
+`toolchains:` are names for compilers, such as `%clang_gfortran`, in specs (`spec_parser.py`, and
+the page "Toolchains"): what an entry asks holds where its `when:` does, and a toolchain takes the
+place of the compiler of its name.
 """
 
 from __future__ import annotations
@@ -16,17 +20,19 @@ from typing import TypeVar
 
 import yaml
 
-from spack_cache_db.bounded_yaml import fault_at, line_of
+from spack_cache_db.bounded_yaml import entries_of, fault_at, is_nothing, items_of, line_of, text_of
 from spack_cache_db.environments.environment import Alternative, UserSpec, Work, read_spec
-from spack_cache_db.environments.sections import entries_of, is_nothing, items_of, text_of
 from spack_cache_db.spack.constraints import SpecQuery, VariantConstraint, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
+from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import Parser, parse_query
 from spack_cache_db.spack.versions import VersionRanges
 
 ALL = "all"
 PREFERENCES = ("prefer", "version", "target", "compiler", "variants", "providers")
 MOST_ALTERNATIVES = 64
+LONGEST_TOOLCHAIN = 1_000
+"""Characters of a toolchain as a spec: each spec that names it becomes so much longer."""
 T = TypeVar("T", bound=Hashable)
 _NAME = re.compile(r"[\w-]+")
 _GROUPS = ("spec", "one_of", "any_of")
@@ -348,3 +354,90 @@ class _Cases:
 def _with_one_of(chosen: frozenset[str], names: list[str]) -> Iterable[frozenset[str]]:
     """Return the ways to have one of the names among those chosen; none if there are no names."""
     return [chosen] if chosen & {*names} else [chosen | {name} for name in names]
+
+
+Toolchains = Mapping[str, SpecQuery]
+"""What each toolchain asks of a package, by its name."""
+
+
+def read_toolchains(node: yaml.Node, parse: Parser) -> Toolchains:
+    """Return the toolchains of the section `toolchains`.
+
+    Raises:
+        LineFault: one of them is none, or contradicts itself.
+    """
+    return {
+        name: _together(_parts(each, parse), each)
+        for name, each in entries_of(node, "toolchains").items()
+    }
+
+
+def _parts(node: yaml.Node, parse: Parser) -> Iterator[SpecQuery]:
+    """Yield what each entry of a toolchain asks."""
+    if isinstance(node, yaml.ScalarNode):
+        yield _direct_query(node, parse)
+        return
+    for each in items_of(node, "specs"):
+        entries = entries_of(each, "an entry of a toolchain")
+        if "spec" not in entries:
+            raise fault_at(each, "expected spec: here")
+        query = _direct_query(entries["spec"], parse)
+        if "when" in entries:
+            when = _direct_query(entries["when"], parse)
+            edges = (replace(edge, when=_both(edge.when, when)) for edge in query.dependencies)
+            query = replace(query, dependencies=tuple(edges))
+        yield query
+
+
+def _both(first: str | None, second: SpecQuery) -> str:
+    text = spec_text(second)
+    return text if first is None else f"{first} {text}"
+
+
+def _direct_query(node: yaml.Node, parse: Parser) -> SpecQuery:
+    query = _query(node, parse)
+    if not all(edge.direct for edge in query.dependencies):
+        raise fault_at(
+            node, f"{text_of(node, 'a spec')!r} has a '^', expected '%' alone in a toolchain"
+        )
+    return query
+
+
+def _together(parts: Iterable[SpecQuery], node: yaml.Node) -> SpecQuery:
+    found = SpecQuery()
+    for each in parts:
+        try:
+            found = constrained(found, each)
+        except UnsatisfiableSpec as error:
+            raise fault_at(node, str(error)) from None
+    if len(spec_text(found)) > LONGEST_TOOLCHAIN:
+        raise fault_at(node, f"has more than {LONGEST_TOOLCHAIN:,} characters as one spec")
+    return found
+
+
+def parser_with(parse: Parser, toolchains: Toolchains) -> Parser:
+    """Return what reads a spec and puts toolchains in the place of their names."""
+
+    def parse_expanded(text: str) -> SpecQuery:
+        try:
+            found = _expanded(parse(text), toolchains)
+        except UnsatisfiableSpec as error:
+            raise QuerySyntaxError(text, 0, "a toolchain that fits", str(error)) from None
+        return replace(found, text=spec_text(found))
+
+    return parse_expanded if toolchains else parse
+
+
+def _expanded(query: SpecQuery, toolchains: Toolchains) -> SpecQuery:
+    """Return a query in which no edge names a toolchain, and no edge below either."""
+    named, kept = [], []
+    for edge in query.dependencies:
+        toolchain = toolchains.get(edge.node.name or "")
+        if edge.direct and toolchain is not None:
+            named.append(toolchain)
+        else:
+            kept.append(replace(edge, node=_expanded(edge.node, toolchains)))
+    found = replace(query, dependencies=tuple(kept))
+    for each in named:
+        found = constrained(found, each)
+    return found
