@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.cli import COMMANDS
-from spack_cache_db.cli.row_output import Forms, print_answer
-from spack_cache_db.cli.terminal import styled
+from spack_cache_db.cli.terminal import Forms, print_answer, styled
 from tests import graphs
 from tests.commands import run
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 import spack_cache_db.cli.options as scope_options
 from spack_cache_db.build import build
-from spack_cache_db.cli import cli, row_output
+from spack_cache_db.cli import cli, terminal
 from spack_cache_db.machine import Machine
 from tests.indexes import REAL_FILE, hash_of
 from tests.processes import completed
@@ -70,13 +70,14 @@ def test_a_terminal_shows_fifty_rows(
     """What is left out is counted below; --all and --limit show more, and a pipe gets all rows."""
     whole = run("*", real_index_file).stdout
     count = len(json.loads(run("*", real_index_file, "--json").stdout))
-    monkeypatch.setattr(row_output, "is_terminal", lambda: True)
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100000")
 
     for options in ((), ("--hashes",)):
         *_, end = shown = run("*", real_index_file, *options).stdout.splitlines()
-        assert len(shown) == 3 + 1 + row_output.MOST_ROWS + 2
+        assert len(shown) == 3 + 1 + terminal.MOST_ROWS + 2
         assert end.endswith("more rows: --all shows all")
-    assert f"{count - row_output.MOST_ROWS:,} more rows" in run("*", real_index_file).stdout
+    assert f"{count - terminal.MOST_ROWS:,} more rows" in run("*", real_index_file).stdout
     assert run("*", real_index_file, "--all").stdout == whole
     assert len(run("*", real_index_file, "--limit", 60).stdout.splitlines()) == 4 + 60
     assert len(json.loads(run("*", real_index_file, "--json").stdout)) == count

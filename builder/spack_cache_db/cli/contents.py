@@ -1,11 +1,11 @@
-"""Commands that list what a file has: `releases`, `stacks`, `deps`, `behind` and `info`."""
+"""Commands that list what a file has: `releases`, `stacks`, `deps`, `behind`, `info`, `diff`."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,12 @@ from spack_cache_db.cli.options import (
     file_argument,
     json_option,
     markdown_option,
+    names_in_file,
     narrowing_options,
     rows_options,
 )
-from spack_cache_db.cli.row_output import form_of, print_rows
-from spack_cache_db.cli.terminal import say, say_notes
+from spack_cache_db.cli.terminal import Forms, form_of, print_answer, print_rows, say, say_notes
+from spack_cache_db.errors import printable
 from spack_cache_db.query.catalogue import spec_beginning
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.dependency_graph import (
@@ -30,6 +31,9 @@ from spack_cache_db.query.dependency_graph import (
     read_nodes,
     told_of,
 )
+from spack_cache_db.query.difference import Diff
+from spack_cache_db.query.difference import diff as compare
+from spack_cache_db.query.difference_output import as_csv, as_json, as_markdown, as_text
 from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.query.package_status import PackageStatus
 from spack_cache_db.query.package_status import behind as packages_behind
@@ -167,3 +171,48 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
     names = PackageStatus._fields if is_data else _SHOWN
     print_rows(names, [_values(each, names) for each in found], options)
     sys.exit(1 if found else 0)
+
+
+_COLOURS = {"removed": "red", "added": "green", "rebuilt": "yellow"}
+
+
+def _printable(write: Callable[[Diff], str]) -> Callable[[Diff], str]:
+    """Return a function whose text is printable; of a difference, it shows few of the values."""
+    return lambda found: "\n".join(map(printable, write(found).split("\n")))
+
+
+_DIFF_FORMS = Forms(_printable(as_text), as_json, as_csv, _printable(as_markdown), _COLOURS)
+
+
+@click.command()
+@click.argument("old", shell_complete=names_in_file)
+@click.argument("new", shell_complete=names_in_file)
+@file_argument
+@click.option("--package", metavar="NAME", help="Only this package.")
+@narrowing_options("stack", "target", "host")
+@markdown_option
+def diff(
+    old: str,
+    new: str,
+    file: Path,
+    package: str | None,
+    stack: str | None,
+    target: str | None,
+    host: str | None,
+    **options: Any,
+) -> None:
+    """Show what changed between two releases.
+
+    OLD and NEW are releases, or stacks of a release: develop:e4s.
+
+    A configuration is rebuilt if both releases have it with different hashes. FILE must be built
+    from indexes or mirrors to show why.
+
+    Exit status: 0 if nothing changed, 1 if something did, 2 for an error.
+
+    Example: spack-cache-db diff develop-2025-04-20 develop dist/spack-cache.db
+    """
+    form_of(options)
+    found = compare(file, old, new, package=package, stack=stack, target=target, host=host)
+    print_answer(found, _DIFF_FORMS, options)
+    sys.exit(0 if found.is_empty else 1)

@@ -19,8 +19,15 @@ from spack_cache_db.cli.options import (
     scope_options,
     spack_option,
 )
-from spack_cache_db.cli.row_output import Forms, form_of, print_answer
-from spack_cache_db.cli.terminal import fail, printable_values, say_notes, width
+from spack_cache_db.cli.terminal import (
+    Forms,
+    fail,
+    form_of,
+    print_answer,
+    printable_values,
+    say_notes,
+    width,
+)
 from spack_cache_db.environment_files import environments_in, read_environment_file, surroundings
 from spack_cache_db.environments.environment import Environment, UnreadableEnvironment
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment

@@ -1,4 +1,4 @@
-"""The command `find`, and the table that it prints for people."""
+"""The commands that look for a spec, `find` and `history`, and the tables that they print."""
 
 from __future__ import annotations
 
@@ -6,36 +6,37 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
 from spack_cache_db.cli.options import (
+    csv_option,
     file_argument,
+    narrowing_options,
     rows_options,
     scope_names,
     scope_options,
     spack_option,
 )
-from spack_cache_db.cli.row_output import (
+from spack_cache_db.cli.terminal import (
     NOTHING,
+    CommandError,
     Forms,
     aligned,
+    counted,
+    fail,
     form_of,
     more_rows,
     most_rows,
     print_answer,
-    wrapped,
-)
-from spack_cache_db.cli.terminal import (
-    CommandError,
-    counted,
-    fail,
     printable_values,
     say,
     say_notes,
     width,
+    wrapped,
 )
 from spack_cache_db.query.answers import (
     Found,
@@ -52,6 +53,14 @@ from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.conditions import Conditions, Question
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
+from spack_cache_db.query.history import (
+    History,
+    HistoryRow,
+    history_csv,
+    history_json,
+    history_of,
+    shown_specs,
+)
 from spack_cache_db.query.installation import Installation, install_found
 from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.questions import question_of
@@ -59,7 +68,7 @@ from spack_cache_db.query.refusals import UnsupportedQuery
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.parser import parser_of
+from spack_cache_db.spack.parser import parse_query, parser_of
 from spack_cache_db.spack.pasted_specs import pasted_spec
 
 _VARIANTS = "variants"
@@ -95,32 +104,39 @@ def find(spec: str, file: Path, **options: Any) -> None:
     form = form_of(options, "install")
     if os.path.isfile(spec) and not os.path.exists(file):  # noqa: PTH110, PTH113 - any text is given
         fail(f"{spec} is a file: give the spec first, then the file")
+    names = scope_names(options)
+    with _opened(file) as conn:
+        pasted = pasted_spec(spec)
+        query = parser_of(options["spack"])(pasted.spec)
+        lookups = read_lookups(conn)
+        scope = scope_of(lookups, **names)
+        scope = (*scope, *explicitly(conn)) if options["explicit"] else scope
+        question = question_or_advice(conn, lookups, query, scope)
+        results = matching(conn, lookups, question.within(scope).conditions)
+        limit, with_hashes = options["limit"], options["hashes"] or options["install"]
+        if limit is None and form not in ("json", "csv"):
+            limit = most_rows(options)
+        found = found_part(
+            conn,
+            lookups,
+            results,
+            slice(limit),
+            with_hashes=with_hashes,
+            with_differences=options["hashes"],
+        )
+        say_notes([*pasted.notes_on(spec), *notes_on(conn, lookups, question.within(scope))])
+        if not found:
+            say_why_not(why_not(Candidates(conn, lookups), query, question.conditions, scope))
+            sys.exit(1)
+        _print(conn, found, len(results.ids), options)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database to look for a spec; what is no spec ends the command."""
     try:
-        names = scope_names(options)
         with connected(file) as conn:
-            pasted = pasted_spec(spec)
-            query = parser_of(options["spack"])(pasted.spec)
-            lookups = read_lookups(conn)
-            scope = scope_of(lookups, **names)
-            scope = (*scope, *explicitly(conn)) if options["explicit"] else scope
-            question = question_or_advice(conn, lookups, query, scope)
-            results = matching(conn, lookups, question.within(scope).conditions)
-            limit, with_hashes = options["limit"], options["hashes"] or options["install"]
-            if limit is None and form not in ("json", "csv"):
-                limit = most_rows(options)
-            found = found_part(
-                conn,
-                lookups,
-                results,
-                slice(limit),
-                with_hashes=with_hashes,
-                with_differences=options["hashes"],
-            )
-            say_notes([*pasted.notes_on(spec), *notes_on(conn, lookups, question.within(scope))])
-            if not found:
-                say_why_not(why_not(Candidates(conn, lookups), query, question.conditions, scope))
-                sys.exit(1)
-            _print(conn, found, len(results.ids), options)
+            yield conn
     except QuerySyntaxError as error:
         # Its second line points at a place in the first.
         raise CommandError(str(error)) from None
@@ -242,3 +258,70 @@ def _rows(each: Found, hashes: bool, names: Iterable[str], common: set[str]) -> 
 def _some(texts: Sequence[str]) -> str:
     more = len(texts) - _MOST_DIFFERENCES
     return ", ".join((*texts[:_MOST_DIFFERENCES], *([f"and {more} more"] if more > 0 else [])))
+
+
+_HEADINGS = ("release", "specs", "configurations", "added", "removed", "replaced")
+
+
+@click.command()
+@click.argument("spec")
+@file_argument
+@narrowing_options("stack", "host")
+@csv_option
+def history(spec: str, file: Path, stack: str | None, host: str | None, **options: Any) -> None:
+    """Show how many binaries of each release satisfy a spec.
+
+    SPEC is written as for Spack; quote it. Added and removed compare a release with the one before
+    it: a snapshot with the previous snapshot of its branch, a branch with its newest snapshot, a
+    release with the previous release.
+
+    Exit status: 0 if something was found, 1 if not, 2 for an error.
+
+    Example: spack-cache-db history "py-torch +cuda" dist/spack-cache.db
+    """
+    form = form_of(options)
+    with _opened(file) as conn:
+        query, lookups = parse_query(spec), read_lookups(conn)
+        scope = scope_of(lookups, stack=stack, host=host)
+        question = question_or_advice(conn, lookups, query, scope)
+        whole = question.within(scope)
+        found = history_of(lookups, spec, shown_specs(conn, lookups, whole.conditions))
+        say_notes(notes_on(conn, lookups, whole))
+        if not found.present:
+            say_why_not(why_not(Candidates(conn, lookups), query, question.conditions, scope))
+    if form or found.present:
+        print_answer(found, _HISTORY_FORMS, options)
+    sys.exit(0 if found.present else 1)
+
+
+def history_table(found: History) -> str:
+    """Return an aligned table, with a sentence above."""
+    rows = [_HEADINGS, *(_cells(each) for each in found.releases)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join((name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])))
+        for name, *numbers in rows
+    ]
+    return "\n".join((_sentence(found), "", *lines))
+
+
+_HISTORY_FORMS = Forms(
+    lambda found: history_table(printable_values(found)),
+    lambda found: history_json(found.releases),
+    lambda found: history_csv(found.releases),
+)
+
+
+def _cells(each: HistoryRow) -> tuple[str, ...]:
+    numbers = (each.specs, each.configurations, each.added, each.removed)
+    churn = "-" if each.churn is None else f"{each.churn:.0%}"
+    return (each.release, *(f"{number:,}" for number in numbers), churn)
+
+
+def _sentence(found: History) -> str:
+    """Return where and when there is something."""
+    total = counted(len(found.releases), "release")
+    seen = ""
+    if found.first_seen:
+        seen = f", in snapshots from {found.first_seen} to {found.last_seen}"
+    return f"In {len(found.present):,} of {total}{seen}."

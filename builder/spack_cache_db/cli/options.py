@@ -9,14 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
-from spack_cache_db.bounded_files import open_regular
 from spack_cache_db.cli.terminal import say_notes
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.machine import this_machine
 from spack_cache_db.query.connection import connected
 from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.schema import APPLICATION_ID
-from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
+from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, is_database
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,7 +62,7 @@ def _database(ctx: click.Context, parameter: click.Parameter, given: Path | None
     if given is not None or ctx.resilient_parsing:
         return given
     here = (path for folder in ("dist", ".") for path in sorted(Path(folder).glob("*.db")))
-    found = [path for path in here if _is_ours(path)]
+    found = [path for path in here if is_database(path)]
     if len(found) != 1:
         seen = f"there are {len(found)}" if found else "there is none"
         raise click.UsageError(
@@ -73,16 +71,6 @@ def _database(ctx: click.Context, parameter: click.Parameter, given: Path | None
             ctx,
         )
     return found[0]
-
-
-def _is_ours(path: Path) -> bool:
-    """Return whether a file is a database of this program; SQLite keeps that at byte 68."""
-    try:
-        with open_regular(path) as file:
-            head = file.read(72)
-    except OSError:
-        return False
-    return head[:15] == b"SQLite format 3" and head[68:] == APPLICATION_ID.to_bytes(4)
 
 
 def json_option(command: F) -> F:
@@ -105,7 +93,7 @@ def markdown_option(command: F) -> F:
 
 
 def rows_options(command: F) -> F:
-    """Add `--json`, `--csv` and `--all`: see `row_output.print_rows`."""
+    """Add `--json`, `--csv` and `--all`: see `terminal.print_rows`."""
     return csv_option(all_option(command))
 
 

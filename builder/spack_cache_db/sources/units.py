@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spack_cache_db import schema
+from spack_cache_db.bounded_files import open_regular
 from spack_cache_db.errors import Fault, InputError, reason
 from spack_cache_db.records import INSTALLED, ROOT
 
@@ -58,7 +59,7 @@ def is_own(head: bytes) -> bool:
 def is_database(path: Path) -> bool:
     """Return whether a file is a database of ours; False where it cannot be read."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             return is_own(stream.read(HEAD))
     except OSError:
         return False

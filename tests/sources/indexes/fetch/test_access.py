@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.sources.indexes.fetch import FetchOptions, FetchReport, fetch
-from spack_cache_db.sources.indexes.fetch.mirror_config import Access, ConfiguredMirror, Login
+from spack_cache_db.sources.indexes.fetch.addresses import ConfiguredMirror, Login
+from spack_cache_db.sources.indexes.fetch.web import Access
 from spack_cache_db.sources.indexes.spack_json import read_address
 from tests.sources.indexes.fetch.mirrors import (
     QUICK,

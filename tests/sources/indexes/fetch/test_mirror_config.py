@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch.mirror_config import (
+from spack_cache_db.sources.indexes.fetch.addresses import (
     ConfiguredMirror,
     Login,
     MirrorConfig,

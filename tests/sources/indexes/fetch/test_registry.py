@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.sources.indexes.fetch import FetchOptions, FetchReport, fetch
-from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
-from spack_cache_db.sources.indexes.fetch.mirror_config import Login
+from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, Login
 from spack_cache_db.sources.indexes.fetch.remote_indexes import (
     Reference,
     is_loopback,

@@ -1,21 +1,32 @@
-"""URLs of mirrors and of manifests of releases → mirrors, each with a folder of its own.
+"""What is asked: URLs of mirrors, manifests of releases, and the mirrors of Spack's configuration.
 
 A manifest of releases is `{release: [{"label": stack, "url": index}]}` (spack-infrastructure
 `images/cache-indexer/cache_indexer.py`, which writes that of the public cache). Its URLs are those
 of indexes or their blobs, in a store's own scheme.
+
+Of a configuration, the rules are those of Spack 1.0 (`mirrors/mirror.py`, `schema/mirrors.py`): a
+mirror is a text or a mapping, what stands under `fetch` counts before what stands beside it, and
+secrets are given by the names of environment variables, or, as before Spack 1.0, in the file
+itself.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import msgspec
+import yaml
 from msgspec import Struct
 
-from spack_cache_db.errors import Fault
+from spack_cache_db.bounded_files import read_file, unreadable
+from spack_cache_db.bounded_yaml import composed, line_of, text_value
+from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import ROOT, is_name
 from spack_cache_db.sources.strictness import BROKEN, quoted, read_strictly, said
 
@@ -27,16 +38,16 @@ def shown(url: str) -> str:
     return _USER.sub("", url).partition("?")[0].partition("#")[0]
 
 
-class FetchFault(Exception):
+class FetchFault(InputError):
     """A URL that did not give what was expected; the text says what it gave, and what to do."""
 
     def __init__(self, url: str, message: str) -> None:
-        super().__init__(message)
-        self.url = url
+        super().__init__([Fault(shown(url), 0, message)])
+        self._message = message
 
-    def fault(self) -> Fault:
-        """Return the same as a line for the user."""
-        return Fault(shown(self.url), 0, str(self))
+    def __str__(self) -> str:
+        """Return what is wrong, without the URL."""
+        return self._message
 
 
 SCHEMES = ("https", "http", "oci", "s3", "file")
@@ -170,7 +181,7 @@ class NamedMirrors(NamedTuple):
 
     mirrors: tuple[MirrorRequest, ...]
     stacks: frozenset[tuple[str, str]]
-    faults: tuple[FetchFault, ...]
+    faults: tuple[Fault, ...]
 
 
 def read_release_manifest(
@@ -205,21 +216,21 @@ def read_release_manifest(
         raise FetchFault(url, f"names {count:,} mirrors, expected at most {most:,} (--max-mirrors)")
     stacks = {(name, each.label) for name, listed in manifest.items() for each in listed}
     mirrors: list[MirrorRequest] = []
-    faults: list[FetchFault] = []
+    faults: list[Fault] = []
     for name, listed in manifest.items():
         for each in listed:
             if release in (None, name) and stack in (None, each.label):
                 try:
-                    mirrors.append(_mirror(url, name, each, maps))
+                    mirrors.append(_mirror_of(url, name, each, maps))
                 except FetchFault as fault:
-                    faults.append(fault)
+                    faults += fault.faults
     if not mirrors and not faults:
         asked = "/".join(each or "*" for each in (release, stack))
         raise FetchFault(url, f"names no stack {asked}, it names {_shortened(stacks)}")
     return NamedMirrors(tuple(mirrors), frozenset(stacks), tuple(faults))
 
 
-def _mirror(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) -> MirrorRequest:
+def _mirror_of(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) -> MirrorRequest:
     require_name(manifest, "release", release)
     require_name(manifest, "stack", stack.label)
     if stack.url.startswith("file:") and not manifest.startswith("file:"):
@@ -234,3 +245,180 @@ def _shortened(stacks: set[tuple[str, str]]) -> str:
     names = sorted({release for release, _ in stacks})
     shown = ", ".join(names[:10]) or "none"
     return f"{shown}, …" if len(names) > 10 else shown
+
+
+_MAX_CONFIGURATION = 2**22
+_NOTHING = ("", "~", "null", "Null", "NULL")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_EXPECTED = "expected Spack's configuration, lines of the form 'name: URL' under 'mirrors:'"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who asks a mirror; what is printed of it has no secret."""
+
+    user: str
+    secret: str = field(repr=False)
+    session: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredMirror:
+    """A mirror to fetch from.
+
+    Attributes:
+        url: its address; a path of this machine is one that begins with `file://`.
+        name: what the configuration calls it.
+        login: who may read it, None for anybody.
+        endpoint: the URL of the object store that has an `s3://` address, None for Amazon's.
+    """
+
+    url: str
+    name: str | None = None
+    login: Login | None = None
+    endpoint: str | None = None
+
+
+class MirrorConfig(NamedTuple):
+    """The mirrors of a file that can be fetched from, in its order, and what is wrong with it."""
+
+    mirrors: tuple[ConfiguredMirror, ...]
+    faults: tuple[Fault, ...]
+
+
+class _Pair(Struct, frozen=True):
+    secret_variable: str
+    id: str | None = None
+    id_variable: str | None = None
+
+
+class _Connection(Struct, frozen=True):
+    url: str | None = None
+    endpoint_url: str | None = None
+    access_pair: tuple[str, ...] | _Pair | None = None
+    access_token: str | None = None
+    access_token_variable: str | None = None
+    profile: str | None = None
+
+
+class _Mirror(_Connection, frozen=True):
+    fetch: str | _Connection | None = None
+    binary: bool = True
+
+
+def read_mirror_config(path: Path, variables: Mapping[str, str]) -> MirrorConfig:
+    """Return the mirrors with binaries that a `mirrors.yaml` or a `spack.yaml` names.
+
+    Args:
+        path: the file.
+        variables: the environment variables that have its secrets.
+    """
+    try:
+        text = read_file(path, _MAX_CONFIGURATION).decode()
+        section = _section(composed(text, ""))
+    except (OSError, UnicodeDecodeError) as error:
+        return MirrorConfig((), (Fault(str(path), 0, unreadable(error)),))
+    except LineFault as fault:
+        return MirrorConfig((), (Fault(str(path), fault.line, fault.message),))
+    mirrors, faults = list[ConfiguredMirror](), list[Fault]()
+    for key, node in section.value:
+        name = str(key.value).removesuffix(":")
+        try:
+            entry = _plain(text_value(node))
+            given = _Mirror(url=entry) if isinstance(entry, str) else _converted(entry)
+            if given.binary:
+                mirrors.append(_mirror(name, given, path.absolute().parent, variables))
+        except (ValueError, LineFault) as error:
+            faults.append(Fault(str(path), line_of(key), f"the mirror {name} {error}"))
+    if not mirrors and not faults:
+        faults.append(Fault(str(path), 0, f"names no mirror with binaries, {_EXPECTED}"))
+    return MirrorConfig(tuple(mirrors), tuple(faults))
+
+
+def _section(root: yaml.Node | None) -> yaml.MappingNode:
+    """Return the mapping `mirrors`, at the top or in the section `spack` of an environment."""
+    node = _entry(_entry(root, "spack") or root, "mirrors")
+    if not isinstance(node, yaml.MappingNode):
+        raise LineFault(0 if node is None else line_of(node), f"has no mirrors, {_EXPECTED}")
+    return node
+
+
+def _entry(node: yaml.Node | None, name: str) -> yaml.Node | None:
+    """Return the value of a key, which may override others; None if there is none."""
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return next((value for key, value in pairs if key.value in (name, f"{name}:")), None)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value without what is null in it, and keys without the colon that overrides."""
+    if isinstance(value, dict):
+        kept = {str(key).removesuffix(":"): each for key, each in value.items()}
+        return {key: _plain(each) for key, each in kept.items() if each not in _NOTHING}
+    if isinstance(value, list):
+        return [_plain(each) for each in value if each not in _NOTHING]
+    return value
+
+
+def _converted(entry: Any) -> _Mirror:
+    try:
+        return msgspec.convert(entry, _Mirror, strict=False)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"cannot be read: {error}") from None
+
+
+def _mirror(
+    name: str, given: _Mirror, folder: Path, variables: Mapping[str, str]
+) -> ConfiguredMirror:
+    """Return a mirror; `ValueError` says what it lacks."""
+    own = _Connection(url=given.fetch) if isinstance(given.fetch, str) else given.fetch
+    found = _Connection(
+        **{
+            key: value
+            for each in (given, own)
+            for key in _Connection.__struct_fields__
+            if (value := getattr(each, key, None))
+        }
+    )
+    if found.url is None:
+        raise ValueError("has no url to fetch from, expected url: or fetch:")
+    if found.profile is not None:
+        raise ValueError("has a profile, which is not read here: expected access_pair:")
+    return ConfiguredMirror(
+        found.url if "://" in found.url else _file_url(found.url, folder, variables),
+        name,
+        _login(found, variables),
+        found.endpoint_url,
+    )
+
+
+def _login(given: _Connection, variables: Mapping[str, str]) -> Login | None:
+    pair, session = given.access_pair, given.access_token
+    if given.access_token_variable:
+        session = _variable(given.access_token_variable, variables)
+    if not pair:
+        return None
+    if isinstance(pair, tuple):
+        if len(pair) != 2:
+            raise ValueError(f"has {len(pair)} values in access_pair, expected a name and a secret")
+        return Login(*pair, session)
+    user = pair.id or (_variable(pair.id_variable, variables) if pair.id_variable else None)
+    if user is None:
+        raise ValueError("has an access_pair without id: and id_variable:, expected one of them")
+    return Login(user, _variable(pair.secret_variable, variables), session)
+
+
+def _variable(name: str, variables: Mapping[str, str]) -> str:
+    value = variables.get(name)
+    if not value:
+        raise ValueError(f"needs the environment variable {name}, which is not set")
+    return value
+
+
+def _file_url(text: str, folder: Path, variables: Mapping[str, str]) -> str:
+    """Return the URL of a path, relative to the folder of the configuration."""
+
+    def replaced(match: re.Match[str]) -> str:
+        return _variable(match[1] or match[2], variables)
+
+    path = Path(_VARIABLE.sub(replaced, text)).expanduser()
+    return Path(os.path.normpath(folder / path)).as_uri()

@@ -21,17 +21,14 @@ from spack_cache_db.errors import Fault, InputError, OutputError, reason
 from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, Progress
 from spack_cache_db.sources.indexes.fetch.addresses import (
+    ConfiguredMirror,
     FetchFault,
     MirrorRequest,
     mirror_request,
     mirror_url,
+    read_mirror_config,
     read_release_manifest,
     shown,
-)
-from spack_cache_db.sources.indexes.fetch.mirror_config import (
-    Access,
-    ConfiguredMirror,
-    read_mirror_config,
 )
 from spack_cache_db.sources.indexes.fetch.package_site import fetch_packages, package_request
 from spack_cache_db.sources.indexes.fetch.remote_indexes import Outcome, Registry, fetch_mirror
@@ -41,7 +38,7 @@ from spack_cache_db.sources.indexes.fetch.stack_folder import (
     remove_stack,
     stacks_of,
 )
-from spack_cache_db.sources.indexes.fetch.web import SilenceFault, Web
+from spack_cache_db.sources.indexes.fetch.web import Access, SilenceFault, Web
 
 T = TypeVar("T", ConfiguredMirror, MirrorRequest)
 _MANIFEST_SIZE = 16 * 2**20
@@ -88,7 +85,9 @@ class _Run:
         """Bring all that the URLs name; return the bytes that were received."""
         configured = self._configured()
         async with Web(self._limits, progress, self._access(configured)) as web:
-            self._add_packages()
+            if self._options.packages is not None:
+                with self._faults_kept():
+                    self._add(package_request(self._options.packages, self._options.maps))
             asked = [*map(ConfiguredMirror, urls), *configured]
             await self._each(asked, lambda each: self._resolve(web, each))
             mirrors = [*self._folders.values()]
@@ -101,12 +100,10 @@ class _Run:
         places = asyncio.Semaphore(self._limits.jobs)
 
         async def one(mirror: T) -> None:
-            try:
+            with self._faults_kept():
                 async with places:
                     with FaultsOf(shown(mirror.url)):
                         await do(mirror)
-            except InputError as error:
-                self.faults.update(error.faults)
 
         async with asyncio.TaskGroup() as tasks:
             for mirror in mirrors:
@@ -116,8 +113,7 @@ class _Run:
         """Return the mirrors of Spack's configuration, where one is given."""
         if self._options.mirrors is None:
             return ()
-        path = checked_file("mirrors", self._options.mirrors)
-        found = read_mirror_config(path, os.environ)
+        found = read_mirror_config(checked_file("mirrors", self._options.mirrors), os.environ)
         self.faults.update(found.faults)
         return found.mirrors
 
@@ -129,65 +125,57 @@ class _Run:
                 known.append(replace(each, url=mirror_url(each.url, self._options.maps)))
         return Access(known, os.environ)
 
-    def _add_packages(self) -> None:
-        """Take package data, where some is wanted, as one mirror more."""
-        if self._options.packages is None:
-            return
+    @contextmanager
+    def _faults_kept(self) -> Iterator[None]:
+        """Keep what is wrong with one mirror, and go on with the others."""
         try:
-            self._add(package_request(self._options.packages, self._options.maps))
-        except FetchFault as fault:
-            self.faults.add(fault.fault())
+            yield
+        except InputError as error:
+            self.faults.update(error.faults)
 
     async def _resolve(self, web: Web, mirror: ConfiguredMirror) -> None:
         """Find the mirrors that a URL names."""
         options = self._options
-        try:
-            url = mirror_url(mirror.url, options.maps)
-            data = None if url.startswith("oci:") else await _release_manifest(web, url)
-            if data is None:
-                release = options.release or mirror.name
-                self._add(mirror_request(url, release, options.stack, options.views))
-                return
-            most = self._limits.max_mirrors
-            named = read_release_manifest(
-                url, data, options.maps, options.release, options.stack, most
-            )
-            if options.views:
-                raise FetchFault(url, "is a manifest of releases, which has no views: no --view")
-        except FetchFault as fault:
-            self.faults.add(fault.fault())
+        url = mirror_url(mirror.url, options.maps)
+        data = None if url.startswith("oci:") else await _release_manifest(web, url)
+        if data is None:
+            release = options.release or mirror.name
+            self._add(mirror_request(url, release, options.stack, options.views))
             return
-        self.faults.update(each.fault() for each in named.faults)
+        most = self._limits.max_mirrors
+        named = read_release_manifest(url, data, options.maps, options.release, options.stack, most)
+        if options.views:
+            raise FetchFault(url, "is a manifest of releases, which has no views: no --view")
+        self.faults.update(named.faults)
         for each in named.mirrors:
-            self._add(each)
+            with self._faults_kept():
+                self._add(each)
         self._look_for_vanished(url, named.stacks)
 
     def _add(self, mirror: MirrorRequest) -> None:
-        """Take a mirror, unless its folder is that of another, or there are too many."""
+        """Take a mirror; `FetchFault` if its folder is that of another, or there are too many."""
         most = self._limits.max_mirrors
         if len(self._folders) >= most and (mirror.release, mirror.stack) not in self._folders:
             words = f"is one of more than {most:,} mirrors, expected fewer (--max-mirrors)"
-            self.faults.add(FetchFault(mirror.url, words).fault())
-            return
+            raise FetchFault(mirror.url, words)
         first = self._folders.setdefault((mirror.release, mirror.stack), mirror)
         if first.url != mirror.url:
             place = f"{mirror.release}/{mirror.stack}"
             words = f"goes to {place} as {shown(first.url)} does; fetch it with another --release"
-            self.faults.add(FetchFault(mirror.url, words).fault())
+            raise FetchFault(mirror.url, words)
 
     async def _bring(self, web: Web, mirror: MirrorRequest) -> None:
-        path = self._output / mirror.release / mirror.stack
         try:
             folder = StackFolder(self._output, mirror)
             outcome = await self._fetch(web, folder, mirror)
             self.changed += outcome.changed
-            self.faults.update(each.fault() for each in outcome.faults)
+            for fault in outcome.faults:
+                self.faults.update(fault.faults)
             if not outcome.faults:
                 folder.finish()
                 self.brought += 1
-        except FetchFault as fault:
-            self.faults.add(fault.fault())
         except OSError as error:
+            path = self._output / mirror.release / mirror.stack
             self.faults.add(Fault(str(path), 0, f"cannot be written: {reason(error)}"))
 
     async def _fetch(self, web: Web, folder: StackFolder, mirror: MirrorRequest) -> Outcome:

@@ -21,8 +21,7 @@ from urllib.request import parse_http_list, parse_keqv_list
 import msgspec
 from msgspec import Struct
 
-from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, MirrorRequest
-from spack_cache_db.sources.indexes.fetch.mirror_config import Login
+from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, Login, MirrorRequest
 from spack_cache_db.sources.indexes.fetch.stack_folder import Download, StackFolder
 from spack_cache_db.sources.indexes.fetch.web import (
     Headers,

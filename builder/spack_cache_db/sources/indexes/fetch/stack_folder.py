@@ -30,7 +30,7 @@ from spack_cache_db.sources.indexes.fetch.web import (
     PassingTrouble,
     Tags,
     Web,
-    is_encoded,
+    encoding_of,
     length_of,
     require_size,
     tags_of,
@@ -283,10 +283,10 @@ class Download:
     def _begin(self, response: httpx.Response, rest: Headers) -> bool:
         """Make the part ready for what is sent; return whether that is a rest."""
         if response.status_code == 200:
-            part = PartialFile(shown(self.url), tags_of(response), is_encoded(response))
+            part = PartialFile(shown(self.url), tags_of(response), bool(encoding_of(response)))
             self.folder.start(self.name, part)
             return False
-        if response.status_code == 206 and rest and not is_encoded(response):
+        if response.status_code == 206 and rest and not encoding_of(response):
             sent = _RANGE.match(response.headers.get("Content-Range", ""))
             if sent and rest["Range"] == f"bytes={sent[1]}-":
                 return True

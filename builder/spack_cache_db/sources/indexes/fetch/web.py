@@ -1,10 +1,10 @@
-"""Requests over HTTP, and for files of this machine: retries with pauses, limits, refusals."""
+"""Requests over HTTP and for files of this machine: logins, retries, limits, refusals."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -13,6 +13,7 @@ from io import FileIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
+from urllib.parse import quote
 
 import httpx
 from msgspec import Struct
@@ -20,8 +21,7 @@ from msgspec import Struct
 from spack_cache_db.bounded_files import FileFault, open_regular
 from spack_cache_db.errors import reason
 from spack_cache_db.sources.indexes.fetch import FetchLimits, Progress
-from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
-from spack_cache_db.sources.indexes.fetch.mirror_config import Access
+from spack_cache_db.sources.indexes.fetch.addresses import ConfiguredMirror, FetchFault, Login
 
 T = TypeVar("T")
 Headers = Mapping[str, str]
@@ -73,6 +73,72 @@ class PassingTrouble(Exception):
     def __init__(self, message: str, pause: float | None = None) -> None:
         super().__init__(message)
         self.pause = pause
+
+
+class Access:
+    """Where and as whom an address is asked: of configured ones above it, the longest counts.
+
+    Object stores are asked as Amazon S3's "Virtual hosting of general purpose buckets" and
+    "Signature Version 4" say; the variables of the environment are those of Amazon's own tools and,
+    for the endpoint, of Spack.
+    """
+
+    def __init__(
+        self, mirrors: Iterable[ConfiguredMirror] = (), variables: Mapping[str, str] | None = None
+    ) -> None:
+        """Take what mirrors say of themselves, and what the environment says of all others.
+
+        Args:
+            mirrors: configured ones, with the addresses that are asked.
+            variables: `AWS_ACCESS_KEY_ID` and the like.
+        """
+        known = variables or {}
+        self._mirrors = sorted(mirrors, key=lambda each: len(each.url), reverse=True)
+        self._endpoint = known.get("S3_ENDPOINT_URL")
+        self._region = known.get("AWS_DEFAULT_REGION") or known.get("AWS_REGION") or "us-east-1"
+        user, secret = known.get("AWS_ACCESS_KEY_ID"), known.get("AWS_SECRET_ACCESS_KEY")
+        session = known.get("AWS_SESSION_TOKEN")
+        self._login = Login(user, secret, session) if user and secret else None
+
+    def login(self, url: str) -> Login | None:
+        """Return who asks a URL; None for anybody."""
+        return self._mirror(url).login
+
+    def request(self, url: str) -> tuple[str, httpx.Auth | None]:
+        """Return the address behind a URL, and what signs a request for it."""
+        if not url.startswith("s3://"):
+            # httpx takes a URL without a host for a relative one.
+            return url.replace("file:///", "file://localhost/", 1), None
+        mirror = self._mirror(url)
+        address = _object_url(url, mirror.endpoint or self._endpoint)
+        login = mirror.login or self._login
+        if login is None:
+            return address, None
+        # It loads ways to log in that nothing else here needs.
+        from httpx_auth import AWS4Auth
+
+        return address, AWS4Auth(
+            login.user, login.secret, self._region, "s3", security_token=login.session
+        )
+
+    def _mirror(self, url: str) -> ConfiguredMirror:
+        above = (each for each in self._mirrors if f"{url}/".startswith(f"{each.url}/"))
+        return next(above, ConfiguredMirror(url))
+
+
+def _object_url(url: str, endpoint: str | None) -> str:
+    """Return where an object store has what an `s3://` URL names.
+
+    Its path is a name as it is, in which `%` and `+` mean nothing else. No certificate of Amazon
+    is for a host with a dot more.
+    """
+    bucket, _, key = url.removeprefix("s3://").partition("/")
+    path = quote(key, safe="/-_.~")
+    if endpoint is not None:
+        return f"{endpoint.rstrip('/')}/{bucket}/{path}"
+    if "." in bucket:
+        return f"https://s3.amazonaws.com/{bucket}/{path}"
+    return f"https://{bucket}.s3.amazonaws.com/{path}"
 
 
 class Tags(Struct, frozen=True, omit_defaults=True):
@@ -139,25 +205,23 @@ class Web:
             FetchFault: it raised one, the last attempt had a trouble that may pass, or all of them
                 together took too long.
         """
-        try:
-            async with asyncio.timeout(self.limits.deadline):
-                return await self._persist(url, attempt)
-        except TimeoutError:
-            words = f"takes more than {self.limits.deadline:,.0f} s (--deadline)"
-            raise SilenceFault(url, f"{words}; fetch again to go on from here") from None
-
-    async def _persist(self, url: str, attempt: Callable[[], Awaitable[T]]) -> T:
         limits = self.limits
-        for turn in range(limits.retries + 1):
-            try:
-                return await attempt()
-            except PassingTrouble as trouble:
-                pause = max(limits.pause * 2**turn, trouble.pause or 0)
-                message = str(trouble)
-            if pause > LONGEST_PAUSE:
-                raise SilenceFault(url, f"{message}, asks for a pause of {pause:,.0f} s: try later")
-            if turn < limits.retries:
-                await asyncio.sleep(pause)
+        try:
+            async with asyncio.timeout(limits.deadline):
+                for turn in range(limits.retries + 1):
+                    try:
+                        return await attempt()
+                    except PassingTrouble as trouble:
+                        pause = max(limits.pause * 2**turn, trouble.pause or 0)
+                        message = str(trouble)
+                    if pause > LONGEST_PAUSE:
+                        words = f"{message}, asks for a pause of {pause:,.0f} s: try later"
+                        raise SilenceFault(url, words)
+                    if turn < limits.retries:
+                        await asyncio.sleep(pause)
+        except TimeoutError:
+            words = f"takes more than {limits.deadline:,.0f} s (--deadline)"
+            raise SilenceFault(url, f"{words}; fetch again to go on from here") from None
         tries = limits.retries + 1
         raise SilenceFault(url, f"{message}; tried {tries} time{'s' if tries > 1 else ''}")
 
@@ -172,7 +236,7 @@ class Web:
         try:
             address, signature = self.access.request(url)
             request = self._client.build_request("GET", address, headers=headers)
-            request.extensions["first"] = request.url
+            request.extensions |= {"asked": url, "first": request.url}
             async with asyncio.timeout(3 * self.limits.timeout):
                 auth = signature or httpx.USE_CLIENT_DEFAULT
                 response = await self._client.send(request, stream=True, auth=auth)
@@ -191,8 +255,6 @@ class Web:
         except (httpx.InvalidURL, UnicodeError) as error:
             # The package idna raises UnicodeError for names that httpx lets through to it.
             raise FetchFault(url, f"is or leads to no URL: {reason(error)}") from None
-        except _UnsafeRedirect as error:
-            raise FetchFault(url, str(error)) from None
         except TimeoutError:
             raise PassingTrouble("does not answer in time") from None
 
@@ -256,9 +318,10 @@ def length_of(response: httpx.Response) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 20 else None
 
 
-def is_encoded(response: httpx.Response) -> bool:
-    """Return whether a response is sent in a content encoding."""
-    return response.headers.get("Content-Encoding", "").strip().lower() not in ("", "identity")
+def encoding_of(response: httpx.Response) -> str:
+    """Return the content encoding in which a response is sent; nothing for none."""
+    encoding: str = response.headers.get("Content-Encoding", "").strip().lower()
+    return "" if encoding == "identity" else encoding
 
 
 def require_size(url: str, size: int, limit: int) -> None:
@@ -267,17 +330,14 @@ def require_size(url: str, size: int, limit: int) -> None:
         raise FetchFault(url, f"has more than {limit:,} bytes, expected less (--max-size)")
 
 
-class _UnsafeRedirect(Exception):
-    """A redirect leads to where nothing is asked; the text says where."""
-
-
 async def _require_safe(request: httpx.Request) -> None:
     """Refuse what a redirect leads to unless it is as safe as the URL that was asked for."""
-    first, url = request.extensions["first"], request.url
+    asked, first = request.extensions["asked"], request.extensions["first"]
+    url = request.url
     if url.scheme not in ("https", first.scheme):
-        raise _UnsafeRedirect(f"leads to {url.scheme}://, expected {first.scheme}://")
+        raise FetchFault(asked, f"leads to {url.scheme}://, expected {first.scheme}://")
     if url.port is not None and not 0 < url.port < 2**16:
-        raise _UnsafeRedirect(f"leads to the port {url.port}, expected 1 to 65535")
+        raise FetchFault(asked, f"leads to the port {url.port}, expected 1 to 65535")
 
 
 async def _without_signature(request: httpx.Request) -> None:
@@ -308,8 +368,8 @@ def _require_good(url: str, response: httpx.Response) -> None:
         region = response.headers.get("x-amz-bucket-region", "")
         words = f" and the bucket's region, {region}, in AWS_DEFAULT_REGION" if region else ""
         raise FetchFault(url, f"answers {status}, expected 200{words}")
-    encoding = response.headers.get("Content-Encoding", "").strip().lower()
-    if encoding not in ("", "identity", "gzip"):
+    encoding = encoding_of(response)
+    if encoding not in ("", "gzip"):
         raise FetchFault(url, f"sends the content encoding {encoding!r}, expected gzip or none")
 
 
