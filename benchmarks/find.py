@@ -12,7 +12,7 @@ import click
 
 from benchmarks.built import file_argument, in_words, opened
 from spack_cache_db import find
-from spack_cache_db.spack.variants import parse_variant
+from spack_cache_db.spack.normal_forms import parse_variant
 
 ROUNDS = 15
 FIRST_HASH = "(SELECT min(hash) FROM specs WHERE configuration = configurations.id)"

@@ -28,8 +28,7 @@ import zstandard
 
 from spack_cache_db.build import build, check
 from spack_cache_db.environment_files import read_environment_file
-from spack_cache_db.errors import BuilderError
-from spack_cache_db.safety_net import TRACEBACK
+from spack_cache_db.errors import TRACEBACK, BuilderError
 from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, read_release_manifest
 from spack_cache_db.sources.indexes.fetch.remote_indexes import read_layer
 from spack_cache_db.sources.indexes.fetch.stack_folder import stacks_of

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from spack_cache_db.build import build
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.sandbox import sql_functions
-from spack_cache_db.spack.variants import parse_variant
+from spack_cache_db.spack.normal_forms import parse_variant
 from tests.indexes import index, node, record
 from tests.pagetexts import page, spec, spec_hash
 

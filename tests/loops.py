@@ -13,8 +13,8 @@ from typing import Any
 
 from spack_cache_db.records import Configuration
 from spack_cache_db.releases import releases_before
+from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.targets import family, runs_on
-from spack_cache_db.spack.variants import parse_variant
 from spack_cache_db.spack.versions import newest_version
 from tests.brute_force import BruteForce
 from tests.contradictions import Listing

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from spack_cache_db.query.refusals import check_answerable, compiler_of_pages
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.compilers import compiler_matches
 from spack_cache_db.spack.constraints import (
     SpecQuery,
     VariantConstraint,
+    compiler_matches,
     variant_matches,
     version_matches,
 )
+from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.targets import target_matches
-from spack_cache_db.spack.variants import parse_variant
 from tests.configurations import configuration
 
 SPEC = configuration(

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.spack.compilers import split_compiler
-from spack_cache_db.spack.variants import parse_variant
+from spack_cache_db.spack.normal_forms import parse_variant, split_compiler
 from spack_cache_db.verify import verify
 from tests.indexes import FLAGS, edge, index, node, record
 from tests.pagetexts import SAMPLES, front_matter, page, spec, spec_hash, write

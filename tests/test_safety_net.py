@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from spack_cache_db.build import build, check
-from spack_cache_db.safety_net import TRACEBACK
+from spack_cache_db.errors import TRACEBACK
 from spack_cache_db.sources.indexes.index_reader import IndexReader
 from spack_cache_db.sources.pages.page_reader import PageReader
 from tests.commands import run

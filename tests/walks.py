@@ -9,16 +9,17 @@ from typing import Any
 
 from spack_cache_db.query.refusals import VIRTUALS, UnsupportedQuery, compiler_of_pages
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.compilers import CompilerConstraint, compiler_matches
 from spack_cache_db.spack.constraints import (
+    CompilerConstraint,
     Dependency,
     SpecQuery,
     VariantConstraint,
+    compiler_matches,
     flags_match,
     variant_matches,
 )
+from spack_cache_db.spack.normal_forms import Variant, parse_variant
 from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.variants import Variant, parse_variant
 from tests.matching import matches
 from tests.small_sources import MIRRORS, Sources
 

@@ -12,8 +12,8 @@ import pytest
 from spack_cache_db.environments.environment import UnreadableEnvironment, UserSpecs
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.normal_forms import PATCH_PRINTED
 from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.variants import PATCH_PRINTED
 
 RECORDED = Path(__file__).parents[1] / "data" / "environments.json.gz"
 """Random environments, with the specs that Spack reads from each."""

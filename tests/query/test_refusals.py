@@ -10,10 +10,14 @@ from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.questions import notes_on_pages
 from spack_cache_db.query.refusals import UnsupportedQuery, check_answerable, compiler_of_pages
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.compilers import CompilerConstraint, compiler_matches
-from spack_cache_db.spack.constraints import SpecQuery, version_matches
+from spack_cache_db.spack.constraints import (
+    CompilerConstraint,
+    SpecQuery,
+    compiler_matches,
+    version_matches,
+)
+from spack_cache_db.spack.normal_forms import normal_variant
 from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.variants import normal_variant
 from spack_cache_db.spack.versions import VersionRanges
 from tests.matching import HASH, SPEC, matches, variant_text_matches, variants_match
 from tests.paths import DATA

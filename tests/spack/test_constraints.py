@@ -1,18 +1,19 @@
-"""spack.constraints and spack.compilers: what each constraint means, one by one."""
+"""spack.constraints: what each constraint means, one by one."""
 
 from __future__ import annotations
 
 import pytest
 
-from spack_cache_db.spack.compilers import CompilerConstraint, compiler_matches
 from spack_cache_db.spack.constraints import (
+    CompilerConstraint,
+    compiler_matches,
     flag_words,
     flags_match,
     variant_matches,
     version_matches,
 )
+from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.variants import parse_variant
 from spack_cache_db.spack.versions import VersionRanges
 
 LONG = "3fbfe46" + "0" * 57

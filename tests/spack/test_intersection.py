@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from spack_cache_db.spack.constraints import SpecQuery, variant_matches, version_matches
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import target_matches
-from spack_cache_db.spack.variants import parse_variant
 from tests.spack.test_any_text import FRAGMENTS
 from tests.spack.test_printing import without_places
 

@@ -1,4 +1,4 @@
-"""verify.stored_packages: everything that package data says is read back, and damage is told."""
+"""verify.stored_values: everything that package data says is read back, and damage is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""verify.stored_pages: every page can be read back out of the database, in normal form."""
+"""verify.stored_values: every page can be read back out of the database, in normal form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spack_cache_db.records import is_name
 from spack_cache_db.sources.pages.page_format import TEXT, Meta, Shape, SpecDetail
 from spack_cache_db.sources.pages.page_parser import parse_page
 from spack_cache_db.sources.units import RawFile
-from spack_cache_db.verify.stored_pages import StoredPages, page_values
+from spack_cache_db.verify.stored_values import StoredPages, page_values
 from tests.conftest import Build
 from tests.pagetexts import (
     MORE_SAMPLES,

@@ -19,7 +19,7 @@ from spack_cache_db.build.merge import Merged
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.sources.columns import TABLES, Document, Texts
-from spack_cache_db.spack.compilers import split_compiler
+from spack_cache_db.spack.normal_forms import split_compiler
 from spack_cache_db.spack.versions import version_key
 
 Ids = dict[str, dict[Any, int]]

@@ -16,7 +16,7 @@ from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.merge import Difference, Merged
 from spack_cache_db.records import Problem
 from spack_cache_db.sources.columns import TABLES, NodeFacts, Texts, tarball_url
-from spack_cache_db.spack.variants import FLAG_NAMES
+from spack_cache_db.spack.normal_forms import FLAG_NAMES
 
 
 def problems(merged: Merged, numbered: Numbered) -> list[tuple[int, Problem]]:

@@ -24,8 +24,7 @@ from spack_cache_db.records import INSTALLED, ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind
 from spack_cache_db.sources.columns import TABLES, Document
 from spack_cache_db.spack import targets
-from spack_cache_db.spack.compilers import split_compiler
-from spack_cache_db.spack.variants import Variant, readable_variant
+from spack_cache_db.spack.normal_forms import Variant, readable_variant, split_compiler
 from spack_cache_db.spack.versions import newest_version
 
 TableRows = tuple[str, Iterable[tuple[Any, ...]]]

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.compilers import split_compiler
+from spack_cache_db.spack.normal_forms import readable_variant, split_compiler
 from spack_cache_db.spack.targets import family
-from spack_cache_db.spack.variants import readable_variant
 
 _MOST_PARTS = 8
 """Parts of a version, divided by dots, that are searched for one by one: all of them together grow

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from spack_cache_db.cli.terminal import FaultyInput, UnexpectedError, end_full, fail, heed_signals
-from spack_cache_db.errors import BuilderError, InputError, printable
-from spack_cache_db.safety_net import TRACEBACK, unexpected
+from spack_cache_db.errors import TRACEBACK, BuilderError, InputError, printable, unexpected
 
 
 class Command(NamedTuple):

@@ -15,8 +15,12 @@ from typing import Any, NamedTuple
 from spack_cache_db.environments.environment import Lock, LockedSpec, decoded
 from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.compilers import LANGUAGES, NO_COMPILER, normal_compiler
-from spack_cache_db.spack.variants import printed_variants
+from spack_cache_db.spack.normal_forms import (
+    LANGUAGES,
+    NO_COMPILER,
+    normal_compiler,
+    printed_variants,
+)
 
 RUN_TIME = ("link", "run")
 """The types of edges to what a spec needs to run."""
@@ -208,7 +212,7 @@ def _value(value: Any, node: _Node) -> bool | str | tuple[str, ...]:
 
 
 def _compiler(node: _Node, nodes: Mapping[str, _Node]) -> str:
-    """Return the compiler that is printed for a node; see `spack.compilers`."""
+    """Return the compiler that is printed for a node; see `spack.normal_forms`."""
     said = node.said.get("compiler")
     if said is not None:
         named = _mapping(said, f"compiler of {node.name}")

@@ -12,16 +12,17 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-from spack_cache_db.spack.compilers import CompilerConstraint, compiler_matches
 from spack_cache_db.spack.constraints import (
+    CompilerConstraint,
     SpecQuery,
     VariantConstraint,
+    compiler_matches,
     variant_matches,
     variant_text,
     version_matches,
 )
+from spack_cache_db.spack.normal_forms import Variant, parse_variant
 from spack_cache_db.spack.targets import runs_on, target_matches
-from spack_cache_db.spack.variants import Variant, parse_variant
 
 COLUMNS: Mapping[str, str] = {
     "package": "package",

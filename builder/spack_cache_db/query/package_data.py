@@ -19,7 +19,7 @@ from spack_cache_db.query.lookups import Database, opened
 from spack_cache_db.query.package_status import PackageStatus
 from spack_cache_db.query.selection import providers_of
 from spack_cache_db.spack.constraints import SpecQuery
-from spack_cache_db.spack.variants import readable_variant
+from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.versions import newest_version, preference_key
 
 _PACKAGE = """

@@ -30,7 +30,7 @@ from spack_cache_db.query.index_records import has_records
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.refusals import VIRTUALS
 from spack_cache_db.query.selection import providers_of
-from spack_cache_db.spack.compilers import LEGACY_COMPILERS
+from spack_cache_db.spack.constraints import LEGACY_COMPILERS
 from spack_cache_db.spack.targets import family, is_known
 from spack_cache_db.spack.versions import version_key
 

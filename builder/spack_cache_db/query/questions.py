@@ -57,8 +57,8 @@ from spack_cache_db.query.selection import (
     read_providers,
     with_other_variant,
 )
-from spack_cache_db.spack.compilers import CompilerConstraint
 from spack_cache_db.spack.constraints import (
+    CompilerConstraint,
     Dependency,
     SpecQuery,
     VariantConstraint,
@@ -66,8 +66,8 @@ from spack_cache_db.spack.constraints import (
     spec_text,
     variant_matches,
 )
+from spack_cache_db.spack.normal_forms import PATCH_PRINTED, Variant
 from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.variants import PATCH_PRINTED, Variant
 
 WITH_CONFIGURATION = """
 SELECT specs.id FROM json_each(:ids) AS wanted

@@ -9,8 +9,8 @@ from collections.abc import Callable, Set
 from dataclasses import replace
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.spack.compilers import LANGUAGES, CompilerConstraint
-from spack_cache_db.spack.constraints import Dependency, SpecQuery
+from spack_cache_db.spack.constraints import CompilerConstraint, Dependency, SpecQuery
+from spack_cache_db.spack.normal_forms import LANGUAGES
 from spack_cache_db.spack.targets import unknown_bounds
 from spack_cache_db.spack.versions import VersionRanges, is_git_version
 

@@ -8,8 +8,7 @@ from itertools import chain
 from typing import NamedTuple, Protocol
 
 from spack_cache_db.bounded_files import LargeFileFault, open_regular, read_open, unreadable
-from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.safety_net import FaultsOf
+from spack_cache_db.errors import Fault, FaultsOf, InputError
 from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spack_cache_db.spack.lexer import WORD, is_package
-from spack_cache_db.spack.variants import PATCH_PRINTED, Kind, Variant
+from spack_cache_db.spack.normal_forms import PATCH_PRINTED, Kind, Variant, split_compiler
 from spack_cache_db.spack.versions import VersionRanges
 
 _BARE = re.compile(r"[a-zA-Z0-9_\-+*.,:=%^~/\\]+")
@@ -19,6 +19,15 @@ _WORD = re.compile(WORD)
 _PROVIDED = re.compile(rf"{WORD}=[a-zA-Z0-9_]")
 _PATCH_FULL = 64
 _SHA256_START = re.compile(rf"[0-9a-f]{{0,{_PATCH_FULL}}}")
+
+LEGACY_COMPILERS = {
+    "clang": "llvm",
+    "oneapi": "intel-oneapi-compilers",
+    "rocmcc": "llvm-amdgpu",
+    "intel": "intel-oneapi-compilers-classic",
+    "arm": "acfl",
+}
+"""The package of each compiler that had another name before Spack 1.0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,14 @@ class VariantConstraint:
     exact: bool = False
     propagate: bool = False
     column: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerConstraint:
+    """What `%gcc@13` asks of the compiler that Spack prints of a spec; a None asks nothing."""
+
+    name: str | None
+    versions: VersionRanges | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +202,25 @@ def _value(text: str) -> str:
 def version_matches(ranges: VersionRanges | None, version: str) -> bool:
     """Return whether a version lies in the ranges, or any will do."""
     return ranges is None or ranges.contains(version)
+
+
+def compiler_matches(constraint: CompilerConstraint, compiler: str) -> bool:
+    """Return whether a compiler as Spack prints it (`gcc@13.2.0`, `none`) is the one asked for.
+
+    Names from before Spack 1.0 and today's names are the same: `clang` is `llvm`, `oneapi` is
+    `intel-oneapi-compilers`.
+    """
+    name, version = split_compiler(compiler)
+    asked = constraint.name
+    if asked is not None and _package_name(name) != _package_name(asked):
+        return False
+    if constraint.versions is None:
+        return asked is not None or version is not None
+    return version is not None and constraint.versions.contains(version)
+
+
+def _package_name(compiler: str) -> str:
+    return LEGACY_COMPILERS.get(compiler, compiler)
 
 
 def _is_patch(asked: str, printed: str) -> bool:

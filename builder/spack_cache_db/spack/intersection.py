@@ -18,8 +18,8 @@ from spack_cache_db.spack.constraints import (
     spec_text,
     variant_text,
 )
+from spack_cache_db.spack.normal_forms import UNSPLIT_NAMES
 from spack_cache_db.spack.targets import known_targets, runs_on, target_matches
-from spack_cache_db.spack.variants import UNSPLIT_NAMES
 from spack_cache_db.spack.versions import VersionRanges
 
 MOST_RANGES = 32

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.spack.compilers import LEGACY_COMPILERS
 from spack_cache_db.spack.constraints import (
+    LEGACY_COMPILERS,
     Dependency,
     Flag,
     SpecQuery,
@@ -26,7 +26,7 @@ from spack_cache_db.spack.constraints import (
 )
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, merged_edges
 from spack_cache_db.spack.lexer import A_CONSTRAINT, QuerySyntaxError, Token, tokens
-from spack_cache_db.spack.variants import FLAG_NAMES, UNSPLIT_NAMES, Kind
+from spack_cache_db.spack.normal_forms import FLAG_NAMES, UNSPLIT_NAMES, Kind
 from spack_cache_db.spack.versions import VersionRanges
 
 _EDGE_KEYS = ("deptypes", "virtuals", "when")

@@ -14,8 +14,8 @@ from itertools import pairwise
 
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError, Token, tokens
+from spack_cache_db.spack.normal_forms import PATCH_PRINTED
 from spack_cache_db.spack.parser import parse_legacy_query
-from spack_cache_db.spack.variants import PATCH_PRINTED
 
 _COMMANDS = """
 add build-env buildcache change concretize deconcretize dependencies dependents deprecate dev-build

@@ -18,9 +18,8 @@ from typing import Any
 
 from spack_cache_db.build import Input, pipeline
 from spack_cache_db.build.workers import uncollected, work_through
-from spack_cache_db.errors import ArgumentError, Fault, InputError
+from spack_cache_db.errors import ArgumentError, Fault, FaultsOf, InputError
 from spack_cache_db.query.connection import damaged, open_database
-from spack_cache_db.safety_net import FaultsOf
 from spack_cache_db.schema import LEFT_OUT, PATHS
 from spack_cache_db.sources.columns import Tarball
 from spack_cache_db.sources.indexes.mirrors import OpenIndex, is_spacks, open_file, open_mirror
@@ -30,9 +29,13 @@ from spack_cache_db.sources.pages.page_parser import parse_page
 from spack_cache_db.sources.readers import read
 from spack_cache_db.sources.units import MirrorFolder, Place, RawFile, Unit, plan
 from spack_cache_db.verify import Verification
-from spack_cache_db.verify.stored_packages import StoredPackages, said_packages
-from spack_cache_db.verify.stored_pages import StoredPages, page_values
 from spack_cache_db.verify.stored_records import StoredRecords, stored_records
+from spack_cache_db.verify.stored_values import (
+    StoredPackages,
+    StoredPages,
+    page_values,
+    said_packages,
+)
 
 MOST_TOLD = 20
 """So many rows of each table are told; of a table whose rows have moved all differ."""
@@ -213,7 +216,7 @@ def differences(said: Mapping[str, Any], stored: Mapping[str, Any]) -> Iterator[
     """Yield what a page says and what its file says instead, one text for each part.
 
     Args:
-        said: see `stored_pages.page_values`.
+        said: see `stored_values.page_values`.
         stored: the same, see `StoredPages.values`.
     """
     yield from parts("meta.", said["meta"], stored["meta"])

@@ -17,7 +17,7 @@ from typing import Any
 from spack_cache_db.build.pipeline import external_without_paths, without_path
 from spack_cache_db.schema import CONFIGURATION_JOINS, LEFT_OUT, PATHS, word_of
 from spack_cache_db.sources.columns import Document
-from spack_cache_db.verify.stored_pages import IS_BINARY
+from spack_cache_db.verify.stored_values import IS_BINARY
 
 Values = dict[str, Any]
 

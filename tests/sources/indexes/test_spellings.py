@@ -21,8 +21,7 @@ from spack_cache_db.sources.indexes.index_reader import (
 from spack_cache_db.sources.indexes.spack_json import SpecNode
 from spack_cache_db.sources.readers import read_files
 from spack_cache_db.sources.units import RawFile
-from spack_cache_db.spack.compilers import normal_compiler
-from spack_cache_db.spack.variants import normal_variant
+from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant
 from tests.indexes import edge, hash_of, index, node, real, record
 from tests.paths import DATA
 

@@ -24,7 +24,7 @@ from spack_cache_db.sources.pages.page_reader import (
     normal_configuration,
 )
 from spack_cache_db.sources.units import RawFile
-from spack_cache_db.spack.variants import readable_variant
+from spack_cache_db.spack.normal_forms import readable_variant
 from tests.pagetexts import MORE_SAMPLES, page, spec, spec_hash
 
 PREFIX = "https://example.org/v1"

@@ -30,7 +30,7 @@ from spack_cache_db.site.middleware import (
 )
 
 ROWS_OF = {"builds": "specs", "release_specs": "listings", "build_listings": "listings"}
-"""Each view has one row for each row of a table (`schema.views`: its other joins find one row).
+"""Each view has one row for each row of a table (`schema`: its other joins find one row).
 
 Of `builds` that is so without indexes, which know of specs that are no binaries.
 """

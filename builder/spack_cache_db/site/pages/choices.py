@@ -13,8 +13,8 @@ from spack_cache_db.query.conditions import COLUMNS, Conditions
 from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.lookups import Lookups, Release, Stack
 from spack_cache_db.site.pages.filters import LABELS, PLACES, Filters, hosts_of, value_of
+from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.targets import runs_on
-from spack_cache_db.spack.variants import parse_variant
 
 Values = tuple[tuple[str, int], ...]
 """What a filter can be set to, and how many configurations that leaves."""

@@ -20,7 +20,8 @@ from spack_cache_db.query.answers import explicitly, scope_of
 from spack_cache_db.query.conditions import Condition, Conditions, Word
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.package_data import VariantNote
-from spack_cache_db.spack.compilers import NO_COMPILER, CompilerConstraint
+from spack_cache_db.spack.constraints import CompilerConstraint
+from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_on, target_matches
 
 

@@ -12,7 +12,7 @@ from spack_cache_db.query.connection import select
 from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.package_data import summary_of
 from spack_cache_db.site.pages.filters import condition_of, hosts_of
-from spack_cache_db.spack.compilers import NO_COMPILER
+from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.targets import family, runs_on
 
 PACKAGES = """

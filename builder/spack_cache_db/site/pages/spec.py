@@ -30,7 +30,7 @@ from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.site.pages.configurations import MOST_NODES, LookAlike, look_alikes
 from spack_cache_db.site.pages.dependency_tree import Trees, trees
 from spack_cache_db.site.pages.filters import paginated
-from spack_cache_db.spack.compilers import NO_COMPILER
+from spack_cache_db.spack.normal_forms import NO_COMPILER
 
 MOST_OTHERS = 100
 """So many specs of the same configuration stand on one page."""

@@ -55,8 +55,12 @@ from spack_cache_db.sources.strictness import (
     short,
 )
 from spack_cache_db.sources.units import Share
-from spack_cache_db.spack.compilers import LANGUAGES, NO_COMPILER, normal_compiler
-from spack_cache_db.spack.variants import printed_variants
+from spack_cache_db.spack.normal_forms import (
+    LANGUAGES,
+    NO_COMPILER,
+    normal_compiler,
+    printed_variants,
+)
 
 INSTALLATION = (
     "path", "installed", "explicit", "installation_time", "deprecated_for", "origin",

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import UNSET
 
 from spack_cache_db.bounded_files import read_file, unreadable
-from spack_cache_db.errors import Fault, InputError, LineFault
-from spack_cache_db.safety_net import FaultsOf
+from spack_cache_db.errors import Fault, FaultsOf, InputError, LineFault
 from spack_cache_db.sources.columns import Document, IndexFacts, Tarball, Writer
 from spack_cache_db.sources.indexes.index_reader import (
     BinaryPlace,

@@ -11,8 +11,7 @@ import msgspec
 
 from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.sources.pages.page_format import Meta
-from spack_cache_db.spack.compilers import normal_compiler
-from spack_cache_db.spack.variants import readable_variant
+from spack_cache_db.spack.normal_forms import normal_compiler, readable_variant
 
 StackSets = Collection[tuple[tuple[str, ...], int]]
 """Sets of stacks, each with the number of its listings."""

@@ -39,8 +39,7 @@ from spack_cache_db.sources.strictness import (
     require_short,
 )
 from spack_cache_db.sources.units import ANYWHERE, Place, RawFile
-from spack_cache_db.spack.compilers import normal_compiler
-from spack_cache_db.spack.variants import normal_variant
+from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant
 
 
 def normal_configuration(package: str, detail: SpecDetail) -> Configuration:

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from spack_cache_db.arguments import checked_file
-from spack_cache_db.errors import Fault, InputError, OutputError, reason
-from spack_cache_db.safety_net import FaultsOf
+from spack_cache_db.errors import Fault, FaultsOf, InputError, OutputError, reason
 from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, Progress
 from spack_cache_db.sources.indexes.fetch.addresses import (
     ConfiguredMirror,

@@ -1,19 +1,20 @@
-"""spack.variants: every printed form of a variant, and the normal forms."""
+"""spack.normal_forms: every printed form of a variant, and the normal forms."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.spack.compilers import normal_compiler, split_compiler
-from spack_cache_db.spack.variants import (
+from spack_cache_db.spack.normal_forms import (
     UNSPLIT_NAMES,
     Kind,
     Value,
     Variant,
+    normal_compiler,
     normal_variant,
     parse_variant,
     printed_variants,
     readable_variant,
+    split_compiler,
 )
 
 NAMES = st.from_regex(r"[a-zA-Z0-9_][a-zA-Z0-9_.\-]{0,8}", fullmatch=True)

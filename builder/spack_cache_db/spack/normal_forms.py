@@ -1,8 +1,9 @@
-"""Build options as Spack prints them: `+cuda`, `~ipo`, `build_type=Release`, `libs:=shared,static`.
+"""What Spack prints of a spec in normal form: variants (`+cuda`, `libs:=shared,static`), compilers.
 
-Owns the reading of one printed variant, its canonical text, and the normal form in which all
-printed forms meet. Printed forms are those of Spack 0.13 to 1.1 (`variant.py`,
-`spec_parser.py` there). Knows nothing of pages or databases.
+Owns the reading of one printed variant, its canonical text, and the forms in which all printed ones
+meet. They are those of Spack 0.13 to 1.1 (`variant.py`, `spec_parser.py` there). A compiler has
+been a package since Spack 1.0; before, it had a name of its own. Knows nothing of pages or
+databases.
 """
 
 import json
@@ -13,6 +14,13 @@ from functools import lru_cache
 from typing import Literal
 
 Kind = Literal["bool", "single", "multi"]
+
+NO_COMPILER = "none"
+"""What is printed for a spec that uses no compiler."""
+
+LANGUAGES = ("c", "cxx", "fortran")
+"""The compiler printed is the one for the first of these that a spec uses (Spack 1.1 `spec.py`,
+`DeprecatedCompilerSpec.factory`)."""
 
 FLAG_NAMES = frozenset({"cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs"})
 # One value each, in which a comma is part of the text: paths, git references, compiler flags.
@@ -189,3 +197,32 @@ def _printed(name: str, value: Value) -> str:
     else:
         variant = Variant(name, tuple(sorted(value)), "multi")
     return normal_variant(variant.text)
+
+
+def normal_compiler(text: str) -> str:
+    """Return the normal form of a printed compiler.
+
+    `gcc@=13.2.0` becomes `gcc@13.2.0`, and `gcc@13.2.0/abc…` loses the hash that Spack 1.0 and
+    later prints; `none` stays.
+
+    Raises:
+        ValueError: the text has no compiler name.
+    """
+    name, at, version = text.partition("@")
+    if at:
+        version = version.removeprefix("=").partition("/")[0]
+    else:
+        name = name.partition("/")[0]
+    if not name or (at and not version):
+        raise ValueError(f"{text!r} is not a compiler: expected name@version or a name")
+    return f"{name}@{version}" if at else name
+
+
+def split_compiler(name: str) -> tuple[str, str | None]:
+    """Split `gcc@13.2.0` in name and version; the version of `none` and the like is None.
+
+    Raises:
+        ValueError: the text has no compiler name.
+    """
+    compiler, at, version = normal_compiler(name).partition("@")
+    return compiler, version if at else None
