@@ -242,7 +242,7 @@ SELECT name, default_value, description FROM known_variants WHERE package = :nam
 _EDGES = "SELECT dependency, package, types FROM known_dependencies"
 _REST = "SELECT data FROM package_rests WHERE id = :id"
 
-_SETS = ("versions", "versions_deprecated", "variants", "dependencies", "dependent_to")
+_LISTS = ("versions", "versions_deprecated", "variants", "dependencies", "dependent_to")
 
 
 def said_packages(file: RawFile) -> Iterator[tuple[str, str, Values]]:
@@ -266,7 +266,7 @@ def said_packages(file: RawFile) -> Iterator[tuple[str, str, Values]]:
 def normal(values: Mapping[str, Any]) -> Values:
     """Return what is said of a package with all sets sorted."""
     found = dict(values)
-    for key in _SETS:
+    for key in _LISTS:
         some = found.get(key)
         if isinstance(some, list):
             found[key] = sorted(some, key=_sorted_json)
