@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,6 @@ class Table:
         return self.primary_key != ("id",)
 
 
-def row_id() -> Column:
-    """Return the column that numbers the rows of a table."""
-    return Column("id")
-
-
 def text(name: str, *, nullable: bool = False) -> Column:
     """Return a column of text."""
     return Column(name, str, nullable=nullable)
@@ -70,6 +66,12 @@ def text(name: str, *, nullable: bool = False) -> Column:
 def to(name: str, table: str, *, nullable: bool = False) -> Column:
     """Return a column that points at the rows of a table, and is named for what they are."""
     return Column(name, references=table, nullable=nullable)
+
+
+def _table(name: str, *columns: Column, **keys: Any) -> Table:
+    """Return a table; if it has no other primary key, its first column `id` numbers the rows."""
+    own = () if "primary_key" in keys else (Column("id"),)
+    return Table(name, (*own, *columns), **keys)
 
 
 CONFIGURATION = {
@@ -87,307 +89,278 @@ each of them points at."""
 SEEN = (text("first_seen", nullable=True), text("last_seen", nullable=True))
 
 TABLES: tuple[Table, ...] = (
-    Table("origin", (text("name"), text("value")), primary_key=("name",)),
-    Table("recipes", (text("namespace"), text("url")), primary_key=("namespace",)),
-    Table(
+    _table("origin", text("name"), text("value"), primary_key=("name",)),
+    _table("recipes", text("namespace"), text("url"), primary_key=("namespace",)),
+    _table(
         "releases",
-        (
-            row_id(),
-            text("name"),
-            text("kind"),
-            text("date", nullable=True),
-            Column("position"),
-            to("previous", "releases", nullable=True),
-            Column("package_count"),
-            Column("spec_count"),
-        ),
+        text("name"),
+        text("kind"),
+        text("date", nullable=True),
+        Column("position"),
+        to("previous", "releases", nullable=True),
+        Column("package_count"),
+        Column("spec_count"),
         unique=(("name",),),
     ),
-    Table(
+    _table(
         "packages",
-        (
-            row_id(),
-            text("name"),
-            Column("spec_count"),
-            Column("configuration_count"),
-            Column("release_count"),
-            text("newest_version", nullable=True),
-            *SEEN,
-        ),
+        text("name"),
+        Column("spec_count"),
+        Column("configuration_count"),
+        Column("release_count"),
+        text("newest_version", nullable=True),
+        *SEEN,
         unique=(("name",),),
     ),
-    Table(
+    _table(
         "versions",
-        (row_id(), to("package", "packages"), text("name"), Column("position")),
+        to("package", "packages"),
+        text("name"),
+        Column("position"),
         unique=(("package", "name"),),
     ),
-    Table(
+    _table(
         "compilers",
-        (row_id(), text("name"), text("compiler"), text("version", nullable=True)),
+        text("name"),
+        text("compiler"),
+        text("version", nullable=True),
         unique=(("name",),),
     ),
-    Table("operating_systems", (row_id(), text("name")), unique=(("name",),)),
-    Table("platforms", (row_id(), text("name")), unique=(("name",),)),
-    Table("targets", (row_id(), text("name"), text("family")), unique=(("name",),)),
-    Table(
+    _table("operating_systems", text("name"), unique=(("name",),)),
+    _table("platforms", text("name"), unique=(("name",),)),
+    _table("targets", text("name"), text("family"), unique=(("name",),)),
+    _table(
         "target_runs_on",
-        (text("host"), to("target", "targets")),
+        text("host"),
+        to("target", "targets"),
         primary_key=("host", "target"),
         indexes=(("target",),),
     ),
-    Table(
+    _table(
         "stacks",
-        (row_id(), text("name"), Column("is_root"), Column("release_count"), Column("spec_count")),
+        text("name"),
+        Column("is_root"),
+        Column("release_count"),
+        Column("spec_count"),
         unique=(("name",),),
     ),
-    Table("stack_sets", (row_id(), text("stacks"), text("shown")), unique=(("stacks",),)),
-    Table(
+    _table("stack_sets", text("stacks"), text("shown"), unique=(("stacks",),)),
+    _table(
         "stack_set_members",
-        (to("stack_set", "stack_sets"), to("stack", "stacks")),
+        to("stack_set", "stack_sets"),
+        to("stack", "stacks"),
         primary_key=("stack_set", "stack"),
         indexes=(("stack",),),
     ),
-    Table(
+    _table(
         "variants",
-        (row_id(), text("name"), text("value"), text("text")),
+        text("name"),
+        text("value"),
+        text("text"),
         unique=(("text",),),
         indexes=(("name",),),
     ),
-    Table(
-        "variant_values",
-        (to("variant", "variants"), text("value")),
-        primary_key=("variant", "value"),
+    _table(
+        "variant_values", to("variant", "variants"), text("value"), primary_key=("variant", "value")
     ),
-    Table("variant_sets", (row_id(), text("text"))),
-    Table(
+    _table("variant_sets", text("text")),
+    _table(
         "variant_set_members",
-        (to("variant_set", "variant_sets"), to("variant", "variants")),
+        to("variant_set", "variant_sets"),
+        to("variant", "variants"),
         primary_key=("variant_set", "variant"),
         indexes=(("variant",),),
     ),
-    Table(
+    _table(
         "configurations",
-        (
-            row_id(),
-            *(to(column, table) for column, table in CONFIGURATION.items()),
-            Column("spec_count"),
-            Column("release_count"),
-            *SEEN,
-        ),
+        *(to(column, table) for column, table in CONFIGURATION.items()),
+        Column("spec_count"),
+        Column("release_count"),
+        *SEEN,
         indexes=tuple((column,) for column in CONFIGURATION),
     ),
-    Table(
+    _table(
         "specs",
-        (
-            row_id(),
-            text("hash"),
-            to("configuration", "configurations"),
-            to("stacks", "stack_sets"),
-            Column("release_count"),
-            *SEEN,
-        ),
+        text("hash"),
+        to("configuration", "configurations"),
+        to("stacks", "stack_sets"),
+        Column("release_count"),
+        *SEEN,
         unique=(("hash",),),
         indexes=(("configuration",),),
     ),
-    Table(
-        "tarball_prefixes",
-        (row_id(), text("url"), Column("is_whole")),
-        unique=(("url", "is_whole"),),
-    ),
-    Table(
+    _table("tarball_prefixes", text("url"), Column("is_whole"), unique=(("url", "is_whole"),)),
+    _table(
         "listings",
-        (
-            to("release", "releases"),
-            to("spec", "specs"),
-            to("configuration", "configurations", nullable=True),
-            to("stacks", "stack_sets"),
-            text("size", nullable=True),
-            to("tarball", "tarball_prefixes", nullable=True),
-        ),
+        to("release", "releases"),
+        to("spec", "specs"),
+        to("configuration", "configurations", nullable=True),
+        to("stacks", "stack_sets"),
+        text("size", nullable=True),
+        to("tarball", "tarball_prefixes", nullable=True),
         # No index on spec: there are few releases, so SQLite skips through the key (SQLite docs,
         # "Skip-Scan Optimization"), and an index would be a seventh of the whole file.
         primary_key=("release", "spec"),
         sparse=("configuration",),
     ),
-    Table(
+    _table(
         "configuration_releases",
-        (to("configuration", "configurations"), to("release", "releases"), Column("spec_count")),
+        to("configuration", "configurations"),
+        to("release", "releases"),
+        Column("spec_count"),
         primary_key=("configuration", "release"),
     ),
-    Table(
+    _table(
         "configuration_changes",
-        (
-            to("release", "releases"),
-            to("configuration", "configurations"),
-            Column("added"),
-            Column("removed"),
-        ),
+        to("release", "releases"),
+        to("configuration", "configurations"),
+        Column("added"),
+        Column("removed"),
         primary_key=("release", "configuration"),
     ),
-    Table(
+    _table(
         "release_packages",
-        (
-            to("release", "releases"),
-            to("package", "packages"),
-            Column("configuration_count"),
-            Column("spec_count"),
-            to("newest_version", "versions"),
-        ),
+        to("release", "releases"),
+        to("package", "packages"),
+        Column("configuration_count"),
+        Column("spec_count"),
+        to("newest_version", "versions"),
         primary_key=("release", "package"),
     ),
-    Table(
+    _table(
         "configuration_stacks",
-        (to("configuration", "configurations"), to("stack", "stacks"), Column("spec_count")),
+        to("configuration", "configurations"),
+        to("stack", "stacks"),
+        Column("spec_count"),
         primary_key=("configuration", "stack"),
         indexes=(("stack",),),
     ),
-    Table(
+    _table(
         "pages",
-        (
-            row_id(),
-            to("release", "releases"),
-            to("package", "packages"),
-            text("path"),
-            text("sha256"),
-            text("format"),
-            Column("spec_count"),
-        ),
+        to("release", "releases"),
+        to("package", "packages"),
+        text("path"),
+        text("sha256"),
+        text("format"),
+        Column("spec_count"),
         unique=(("release", "package"),),
     ),
-    Table(
+    _table(
         "mirrors",
-        (
-            row_id(),
-            to("release", "releases"),
-            to("stack", "stacks"),
-            text("path"),
-            text("sha256"),
-            text("format"),
-            text("url", nullable=True),
-            Column("record_count"),
-            Column("spec_count"),
-        ),
+        to("release", "releases"),
+        to("stack", "stacks"),
+        text("path"),
+        text("sha256"),
+        text("format"),
+        text("url", nullable=True),
+        Column("record_count"),
+        Column("spec_count"),
         indexes=(("release",), ("stack",)),
     ),
-    Table("target_descriptions", (row_id(), text("description")), unique=(("description",),)),
-    Table(
+    _table("target_descriptions", text("description"), unique=(("description",),)),
+    _table(
         "nodes",
-        (
-            row_id(),
-            text("namespace"),
-            text("package_hash", nullable=True),
-            text("parameters"),
-            to("target", "target_descriptions", nullable=True),
-            text("external", nullable=True),
-            text("rest"),
-        ),
+        text("namespace"),
+        text("package_hash", nullable=True),
+        text("parameters"),
+        to("target", "target_descriptions", nullable=True),
+        text("external", nullable=True),
+        text("rest"),
     ),
-    Table(
+    _table(
         "records",
-        (
-            to("spec", "specs"),
-            to("mirror", "mirrors"),
-            to("node", "nodes"),
-            Column("ref_count", nullable=True),
-            Column("in_buildcache", nullable=True),
-            text("rest", nullable=True),
-        ),
+        to("spec", "specs"),
+        to("mirror", "mirrors"),
+        to("node", "nodes"),
+        Column("ref_count", nullable=True),
+        Column("in_buildcache", nullable=True),
+        text("rest", nullable=True),
         primary_key=("spec", "mirror"),
         indexes=(("mirror",), ("node",)),
     ),
-    Table(
+    _table(
         "installs",
-        (
-            to("spec", "specs"),
-            to("mirror", "mirrors"),
-            text("prefix", nullable=True),
-            Column("explicit", nullable=True),
-            text("installed_at", nullable=True),
-        ),
+        to("spec", "specs"),
+        to("mirror", "mirrors"),
+        text("prefix", nullable=True),
+        Column("explicit", nullable=True),
+        text("installed_at", nullable=True),
         primary_key=("spec", "mirror"),
     ),
-    Table(
+    _table(
         "old_hashes",
-        (
-            to("spec", "specs"),
-            to("mirror", "mirrors"),
-            text("full_hash", nullable=True),
-            text("build_hash", nullable=True),
-        ),
+        to("spec", "specs"),
+        to("mirror", "mirrors"),
+        text("full_hash", nullable=True),
+        text("build_hash", nullable=True),
         primary_key=("spec", "mirror"),
     ),
-    Table(
+    _table(
         "splices",
-        (to("spec", "specs"), to("mirror", "mirrors"), to("build_spec", "specs")),
+        to("spec", "specs"),
+        to("mirror", "mirrors"),
+        to("build_spec", "specs"),
         primary_key=("spec", "mirror"),
         indexes=(("build_spec",),),
     ),
-    Table("dependency_types", (row_id(), text("types")), unique=(("types",),)),
-    Table("dependency_virtuals", (row_id(), text("virtuals")), unique=(("virtuals",),)),
-    Table(
+    _table("dependency_types", text("types"), unique=(("types",),)),
+    _table("dependency_virtuals", text("virtuals"), unique=(("virtuals",),)),
+    _table(
         "dependencies",
-        (
-            to("spec", "specs"),
-            to("dependency", "specs"),
-            to("types", "dependency_types"),
-            to("virtuals", "dependency_virtuals"),
-            Column("direct", nullable=True),
-        ),
+        to("spec", "specs"),
+        to("dependency", "specs"),
+        to("types", "dependency_types"),
+        to("virtuals", "dependency_virtuals"),
+        Column("direct", nullable=True),
         primary_key=("spec", "dependency", "types", "virtuals"),
         indexes=(("dependency",),),
     ),
-    Table(
+    _table(
         "known_packages",
-        (
-            row_id(),
-            text("name"),
-            text("description", nullable=True),
-            text("homepage", nullable=True),
-            text("build_system", nullable=True),
-            text("latest_version", nullable=True),
-            text("recipe", nullable=True),
-            Column("dependent_count"),
-            Column("versions_behind", nullable=True),
-            # Lists as JSON: a row for each member takes two to three times as much of the file.
-            text("versions"),
-            text("variants"),
-        ),
+        text("name"),
+        text("description", nullable=True),
+        text("homepage", nullable=True),
+        text("build_system", nullable=True),
+        text("latest_version", nullable=True),
+        text("recipe", nullable=True),
+        Column("dependent_count"),
+        Column("versions_behind", nullable=True),
+        # Lists as JSON: a row for each member takes two to three times as much of the file.
+        text("versions"),
+        text("variants"),
         unique=(("name",),),
     ),
-    Table("variant_meanings", (row_id(), text("name"), text("default_value"), text("description"))),
-    Table(
+    _table("variant_meanings", text("name"), text("default_value"), text("description")),
+    _table(
         "known_dependents",
-        (text("dependency"), to("types", "dependency_types"), text("packages")),
+        text("dependency"),
+        to("types", "dependency_types"),
+        text("packages"),
         primary_key=("dependency", "types"),
     ),
-    Table(
+    _table(
         "providers",
-        (text("virtual"), to("package", "known_packages")),
+        text("virtual"),
+        to("package", "known_packages"),
         primary_key=("virtual", "package"),
     ),
-    Table("package_rests", (row_id(), Column("data", bytes))),
-    Table(
+    _table("package_rests", Column("data", bytes)),
+    _table(
         "facet_counts",
-        (
-            row_id(),
-            to("release", "releases", nullable=True),
-            text("facet"),
-            text("value"),
-            Column("spec_count"),
-            Column("package_count"),
-        ),
+        to("release", "releases", nullable=True),
+        text("facet"),
+        text("value"),
+        Column("spec_count"),
+        Column("package_count"),
         indexes=(("release", "facet"),),
     ),
-    Table(
+    _table(
         "problems",
-        (
-            row_id(),
-            to("page", "pages", nullable=True),
-            to("mirror", "mirrors", nullable=True),
-            text("code"),
-            text("message"),
-            text("declared", nullable=True),
-        ),
+        to("page", "pages", nullable=True),
+        to("mirror", "mirrors", nullable=True),
+        text("code"),
+        text("message"),
+        text("declared", nullable=True),
         indexes=(("page",), ("mirror",), ("code",)),
     ),
 )

@@ -25,13 +25,13 @@ class Verification:
     except those of pages.
     """
 
-    pages: int
-    indexes: int
-    listings: int
-    records: int
-    packages: int
-    faults: tuple[Fault, ...]
-    differences: tuple[Fault, ...]
+    pages: int = 0
+    indexes: int = 0
+    listings: int = 0
+    records: int = 0
+    packages: int = 0
+    faults: tuple[Fault, ...] = ()
+    differences: tuple[Fault, ...] = ()
     others: int = 0
 
     def __add__(self, other: Verification) -> Verification:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
@@ -60,7 +60,7 @@ def verify(database: Path, given: Input) -> Verification:
     """Hold a file against its input (see `spack_cache_db.verify.verify`)."""
     open_database(database).close()
     units = plan(given.paths)
-    total = _NOTHING
+    total = Verification()
     work = partial(
         verify_unit, database=database, max_page_size=given.max_page_size, place=given.place
     )
@@ -88,16 +88,16 @@ def verify(database: Path, given: Input) -> Verification:
 
 def verify_unit(unit: Unit, database: Path, max_page_size: int, place: Place) -> Verification:
     """Hold a file against the files and mirrors of one unit."""
-    total = _NOTHING
+    total = Verification()
     for file in read(unit, max_page_size):
         if isinstance(file, Fault):
-            total = replace(total, faults=(*total.faults, file))
+            total += Verification(faults=(file,))
             continue
         try:
             with FaultsOf(file.location), _intact(database):
                 total = sum(_verify(file, database, place), start=total)
         except InputError as error:
-            total = replace(total, faults=(*total.faults, *error.faults))
+            total += Verification(faults=error.faults)
     return total
 
 
@@ -107,9 +107,6 @@ def _intact(database: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         raise damaged(database, error) from None
-
-
-_NOTHING = Verification(0, 0, 0, 0, 0, (), ())
 
 
 def _verify(file: RawFile | MirrorFolder, database: Path, place: Place) -> Iterator[Verification]:
@@ -125,6 +122,11 @@ def _verify(file: RawFile | MirrorFolder, database: Path, place: Place) -> Itera
         yield _verify_page(file, database)
 
 
+def _told(location: str, found: Iterable[str], **counts: int) -> Verification:
+    """Return what came out of one source: how much it has, and where the file differs from it."""
+    return Verification(**counts, differences=tuple(Fault(location, 0, each) for each in found))
+
+
 def _verify_index(index: OpenIndex, database: Path) -> Verification:
     document, records = index.document, index.records
     with _reading(database):
@@ -132,7 +134,7 @@ def _verify_index(index: OpenIndex, database: Path) -> Verification:
     if stored is None:
         stack = document.index_facts.stack if document.index_facts else ""
         said = f"is an index of {stack} in {document.release}, the file has none from there"
-        return replace(_NOTHING, indexes=1, differences=(Fault(document.location, 0, said),))
+        return _told(document.location, [said], indexes=1)
     found: list[str] = []
     ours, theirs = {*records}, stored.hashes()
     for dag_hash in sorted(ours | theirs):
@@ -147,8 +149,7 @@ def _verify_index(index: OpenIndex, database: Path) -> Verification:
                 found += parts(f"the spec {dag_hash}: ", *values)
     found += (f"lists the spec {each}, the file does not" for each in stored.not_listed())
     found += _tarball_differences(index, stored)
-    told = tuple(Fault(document.location, 0, each) for each in found)
-    return replace(_NOTHING, indexes=1, records=len(ours), differences=told)
+    return _told(document.location, found, indexes=1, records=len(ours))
 
 
 def _tarball_differences(index: OpenIndex, stored: StoredRecords) -> Iterator[str]:
@@ -190,8 +191,7 @@ def _verify_package_data(file: RawFile, database: Path) -> Verification:
             found.append(f"tells of the package {name}, the file does not")
         else:
             found += parts(f"the package {name}: ", said, stored)
-    told = tuple(Fault(file.location, 0, each) for each in found)
-    return replace(_NOTHING, packages=count, differences=told)
+    return _told(file.location, found, packages=count)
 
 
 def _verify_page(file: RawFile, database: Path) -> Verification:
@@ -208,8 +208,7 @@ def _verify_page(file: RawFile, database: Path) -> Verification:
         found = [f"is a page of {page.package} in {page.release}, the file has none"]
     else:
         found = [*differences(said, stored)]
-    told = tuple(Fault(page.location, 0, each) for each in found)
-    return replace(_NOTHING, pages=1, listings=len(said["spec_details"]), differences=told)
+    return _told(page.location, found, pages=1, listings=len(said["spec_details"]))
 
 
 def differences(said: Mapping[str, Any], stored: Mapping[str, Any]) -> Iterator[str]:
