@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from attacks.archives import damaged
 from attacks.builder import Run, enough, run_command
 from attacks.outcome import Outcome
-from tests.sources.indexes.fetch.mirrors import LAYOUT_3, below, blob_path, index, layout_3
-from tests.sources.indexes.fetch.server import Answer, Handler, Site, instead, serve, status
+from tests.sources.fetch.mirrors import LAYOUT_3, below, blob_path, index, layout_3
+from tests.sources.fetch.server import Answer, Handler, Site, instead, serve, status
 
 DEADLINE = 3
 """Seconds that `fetch` is given for a file, with all that it asks again."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration
+from spack_cache_db.sources import Place, RawFile
 from spack_cache_db.sources.columns import (
     TABLES,
     Document,
@@ -22,7 +23,6 @@ from spack_cache_db.sources.columns import (
     Writer,
 )
 from spack_cache_db.sources.readers import Kind
-from spack_cache_db.sources.units import Place, RawFile
 from tests.configurations import configuration
 from tests.pagetexts import spec_hash
 

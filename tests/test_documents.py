@@ -26,8 +26,8 @@ from tests.package_data import REAL as PACKAGE_DATA
 from tests.package_data import published
 from tests.paths import DATA, ROOT
 from tests.processes import completed
-from tests.sources.indexes.fetch.mirrors import below, layout_3
-from tests.sources.indexes.fetch.server import serve
+from tests.sources.fetch.mirrors import below, layout_3
+from tests.sources.fetch.server import serve
 
 READ = (
     "README.md",

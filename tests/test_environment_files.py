@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.environment_files import read_environment_file
-from spack_cache_db.environments.environment import UnreadableEnvironment, UserSpecs
+from spack_cache_db.environments import UnreadableEnvironment, UserSpecs
 from spack_cache_db.machine import Machine
 from tests.commands import run
 

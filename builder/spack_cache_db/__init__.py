@@ -18,7 +18,7 @@ from spack_cache_db.errors import (
 from spack_cache_db.verify import Verification, verify
 
 if TYPE_CHECKING:
-    from spack_cache_db.environments.environment import UnreadableEnvironment
+    from spack_cache_db.environments import UnreadableEnvironment
     from spack_cache_db.query.answers import Found, FoundList, UnknownNameError, find
     from spack_cache_db.query.cache import Binary, Cache, binaries
     from spack_cache_db.query.catalogue import FoundSpec
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from spack_cache_db.query.refusals import UnsupportedQuery
     from spack_cache_db.query.retention import Retention, retention
     from spack_cache_db.query.summary import info
-    from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, fetch
+    from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
     from spack_cache_db.spack.lexer import QuerySyntaxError
 
 __all__ = [
@@ -89,9 +89,9 @@ _LOADED_WHEN_USED = {
     "CoveredNode": "query.coverage_output",
     "CoveredSpec": "query.coverage_output",
     "Diff": "query.difference",
-    "FetchLimits": "sources.indexes.fetch",
-    "FetchOptions": "sources.indexes.fetch",
-    "FetchReport": "sources.indexes.fetch",
+    "FetchLimits": "sources.fetch",
+    "FetchOptions": "sources.fetch",
+    "FetchReport": "sources.fetch",
     "Found": "query.answers",
     "FoundList": "query.answers",
     "FoundSpec": "query.catalogue",
@@ -102,13 +102,13 @@ _LOADED_WHEN_USED = {
     "QuerySyntaxError": "spack.lexer",
     "Retention": "query.retention",
     "UnknownNameError": "query.answers",
-    "UnreadableEnvironment": "environments.environment",
+    "UnreadableEnvironment": "environments",
     "UnsupportedQuery": "query.refusals",
     "behind": "query.package_status",
     "binaries": "query.cache",
     "cover": "query.coverage",
     "diff": "query.difference",
-    "fetch": "sources.indexes.fetch",
+    "fetch": "sources.fetch",
     "find": "query.answers",
     "history": "query.history",
     "info": "query.summary",

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from spack_cache_db.bounded_files import FileFault, read_file, unreadable
-from spack_cache_db.environments.environment import (
+from spack_cache_db.environments import (
     SCOPE_FILES,
     Environment,
     Limits,

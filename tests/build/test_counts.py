@@ -14,8 +14,8 @@ from spack_cache_db.build import build, counts
 from spack_cache_db.build.counts import count
 from spack_cache_db.build.ids import number as numbered
 from spack_cache_db.build.merge import Merge
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.readers import read_files
-from spack_cache_db.sources.units import RawFile
 from tests import contradictions
 from tests.conftest import Build
 from tests.pagetexts import page, spec, write

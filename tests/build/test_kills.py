@@ -37,7 +37,7 @@ def is_running(pid: int) -> bool:
 def build_process(folder: Path) -> Iterator[list[str]]:
     """The command of a real build of a folder, with two worker processes."""
     program = (
-        "import sys; from spack_cache_db.sources import units; units.ENTRIES_PER_UNIT = 4; "
+        "import sys; from spack_cache_db import sources; sources.ENTRIES_PER_UNIT = 4; "
         "from spack_cache_db.cli import main; main()"
     )
     yield [sys.executable, "-c", program, "build", str(folder), "--jobs", "2"]
@@ -133,8 +133,8 @@ def test_ctrl_c_in_a_program_of_ones_own(folder: Path, tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from spack_cache_db import build\n"
-        "from spack_cache_db.sources import units\n"
-        "units.ENTRIES_PER_UNIT = 4\n"
+        "from spack_cache_db import sources\n"
+        "sources.ENTRIES_PER_UNIT = 4\n"
         "try:\n"
         "    while True:\n"
         "        build(sys.argv[1], sys.argv[2], jobs=2, progress=lambda *_: print(flush=True))\n"

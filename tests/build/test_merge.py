@@ -17,10 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spack_cache_db import sources
 from spack_cache_db.build import build, check
 from spack_cache_db.build.frames import Frame, numbers
 from spack_cache_db.build.merge import Merge, Merged, first_dependencies, fold, unions
-from spack_cache_db.sources import units
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import (
     TABLES,
     Columns,
@@ -30,7 +31,6 @@ from spack_cache_db.sources.columns import (
     Writer,
 )
 from spack_cache_db.sources.readers import read_files
-from spack_cache_db.sources.units import RawFile
 from spack_cache_db.verify import verify
 from tests.configurations import configuration
 from tests.indexes import edge, hash_of, index, node, record
@@ -166,7 +166,7 @@ def test_the_division_into_units_does_not_matter(
     write(tmp_path, **pages)
     found = []
     for entries_per_unit in (1, 2, 100):
-        monkeypatch.setattr(units, "ENTRIES_PER_UNIT", entries_per_unit)
+        monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", entries_per_unit)
         found.append(check([str(tmp_path)]))
     assert found[0] == found[1] == found[2]
     assert [Path(fault.path).name for fault in found[0][0]] == ["b.md", "c.md", "e.md"]

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from spack_cache_db import sources
 from spack_cache_db.build import build, check, sqlite_file
 from spack_cache_db.errors import InputError, OutputError
-from spack_cache_db.sources import units
 from spack_cache_db.sources.indexes import index_reader
 from tests.builds import built, digest, digest_of, many_pages
 from tests.indexes import REAL_FILE
@@ -46,7 +46,7 @@ def test_the_order_of_paths_does_not_matter(
     first = built(tmp_path / "x.db", *releases)
     chance = random.Random(1)
     for files_per_unit in (1, 3, 5):
-        monkeypatch.setattr(units, "ENTRIES_PER_UNIT", files_per_unit)
+        monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", files_per_unit)
         chance.shuffle(releases)
         assert built(tmp_path / "x.db", *releases) == first
 
@@ -101,7 +101,7 @@ def test_the_number_of_jobs_does_not_matter(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One, two or four processes give the same bytes."""
-    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 5)
+    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 5)
     first = built(tmp_path / "x.db", folder)
     for jobs in (2, 4):
         assert built(tmp_path / "x.db", folder, jobs=jobs) == first
@@ -145,7 +145,7 @@ def test_progress_is_told_unit_by_unit(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last call says that all is read."""
-    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 10)
+    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 10)
     calls: list[tuple[float, int]] = []
     build([str(folder)], tmp_path / "x.db", progress=lambda *call: calls.append(call))
     assert calls == [(1, 3), (2, 3), (3, 3)]
@@ -221,7 +221,7 @@ def test_folders_without_any_file_are_told_when_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An input of many empty folders makes no empty database."""
-    monkeypatch.setattr(units, "ENOUGH_FOLDERS", 1)
+    monkeypatch.setattr(sources, "ENOUGH_FOLDERS", 1)
     (tmp_path / "in" / "deeper").mkdir(parents=True)
     with pytest.raises(InputError, match="in: holds no file, expected pages or indexes"):
         build([str(tmp_path / "in")], tmp_path / "x.db")

@@ -10,9 +10,9 @@ import pytest
 from spack_cache_db.build.ids import number
 from spack_cache_db.build.merge import Merge
 from spack_cache_db.build.problems import differing, problems
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import Document, Tarball, Writer, tarball_suffix
 from spack_cache_db.sources.readers import read_files
-from spack_cache_db.sources.units import RawFile
 from tests.configurations import configuration
 from tests.pagetexts import page, spec, spec_hash
 

@@ -13,8 +13,8 @@ from spack_cache_db.build.known_packages import package_catalogue, package_rows
 from spack_cache_db.build.merge import Merge
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import counted_rows, plain_rows
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.readers import read_files
-from spack_cache_db.sources.units import RawFile
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
 

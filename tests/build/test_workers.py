@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from spack_cache_db import sources
 from spack_cache_db.build import Input, workers
 from spack_cache_db.build.workers import read_unit, read_units, uncollected
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.sources import units
-from spack_cache_db.sources.units import File, plan
+from spack_cache_db.sources import File, plan
 from tests.indexes import MIRRORS, REAL_FILE
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, write
@@ -45,7 +45,7 @@ def test_what_was_read_is_freed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("jobs", [2, 4])
 def test_processes_give_what_one_gives(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of the units."""
-    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 1)
+    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 1)
     planned = plan([str(SAMPLES)])
     assert len(planned) == 5
     alone = list(read_units(planned, Input([])))

@@ -13,8 +13,8 @@ import pytest
 
 from tests.commands import process, run
 from tests.processes import completed
-from tests.sources.indexes.fetch.mirrors import below, files_in, index, layout_2, layout_3, written
-from tests.sources.indexes.fetch.server import Site, serve
+from tests.sources.fetch.mirrors import below, files_in, index, layout_2, layout_3, written
+from tests.sources.fetch.server import Site, serve
 
 DATA = index("zlib")
 

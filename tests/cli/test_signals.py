@@ -21,8 +21,8 @@ import pytest
 from tests.builds import built, digest, digest_of, signalled_after, whole
 from tests.pagetexts import SAMPLES, page, spec
 from tests.processes import completed
-from tests.sources.indexes.fetch.mirrors import below, index, layout_2
-from tests.sources.indexes.fetch.server import Answer, Handler, serve, tag
+from tests.sources.fetch.mirrors import below, index, layout_2
+from tests.sources.fetch.server import Answer, Handler, serve, tag
 
 pytestmark = pytest.mark.slow
 

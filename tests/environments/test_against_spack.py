@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments.environment import UnreadableEnvironment, UserSpecs
+from spack_cache_db.environments import UnreadableEnvironment, UserSpecs
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.environments import formats, requirements, spec_lists
-from spack_cache_db.environments.environment import (
+from spack_cache_db.environments import (
     Limits,
     UnreadableEnvironment,
     UserSpecs,
+    formats,
     read_spec,
+    requirements,
+    spec_lists,
 )
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.spack.intersection import constrained, implies

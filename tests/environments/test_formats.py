@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.environments.environment import Lock, UnreadableEnvironment, UserSpecs
+from spack_cache_db.environments import Lock, UnreadableEnvironment, UserSpecs
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment, user_specs
 
 LOCK = {"_meta": {"lockfile-version": 6}, "roots": [], "concrete_specs": {}}

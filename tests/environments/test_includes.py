@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.bounded_yaml import CONFIGURATION_BOUNDS, compose, text_value
-from spack_cache_db.environments.environment import (
+from spack_cache_db.environments import (
     Limits,
     Surroundings,
     UnreadableEnvironment,

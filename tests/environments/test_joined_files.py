@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spack_cache_db.environments.environment import (
+from spack_cache_db.environments import (
     Surroundings,
     UnreadableEnvironment,
     UserSpecs,

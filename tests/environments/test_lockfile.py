@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments.environment import LockedSpec
+from spack_cache_db.environments import LockedSpec
 from spack_cache_db.environments.lockfile import read_lock
 from spack_cache_db.errors import LineFault
 from tests.configurations import configuration

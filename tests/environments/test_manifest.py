@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spack_cache_db.environments.environment import Limits, UnreadableEnvironment, UserSpecs
+from spack_cache_db.environments import Limits, UnreadableEnvironment, UserSpecs
 from spack_cache_db.environments.manifest import read_manifest
 
 

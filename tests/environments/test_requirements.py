@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.environments.environment import Limits
+from spack_cache_db.environments import Limits
 from spack_cache_db.environments.manifest import read_manifest
 from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.parser import parse_query

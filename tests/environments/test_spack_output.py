@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments.environment import Limits, Lock, UnreadableEnvironment, UserSpecs
+from spack_cache_db.environments import Limits, Lock, UnreadableEnvironment, UserSpecs
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.parser import parse_query

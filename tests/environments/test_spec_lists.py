@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.environments.environment import Limits, UnreadableEnvironment
+from spack_cache_db.environments import Limits, UnreadableEnvironment
 from spack_cache_db.environments.manifest import read_manifest
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments.environment import (
+from spack_cache_db.environments import (
     Surroundings,
     UnreadableEnvironment,
     UserSpecs,

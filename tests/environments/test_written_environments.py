@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.environments.environment import Surroundings, UserSpecs
+from spack_cache_db.environments import Surroundings, UserSpecs
 from spack_cache_db.environments.formats import read_environment
 
 DATA = Path(__file__).parents[1] / "data" / "written_environments.txt"

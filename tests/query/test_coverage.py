@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
-from spack_cache_db.environments.environment import Surroundings, UnreadableEnvironment
+from spack_cache_db.environments import Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query.answers import UnknownNameError, find, scope_of
 from spack_cache_db.query.coverage import cover, cover_environment

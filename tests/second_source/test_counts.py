@@ -7,8 +7,8 @@ import sqlite3
 import pytest
 from hypothesis import given, settings
 
+from spack_cache_db import sources
 from spack_cache_db.build import build
-from spack_cache_db.sources import units
 from tests.second_source.counts import counted, expected
 from tests.second_source.inputs import INPUTS, Input, write
 
@@ -40,6 +40,6 @@ def test_the_division_into_units_does_not_matter(
     one, two = write(folder / "in", whole), write(folder / "other", whole)
     build([str(one)], folder / "x.db")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(units, "ENTRIES_PER_UNIT", 1)
+        patch.setattr(sources, "ENTRIES_PER_UNIT", 1)
         build([str(two)], folder / "y.db")
     assert (folder / "x.db").read_bytes() == (folder / "y.db").read_bytes()

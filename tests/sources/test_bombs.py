@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from spack_cache_db.sources import DEFAULT_MAX_PAGE_SIZE, File, RawFile
 from spack_cache_db.sources.archives import MAX_HEADERS, unpacked_limit
 from spack_cache_db.sources.readers import read
-from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE, File, RawFile
 from tests.commands import peak_memory
 from tests.pagetexts import page
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.errors import Fault
+from spack_cache_db.sources import MirrorFolder, RawFile, plan
 from spack_cache_db.sources.readers import read
-from spack_cache_db.sources.units import MirrorFolder, RawFile, plan
 from tests.pagetexts import write
 
 LIMIT = 10_000

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.errors import InputError
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import LISTED, NAMED, PUBLISHED, PackageFacts
 from spack_cache_db.sources.packages import (
     MAX_DESCRIPTION,
@@ -15,7 +16,6 @@ from spack_cache_db.sources.packages import (
     read_facts,
 )
 from spack_cache_db.sources.readers import read_files
-from spack_cache_db.sources.units import RawFile
 from tests.indexes import index, node, real, record
 from tests.package_data import REAL, described, listed, published
 from tests.pagetexts import page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spack_cache_db.sources.units import ANYWHERE, Place
+from spack_cache_db.sources import ANYWHERE, Place
 
 
 @pytest.mark.parametrize(

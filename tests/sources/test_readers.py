@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources import readers
+from spack_cache_db.sources import RawFile, readers
 from spack_cache_db.sources.columns import Columns
 from spack_cache_db.sources.readers import read_files
-from spack_cache_db.sources.units import RawFile
 from tests.madeup import MADE_UP, document, known
 from tests.pagetexts import page
 

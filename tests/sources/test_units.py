@@ -1,4 +1,4 @@
-"""sources.units: the input divided, always in the same way, and everything that is missing told."""
+"""sources: the input divided, always in the same way, and everything that is missing told."""
 
 from __future__ import annotations
 
@@ -6,17 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from spack_cache_db import sources
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.sources import units
+from spack_cache_db.sources import DEFAULT_MAX_PAGE_SIZE, File, Folder, RawFile, files_of, plan
 from spack_cache_db.sources.readers import read
-from spack_cache_db.sources.units import (
-    DEFAULT_MAX_PAGE_SIZE,
-    File,
-    Folder,
-    RawFile,
-    files_of,
-    plan,
-)
 from tests.pagetexts import write
 
 
@@ -31,7 +24,7 @@ def test_the_plan_does_not_depend_on_the_order_of_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same files are divided the same way; archives come last, in units of their own."""
-    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 2)
+    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 2)
     write(tmp_path, a=b"1", b=b"2", c=b"3")
     path = f"{tmp_path}/pages.tar"
     Path(path).touch()
@@ -61,8 +54,8 @@ def test_many_folders_are_left_to_those_who_read_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Folders of one name come together; what lies in them is found, however deep."""
-    monkeypatch.setattr(units, "ENOUGH_FOLDERS", 3)
-    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 2)
+    monkeypatch.setattr(sources, "ENOUGH_FOLDERS", 3)
+    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 2)
     for release in ("develop", "v0.20"):
         for package in ("zlib", "hdf5"):
             write(tmp_path / release / package / "deeper", a=b"x")
@@ -116,7 +109,7 @@ def test_links_below_many_folders_are_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that whoever reads a folder lists as well."""
-    monkeypatch.setattr(units, "ENOUGH_FOLDERS", 1)
+    monkeypatch.setattr(sources, "ENOUGH_FOLDERS", 1)
     write(tmp_path / "in" / "one" / "two", a=b"x")
     write(tmp_path / "elsewhere", b=b"x")
     (tmp_path / "in" / "one" / "linked").symlink_to(tmp_path / "elsewhere")

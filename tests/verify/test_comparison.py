@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from spack_cache_db import sources
 from spack_cache_db.build import build
 from spack_cache_db.errors import ArgumentError, DatabaseError, InputError
-from spack_cache_db.sources import units
 from spack_cache_db.verify import Verification, verify
 from spack_cache_db.verify.comparison import differences
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec, spec_hash, write
@@ -122,7 +122,7 @@ def test_the_number_of_jobs_does_not_matter(
     file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor the division into units; progress is told unit by unit."""
-    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 5)
+    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 5)
     changed = damaged(file, "UPDATE listings SET size = '7'")
     calls: list[tuple[int, int]] = []
     alone = verify(changed, folder, progress=lambda *call: calls.append(call))
@@ -153,7 +153,7 @@ def test_a_damaged_file_is_told(
     jobs: int, file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also by a process that reads it."""
-    monkeypatch.setattr(units, "ENTRIES_PER_UNIT", 5)
+    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 5)
     data = bytearray(file.read_bytes())
     data[4096:] = b"\xff" * (len(data) - 4096)
     file.write_bytes(data)
@@ -166,7 +166,7 @@ def test_an_input_without_any_file_is_refused(
 ) -> None:
     """It would prove nothing."""
     (tmp_path / "in" / "deeper").mkdir(parents=True)
-    monkeypatch.setattr(units, "ENOUGH_FOLDERS", 1)
+    monkeypatch.setattr(sources, "ENOUGH_FOLDERS", 1)
     with pytest.raises(InputError, match="in: holds no file, expected pages or indexes"):
         verify(file, tmp_path / "in")
     with pytest.raises(ArgumentError, match="file is None"):

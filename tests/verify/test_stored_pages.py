@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from spack_cache_db.build import build
 from spack_cache_db.errors import InputError
 from spack_cache_db.records import is_name
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.pages.page_format import TEXT, Meta, Shape, SpecDetail
 from spack_cache_db.sources.pages.page_parser import parse_page
-from spack_cache_db.sources.units import RawFile
 from spack_cache_db.verify.stored_values import StoredPages, page_values
 from tests.conftest import Build
 from tests.pagetexts import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.sources.indexes.spack_json import write_address
+from spack_cache_db.sources.indexes import write_address
 from spack_cache_db.verify import verify
 from tests.indexes import MIRRORS, edge, hash_of, index, node, old_node, record
 

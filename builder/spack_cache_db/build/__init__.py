@@ -22,7 +22,7 @@ from spack_cache_db.arguments import (
     checked_texts,
 )
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources.units import ANYWHERE, DEFAULT_MAX_PAGE_SIZE, Place
+from spack_cache_db.sources import ANYWHERE, DEFAULT_MAX_PAGE_SIZE, Place
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

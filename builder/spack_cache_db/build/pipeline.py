@@ -32,9 +32,9 @@ from spack_cache_db.build.workers import program_versions, read_units, uncollect
 from spack_cache_db.errors import ArgumentError, Fault, InputError
 from spack_cache_db.records import Problem
 from spack_cache_db.schema import COUNTED, LEFT_OUT, PATHS
+from spack_cache_db.sources import plan
 from spack_cache_db.sources.columns import Texts
 from spack_cache_db.sources.strictness import as_json
-from spack_cache_db.sources.units import plan
 
 Told = Sequence[tuple[int, Problem]]
 """Problems, each with the number of its document, or 0 where it names its file itself."""

@@ -24,7 +24,7 @@ from typing import Any
 
 from spack_cache_db.bounded_files import KINDS, put_in_place, sha256_of
 from spack_cache_db.errors import DatabaseError, OutputError, reason
-from spack_cache_db.sources.units import is_database
+from spack_cache_db.sources import is_database
 
 NAME = "spack-cache"
 """The database's name in URLs."""

@@ -26,9 +26,9 @@ from uuid import uuid4
 
 from spack_cache_db.build import Input
 from spack_cache_db.errors import BuilderError, reason
+from spack_cache_db.sources import ANYWHERE, Place, Share, Unit
 from spack_cache_db.sources.columns import Columns
 from spack_cache_db.sources.readers import read, read_files
-from spack_cache_db.sources.units import ANYWHERE, Place, Share, Unit
 
 T = TypeVar("T")
 Given = TypeVar("Given")

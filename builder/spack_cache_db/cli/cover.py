@@ -29,7 +29,7 @@ from spack_cache_db.cli.terminal import (
     width,
 )
 from spack_cache_db.environment_files import environments_in, read_environment_file, surroundings
-from spack_cache_db.environments.environment import Environment, UnreadableEnvironment
+from spack_cache_db.environments import Environment, UnreadableEnvironment
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.machine import Machine, this_machine

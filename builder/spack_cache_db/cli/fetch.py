@@ -19,11 +19,11 @@ from spack_cache_db.cli.terminal import (
     say_notes,
     when_stopped,
 )
-from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport
-from spack_cache_db.sources.indexes.fetch import fetch as fetch_mirrors
+from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport
+from spack_cache_db.sources.fetch import fetch as fetch_mirrors
 
 if TYPE_CHECKING:
-    from spack_cache_db.sources.indexes.fetch.addresses import Map
+    from spack_cache_db.sources.fetch.addresses import Map
 
 
 class _MapType(click.ParamType["Map"]):
@@ -34,7 +34,7 @@ class _MapType(click.ParamType["Map"]):
     def convert(self, value: Any, param: Any, ctx: Any) -> Map:
         """Return the map."""
         # It needs msgspec, which the help of this command does not.
-        from spack_cache_db.sources.indexes.fetch.addresses import parse_map
+        from spack_cache_db.sources.fetch.addresses import parse_map
 
         try:
             return parse_map(str(value))

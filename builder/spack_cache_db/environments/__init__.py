@@ -1,4 +1,290 @@
 """What Spack's environments ask for: `spack.yaml`, `spack.lock` and lists of specs.
 
-Text in, frozen records out: no database and no network. `read` knows each kind by its content.
+Text in, frozen records out: no database and no network. Here are the records, the bounds of an
+environment, and what is wrong with one.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from spack_cache_db.errors import Fault, InputError, LineFault
+from spack_cache_db.records import Configuration
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
+from spack_cache_db.spack.parser import Parser, parse_query
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much an environment may ask for.
+
+    Attributes:
+        specs: specs of a `spack.yaml` or a list.
+        nodes: nodes of a lockfile.
+        length: characters of one spec.
+        work: what definitions, matrices, excludes and requirements may multiply to; see `Work`.
+    """
+
+    specs: int = 10_000
+    nodes: int = 50_000
+    length: int = MAX_LENGTH
+    work: int = 20_000_000
+
+
+SCOPE_FILES = ("packages.yaml", "definitions.yaml", "toolchains.yaml", "include.yaml")
+"""What counts of a folder with configuration."""
+
+Opener = Callable[[str], bytes | Mapping[str, bytes] | None]
+"""Returns a file's bytes; of a folder those of its `SCOPE_FILES`, by name; None for what is not
+there, or not here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an environment may refer to beside its own text.
+
+    Attributes:
+        open: opens what it includes.
+        names: `platform`, `os`, `target` and others for its conditions; what is missing, or
+            None, is not known.
+        env: the environment's variables, None if they are not known.
+        variables: the values of variables in paths, such as `HOME` and `spack`.
+        is_strict: includes that are not here are faults.
+        parse: reads a spec, as the Spack does for which the environment was written.
+    """
+
+    open: Opener = lambda path: None
+    names: Mapping[str, str | None] = field(default_factory=dict)
+    env: Mapping[str, str] | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    is_strict: bool = False
+    parse: Parser = parse_query
+
+
+NOWHERE = Surroundings()
+"""Nothing but the text of the environment."""
+
+TOP_KEYS = ("spack", "env")
+"""The key of a `spack.yaml` under which all stands; `env` in old files."""
+
+
+LONGEST_KEPT = 200
+"""Characters of a spec that is remembered once it is parsed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpecLine:
+    """One spec of an environment: its text and line, and what it asks, or why it is no spec."""
+
+    text: str
+    line: int
+    query: SpecQuery | None = None
+    error: str | None = None
+
+
+def read_spec(
+    text: str, line: int, longest: int = MAX_LENGTH, parse: Parser = parse_query
+) -> SpecLine:
+    """Return a spec that stands on a line; one of more than `longest` characters is none."""
+    if len(text) > longest:
+        return SpecLine(f"{text[:40]}…", line, error=too_long(len(text), longest))
+    try:
+        query = _parsed(text, parse) if len(text) <= LONGEST_KEPT else parse(text)
+        return SpecLine(text, line, query)
+    except QuerySyntaxError as error:
+        found = f"{error.found}: " if error.found else ""
+        said = f"is no spec: at column {error.column + 1}, {found}expected {error.expected}"
+        return SpecLine(text, line, error=said)
+
+
+def too_long(length: int, longest: int) -> str:
+    """Return why a spec is none that has too many characters."""
+    return f"has {length:,} characters, expected at most {longest:,}"
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str, parse: Parser) -> SpecQuery:
+    return parse(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way to satisfy a spec: what satisfies `query` and none of `without`."""
+
+    query: SpecQuery
+    without: tuple[SpecQuery, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UserSpec:
+    """A spec that somebody asks for, which Spack calls a user spec.
+
+    Attributes:
+        text: the spec as it stands in the environment; a row of a matrix as one spec.
+        line: the line on which it, or its matrix, stands, counted from 1.
+        alternatives: what satisfies it, with what `packages:` requires; one of them is enough.
+        legacy: the same for the spec as Spack before 1.0 reads it, if that is another one.
+        error: why it asks for nothing that could be looked for, in place of alternatives.
+        group: the name of its group of specs.
+        external: the external of `packages:` that satisfies it.
+        is_buildable: whether Spack may build its package, or use a binary of it.
+    """
+
+    text: str
+    line: int
+    alternatives: tuple[Alternative, ...] = ()
+    legacy: tuple[Alternative, ...] = ()
+    error: str | None = None
+    group: str = ""
+    external: str = ""
+    is_buildable: bool = True
+
+
+def legacy_notes(specs: Iterable[UserSpec]) -> Iterator[str]:
+    """Yield a note on specs that Spack before 1.0 reads otherwise, if there are any."""
+    found = [each for each in specs if each.legacy]
+    if found:
+        many = f"{len(found):,} specs ask" if len(found) > 1 else "one spec asks"
+        yield (
+            f"{many} something of a compiler that Spack before 1.0 asks of the package, such as"
+            f" {found[0].text!r}: choose Spack 0.23 to read them so (--spack 0.23), or rewrite them"
+            " with 'spack style --spec-strings --fix FILE'"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LockedSpec:
+    """A node of a lockfile's graph.
+
+    Attributes:
+        hash: the hash under which its binary is known.
+        configuration: what the lockfile says of it.
+        is_root: whether it was asked for, and is no dependency alone.
+        needs: the hashes of the nodes that it links or runs.
+        externals: the names and versions of the externals that it links or runs.
+    """
+
+    hash: str
+    configuration: Configuration
+    is_root: bool
+    needs: tuple[str, ...] = ()
+    externals: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UserSpecs:
+    """A `spack.yaml` or a list of specs.
+
+    Attributes:
+        specs: what it asks for.
+        notes: what of it was left aside, and why.
+        locked: the nodes of the lockfiles that it includes.
+    """
+
+    specs: tuple[UserSpec, ...]
+    notes: tuple[str, ...] = ()
+    locked: tuple[LockedSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A `spack.lock`: roots in its order, then the other nodes by name; externals are left out."""
+
+    specs: tuple[LockedSpec, ...]
+    notes: tuple[str, ...] = ()
+
+
+Environment = UserSpecs | Lock
+
+
+def decoded(data: bytes, path: str = "") -> str:
+    """Return the text of a file.
+
+    Raises:
+        LineFault: it is no UTF-8, or has NUL bytes.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise LineFault(line, "is not UTF-8 text, expected an environment", path) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise LineFault(line, "has a NUL byte, expected text", path)
+    return text
+
+
+class UnreadableEnvironment(InputError):
+    """An environment that cannot be read. `faults` holds all that is wrong, sorted, each once."""
+
+
+class TooMuchWork(LineFault):
+    """What an environment asks for is too much to be made; nothing more is said of it."""
+
+
+class Work:
+    """How much of an environment was multiplied, added up before it is made.
+
+    One unit is about a character of a spec that is joined with another, or half a microsecond.
+    """
+
+    JOIN = 60
+    """What it costs to join two specs beside their length, and to read one."""
+
+    ITEM = 5
+    """What it costs to keep an item of a list once more."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Begin with nothing."""
+        self.done = 0
+        self._most = limits.work
+
+    def add(self, amount: int, line: int) -> None:
+        """Add what is about to be made for something on a line.
+
+        Raises:
+            LineFault: it is more than an environment may make.
+        """
+        self.done += amount
+        if self.done > self._most:
+            raise TooMuchWork(
+                line, "makes too many combinations: give shorter lists, matrices or requirements"
+            )
+
+    def join(self, *texts: str, line: int) -> None:
+        """Add what it takes to read a spec, or to join several."""
+        self.add(self.JOIN + sum(map(len, texts)), line)
+
+    def compare(self, *texts: str, line: int) -> None:
+        """Add what it takes to see whether one spec implies another."""
+        self.add(self.ITEM + sum(map(len, texts)) // 4, line)
+
+
+class Faults:
+    """The faults of one environment, collected while the rest is read."""
+
+    def __init__(self, path: str) -> None:
+        """Begin without any; `path` is what the environment is called."""
+        self._path = path
+        self._found: list[Fault] = []
+        self._is_ended = False
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Keep the fault that is raised in the context, and go on after it."""
+        try:
+            yield
+        except LineFault as fault:
+            if isinstance(fault, TooMuchWork) and self._is_ended:
+                return
+            self._is_ended |= isinstance(fault, TooMuchWork)
+            self._found.append(Fault(fault.path or self._path, fault.line, fault.message))
+
+    def raise_any(self) -> None:
+        """Raise `UnreadableEnvironment` if there is any fault."""
+        if self._found:
+            raise UnreadableEnvironment(self._found)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any, NamedTuple
 
-from spack_cache_db.environments.environment import (
+from spack_cache_db.environments import (
     NOWHERE,
     SCOPE_FILES,
     TOP_KEYS,

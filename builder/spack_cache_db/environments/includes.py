@@ -26,7 +26,7 @@ from spack_cache_db.bounded_yaml import (
     part_count,
     text_of,
 )
-from spack_cache_db.environments.environment import TOP_KEYS, Surroundings, Work, decoded
+from spack_cache_db.environments import TOP_KEYS, Surroundings, Work, decoded
 from spack_cache_db.environments.expressions import ExpressionError, holds
 
 SECTIONS = ("packages", "definitions", "toolchains")

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from spack_cache_db.environments.environment import Lock, LockedSpec, decoded
+from spack_cache_db.environments import Lock, LockedSpec, decoded
 from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.normal_forms import (

@@ -21,7 +21,7 @@ from spack_cache_db.bounded_yaml import (
     items_of,
     text_of,
 )
-from spack_cache_db.environments.environment import (
+from spack_cache_db.environments import (
     NOWHERE,
     TOP_KEYS,
     Faults,

@@ -21,7 +21,7 @@ from typing import TypeVar
 import yaml
 
 from spack_cache_db.bounded_yaml import entries_of, fault_at, is_nothing, items_of, line_of, text_of
-from spack_cache_db.environments.environment import Alternative, UserSpec, Work, read_spec
+from spack_cache_db.environments import Alternative, UserSpec, Work, read_spec
 from spack_cache_db.spack.constraints import SpecQuery, VariantConstraint, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.lexer import QuerySyntaxError

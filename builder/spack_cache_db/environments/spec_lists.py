@@ -15,7 +15,7 @@ from math import prod
 import yaml
 
 from spack_cache_db.bounded_yaml import entries_of, fault_at, items_of, line_of, text_of
-from spack_cache_db.environments.environment import Limits, SpecLine, Work, read_spec, too_long
+from spack_cache_db.environments import Limits, SpecLine, Work, read_spec, too_long
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies

@@ -15,7 +15,7 @@ from spack_cache_db.arguments import (
     checked_texts,
 )
 from spack_cache_db.environment_files import read_environment_file
-from spack_cache_db.environments.environment import (
+from spack_cache_db.environments import (
     Alternative,
     Environment,
     Lock,

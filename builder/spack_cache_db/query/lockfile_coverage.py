@@ -11,7 +11,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from spack_cache_db.environments.environment import LockedSpec
+from spack_cache_db.environments import LockedSpec
 from spack_cache_db.query.candidates import Candidate, Candidates
 from spack_cache_db.query.catalogue import HASHES_AT_ONCE, IN_STACK, Spec, specs_in_scope
 from spack_cache_db.query.conditions import Condition, Conditions, asked, without

@@ -10,7 +10,7 @@ from typing import Any
 
 from spack_cache_db.arguments import AnyPath, checked_file, checked_texts
 from spack_cache_db.environment_files import read_environment_file
-from spack_cache_db.environments.environment import Environment, Lock
+from spack_cache_db.environments import Environment, Lock
 from spack_cache_db.query.answers import scope_of
 from spack_cache_db.query.catalogue import specs_in_scope
 from spack_cache_db.query.conditions import Conditions

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spack_cache_db.environments.environment import UnreadableEnvironment
+from spack_cache_db.environments import UnreadableEnvironment
 from spack_cache_db.query.answers import (
     Found,
     UnknownNameError,

@@ -22,7 +22,7 @@ import zstandard
 
 from spack_cache_db.bounded_files import FileFault, open_regular, unreadable
 from spack_cache_db.errors import Fault, reason
-from spack_cache_db.sources.units import RawFile
+from spack_cache_db.sources import RawFile
 
 MAX_HEADERS = 2**20
 """Bytes of all headers of one member. Names and PAX records of real archives have a few hundred."""

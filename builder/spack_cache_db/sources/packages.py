@@ -18,6 +18,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import Problem
+from spack_cache_db.sources import Place, RawFile
 from spack_cache_db.sources.columns import (
     LISTED,
     NAMED,
@@ -35,7 +36,6 @@ from spack_cache_db.sources.strictness import (
     require_text,
     said,
 )
-from spack_cache_db.sources.units import Place, RawFile
 from spack_cache_db.spack.lexer import is_package
 
 MAX_DESCRIPTION = 2**16

@@ -9,13 +9,7 @@ from typing import NamedTuple, Protocol
 
 from spack_cache_db.bounded_files import LargeFileFault, open_regular, read_open, unreadable
 from spack_cache_db.errors import Fault, FaultsOf, InputError
-from spack_cache_db.sources.archives import MAX_PATH, read_archive
-from spack_cache_db.sources.columns import Columns, Writer
-from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
-from spack_cache_db.sources.packages import PackageReader, is_package_data
-from spack_cache_db.sources.pages.page_reader import PageReader
-from spack_cache_db.sources.strictness import MAX_INDEX
-from spack_cache_db.sources.units import (
+from spack_cache_db.sources import (
     ANYWHERE,
     HEAD,
     File,
@@ -29,6 +23,12 @@ from spack_cache_db.sources.units import (
     is_circle,
     is_own,
 )
+from spack_cache_db.sources.archives import MAX_PATH, read_archive
+from spack_cache_db.sources.columns import Columns, Writer
+from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
+from spack_cache_db.sources.packages import PackageReader, is_package_data
+from spack_cache_db.sources.pages.page_reader import PageReader
+from spack_cache_db.sources.strictness import MAX_INDEX
 
 
 class Reader(Protocol):

@@ -12,7 +12,7 @@ from typing import Any
 from spack_cache_db.arguments import AnyPath, checked_file
 from spack_cache_db.build import Input, Progress
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources.units import DEFAULT_MAX_PAGE_SIZE
+from spack_cache_db.sources import DEFAULT_MAX_PAGE_SIZE
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,13 @@ from spack_cache_db.build.workers import uncollected, work_through
 from spack_cache_db.errors import ArgumentError, Fault, FaultsOf, InputError
 from spack_cache_db.query.connection import damaged, open_database
 from spack_cache_db.schema import LEFT_OUT, PATHS
+from spack_cache_db.sources import MirrorFolder, Place, RawFile, Unit, plan
 from spack_cache_db.sources.columns import Tarball
+from spack_cache_db.sources.indexes import IndexFault
 from spack_cache_db.sources.indexes.mirrors import OpenIndex, is_spacks, open_file, open_mirror
-from spack_cache_db.sources.indexes.spack_json import IndexFault
 from spack_cache_db.sources.packages import is_package_data
 from spack_cache_db.sources.pages.page_parser import parse_page
 from spack_cache_db.sources.readers import read
-from spack_cache_db.sources.units import MirrorFolder, Place, RawFile, Unit, plan
 from spack_cache_db.verify import Verification
 from spack_cache_db.verify.stored_records import StoredRecords, stored_records
 from spack_cache_db.verify.stored_values import (
@@ -124,7 +124,8 @@ def _verify(file: RawFile | MirrorFolder, database: Path, place: Place) -> Itera
 
 def _told(location: str, found: Iterable[str], **counts: int) -> Verification:
     """Return what came out of one source: how much it has, and where the file differs from it."""
-    return Verification(**counts, differences=tuple(Fault(location, 0, each) for each in found))
+    told = tuple(Fault(location, 0, each) for each in found)
+    return replace(Verification(differences=told), **counts)
 
 
 def _verify_index(index: OpenIndex, database: Path) -> Verification:

@@ -18,6 +18,7 @@ from msgspec import UNSET
 from spack_cache_db.build.known_packages import PACKAGES_PER_REST
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import LISTED, NAMED, PUBLISHED
 from spack_cache_db.sources.packages import TYPES, read_facts
 from spack_cache_db.sources.pages.consistency import computed_meta, declared_meta
@@ -30,7 +31,6 @@ from spack_cache_db.sources.pages.page_reader import (
     normal_configuration,
 )
 from spack_cache_db.sources.strictness import read_strictly
-from spack_cache_db.sources.units import RawFile
 
 Values = dict[str, Any]
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError
-from spack_cache_db.sources.indexes import spack_json
+from spack_cache_db.sources import indexes
 from spack_cache_db.verify import verify
 from tests.indexes import OTHERS, edge, hash_of, index, node, old_node, record, replaced, ways
 
@@ -61,7 +61,7 @@ INDEXES: dict[str, Any] = {
 OF_MIRRORS = {"_Address", "Blob", "Manifest"}
 STRUCTS = [
     each
-    for name, each in vars(spack_json).items()
+    for name, each in vars(indexes).items()
     if isinstance(each, type) and issubclass(each, Struct) and name not in OF_MIRRORS
 ]
 PLACES = [(version, way) for version, value in sorted(INDEXES.items()) for way in ways(value)]

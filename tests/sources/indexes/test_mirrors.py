@@ -14,7 +14,7 @@ import pytest
 
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError
-from spack_cache_db.sources.indexes.spack_json import write_address
+from spack_cache_db.sources.indexes import write_address
 from spack_cache_db.verify import verify
 from tests.indexes import (
     MIRRORS,

@@ -1,4 +1,4 @@
-"""sources.indexes.spack_json: nodes, manifests, addresses, signatures and compressed files."""
+"""sources.indexes: nodes, manifests, addresses, signatures and compressed files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.indexes.spack_json import (
+from spack_cache_db.sources.indexes import (
     INDEX,
     SPEC,
     TARBALL,

@@ -10,7 +10,9 @@ import pytest
 from msgspec import UNSET
 
 from spack_cache_db.records import Configuration
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import Interned, Texts, Use
+from spack_cache_db.sources.indexes import SpecNode
 from spack_cache_db.sources.indexes.index_reader import (
     NO_LANGUAGE,
     Spellings,
@@ -18,9 +20,7 @@ from spack_cache_db.sources.indexes.index_reader import (
     use_of,
     variants_of,
 )
-from spack_cache_db.sources.indexes.spack_json import SpecNode
 from spack_cache_db.sources.readers import read_files
-from spack_cache_db.sources.units import RawFile
 from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant
 from tests.indexes import edge, hash_of, index, node, real, record
 from tests.paths import DATA

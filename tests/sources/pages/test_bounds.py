@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from spack_cache_db.errors import InputError, LineFault
-from spack_cache_db.sources import strictness
+from spack_cache_db.sources import RawFile, strictness
 from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.pages import page_parser
 from spack_cache_db.sources.pages.page_format import TEXT, TEXTS, Shape, SpecDetail
 from spack_cache_db.sources.pages.page_reader import PageReader
 from spack_cache_db.sources.strictness import MAX_NAME, MAX_TEXT, MAX_TEXTS
-from spack_cache_db.sources.units import RawFile
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, meta_of, page, page_of, spec, spec_hash
 
 SPEC = spec_hash(1)

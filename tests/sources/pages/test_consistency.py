@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.records import Problem
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.pages.consistency import (
     Consistency,
@@ -21,7 +22,6 @@ from spack_cache_db.sources.pages.consistency import (
 from spack_cache_db.sources.pages.page_format import Meta, Page
 from spack_cache_db.sources.pages.page_parser import parse_page, read_details
 from spack_cache_db.sources.pages.page_reader import PageReader, as_set, normal_configuration
-from spack_cache_db.sources.units import RawFile
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec
 
 SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])

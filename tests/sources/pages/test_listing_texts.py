@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.errors import InputError
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.pages.page_format import Page, SpecDetail
 from spack_cache_db.sources.pages.page_parser import parse_page
 from spack_cache_db.sources.pages.page_reader import ListingTexts, PageReader
-from spack_cache_db.sources.units import RawFile
 from tests.pagetexts import meta_of, page_of, spec, spec_hash
 
 MIRROR = "https://example.org/v1"

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec import UNSET, to_builtins
 
 from spack_cache_db.errors import InputError
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.pages.page_format import Page
 from spack_cache_db.sources.pages.page_parser import parse_page, read_details
-from spack_cache_db.sources.units import RawFile
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, front_matter, meta_of, page, page_of, spec
 
 META = json.dumps(meta_of([spec()]))

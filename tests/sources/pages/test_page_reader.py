@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from spack_cache_db.errors import InputError
 from spack_cache_db.records import Configuration
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import TABLES, Columns, PageFacts, Tarball, Writer
 from spack_cache_db.sources.pages.page_format import Json, SpecDetail
 from spack_cache_db.sources.pages.page_parser import parse_page, read_details
@@ -23,7 +24,6 @@ from spack_cache_db.sources.pages.page_reader import (
     kept_variant,
     normal_configuration,
 )
-from spack_cache_db.sources.units import RawFile
 from spack_cache_db.spack.normal_forms import readable_variant
 from tests.pagetexts import MORE_SAMPLES, page, spec, spec_hash
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, urlencode
 
-from spack_cache_db.environments.environment import Limits, Surroundings, UnreadableEnvironment
+from spack_cache_db.environments import Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import Fault
 from spack_cache_db.query.answers import UnknownNameError

@@ -18,6 +18,7 @@ from msgspec import UNSET, UnsetType
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.sources import Share
 from spack_cache_db.sources.columns import (
     TABLES,
     Document,
@@ -29,8 +30,7 @@ from spack_cache_db.sources.columns import (
     Use,
     Writer,
 )
-from spack_cache_db.sources.indexes.index_records import Entry, IndexRecords
-from spack_cache_db.sources.indexes.spack_json import (
+from spack_cache_db.sources.indexes import (
     Arch,
     BuildSpec,
     EdgeParameters,
@@ -41,6 +41,7 @@ from spack_cache_db.sources.indexes.spack_json import (
     is_hash,
     require_hash,
 )
+from spack_cache_db.sources.indexes.index_records import Entry, IndexRecords
 from spack_cache_db.sources.strictness import (
     BROKEN,
     MAX_NAME,
@@ -54,7 +55,6 @@ from spack_cache_db.sources.strictness import (
     said,
     short,
 )
-from spack_cache_db.sources.units import Share
 from spack_cache_db.spack.normal_forms import (
     LANGUAGES,
     NO_COMPILER,

@@ -5,7 +5,7 @@ the second decodes them one by one, so that an index of two hundred megabytes ta
 memory than its bytes. A spec file lies beside each binary of a mirror that has no index: JSON since
 Spack 0.17, YAML before; clear-signed or not, compressed by gzip in the blobs of layout 3 (Spack
 `binary_distribution.py` and `url_buildcache.py`). Its first node is the binary's own, the others
-are what it depends on. Keys that are not declared in `spack_json` are taken out of a record and
+are what it depends on. Keys that are not declared in this room are taken out of a record and
 kept as they are.
 """
 
@@ -23,7 +23,7 @@ from msgspec import UNSET, Raw, Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, load
 from spack_cache_db.errors import LineFault
-from spack_cache_db.sources.indexes.spack_json import (
+from spack_cache_db.sources.indexes import (
     Arch,
     EdgeParameters,
     Index,
@@ -168,7 +168,7 @@ def take_out_unknown_keys(record: Any, *, is_named: bool) -> Iterator[UnknownKey
     """Take the keys out of a record, as values, that are not known, and yield each.
 
     Args:
-        record: the values; their keys are those of `spack_json`, at every depth.
+        record: the values; their keys are those of this room, at every depth.
         is_named: whether its node is one of specfile 1.
     """
     yield from _taken(record, Record, ())

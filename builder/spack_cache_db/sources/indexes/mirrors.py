@@ -19,20 +19,9 @@ from msgspec import UNSET
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, FaultsOf, InputError, LineFault
+from spack_cache_db.sources import ADDRESS_FILE, MirrorFolder, Place, RawFile, Share
 from spack_cache_db.sources.columns import Document, IndexFacts, Tarball, Writer
-from spack_cache_db.sources.indexes.index_reader import (
-    BinaryPlace,
-    IndexReader,
-    unknown_keys,
-)
-from spack_cache_db.sources.indexes.index_records import (
-    Entry,
-    IndexRecords,
-    Installs,
-    SpecFile,
-    SpecFileRecords,
-)
-from spack_cache_db.sources.indexes.spack_json import (
+from spack_cache_db.sources.indexes import (
     INDEX,
     LAYOUT_2_INDEX,
     MANIFESTS,
@@ -46,8 +35,19 @@ from spack_cache_db.sources.indexes.spack_json import (
     read_manifest,
     unknown_manifest_keys,
 )
+from spack_cache_db.sources.indexes.index_reader import (
+    BinaryPlace,
+    IndexReader,
+    unknown_keys,
+)
+from spack_cache_db.sources.indexes.index_records import (
+    Entry,
+    IndexRecords,
+    Installs,
+    SpecFile,
+    SpecFileRecords,
+)
 from spack_cache_db.sources.strictness import MAX_INDEX, require_name, require_text
-from spack_cache_db.sources.units import ADDRESS_FILE, MirrorFolder, Place, RawFile, Share
 
 T = TypeVar("T")
 

@@ -21,6 +21,7 @@ import yaml
 from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, text_value
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import is_name
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.pages.page_format import (
     DETAIL,
     MAX_FAULTS,
@@ -32,7 +33,6 @@ from spack_cache_db.sources.pages.page_format import (
     json_faults,
 )
 from spack_cache_db.sources.strictness import MAX_NAME, MAX_TEXTS, quoted, require_text
-from spack_cache_db.sources.units import RawFile
 from spack_cache_db.spack.lexer import is_package
 
 JSON_KEYS = {"meta", "spec_details"}

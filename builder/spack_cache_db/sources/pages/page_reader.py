@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration
+from spack_cache_db.sources import ANYWHERE, Place, RawFile
 from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Writer
 from spack_cache_db.sources.pages.consistency import Consistency
 from spack_cache_db.sources.pages.page_format import (
@@ -38,7 +39,6 @@ from spack_cache_db.sources.strictness import (
     require_name,
     require_short,
 )
-from spack_cache_db.sources.units import ANYWHERE, Place, RawFile
 from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant
 
 

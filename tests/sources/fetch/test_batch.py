@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, fetch
-from spack_cache_db.sources.indexes.fetch.addresses import Map
-from spack_cache_db.sources.indexes.spack_json import read_address
-from tests.sources.indexes.fetch.mirrors import (
+from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
+from spack_cache_db.sources.fetch.addresses import Map
+from spack_cache_db.sources.indexes import read_address
+from tests.sources.fetch.mirrors import (
     LAYOUT_2,
     QUICK,
     below,
@@ -21,8 +21,8 @@ from tests.sources.indexes.fetch.mirrors import (
     layout_2,
     layout_3,
 )
-from tests.sources.indexes.fetch.runs import faults, folders
-from tests.sources.indexes.fetch.server import Handler, Site, missing, status, tag
+from tests.sources.fetch.runs import faults, folders
+from tests.sources.fetch.server import Handler, Site, missing, status, tag
 
 pytestmark = pytest.mark.slow
 

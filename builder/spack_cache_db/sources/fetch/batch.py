@@ -18,8 +18,8 @@ from typing import TypeVar
 
 from spack_cache_db.arguments import checked_file
 from spack_cache_db.errors import Fault, FaultsOf, InputError, OutputError, reason
-from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, Progress
-from spack_cache_db.sources.indexes.fetch.addresses import (
+from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, Progress
+from spack_cache_db.sources.fetch.addresses import (
     ConfiguredMirror,
     FetchFault,
     MirrorRequest,
@@ -29,15 +29,15 @@ from spack_cache_db.sources.indexes.fetch.addresses import (
     read_release_manifest,
     shown,
 )
-from spack_cache_db.sources.indexes.fetch.package_site import fetch_packages, package_request
-from spack_cache_db.sources.indexes.fetch.remote_indexes import Outcome, Registry, fetch_mirror
-from spack_cache_db.sources.indexes.fetch.stack_folder import (
+from spack_cache_db.sources.fetch.package_site import fetch_packages, package_request
+from spack_cache_db.sources.fetch.remote_indexes import Outcome, Registry, fetch_mirror
+from spack_cache_db.sources.fetch.stack_folder import (
     StackFolder,
     remove_litter,
     remove_stack,
     stacks_of,
 )
-from spack_cache_db.sources.indexes.fetch.web import Access, SilenceFault, Web
+from spack_cache_db.sources.fetch.web import Access, SilenceFault, Web
 
 T = TypeVar("T", ConfiguredMirror, MirrorRequest)
 _MANIFEST_SIZE = 16 * 2**20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spack_cache_db.sources.indexes.fetch import FetchLimits
-from tests.sources.indexes.fetch.mirrors import (
+from spack_cache_db.sources.fetch import FetchLimits
+from tests.sources.fetch.mirrors import (
     LAYOUT_2,
     below,
     blob_path,
@@ -15,7 +15,7 @@ from tests.sources.indexes.fetch.mirrors import (
     layout_3,
     litter,
 )
-from tests.sources.indexes.fetch.server import Answer, Site
+from tests.sources.fetch.server import Answer, Site
 
 DATA = index("zlib", size=300_000)
 INDEX = f"/m/{LAYOUT_2}"

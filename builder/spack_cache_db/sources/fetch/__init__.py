@@ -14,7 +14,7 @@ from spack_cache_db.arguments import AnyPath, checked_output, checked_text
 from spack_cache_db.errors import Fault
 
 if TYPE_CHECKING:
-    from spack_cache_db.sources.indexes.fetch.addresses import Map
+    from spack_cache_db.sources.fetch.addresses import Map
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that came, and the bytes that are known to come in all."""
@@ -117,6 +117,6 @@ def fetch(
     """
     given = [checked_text("a URL", each) for each in ([urls] if isinstance(urls, str) else urls)]
     folder = checked_output(output)
-    from spack_cache_db.sources.indexes.fetch import batch
+    from spack_cache_db.sources.fetch import batch
 
     return batch.fetch(given, folder, options or FetchOptions(), limits or FetchLimits(), progress)

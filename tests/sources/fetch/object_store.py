@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from functools import reduce
 
-from tests.sources.indexes.fetch.server import Answer, Handler, good
+from tests.sources.fetch.server import Answer, Handler, good
 
 _SESSION = "x-amz-security-token"
 _AUTHORIZATION = re.compile(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, fetch
-from tests.sources.indexes.fetch.mirrors import QUICK
-from tests.sources.indexes.fetch.server import Site
+from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
+from tests.sources.fetch.mirrors import QUICK
+from tests.sources.fetch.server import Site
 
 
 def bring(

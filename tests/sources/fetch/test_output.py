@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.errors import OutputError
-from spack_cache_db.sources.indexes.fetch import fetch
-from tests.sources.indexes.fetch.mirrors import (
+from spack_cache_db.sources.fetch import fetch
+from tests.sources.fetch.mirrors import (
     LAYOUT_3,
     QUICK,
     below,
@@ -25,8 +25,8 @@ from tests.sources.indexes.fetch.mirrors import (
     layout_3,
     litter,
 )
-from tests.sources.indexes.fetch.runs import faults, folders
-from tests.sources.indexes.fetch.server import Handler, Site, tag
+from tests.sources.fetch.runs import faults, folders
+from tests.sources.fetch.server import Handler, Site, tag
 
 ONE = index("zlib")
 
@@ -146,7 +146,7 @@ def test_a_run_that_is_killed(site: Site, output: Path) -> None:
 
     site.answers[f"/a/{blob_path(new)}"] = [half]
     code = (
-        "import sys, pathlib; from spack_cache_db.sources.indexes.fetch import fetch; "
+        "import sys, pathlib; from spack_cache_db.sources.fetch import fetch; "
         "fetch([sys.argv[1]], pathlib.Path(sys.argv[2]))"
     )
     process = subprocess.Popen([sys.executable, "-c", code, f"{site.url}/a", str(output)])

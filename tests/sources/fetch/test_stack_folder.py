@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, MirrorRequest
-from spack_cache_db.sources.indexes.fetch.stack_folder import (
+from spack_cache_db.sources import ADDRESS_FILE
+from spack_cache_db.sources.fetch.addresses import FetchFault, MirrorRequest
+from spack_cache_db.sources.fetch.stack_folder import (
     STATE_FILE,
     PartialFile,
     StackFolder,
     stacks_of,
 )
-from spack_cache_db.sources.indexes.fetch.web import Tags
-from spack_cache_db.sources.units import ADDRESS_FILE
-from tests.sources.indexes.fetch.mirrors import files_in, litter
+from spack_cache_db.sources.fetch.web import Tags
+from tests.sources.fetch.mirrors import files_in, litter
 
 URL = "https://host/a"
 MIRROR = MirrorRequest(URL, "v1", "root")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch.addresses import (
+from spack_cache_db.sources.fetch.addresses import (
     ConfiguredMirror,
     Login,
     MirrorConfig,

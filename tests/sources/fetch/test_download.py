@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch import FetchLimits
-from tests.sources.indexes.fetch.downloads import (
+from spack_cache_db.sources.fetch import FetchLimits
+from tests.sources.fetch.downloads import (
     BLOB,
     DATA,
     INDEX,
@@ -18,7 +18,7 @@ from tests.sources.indexes.fetch.downloads import (
     with_sum,
     without_sum,
 )
-from tests.sources.indexes.fetch.mirrors import (
+from tests.sources.fetch.mirrors import (
     LAYOUT_2,
     below,
     blob_path,
@@ -28,8 +28,8 @@ from tests.sources.indexes.fetch.mirrors import (
     layout_3,
     litter,
 )
-from tests.sources.indexes.fetch.runs import bring, says
-from tests.sources.indexes.fetch.server import (
+from tests.sources.fetch.runs import bring, says
+from tests.sources.fetch.server import (
     Answer,
     Handler,
     Site,

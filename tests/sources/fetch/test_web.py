@@ -9,9 +9,9 @@ from email.utils import formatdate
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch import FetchLimits
-from spack_cache_db.sources.indexes.fetch.addresses import FetchFault
-from spack_cache_db.sources.indexes.fetch.web import (
+from spack_cache_db.sources.fetch import FetchLimits
+from spack_cache_db.sources.fetch.addresses import FetchFault
+from spack_cache_db.sources.fetch.web import (
     Body,
     Headers,
     LoginFault,
@@ -19,11 +19,11 @@ from spack_cache_db.sources.indexes.fetch.web import (
     SilenceFault,
     Web,
 )
-from tests.sources.indexes.fetch.mirrors import QUICK
-from tests.sources.indexes.fetch.server import (
+from tests.sources.fetch.mirrors import QUICK
+from tests.sources.fetch.server import (
     Answer as Behaviour,
 )
-from tests.sources.indexes.fetch.server import (
+from tests.sources.fetch.server import (
     Handler,
     Site,
     drop,

@@ -22,8 +22,9 @@ import msgspec
 from msgspec import Struct
 
 from spack_cache_db.bounded_files import FileFault, put_in_place, read_file, sha256_of
-from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, MirrorRequest, shown
-from spack_cache_db.sources.indexes.fetch.web import (
+from spack_cache_db.sources import ADDRESS_FILE
+from spack_cache_db.sources.fetch.addresses import FetchFault, MirrorRequest, shown
+from spack_cache_db.sources.fetch.web import (
     NO_HEADERS,
     Headers,
     MismatchFault,
@@ -35,7 +36,7 @@ from spack_cache_db.sources.indexes.fetch.web import (
     require_size,
     tags_of,
 )
-from spack_cache_db.sources.indexes.spack_json import (
+from spack_cache_db.sources.indexes import (
     MAX_ADDRESS,
     Index,
     IndexFault,
@@ -43,7 +44,6 @@ from spack_cache_db.sources.indexes.spack_json import (
     write_address,
 )
 from spack_cache_db.sources.strictness import BROKEN, decode_once, said
-from spack_cache_db.sources.units import ADDRESS_FILE
 
 STATE_FILE = ".fetched.json"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.indexes.fetch.addresses import (
+from spack_cache_db.sources.fetch.addresses import (
     FetchFault,
     Map,
     MirrorRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from spack_cache_db.sources.indexes.fetch.web import Tags, length_of, tags_of
+from spack_cache_db.sources.fetch.web import Tags, length_of, tags_of
 
 
 @pytest.mark.parametrize(

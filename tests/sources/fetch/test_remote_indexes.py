@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, fetch
-from spack_cache_db.sources.indexes.spack_json import read_address
-from tests.sources.indexes.fetch.mirrors import (
+from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, fetch
+from spack_cache_db.sources.indexes import read_address
+from tests.sources.fetch.mirrors import (
     LAYOUT_2,
     LAYOUT_3,
     below,
@@ -22,8 +22,8 @@ from tests.sources.indexes.fetch.mirrors import (
     manifest,
     sha256,
 )
-from tests.sources.indexes.fetch.runs import bring, faults
-from tests.sources.indexes.fetch.server import Site, instead, missing, status, whole
+from tests.sources.fetch.runs import bring, faults
+from tests.sources.fetch.server import Site, instead, missing, status, whole
 
 pytestmark = pytest.mark.slow
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch import FetchOptions, FetchReport, fetch
-from spack_cache_db.sources.indexes.fetch.addresses import ConfiguredMirror, Login
-from spack_cache_db.sources.indexes.fetch.web import Access
-from spack_cache_db.sources.indexes.spack_json import read_address
-from tests.sources.indexes.fetch.mirrors import (
+from spack_cache_db.sources.fetch import FetchOptions, FetchReport, fetch
+from spack_cache_db.sources.fetch.addresses import ConfiguredMirror, Login
+from spack_cache_db.sources.fetch.web import Access
+from spack_cache_db.sources.indexes import read_address
+from tests.sources.fetch.mirrors import (
     QUICK,
     below,
     blob_path,
@@ -23,9 +23,9 @@ from tests.sources.indexes.fetch.mirrors import (
     litter,
     written,
 )
-from tests.sources.indexes.fetch.object_store import for_login, signature
-from tests.sources.indexes.fetch.runs import says
-from tests.sources.indexes.fetch.server import Site, serve, status
+from tests.sources.fetch.object_store import for_login, signature
+from tests.sources.fetch.runs import says
+from tests.sources.fetch.server import Site, serve, status
 
 OLD, NEW = index("zlib"), index("zlib", "hdf5", size=200_000)
 KEY, SECRET, SESSION = "AKIDEXAMPLE", "a/secret+key=", "a-session-token=="

@@ -21,9 +21,9 @@ from urllib.request import parse_http_list, parse_keqv_list
 import msgspec
 from msgspec import Struct
 
-from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, Login, MirrorRequest
-from spack_cache_db.sources.indexes.fetch.stack_folder import Download, StackFolder
-from spack_cache_db.sources.indexes.fetch.web import (
+from spack_cache_db.sources.fetch.addresses import FetchFault, Login, MirrorRequest
+from spack_cache_db.sources.fetch.stack_folder import Download, StackFolder
+from spack_cache_db.sources.fetch.web import (
     Headers,
     LoginFault,
     MismatchFault,
@@ -31,7 +31,7 @@ from spack_cache_db.sources.indexes.fetch.web import (
     Web,
     require_size,
 )
-from spack_cache_db.sources.indexes.spack_json import (
+from spack_cache_db.sources.indexes import (
     INDEX,
     LAYOUT_2_INDEX,
     MANIFESTS,

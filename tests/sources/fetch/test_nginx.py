@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.server import free_port
-from spack_cache_db.sources.indexes.fetch import FetchOptions, fetch
-from spack_cache_db.sources.indexes.fetch.addresses import mirror_request
-from spack_cache_db.sources.indexes.fetch.stack_folder import PartialFile, StackFolder
-from spack_cache_db.sources.indexes.fetch.web import Tags
+from spack_cache_db.sources.fetch import FetchOptions, fetch
+from spack_cache_db.sources.fetch.addresses import mirror_request
+from spack_cache_db.sources.fetch.stack_folder import PartialFile, StackFolder
+from spack_cache_db.sources.fetch.web import Tags
 from tests.programs import needed, serving
-from tests.sources.indexes.fetch.mirrors import (
+from tests.sources.fetch.mirrors import (
     LAYOUT_2,
     QUICK,
     below,

@@ -15,14 +15,14 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.package_data import package_names
-from spack_cache_db.sources.indexes.fetch import FetchLimits, FetchOptions, FetchReport, fetch
+from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
 from spack_cache_db.verify import verify
 from tests.commands import run
 from tests.package_data import listed, published
 from tests.pagetexts import page, spec, write
-from tests.sources.indexes.fetch.mirrors import QUICK, index
-from tests.sources.indexes.fetch.runs import faults
-from tests.sources.indexes.fetch.server import Site, cut, missing, status, whole
+from tests.sources.fetch.mirrors import QUICK, index
+from tests.sources.fetch.runs import faults
+from tests.sources.fetch.server import Site, cut, missing, status, whole
 
 
 def bring(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources.indexes.fetch.server import Site, serve
+from tests.sources.fetch.server import Site, serve
 
 
 @pytest.fixture

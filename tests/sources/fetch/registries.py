@@ -17,7 +17,7 @@ import httpx
 from benchmarks.server import free_port
 from tests.processes import PATIENCE
 from tests.programs import needed, serving
-from tests.sources.indexes.fetch.server import Answer, Handler
+from tests.sources.fetch.server import Answer, Handler
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from spack_cache_db.sources.indexes.fetch import FetchLimits
+from spack_cache_db.sources.fetch import FetchLimits
 
 LAYOUT_3 = "v3/manifests/index/index.manifest.json"
 LAYOUT_2 = "build_cache/index.json"

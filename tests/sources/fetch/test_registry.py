@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.indexes.fetch import FetchOptions, FetchReport, fetch
-from spack_cache_db.sources.indexes.fetch.addresses import FetchFault, Login
-from spack_cache_db.sources.indexes.fetch.remote_indexes import (
+from spack_cache_db.sources.fetch import FetchOptions, FetchReport, fetch
+from spack_cache_db.sources.fetch.addresses import FetchFault, Login
+from spack_cache_db.sources.fetch.remote_indexes import (
     Reference,
     is_loopback,
     read_reference,
 )
-from spack_cache_db.sources.indexes.spack_json import read_address
-from tests.sources.indexes.fetch.mirrors import QUICK, files_in, index, litter, sha256
-from tests.sources.indexes.fetch.registries import Tokens, push, registry
-from tests.sources.indexes.fetch.runs import says
-from tests.sources.indexes.fetch.server import Answer, Handler, Site, cut, instead, serve, status
+from spack_cache_db.sources.indexes import read_address
+from tests.sources.fetch.mirrors import QUICK, files_in, index, litter, sha256
+from tests.sources.fetch.registries import Tokens, push, registry
+from tests.sources.fetch.runs import says
+from tests.sources.fetch.server import Answer, Handler, Site, cut, instead, serve, status
 
 pytestmark = pytest.mark.slow
 

@@ -15,16 +15,17 @@ import zstandard
 
 from spack_cache_db.bounded_files import sha256_of
 from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.sources import File, RawFile, is_archive
 from spack_cache_db.sources.archives import read_archive
-from spack_cache_db.sources.indexes.fetch.addresses import (
+from spack_cache_db.sources.fetch.addresses import (
     FetchFault,
     Map,
     MirrorRequest,
     mirror_url,
 )
-from spack_cache_db.sources.indexes.fetch.remote_indexes import Outcome
-from spack_cache_db.sources.indexes.fetch.stack_folder import StackFolder
-from spack_cache_db.sources.indexes.fetch.web import (
+from spack_cache_db.sources.fetch.remote_indexes import Outcome
+from spack_cache_db.sources.fetch.stack_folder import StackFolder
+from spack_cache_db.sources.fetch.web import (
     NO_HEADERS,
     MismatchFault,
     NotThereFault,
@@ -34,7 +35,6 @@ from spack_cache_db.sources.indexes.fetch.web import (
 )
 from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.sources.strictness import MAX_INDEX
-from spack_cache_db.sources.units import File, RawFile, is_archive
 from spack_cache_db.spack.lexer import is_package
 
 FOLDER = "packages"

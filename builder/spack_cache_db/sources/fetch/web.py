@@ -20,8 +20,8 @@ from msgspec import Struct
 
 from spack_cache_db.bounded_files import FileFault, open_regular
 from spack_cache_db.errors import reason
-from spack_cache_db.sources.indexes.fetch import FetchLimits, Progress
-from spack_cache_db.sources.indexes.fetch.addresses import ConfiguredMirror, FetchFault, Login
+from spack_cache_db.sources.fetch import FetchLimits, Progress
+from spack_cache_db.sources.fetch.addresses import ConfiguredMirror, FetchFault, Login
 
 T = TypeVar("T")
 Headers = Mapping[str, str]
