@@ -122,7 +122,7 @@ def _verify(file: RawFile | MirrorFolder, database: Path, place: Place) -> Itera
         yield _verify_page(file, database)
 
 
-def _told(location: str, found: Iterable[str], **counts: int) -> Verification:
+def _told(location: str, found: Iterable[str], **counts: Any) -> Verification:
     """Return what came out of one source: how much it has, and where the file differs from it."""
     told = tuple(Fault(location, 0, each) for each in found)
     return replace(Verification(differences=told), **counts)

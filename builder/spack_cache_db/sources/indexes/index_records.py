@@ -200,8 +200,8 @@ def _fields(record: type[Struct]) -> dict[str, Any]:
     return get_type_hints(record)
 
 
-class Installs:
-    """The records of one index, each decoded when it is asked for, and not kept."""
+class Installs(dict[str, Raw]):
+    """The records of one index by hash, each decoded when it is asked for, and not kept."""
 
     def __init__(self, data: bytes) -> None:
         """Read what an index says of itself; `IndexFault` if it is none that can be read."""
@@ -210,22 +210,12 @@ class Installs:
             if database.version not in VERSIONS:
                 known = ", ".join(VERSIONS)
                 raise IndexFault(f"database version {database.version}, expected one of {known}")
-            self._texts = _INSTALLS.decode(database.installs)
+            super().__init__(_INSTALLS.decode(database.installs))
         except BROKEN as error:
             raise IndexFault(f"broken index: {said(error)}, expected Spack's index") from None
         self.database_version = database.version
         self._is_named = database.version == NAMED_NODES
         self._require_distinct(data, database.installs)
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __contains__(self, dag_hash: object) -> bool:
-        return dag_hash in self._texts
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the hash of each record, in the order of the index."""
-        return iter(self._texts)
 
     @property
     def is_installed(self) -> bool:
@@ -234,7 +224,7 @@ class Installs:
         Its records have a path, and do not say whether they are in a build cache (Spack
         `database.py`, `InstallRecord`).
         """
-        for text in self._texts.values():
+        for text in self.values():
             try:
                 said = _WHEREABOUTS.decode(text)
             except BROKEN:
@@ -253,7 +243,7 @@ class Installs:
             KeyError: there is none.
         """
         try:
-            entry = read_entry(bytes(self._texts[dag_hash]), is_named=self._is_named)
+            entry = read_entry(bytes(self[dag_hash]), is_named=self._is_named)
         except BROKEN as error:
             raise IndexFault(f"{named(dag_hash)}: {said(error)}") from None
         require_hash(dag_hash)
@@ -264,23 +254,23 @@ class Installs:
 
     def tolerant_entry(self, dag_hash: str) -> Entry:
         """Return a record that has keys which are not known (see `read_tolerantly`)."""
-        return read_tolerantly(bytes(self._texts[dag_hash]), is_named=self._is_named)
+        return read_tolerantly(bytes(self[dag_hash]), is_named=self._is_named)
 
     def said(self, dag_hash: str) -> dict[str, Any]:
         """Return a record as the index says it, as plain values."""
-        said: dict[str, Any] = read_strictly(bytes(self._texts[dag_hash]))
+        said: dict[str, Any] = read_strictly(bytes(self[dag_hash]))
         return said
 
     def _require_distinct(self, data: bytes, installs: Raw) -> None:
         """Refuse an index with two records for a hash, or any key of its own twice."""
         # Without blanks, two quotes, a colon and a comma stand between records.
-        count = len(self._texts)
-        held = sum(len(key) + memoryview(text).nbytes for key, text in self._texts.items())
+        count = len(self)
+        held = sum(len(key) + memoryview(text).nbytes for key, text in self.items())
         size = memoryview(installs).nbytes
         if len(data) - size <= _AROUND and size - held == 4 * count + 1:
             return
         # The quotes of `database`, `version` and its text, and `installs`; and those of records.
-        quotes = 8 + sum(2 + bytes(text).count(b'"') for text in self._texts.values())
+        quotes = 8 + sum(2 + bytes(text).count(b'"') for text in self.values())
         if data.count(b'"') == quotes:
             return
         for key, times in Counter(_RECORD_KEY.findall(data)).items():
@@ -370,39 +360,29 @@ class SpecFile:
         return entry._replace(rest=known, unknown=(*entry.unknown, *unknown))
 
 
-class SpecFileRecords:
+class SpecFileRecords(dict[str, tuple[SpecFile, int]]):
     """The nodes of spec files as the records of an index; a binary's own file comes first."""
 
     def __init__(self, files: Iterable[SpecFile]) -> None:
-        self._places: dict[str, tuple[SpecFile, int]] = {}
+        super().__init__()
         for file in files:
             for at, entry in enumerate(file.entries):
-                if at == 0 or entry.node.hash not in self._places:
-                    self._places[entry.node.hash] = (file, at)
-
-    def __contains__(self, dag_hash: object) -> bool:
-        return dag_hash in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the hash of each node."""
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
+                if at == 0 or entry.node.hash not in self:
+                    self[entry.node.hash] = (file, at)
 
     def entry(self, dag_hash: str) -> Entry:
         """Return the record of a spec."""
-        file, at = self._places[dag_hash]
+        file, at = self[dag_hash]
         return file.entries[at]
 
     def tolerant_entry(self, dag_hash: str) -> Entry:
         """Return the record of a spec that has keys which are not known."""
-        file, at = self._places[dag_hash]
+        file, at = self[dag_hash]
         return file.tolerant_entry(at)
 
     def said(self, dag_hash: str) -> dict[str, Any]:
         """Return a node as its spec file says it, and that it is a binary, as plain values."""
-        file, at = self._places[dag_hash]
+        file, at = self[dag_hash]
         return file.said(at)
 
 
