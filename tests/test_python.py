@@ -46,7 +46,7 @@ def ask(path: Path) -> None:
     try:
         report = spack_cache_db.build(path, "x.db")
         print(report.sha256, spack_cache_db.verify("x.db", path).differences)
-        print(spack_cache_db.sources.fetch("https://example.org", path).faults)
+        print(spack_cache_db.fetch("https://example.org", path).faults)
     except InputError as error:
         print([fault.line for fault in error.faults])
 """
