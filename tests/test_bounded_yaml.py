@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spack_cache_db.bounded_yaml import (
@@ -88,6 +88,7 @@ def test_values() -> None:
     assert compose("# nothing", BOUNDS) is None
 
 
+@example("\r=")
 @given(st.text("!&*[]{}:,-?|>'\"%@` \n\r\tab1.\x85\ufeff<=~#", max_size=60))
 def test_any_text(text: str) -> None:
     """A text is a value, the one that PyYAML reads, or a fault, and nothing else is raised."""

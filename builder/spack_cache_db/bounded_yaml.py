@@ -66,12 +66,9 @@ def compose(text: str, bounds: YamlBounds, path: str = "") -> yaml.Node | None:
         LineFault: it is no YAML, or too large.
     """
     try:
-        node = _compose(text, bounds, _TextLoader)
+        return _compose(text, bounds, _TextLoader, path)
     except LineFault as fault:
         raise LineFault(fault.line, fault.message, path) from None
-    if node is not None and (path or _ONLY_IN_YAML.search(text)):
-        _place(node, text, path)
-    return node
 
 
 def load(text: str, bounds: YamlBounds) -> Any:
@@ -266,7 +263,7 @@ class _Constructor(yaml.constructor.SafeConstructor):
         return super().construct_scalar(node)
 
 
-def _compose(text: str, bounds: YamlBounds, loader: Any) -> yaml.Node | None:
+def _compose(text: str, bounds: YamlBounds, loader: Any, path: str = "") -> yaml.Node | None:
     if len(text) > bounds.size:
         raise LineFault(0, f"has {len(text):,} characters, expected at most {bounds.size:,}")
     try:
@@ -280,6 +277,8 @@ def _compose(text: str, bounds: YamlBounds, loader: Any) -> yaml.Node | None:
         raise LineFault(line, _said(error)) from None
     except (yaml.YAMLError, ValueError) as error:
         raise LineFault(0, _said(error)) from None
+    if node is not None and (path or _ONLY_IN_YAML.search(text)):
+        _place(node, text, path)
     return node
 
 
