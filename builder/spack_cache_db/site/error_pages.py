@@ -19,6 +19,7 @@ from typing import Any
 from datasette.utils.asgi import Response
 
 from spack_cache_db.query.connection import is_interrupted
+from spack_cache_db.site.datasettes import rendered
 from spack_cache_db.site.delivery import PIECE
 from spack_cache_db.site.middleware import (
     NO_PAGE,
@@ -138,7 +139,7 @@ async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
         "sql": request.args.get("sql"),
         "path": request.path,
     }
-    html = await datasette.render_template("error.html", context, request=request)
+    html = await rendered(datasette, request, "error.html", context)
     return Response.html(html, status=failure.status, headers=headers)
 
 

@@ -19,7 +19,7 @@ from datasette.utils.asgi import Forbidden, NotFound, Response
 from spack_cache_db.query.plain_words import read_words
 from spack_cache_db.query.serialization import json_text
 from spack_cache_db.site.catalogues import data_path, others, published
-from spack_cache_db.site.datasettes import Handler, ensure, may_view
+from spack_cache_db.site.datasettes import Handler, ensure, may_view, rendered
 from spack_cache_db.site.delivery import is_as_it_was, send_file
 from spack_cache_db.site.discovery import opensearch, robots, sitemap
 from spack_cache_db.site.loaders import (
@@ -317,7 +317,7 @@ async def badge(datasette: Any, request: Any) -> Any:
     found = await read_once(datasette, load_badge, name)
     if found is None:
         return await missing(datasette, request, "package", name)
-    text = await datasette.render_template("badge.svg", {"badge": found}, request=request)
+    text = await rendered(datasette, request, "badge.svg", {"badge": found})
     return data(Data(text), "svg")
 
 
@@ -395,7 +395,7 @@ async def render(
     """Render one of our templates, with the headers of our own pages."""
     words = {"labels": LABELS, "hideable": HIDEABLE}
     context = {"charts": charts, "links": None, "feed": None, **words, **context}
-    html = await datasette.render_template(template, context, request=request)
+    html = await rendered(datasette, request, template, context)
     return Response.html(html, status=status, headers=dict(OWN_PAGE))
 
 
