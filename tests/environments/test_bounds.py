@@ -21,6 +21,7 @@ from spack_cache_db.environments import (
     spec_lists,
 )
 from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.intersection import constrained, implies
 
 SITE = Limits(specs=1_000, nodes=5_000, length=4_096, work=2_000_000)
@@ -29,7 +30,7 @@ REQUEST = 32_768
 
 
 class Counter:
-    """Counts the specs that are read, joined and compared, with their length."""
+    """Counts the specs that are read, joined, compared and hashed, with their length."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -46,6 +47,15 @@ class Counter:
 
         return counted
 
+    def hashing(self, function: Any) -> Any:
+        """Return a function that does the same, and adds one for each call."""
+
+        def counted(query: SpecQuery) -> int:
+            self.work += 1
+            return int(function(query))
+
+        return counted
+
 
 def read(text: str, limits: Limits = SITE) -> tuple[UserSpecs | None, Counter]:
     """Return what an environment asks for, None if it is refused; and what it took."""
@@ -54,6 +64,7 @@ def read(text: str, limits: Limits = SITE) -> tuple[UserSpecs | None, Counter]:
     reads = counter.counting(read_spec, 60, 1)
     compares = counter.counting(implies, 5, 4)
     with (
+        patch.object(SpecQuery, "__hash__", counter.hashing(SpecQuery.__hash__)),
         patch.multiple(spec_lists, constrained=joins, implies=compares, read_spec=reads),
         patch.multiple(requirements, constrained=joins, implies=compares),
     ):
@@ -123,6 +134,12 @@ HOSTILE = {
     "one of many for many": manifest(
         [f"a@{n}" for n in range(900)],
         packages={"a": {"require": [{"one_of": options(60, "@:{}")}]}},
+    ),
+    "conditions": manifest(
+        [f"a@{n}" for n in range(400)],
+        packages={
+            "a": {"require": [{"spec": f"@{n}:", "when": f"@{n}:{n + 200}"} for n in range(600)]}
+        },
     ),
     "products": manifest(
         ["a"],

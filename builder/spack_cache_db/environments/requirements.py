@@ -286,6 +286,8 @@ class _Cases:
     def of(self, start: Alternative) -> Iterator[Alternative]:
         """Yield the ways to satisfy what is asked already and the requirement."""
         requirement = self._requirement
+        # Each new case is hashed, with all the specs that it excludes.
+        self._work.add(2 * len(start.without), requirement.line)
         if requirement.is_conflict:
             yield from self._without_conflict(start)
             return
