@@ -171,6 +171,7 @@ def test_a_bug_is_told_and_hurts_nobody(uri: str) -> None:
     [
         (signal.SIGSEGV, sqlite3.OperationalError, "made SQLite fail"),
         (signal.SIGKILL, SandboxError, "ended the process"),
+        (signal.SIGTERM, SandboxError, "ended the process"),
         (signal.SIGALRM, sqlite3.OperationalError, "interrupted"),
         (signal.SIGPROF, sqlite3.OperationalError, "interrupted"),
     ],
@@ -195,6 +196,18 @@ def test_the_death_of_a_process_is_told_as_it_was(
     assert isinstance(found, kind)
     assert message in str(found)
     assert after == [(2,)]
+
+
+def test_an_answer_that_is_too_long_is_an_error(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that sends it is ended, and the next visitor has another one."""
+    monkeypatch.setattr(pool_module, "MOST_BYTES", 1_000)
+
+    async def use(pool: Pool) -> Any:
+        with pytest.raises(sqlite3.OperationalError, match="made SQLite fail"):
+            await pool.run(Budget(1), 1, run_statement, "SELECT zeroblob(2000)", {}, 1)
+        return await ask(pool, "SELECT 2")
+
+    assert with_pool(uri, use) == [(2,)]
 
 
 def test_a_process_killed_between_two_visitors_is_replaced(uri: str) -> None:

@@ -53,6 +53,9 @@ MOST_BYTES = 64_000_000
 SHORTEST = 0.001
 """Seconds; a task that has less is not begun."""
 
+CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
+"""Signals by which a process ends itself; others come from the system, or from who runs it."""
+
 NOT_STARTED = "The server could not start a process for this. Please try again soon."
 KILLED = (
     "The system ended the process that worked on this, most often because the machine ran out of"
@@ -230,12 +233,13 @@ class Process:
         """Return why the process ended in the middle of a task."""
         with suppress(subprocess.TimeoutExpired):
             await asyncio.to_thread(self._process.wait, LATE_SECONDS)
-        if self._process.returncode == -signal.SIGKILL:
-            raise SandboxError(KILLED)
-        if -self._process.returncode in ALARMS:
+        code = self._process.returncode or 0
+        if -code in ALARMS:
             return INTERRUPTED
+        if code < 0 and -code not in CRASHES:
+            raise SandboxError(KILLED)
         # Python ends with 1 where it has no memory left for the exception that says so.
-        return NO_MEMORY if self._process.returncode == 1 else BROKEN
+        return NO_MEMORY if code == 1 else BROKEN
 
 
 def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
