@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -137,21 +138,27 @@ def plan(paths: Iterable[str]) -> list[Unit]:
     faults: list[Fault] = []
     paths = [*paths]
     tops = {os.path.realpath(path) for path in paths if os.path.isdir(path)}  # noqa: PTH112
+    named = tuple(sorted(tops))
     for path in paths:
-        for entry in _expanded(path, tops, faults):
+        for entry in _expanded(path, named, tops, faults):
             # What is named twice is read once, by the first of its names within the input.
-            found[entry.location] = min(entry, found.get(entry.location, entry))
+            known = found.setdefault(entry.location, entry)
+            if entry < known:
+                found[entry.location] = entry
     if faults:
         raise InputError(faults)
-    known = tuple(sorted(tops))
-    entries = {
-        each._replace(tops=known) if isinstance(each, Folder) else each for each in found.values()
-    }
-    # One of these is work enough for a process.
-    large = {each for each in entries if isinstance(each, MirrorFolder) or _is_large(each)}
-    ordered = sorted(entries - large, key=_place)
-    chunks = range(0, len(ordered), ENTRIES_PER_UNIT)
-    units: list[Unit] = [tuple(ordered[at : at + ENTRIES_PER_UNIT]) for at in chunks]
+    entries: Iterable[Entry] = found.values()
+    if len(tops) > len(named):
+        linked = tuple(sorted(tops))
+        entries = [e._replace(tops=linked) if isinstance(e, Folder) else e for e in entries]
+    small, large = [], []
+    for each in entries:
+        (large if _is_large(each) else small).append(each)
+    # Sorted twice, because texts are compared in half the time of tuples.
+    small.sort(key=attrgetter("path", "location"))
+    small.sort(key=_folder_name)
+    chunks = range(0, len(small), ENTRIES_PER_UNIT)
+    units: list[Unit] = [tuple(small[at : at + ENTRIES_PER_UNIT]) for at in chunks]
     return [*units, *((each,) for each in sorted(large))]
 
 
@@ -174,7 +181,12 @@ def files_of(unit: Unit) -> Iterator[File | MirrorFolder | Fault]:
 
 
 def _is_large(entry: Entry) -> bool:
-    return isinstance(entry, File) and (is_archive(entry) or entry.path.endswith("index.json"))
+    """Return whether one entry is work enough for a process."""
+    if isinstance(entry, Folder):
+        return False
+    return (
+        isinstance(entry, MirrorFolder) or is_archive(entry) or entry.path.endswith("index.json")
+    )
 
 
 def is_archive(file: File) -> bool:
@@ -182,7 +194,9 @@ def is_archive(file: File) -> bool:
     return file.location.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst"))
 
 
-def _expanded(path: str, tops: set[str], faults: list[Fault]) -> list[Entry]:
+def _expanded(
+    path: str, named: tuple[str, ...], tops: set[str], faults: list[Fault]
+) -> list[Entry]:
     """List files and folders at or below a path, level by level, until there are enough."""
     # Those of Path raise for a name that is too long.
     if not os.path.exists(path):  # noqa: PTH110
@@ -192,7 +206,7 @@ def _expanded(path: str, tops: set[str], faults: list[Fault]) -> list[Entry]:
         # Whoever opens it says whether it is a file.
         return [File(path, Path(path).name)]
     found: list[Entry] = []
-    level = [Folder(path.rstrip(os.sep) or os.sep, "")]
+    level = [Folder(path.rstrip(os.sep) or os.sep, "", named)]
     while level and len(level) < ENOUGH_FOLDERS:
         below: list[Folder] = []
         for folder in level:
@@ -222,7 +236,7 @@ def _listed(folder: Folder, tops: set[str]) -> tuple[list[File | MirrorFolder], 
     prefix = f"{folder.path}/" if folder.path else ""
     with os.scandir(folder.location) as entries:
         for entry in sorted(entries, key=lambda each: each.name):
-            if _is_of_a_mirror(entry):
+            if entry.name in _OF_MIRRORS and _is_of_a_mirror(entry):
                 return [MirrorFolder(folder.location, folder.path)], []
             if entry.name.startswith("."):
                 continue
@@ -230,7 +244,7 @@ def _listed(folder: Folder, tops: set[str]) -> tuple[list[File | MirrorFolder], 
                 # Whoever opens a circle says what it is.
                 files.append(File(entry.path, prefix + entry.name))
             elif not entry.is_symlink() or _is_new(entry.path, tops):
-                folders.append(Folder(entry.path, prefix + entry.name))
+                folders.append(Folder(entry.path, prefix + entry.name, folder.tops))
     return files, folders
 
 
@@ -259,8 +273,11 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
         return False  # A link to itself, for example: whoever opens it will say why.
 
 
+_OF_MIRRORS = {"build_cache", ".spack-db", "v3", ADDRESS_FILE}
+
+
 def _is_of_a_mirror(entry: os.DirEntry[str]) -> bool:
-    """Return whether something lies only in the folder of a mirror, or of an installation."""
+    """Return whether a thing of such a name is that of a mirror, or of an installation."""
     if entry.name in ("build_cache", ".spack-db"):
         return _leads_to_folder(entry)
     if entry.name == "v3":
@@ -268,6 +285,6 @@ def _is_of_a_mirror(entry: os.DirEntry[str]) -> bool:
     return entry.name == ADDRESS_FILE
 
 
-def _place(entry: Entry) -> tuple[str, str, str]:
+def _folder_name(entry: Entry) -> str:
     folder = entry.path if isinstance(entry, Folder) else entry.path.rpartition("/")[0]
-    return folder.rpartition("/")[2], entry.path, entry.location
+    return folder.rpartition("/")[2]
