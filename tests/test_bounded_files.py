@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,8 @@ from spack_cache_db.bounded_files import (
     LARGE,
     FileFault,
     LargeFileFault,
-    open_regular,
     read_file,
-    read_open,
+    read_wanted,
     unreadable,
 )
 
@@ -77,7 +77,29 @@ def test_what_is_no_file(kind: str, words: str, tmp_path: Path) -> None:
 def test_a_file_that_shrinks_ends_where_it_ends(tmp_path: Path) -> None:
     """What was cut off meanwhile is missing, and nothing else happens."""
     path = tmp_path / "x"
-    path.write_bytes(b"x" * 100)
-    with open_regular(path) as stream:
+    path.write_bytes(b"x" * 100_000)
+
+    def limit(_: bytes) -> int:
         os.truncate(path, 10)
-        assert read_open(stream, path, 1000) == b"x" * 10
+        return 1_000_000
+
+    assert read_wanted(path, limit) == b"x" * 10
+
+
+def test_a_file_that_grows_is_read_to_its_end(tmp_path: Path) -> None:
+    """What was added meanwhile is read, and counts for the limit."""
+    path = tmp_path / "x"
+
+    def limit(at_most: int) -> Callable[[bytes], int]:
+        def grow(_: bytes) -> int:
+            with path.open("ab") as stream:
+                stream.write(b"y" * 300_000)
+            return at_most
+
+        return grow
+
+    for size in (99_999, 100_000):
+        path.write_bytes(b"x" * size)
+        assert read_wanted(path, limit(400_000)) == b"x" * size + b"y" * 300_000
+    with pytest.raises(LargeFileFault):
+        read_wanted(path, limit(600_000))

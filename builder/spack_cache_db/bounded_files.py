@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
@@ -19,6 +20,9 @@ from spack_cache_db.errors import reason
 
 LARGE = 2**20
 """Bytes of a file that is looked at for holes before it is read."""
+
+_LEAST, _FIRST = 100, 2**16
+"""So many bytes are read first, whatever the size, and at most so many: most pages have fewer."""
 
 
 KINDS = {
@@ -50,43 +54,75 @@ def open_regular(path: str | Path) -> FileIO:
         FileFault: it is something else.
         OSError: it cannot be opened.
     """
-    # A pipe would block whoever opens it, but for O_NONBLOCK.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        kind = KINDS.get(stat.S_IFMT(mode), "no file")
-        raise FileFault(path, f"is {kind}, expected a regular file")
+    descriptor, _ = _opened(path)
     return FileIO(descriptor, closefd=True)
 
 
-def read_open(stream: FileIO, path: str | Path, limit: int) -> bytes:
-    """Return the bytes of a file of `open_regular` from its position on.
+def _opened(path: str | Path) -> tuple[int, int]:
+    """Return the descriptor of a regular file, open for reading, and its size in bytes."""
+    # A pipe would block whoever opens it, but for O_NONBLOCK.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        kind = KINDS.get(stat.S_IFMT(status.st_mode), "no file")
+        raise FileFault(path, f"is {kind}, expected a regular file")
+    return descriptor, status.st_size
+
+
+def read_wanted(path: str | Path, limit_of: Callable[[bytes], int | None]) -> bytes | None:
+    """Return the bytes of a regular file; None if it is not wanted.
+
+    Args:
+        path: the file.
+        limit_of: given its first 100 bytes at least, or all that there are, returns how many bytes
+            it may have, or None if it is not wanted.
 
     Raises:
-        LargeFileFault: it has more than `limit` bytes.
-        FileFault: it has holes.
+        LargeFileFault: it has more bytes.
+        FileFault: it has holes, or is no regular file.
         OSError: it cannot be read.
     """
-    size = os.fstat(stream.fileno()).st_size
-    if LARGE < size <= limit:
-        _require_whole(stream, path, size)
-    # A file may grow or shrink while it is read, and some of the system's have no size.
-    data = b""
-    while size <= limit and (more := stream.read(max(size - len(data), 0) + 1)):
-        data = data + more if data else more
-        if len(data) == size:
-            break  # One byte more was asked for, and there is none.
+    descriptor, size = _opened(path)
+    try:
+        # One byte more than there should be: if it is not there, nothing is left to be read.
+        data = more = os.read(descriptor, max(_LEAST, min(size, _FIRST)) + 1)
+        limit = limit_of(data)
+        if limit is None:
+            return None
+        if len(data) < size <= limit:
+            # From the start again, because joining the parts would take the memory of both.
+            data = more = _read_large(descriptor, path, size)
+        # A file may grow or shrink while it is read, and some of the system's have no size.
+        while more and len(data) != size and size <= limit:
+            size = max(size, len(data))
+            more = os.read(descriptor, size - len(data) + _FIRST)
+            data += more
+    finally:
+        os.close(descriptor)
+    if max(size, len(data)) > limit:
         size = max(size, len(data))
-    if size > limit:
         raise LargeFileFault(path, f"has {size:,} bytes, expected at most {limit:,}")
     return data
 
 
+def _read_large(descriptor: int, path: str | Path, size: int) -> bytes:
+    hole = size
+    if size > LARGE:
+        # Not every file system can tell.
+        with suppress(OSError, AttributeError):
+            hole = os.lseek(descriptor, 0, os.SEEK_HOLE)
+    if hole < size:
+        raise FileFault(path, f"is a sparse file with a hole at byte {hole:,}, expected text")
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.read(descriptor, size + 1)
+
+
 def read_file(path: str | Path, limit: int) -> bytes:
-    """Return the bytes of a regular file of at most `limit` bytes (raises as `read_open`)."""
-    with open_regular(path) as stream:
-        return read_open(stream, path, limit)
+    """Return the bytes of a regular file of at most `limit` bytes (raises as `read_wanted`)."""
+    data = read_wanted(path, lambda _: limit)
+    assert data is not None
+    return data
 
 
 def sha256_of(path: Path) -> str:
@@ -113,13 +149,3 @@ def _force_to_disk(path: Path) -> None:
 def unreadable(error: OSError | ValueError) -> str:
     """Return in words why a file was not read."""
     return reason(error) if isinstance(error, FileFault) else f"cannot be read: {reason(error)}"
-
-
-def _require_whole(stream: FileIO, path: str | Path, size: int) -> None:
-    hole = size
-    # Not every file system can tell.
-    with suppress(OSError, AttributeError):
-        hole = os.lseek(stream.fileno(), 0, os.SEEK_HOLE)
-    os.lseek(stream.fileno(), 0, os.SEEK_SET)
-    if hole < size:
-        raise FileFault(path, f"is a sparse file with a hole at byte {hole:,}, expected text")

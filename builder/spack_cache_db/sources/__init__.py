@@ -151,7 +151,8 @@ def plan(paths: Iterable[str]) -> list[Unit]:
     if len(tops) > len(named):
         linked = tuple(sorted(tops))
         entries = [e._replace(tops=linked) if isinstance(e, Folder) else e for e in entries]
-    small, large = [], []
+    small: list[Entry] = []
+    large: list[Entry] = []
     for each in entries:
         (large if _is_large(each) else small).append(each)
     # Sorted twice, because texts are compared in half the time of tuples.
@@ -184,9 +185,7 @@ def _is_large(entry: Entry) -> bool:
     """Return whether one entry is work enough for a process."""
     if isinstance(entry, Folder):
         return False
-    return (
-        isinstance(entry, MirrorFolder) or is_archive(entry) or entry.path.endswith("index.json")
-    )
+    return isinstance(entry, MirrorFolder) or is_archive(entry) or entry.path.endswith("index.json")
 
 
 def is_archive(file: File) -> bool:

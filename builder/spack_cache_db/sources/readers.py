@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-from spack_cache_db.bounded_files import LargeFileFault, open_regular, read_open, unreadable
+from spack_cache_db.bounded_files import LargeFileFault, read_wanted, unreadable
 from spack_cache_db.errors import Fault, FaultsOf, InputError
 from spack_cache_db.sources import (
     ANYWHERE,
-    HEAD,
     File,
     MirrorFolder,
     Place,
@@ -151,13 +149,13 @@ def _name_fault(location: str, path: str) -> Fault | None:
 
 def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
     """Yield a file, or why it cannot be read; nothing for what this package wrote itself."""
+
+    def limit(data: bytes) -> int | None:
+        # An index is far larger than a page.
+        return None if is_own(data) else MAX_INDEX if data.startswith(b"{") else max_page_size
+
     try:
-        with open_regular(file.location) as stream:
-            head = os.pread(stream.fileno(), HEAD, 0)
-            if not is_own(head):
-                # An index is far larger than a page.
-                limit = MAX_INDEX if head.startswith(b"{") else max_page_size
-                yield RawFile(file.location, file.path, read_open(stream, file.location, limit))
+        data = read_wanted(file.location, limit)
     except LargeFileFault as error:
         yield Fault(file.location, 0, f"{unreadable(error)} (--max-page-size)")
     except OSError as error:
@@ -165,3 +163,6 @@ def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
         if is_circle(file.location):
             words = "is a link to a folder in which it lies, expected no circle"
         yield Fault(file.location, 0, words)
+    else:
+        if data is not None:
+            yield RawFile(file.location, file.path, data)
