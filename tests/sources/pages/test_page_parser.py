@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, to_builtins
 
-from spack_cache_db.errors import InputError
+from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources import RawFile
+from spack_cache_db.sources.pages import page_parser
 from spack_cache_db.sources.pages.page_format import Page
 from spack_cache_db.sources.pages.page_parser import parse_page, read_details
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, front_matter, meta_of, page, page_of, spec
@@ -331,3 +333,56 @@ def test_what_stands_twice_is_named_in_short(twice: str) -> None:
 def test_half_a_character_is_refused() -> None:
     """JSON can escape half of a pair, which is no text."""
     assert len(faults(page(specs=[spec(os="\ud800")]))) == 1
+
+
+LINES = (
+    b'title: "zlib"',
+    b"title: zlib",
+    b" title: zlib",
+    b"title: [a]",
+    b"{title: zlib, layout: cache}",
+    b"title: zlib\rlayout: cache",
+    b"layout: cache",
+    b"layout: home",
+    b"categories: [package, develop]",
+    b"categories: [package, v0.18] # a word",
+    b"categories:",
+    b"- package",
+    b"---",
+    b"",
+    b"more: 1",
+    b"\xc3\xa9: 1",
+)
+
+
+@st.composite
+def front_matters(draw: st.DrawFn) -> bytes:
+    """Draw a page as sites write it, in which a few lines or bytes may be others."""
+    lines = page("zlib", "develop", [spec(1), spec(2)]).strip().split(b"\n")
+    for _ in range(draw(st.integers(0, 2))):
+        at = draw(st.integers(0, len(lines) - 1))
+        lines[at : at + draw(st.integers(0, 1))] = draw(
+            st.lists(st.sampled_from([*LINES, *lines]), max_size=2)
+        )
+    text = b"\n".join(lines)
+    if draw(st.booleans()):
+        at = draw(st.integers(0, len(text)))
+        more = draw(st.sampled_from([b"", b" ", b"\n", b"\r", b"\0", b"}", b'"', b"\xff", b": "]))
+        text = text[:at] + more + text[at + draw(st.integers(0, 2)) :]
+    return text + draw(st.sampled_from([b"", b"\n", b" \r\n", b"\n\n", b"\ntext"]))
+
+
+@given(front_matters())
+def test_a_usual_page_is_read_as_any_other(text: bytes) -> None:
+    """The fast way to read a page gives the same record, and the same faults, as the slow one."""
+
+    def read() -> Page | list[Fault]:
+        try:
+            return parse_page(RawFile("a.md", "a.md", text))
+        except InputError as error:
+            return [*error.faults]
+
+    fast = read()
+    with mock.patch.object(page_parser, "_usual_page", return_value=None):
+        slow = read()
+    assert repr(fast) == repr(slow)

@@ -1,17 +1,17 @@
 """A page's bytes → its record; the three eras that list specs are read, older ones refused by name.
 
-A sound page takes the fast way: front matter, two JSON decodes, a few checks. The two big keys
-never meet a YAML reader, which would be a hundred times slower than a JSON decoder. The small ones
-are read one entry at a time and remembered, because the pages of a site repeat the same few hundred
-lines (`layout: cache`, one title per package, one list per release). Only a page that fails is
-looked at again, to find every fault in it.
+A usual page, which has a line for each key, takes the fast way. The two big keys never meet a YAML
+reader, which would be a hundred times slower than a JSON decoder. The small ones are read one entry
+at a time and remembered, because the pages of a site repeat the same few hundred lines (`layout:
+cache`, one title per package, one list per release). Only a page that fails is looked at again, to
+find every fault in it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -38,7 +38,8 @@ from spack_cache_db.spack.lexer import is_package
 JSON_KEYS = {"meta", "spec_details"}
 """The big keys, whose values are JSON and are not read as YAML."""
 
-_BIG_KEYS = {f"{name}:".encode(): name for name in sorted(JSON_KEYS)}
+_BIG_KEYS = {name.encode(): name for name in sorted(JSON_KEYS)}
+_LONGEST_KEY = 16
 _LONGEST_ENTRY = 256
 """Bytes of an entry that is remembered: `layout: cache`, and most titles and categories."""
 
@@ -53,6 +54,9 @@ MAX_KEYS = 100
 _YAML = YamlBounds(size=MAX_YAML, parts=20_000)
 
 _CONTINUES = frozenset([b" ", b"\t", b"#", b"-", b"]", b"}", b"\r", b"\n"])
+_OPEN, _CLOSES = b"---\n", (b"\n---\n", b"\n---")
+_META, _DETAILS = b"\nmeta: {", b"\nspec_details: ["
+_LONGEST_SMALL_KEYS = 512
 _CLOSED = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
 
 KEYS = {"title", "layout", "categories"} | JSON_KEYS
@@ -143,7 +147,7 @@ def _entries(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
 
 def _require_json(data: bytes, start: int, end: int, line: int) -> None:
     """Refuse an entry that is longer than any page needs; only the big keys may be long."""
-    key = next((name for key, name in _BIG_KEYS.items() if data.startswith(key, start)), None)
+    key = _BIG_KEYS.get(data[start : start + _LONGEST_KEY].partition(b":")[0])
     if key is None or end - start > MAX_JSON:
         limit = MAX_JSON if key else MAX_YAML
         raise LineFault(line, f"{key or 'this entry'} has more than {limit:,} bytes")
@@ -151,9 +155,9 @@ def _require_json(data: bytes, start: int, end: int, line: int) -> None:
 
 def _read_entry(entry: bytes, line: int) -> Iterator[tuple[str, int, Any]]:
     """Yield each key of an entry with its line and its value."""
-    key = entry[: entry.find(b":") + 1]
+    key, _, text = entry.partition(b":")
     if key in _BIG_KEYS:
-        text = entry[len(key) :].lstrip(b" ")
+        text = text.lstrip(b" ")
         yield _BIG_KEYS[key], line, Json(text.rstrip(), line, len(entry) - len(text) + 1)
         return
     read = _read_yaml if len(entry) <= _LONGEST_ENTRY else _read_yaml.__wrapped__
@@ -188,22 +192,64 @@ def parse_page(raw: RawFile) -> Page:
         InputError: with every fault of the rest of this page.
     """
     try:
-        front = read_front_matter(raw.data)
-        if front.keys != KEYS or front.json.keys() != JSON_KEYS:
-            raise _Refused(_key_faults(front))
-        package, release = _names(front)
-        meta = _decode_meta(front.json["meta"])
+        return _usual_page(raw) or _any_page(raw)
     except (LineFault, _Refused) as error:
         raise _located(error, raw.location) from None
+
+
+def _any_page(raw: RawFile) -> Page:
+    """Return the record of a page, however its front matter is written."""
+    front = read_front_matter(raw.data)
+    if front.keys != KEYS or front.json.keys() != JSON_KEYS:
+        raise _Refused(_key_faults(front))
+    return _page(raw, _names(front), front.json["meta"], front.json["spec_details"])
+
+
+def _usual_page(raw: RawFile) -> Page | None:
+    """Return the record of a page that has a line for each key; None for one that may not.
+
+    The small keys come first, as on every page of the site.
+    """
+    data = raw.data
+    small = data.find(_META, 0, _LONGEST_SMALL_KEYS)
+    meta = small + len(_META) - 1
+    end = data.find(b"\n", meta)
+    details = end + len(_DETAILS) - 1
+    last = data.find(b"\n", details)
+    if (
+        small < 0
+        or not data.startswith(_OPEN)
+        or not data.startswith(_DETAILS, end)
+        or data[last:] not in _CLOSES
+        or len(data) > MAX_YAML
+        or not data.isascii()
+        or b"\0" in data
+    ):
+        return None
+    lines = data[len(_OPEN) : small].split(b"\n")
+    names = dict(filter(None, map(_usual_name, lines)))
+    if len(names) != len(lines) or len(names) != len(_NAMES):
+        return None
+    at = len(lines) + 2
+    return _page(
+        raw,
+        names,
+        Json(data[meta:end].rstrip(), at, len(_META) - 1),
+        Json(data[details:last].rstrip(), at + 1, len(_DETAILS) - 1),
+    )
+
+
+def _page(raw: RawFile, names: Mapping[str, str], meta: Json, spec_details: Json) -> Page:
+    found, era = _decode_meta(meta)
     return Page(
         location=raw.location,
         path=raw.path,
         sha256=hashlib.sha256(raw.data).hexdigest(),
-        package=package,
-        release=release,
-        format=_format(front, meta),
-        meta=meta,
-        spec_details=front.json["spec_details"],
+        package=names["title"],
+        release=names["categories"],
+        format=era,
+        meta=found,
+        spec_details=spec_details,
     )
 
 
@@ -255,51 +301,93 @@ def _key_faults(front: FrontMatter) -> list[LineFault]:
     return faults
 
 
-def _names(front: FrontMatter) -> tuple[str, str]:
-    """Return the package and the release that the small keys name."""
-    values, lines = front.values, front.lines
-    package, layout = values["title"], values["layout"]
+def _names(front: FrontMatter) -> dict[str, str]:
+    """Return what the small keys name, by key."""
+    names: dict[str, str] = {}
     faults = []
-    if not isinstance(package, str) or not package:
-        faults.append(LineFault(lines["title"], "title is not a package name, expected text"))
-    elif not is_package(package) or len(package) > _LONGEST_NAME:
-        message = f"title is {quoted(package)}, expected a package name: {_PACKAGES_HOLD}"
-        faults.append(LineFault(lines["title"], message))
-    if layout != "cache":
-        said = quoted(layout) if isinstance(layout, str) else "no text"
-        faults.append(LineFault(lines["layout"], f"layout is {said}, expected cache"))
-    match values["categories"]:
-        case ["package", str(release)] if release:
-            if not is_name(release) or len(release) > _LONGEST_NAME:
-                message = f"the release is {quoted(release)}, expected a name: {_NAMES_HOLD}"
-                faults.append(LineFault(lines["categories"], message))
-        case _:
-            message = "no release in categories, expected [package, RELEASE]"
-            faults.append(LineFault(lines["categories"], message))
+    for key, name_of in _NAMES.items():
+        try:
+            names[key] = name_of(front.values[key])
+        except ValueError as error:
+            faults.append(LineFault(front.lines[key], str(error)))
     if faults:
         raise _Refused(faults)
-    return package, release
+    return names
 
 
-def _decode_meta(source: Json) -> Meta:
+@lru_cache(maxsize=65536)
+def _usual_name(entry: bytes) -> tuple[str, str] | None:
+    """Return the small key of an entry and what it names; None if there is a fault to be told."""
+    if entry[:1] in _CONTINUES:
+        return None
+    try:
+        [(key, _, value)] = _read_yaml.__wrapped__(entry)
+        return key, _NAMES[key](value)
+    except (LineFault, ValueError, KeyError):
+        return None
+
+
+def _package(title: Any) -> str:
+    if not isinstance(title, str) or not title:
+        raise ValueError("title is not a package name, expected text")
+    if not is_package(title) or len(title) > _LONGEST_NAME:
+        raise ValueError(f"title is {quoted(title)}, expected a package name: {_PACKAGES_HOLD}")
+    return title
+
+
+def _layout(layout: Any) -> str:
+    if layout != "cache":
+        said = quoted(layout) if isinstance(layout, str) else "no text"
+        raise ValueError(f"layout is {said}, expected cache")
+    return "cache"
+
+
+def _release(categories: Any) -> str:
+    match categories:
+        case ["package", str(release)] if release:
+            if not is_name(release) or len(release) > _LONGEST_NAME:
+                raise ValueError(
+                    f"the release is {quoted(release)}, expected a name: {_NAMES_HOLD}"
+                )
+            return release
+        case _:
+            raise ValueError("no release in categories, expected [package, RELEASE]")
+
+
+_NAMES: Mapping[str, Callable[[Any], str]] = {
+    "title": _package,
+    "layout": _layout,
+    "categories": _release,
+}
+"""By small key, what returns the name in its value; raises `ValueError` if there is none."""
+
+
+def _decode_meta(source: Json) -> tuple[Meta, str]:
+    """Return `meta`, and the era of its page: A, B or C."""
     require_countable(source, "meta")
     try:
         decode = _read_meta if len(source.text) <= _LONGEST_META else _meta
-        meta, is_plain = decode(source.text)
+        meta, era, is_plain = decode(source.text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise _Refused(_explain(source, "meta")) from None
     except ValueError as error:
         raise LineFault(source.line, str(error)) from None
     if not is_plain:
         _refuse_if_faulty(source, "meta")
-    return meta
+    return meta, era
 
 
-def _meta(text: bytes) -> tuple[Meta, bool]:
-    """Return `meta`, and whether it needs no closer look (raises as `require_bounded_meta`)."""
+def _meta(text: bytes) -> tuple[Meta, str, bool]:
+    """Return `meta`, its era, and whether it needs no closer look.
+
+    Raises:
+        ValueError: as `require_bounded_meta`; `msgspec.DecodeError` is one as well.
+    """
     meta = _META_DECODER.decode(text)
     require_bounded_meta(meta)
-    return meta, _holds(text, META.texts([meta]))
+    later = "B" if any("@=" in compiler for compiler in meta.compilers) else "A"
+    era = "C" if text.startswith(b'{"versions"') else later
+    return meta, era, _holds(text, META.texts([meta]))
 
 
 _read_meta = lru_cache(maxsize=256)(_meta)
@@ -359,13 +447,6 @@ def _refuse_if_faulty(source: Json, key: str) -> None:
     faults = json_faults(source, key)
     if faults:
         raise _Refused(faults)
-
-
-def _format(front: FrontMatter, meta: Meta) -> str:
-    """Return the era of a page that lists specs: A, B or C."""
-    if front.json["meta"].text.startswith(b'{"versions"'):
-        return "C"
-    return "B" if any("@=" in compiler for compiler in meta.compilers) else "A"
 
 
 MAX_ITEMS = 500_000
