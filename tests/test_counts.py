@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from spack_cache_db.build import build
-from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.connection import Lookups, read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home

@@ -11,8 +11,8 @@ import pytest
 
 from spack_cache_db.cli.find import as_table
 from spack_cache_db.query.answers import find, found_csv, found_json
-from spack_cache_db.query.candidates import Candidates
-from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.connection import read_lookups
+from spack_cache_db.query.selection import Candidates
 from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.sources.pages.page_format import OF_A_LISTING, SpecDetail

@@ -20,17 +20,14 @@ from spack_cache_db.verify import Verification, verify
 if TYPE_CHECKING:
     from spack_cache_db.environments import UnreadableEnvironment
     from spack_cache_db.query.answers import Found, FoundList, UnknownNameError, find
-    from spack_cache_db.query.cache import Binary, Cache, binaries
+    from spack_cache_db.query.cache import Binary, Cache, Retention, binaries, info, retention
     from spack_cache_db.query.catalogue import FoundSpec
     from spack_cache_db.query.coverage import cover
     from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.difference import Diff, diff
     from spack_cache_db.query.history import History, HistoryRow, history
-    from spack_cache_db.query.package_data import PackageData, package_data
-    from spack_cache_db.query.package_status import PackageStatus, behind
-    from spack_cache_db.query.refusals import UnsupportedQuery
-    from spack_cache_db.query.retention import Retention, retention
-    from spack_cache_db.query.summary import info
+    from spack_cache_db.query.package_data import PackageData, PackageStatus, behind, package_data
+    from spack_cache_db.query.questions import UnsupportedQuery
     from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
     from spack_cache_db.spack.lexer import QuerySyntaxError
 
@@ -98,22 +95,22 @@ _LOADED_WHEN_USED = {
     "History": "query.history",
     "HistoryRow": "query.history",
     "PackageData": "query.package_data",
-    "PackageStatus": "query.package_status",
+    "PackageStatus": "query.package_data",
     "QuerySyntaxError": "spack.lexer",
-    "Retention": "query.retention",
+    "Retention": "query.cache",
     "UnknownNameError": "query.answers",
     "UnreadableEnvironment": "environments",
-    "UnsupportedQuery": "query.refusals",
-    "behind": "query.package_status",
+    "UnsupportedQuery": "query.questions",
+    "behind": "query.package_data",
     "binaries": "query.cache",
     "cover": "query.coverage",
     "diff": "query.difference",
     "fetch": "sources.fetch",
     "find": "query.answers",
     "history": "query.history",
-    "info": "query.summary",
+    "info": "query.cache",
     "package_data": "query.package_data",
-    "retention": "query.retention",
+    "retention": "query.cache",
 }
 
 if not TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.errors import ArgumentError, InputError
-from spack_cache_db.query.summary import info
+from spack_cache_db.query.cache import info
 from spack_cache_db.verify import verify
 from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, write

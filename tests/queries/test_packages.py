@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.summary import info
+from spack_cache_db.query.cache import info
 from tests.package_data import listed, published, write_packages
 from tests.pagetexts import page, spec, write
 from tests.queries.asking import EVERY_QUERY, PACKAGE_QUERIES, connected, rows, run

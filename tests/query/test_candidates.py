@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.query.answers import find, scope_of
-from spack_cache_db.query.candidates import Candidates, Misses, misses_of
 from spack_cache_db.query.conditions import Conditions, configuration_conditions
-from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.selection import Candidates, Misses, misses_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.parser import parse_query

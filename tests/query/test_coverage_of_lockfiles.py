@@ -14,6 +14,7 @@ import pytest
 
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query.answers import scope_of
+from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import (
     Cover,
@@ -23,7 +24,6 @@ from spack_cache_db.query.coverage_output import (
     cover_markdown,
     cover_table,
 )
-from spack_cache_db.query.lookups import read_lookups
 from tests.conftest import Build
 from tests.graphs import edges, installs, run_time
 from tests.indexes import edge, hash_of, index, lock_of, node, record

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.query import dependency_graph
+from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.dependency_graph import (
     Edge,
     Needs,
@@ -20,7 +21,6 @@ from spack_cache_db.query.dependency_graph import (
     read_nodes,
     told_of,
 )
-from spack_cache_db.query.lookups import read_lookups
 from tests.graphs import edges, installs, kind, run_time, used
 from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash, write

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find, matching, scope_of
-from spack_cache_db.query.candidates import Candidates, misses_of
+from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.coverage_output import CoveredSpec
 from spack_cache_db.query.explanation import (
@@ -24,9 +24,8 @@ from spack_cache_db.query.explanation import (
     why_corrected,
     why_not,
 )
-from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.questions import question_of
-from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.query.questions import UnsupportedQuery, question_of
+from spack_cache_db.query.selection import Candidates, misses_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.spack.constraints import SpecQuery, spec_text

@@ -14,12 +14,13 @@ from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.difference import diff
 from spack_cache_db.query.installation import (
     Installation,
+    Origin,
     install_example,
     install_found,
     install_spec,
     installations_of,
+    read_origin,
 )
-from spack_cache_db.query.summary import Origin, read_origin
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record
 from tests.trees import installed, write_tree

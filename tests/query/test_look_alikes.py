@@ -9,6 +9,7 @@ from typing import Any
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
+from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.dependency_graph import read_needs
 from spack_cache_db.query.look_alikes import (
     FLAGS,
@@ -18,7 +19,6 @@ from spack_cache_db.query.look_alikes import (
     distinctions,
     read_facts,
 )
-from spack_cache_db.query.lookups import read_lookups
 from tests.graphs import installs, run_time, used
 from tests.indexes import edge, hash_of, index, node, record
 

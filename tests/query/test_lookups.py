@@ -7,7 +7,7 @@ import sqlite3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.query.lookups import LAZY, KeptRows, read_lookups
+from spack_cache_db.query.connection import LAZY, KeptRows, read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 from tests.conftest import Build

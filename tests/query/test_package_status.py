@@ -1,4 +1,4 @@
-"""query.package_status: what is behind, in all of a file, in a release and in a stack."""
+"""query.package_data: what is behind, in all of a file, in a release and in a stack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.answers import UnknownNameError
-from spack_cache_db.query.package_status import PackageStatus, behind
+from spack_cache_db.query.package_data import PackageStatus, behind
 from spack_cache_db.spack.versions import equality_key, preference_key
 from tests.package_data import published, write_packages
 from tests.pagetexts import page, spec, write

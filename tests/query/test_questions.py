@@ -12,13 +12,18 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find, notes_on
-from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.conditions import Question
+from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.explanation import why_not
-from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.questions import SpecRecords, parts_of, question_of, rooted
-from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.query.questions import (
+    SpecRecords,
+    UnsupportedQuery,
+    parts_of,
+    question_of,
+    rooted,
+)
+from spack_cache_db.query.selection import Candidates
 from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query

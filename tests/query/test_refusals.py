@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.questions import notes_on_pages
-from spack_cache_db.query.refusals import UnsupportedQuery, check_answerable, compiler_of_pages
+from spack_cache_db.query.questions import (
+    UnsupportedQuery,
+    check_answerable,
+    compiler_of_pages,
+    notes_on_pages,
+)
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import (
     CompilerConstraint,

@@ -22,8 +22,8 @@ from spack_cache_db.query.conditions import (
     Word,
     configuration_conditions,
 )
-from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.refusals import VIRTUALS
+from spack_cache_db.query.connection import read_lookups
+from spack_cache_db.query.questions import VIRTUALS
 from spack_cache_db.query.selection import configuration_ids, package_id, with_other_variant
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parse_query

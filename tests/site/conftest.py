@@ -23,7 +23,7 @@ from datasette.app import Datasette
 from benchmarks.server import free_port
 from spack_cache_db.build import build
 from spack_cache_db.cli import server as cli_server
-from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.connection import Lookups, read_lookups
 from tests.many import build_many
 from tests.metadata import METADATA
 from tests.paths import ROOT

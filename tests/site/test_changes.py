@@ -12,9 +12,8 @@ from urllib.parse import urljoin
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.connection import connected
+from spack_cache_db.query.connection import connected, read_lookups
 from spack_cache_db.query.difference import diff
-from spack_cache_db.query.lookups import read_lookups
 from spack_cache_db.site.loaders import changes_data
 from spack_cache_db.site.pages import changes
 from spack_cache_db.site.pages.changes import Sides

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.connection import Lookups
 from spack_cache_db.site import routes
 from spack_cache_db.site.delivery import MOST_BODY
 from spack_cache_db.site.pages import cover

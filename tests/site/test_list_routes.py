@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.connection import Lookups
 from spack_cache_db.site import loaders, routes
 from spack_cache_db.site.loaders import Prefixed, find_data, spec_page
 from spack_cache_db.site.pages.filters import EVERYWHERE

@@ -22,8 +22,9 @@ from spack_cache_db.cli.options import (
 )
 from spack_cache_db.cli.terminal import Forms, form_of, print_answer, print_rows, say, say_notes
 from spack_cache_db.errors import printable
+from spack_cache_db.query.cache import info as info_of
 from spack_cache_db.query.catalogue import spec_beginning
-from spack_cache_db.query.connection import connected
+from spack_cache_db.query.connection import connected, read_lookups
 from spack_cache_db.query.dependency_graph import (
     Edge,
     read_dependencies,
@@ -31,13 +32,10 @@ from spack_cache_db.query.dependency_graph import (
     read_nodes,
     told_of,
 )
-from spack_cache_db.query.difference import Diff
+from spack_cache_db.query.difference import Diff, as_csv, as_json, as_markdown, as_text
 from spack_cache_db.query.difference import diff as compare
-from spack_cache_db.query.difference_output import as_csv, as_json, as_markdown, as_text
-from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.package_status import PackageStatus
-from spack_cache_db.query.package_status import behind as packages_behind
-from spack_cache_db.query.summary import info as info_of
+from spack_cache_db.query.package_data import PackageStatus
+from spack_cache_db.query.package_data import behind as packages_behind
 
 _RELEASE = ("name", "kind", "date", "package_count", "spec_count")
 _STACK = ("name", "release_count", "spec_count")

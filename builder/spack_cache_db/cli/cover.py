@@ -34,8 +34,9 @@ from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.machine import Machine, this_machine
 from spack_cache_db.query.answers import scope_of
+from spack_cache_db.query.cache import Retention, retained
 from spack_cache_db.query.conditions import Conditions
-from spack_cache_db.query.connection import connected
+from spack_cache_db.query.connection import Lookups, connected, read_lookups
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import (
     OF_NODES,
@@ -52,8 +53,6 @@ from spack_cache_db.query.coverage_output import (
     folder_markdown,
     folder_table,
 )
-from spack_cache_db.query.lookups import Lookups, read_lookups
-from spack_cache_db.query.retention import Retention, retained
 from spack_cache_db.spack.parser import parser_of
 
 

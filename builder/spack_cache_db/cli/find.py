@@ -49,9 +49,8 @@ from spack_cache_db.query.answers import (
     row_values,
     scope_of,
 )
-from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.conditions import Conditions, Question
-from spack_cache_db.query.connection import connected
+from spack_cache_db.query.connection import Lookups, connected, read_lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.history import (
     History,
@@ -62,9 +61,8 @@ from spack_cache_db.query.history import (
     shown_specs,
 )
 from spack_cache_db.query.installation import Installation, install_found
-from spack_cache_db.query.lookups import Lookups, read_lookups
-from spack_cache_db.query.questions import question_of
-from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.query.questions import UnsupportedQuery, question_of
+from spack_cache_db.query.selection import Candidates
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError

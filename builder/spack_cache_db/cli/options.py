@@ -12,8 +12,7 @@ import click
 from spack_cache_db.cli.terminal import say_notes
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.machine import this_machine
-from spack_cache_db.query.connection import connected
-from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.connection import connected, read_lookups
 from spack_cache_db.sources import DEFAULT_MAX_PAGE_SIZE, is_database
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -27,7 +27,7 @@ from typing import IO, Any, NamedTuple, NoReturn
 import click
 
 from spack_cache_db.errors import printable
-from spack_cache_db.query.serialization import csv_text, json_text
+from spack_cache_db.query.answers import csv_text, json_text
 
 
 def is_terminal() -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
+import io
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -37,13 +40,11 @@ from spack_cache_db.query.conditions import (
     is_of_specs,
     without,
 )
-from spack_cache_db.query.connection import select
+from spack_cache_db.query.connection import Database, Lookups, Release, Stack, opened, select
 from spack_cache_db.query.index_records import Verdict
 from spack_cache_db.query.look_alikes import distinctions
-from spack_cache_db.query.lookups import Database, Lookups, Release, Stack, opened
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
-from spack_cache_db.query.serialization import csv_text, json_text
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parser_of
 from spack_cache_db.spack.targets import is_known, known_targets
@@ -407,3 +408,15 @@ def hint(name: str, known: Iterable[str], otherwise: str) -> str:
     """Return which names are close to one that is not known, or what to do where none is."""
     close = difflib.get_close_matches(name, [*known], cutoff=0.4)
     return f"close: {', '.join(close)}" if close else otherwise
+
+
+def json_text(value: Any) -> str:
+    """Return plain values as JSON for people and programs."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as CSV below the names of their columns; None is an empty cell."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows((names, *rows))
+    return text.getvalue()

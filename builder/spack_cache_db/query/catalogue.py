@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.conditions import PLACES, Conditions, asked
-from spack_cache_db.query.connection import IDS_AT_ONCE, json_pieces, select, select_in
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.connection import IDS_AT_ONCE, Lookups, json_pieces, select, select_in
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 

@@ -8,8 +8,8 @@ from itertools import chain
 from textwrap import wrap
 from typing import Any
 
+from spack_cache_db.query.answers import csv_text, json_text
 from spack_cache_db.query.explanation import WhyNot
-from spack_cache_db.query.serialization import csv_text, json_text
 from spack_cache_db.records import Configuration
 
 STATUSES = ("unanswerable", "none", "near", "external", "binary", "installed")

@@ -15,7 +15,7 @@ from functools import lru_cache, reduce
 from operator import and_
 from typing import NamedTuple
 
-from spack_cache_db.query.connection import select, select_in
+from spack_cache_db.query.connection import KeptRows, Lookups, select, select_in
 from spack_cache_db.query.index_records import (
     RUN_TIME,
     TYPES,
@@ -23,7 +23,6 @@ from spack_cache_db.query.index_records import (
     Dependencies,
     read_sets,
 )
-from spack_cache_db.query.lookups import KeptRows, Lookups
 
 EDGES = """
 SELECT spec, dependency, types, virtuals FROM dependencies

@@ -9,14 +9,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import checked_text, checked_texts
-from spack_cache_db.query.answers import scope_of
+from spack_cache_db.query.answers import csv_text, json_text, scope_of
 from spack_cache_db.query.catalogue import IN_STACK, runs_of, specs_beginning
 from spack_cache_db.query.conditions import Conditions, asked, without
-from spack_cache_db.query.connection import IDS_AT_ONCE, json_pieces, select, select_in
-from spack_cache_db.query.lookups import Database, Lookups, opened
+from spack_cache_db.query.connection import (
+    IDS_AT_ONCE,
+    Database,
+    Lookups,
+    json_pieces,
+    opened,
+    select,
+    select_in,
+)
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
-from spack_cache_db.query.serialization import csv_text, json_text
 from spack_cache_db.spack.parser import parse_query
 
 SPECS = """

@@ -15,8 +15,7 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.connection import select, select_in
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.connection import Lookups, select, select_in
 
 ANY_RECORD = "SELECT 1 FROM records LIMIT 1"
 SPECS = "SELECT id FROM specs"

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.summary import Origin, read_origin
+from spack_cache_db.query.connection import read_lookups
+from spack_cache_db.query.installation import Origin, read_origin
 from spack_cache_db.site.catalogues import NoCatalogue, published
 from spack_cache_db.site.pages.home import newest_snapshot
 

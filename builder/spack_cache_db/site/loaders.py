@@ -18,11 +18,11 @@ from spack_cache_db.query.answers import (
     found_part,
 )
 from spack_cache_db.query.catalogue import hashes_beginning
+from spack_cache_db.query.connection import Lookups
 from spack_cache_db.query.coverage_output import cover_csv, cover_json
-from spack_cache_db.query.difference_output import as_csv, as_json
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.difference import as_csv, as_json
 from spack_cache_db.query.package_data import PackageData, read_package_data
-from spack_cache_db.query.refusals import UnsupportedQuery
+from spack_cache_db.query.questions import UnsupportedQuery
 from spack_cache_db.site.pages.changes import Sides, TooManyChanges, difference_of
 from spack_cache_db.site.pages.cover import PastedText, covered
 from spack_cache_db.site.pages.filters import Narrowing

@@ -16,8 +16,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
+from spack_cache_db.query.answers import json_text
 from spack_cache_db.query.plain_words import read_words
-from spack_cache_db.query.serialization import json_text
 from spack_cache_db.site.catalogues import data_path, others, published
 from spack_cache_db.site.datasettes import Handler, ensure, may_view, rendered
 from spack_cache_db.site.delivery import is_as_it_was, send_file

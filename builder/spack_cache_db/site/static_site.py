@@ -11,8 +11,7 @@ from typing import Any
 from spack_cache_db.bounded_files import put_in_place, sha256_of
 from spack_cache_db.errors import OutputError, reason
 from spack_cache_db.query.connection import connected, select
-from spack_cache_db.query.installation import MIRROR, PLACEHOLDER, TARBALL, TRUST_KEYS
-from spack_cache_db.query.summary import read_origin
+from spack_cache_db.query.installation import MIRROR, PLACEHOLDER, TARBALL, TRUST_KEYS, read_origin
 from spack_cache_db.releases import public_mirror
 from spack_cache_db.schema import TARBALL_PATH
 from spack_cache_db.site import site_folder

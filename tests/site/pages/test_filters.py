@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from spack_cache_db.query.answers import UnknownNameError
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.connection import Lookups
 from spack_cache_db.site.pages.filters import (
     EVERYWHERE,
     LAST_PAGE,

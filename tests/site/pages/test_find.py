@@ -12,7 +12,7 @@ from urllib.parse import quote_plus, unquote
 import pytest
 
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.connection import Lookups
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.find import NO_TIME, FindPage, load_find
 from spack_cache_db.site.pages.names import LONGEST, Name, having, load_names, named, suggested

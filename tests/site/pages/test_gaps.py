@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.connection import Lookups
 from spack_cache_db.site.pages import gaps
 from spack_cache_db.site.pages.gaps import CoverageFilters, CoveragePage, load_gaps
 from spack_cache_db.spack.targets import family

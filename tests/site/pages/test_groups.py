@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.connection import Lookups
 from spack_cache_db.site.pages.charts import bar_chart, column_chart
 from spack_cache_db.site.pages.groups import load_release, load_stack
 

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from spack_cache_db.build import build
-from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.connection import Lookups, read_lookups
 from spack_cache_db.site.pages.home import load_about, load_home, newest_snapshot
 from tests.indexes import index, node, record
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.lookups import read_lookups
-from spack_cache_db.query.package_status import behind
+from spack_cache_db.query.connection import read_lookups
+from spack_cache_db.query.package_data import behind
 from spack_cache_db.site.loaders import list_data
 from spack_cache_db.site.pages.lag import load_package_list
 from spack_cache_db.site.pages.lists import ListFilters, list_rows

@@ -12,7 +12,7 @@ from itertools import product
 import pytest
 
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.connection import Lookups, read_lookups
 from spack_cache_db.site.pages.lists import (
     ListFilters,
     ListPage,

@@ -14,8 +14,8 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find, matching
 from spack_cache_db.query.catalogue import Spec, configurations_by_id
+from spack_cache_db.query.connection import Lookups, read_lookups
 from spack_cache_db.query.dependency_graph import read_needs, told_of
-from spack_cache_db.query.lookups import Lookups, read_lookups
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.package import load_package

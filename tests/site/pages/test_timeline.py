@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spack_cache_db.query.lookups import read_lookups
+from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.timeline import Lane, Timeline

@@ -11,6 +11,7 @@ from typing import NamedTuple, Self
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.answers import UnknownNameError
+from spack_cache_db.query.connection import Lookups
 from spack_cache_db.query.difference import (
     ChangedConfiguration,
     Changes,
@@ -21,12 +22,11 @@ from spack_cache_db.query.difference import (
     named,
     narrowing_of,
     packages_in_words,
+    sentence,
     side_of,
     versions_in_words,
 )
-from spack_cache_db.query.difference_output import sentence
-from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.rebuilds import Cause
+from spack_cache_db.query.look_alikes import Cause
 from spack_cache_db.site.pages.filters import hosts_of
 
 MOST_EXPLAINED = 5_000

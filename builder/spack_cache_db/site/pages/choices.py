@@ -10,8 +10,7 @@ from functools import lru_cache
 
 from spack_cache_db.query.catalogue import Counted
 from spack_cache_db.query.conditions import COLUMNS, Conditions
-from spack_cache_db.query.connection import select_in
-from spack_cache_db.query.lookups import Lookups, Release, Stack
+from spack_cache_db.query.connection import Lookups, Release, Stack, select_in
 from spack_cache_db.site.pages.filters import LABELS, PLACES, Filters, hosts_of, value_of
 from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.targets import runs_on

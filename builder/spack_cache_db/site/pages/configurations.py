@@ -17,9 +17,8 @@ from spack_cache_db.query.catalogue import (
     specs_in_scope,
 )
 from spack_cache_db.query.conditions import Conditions
-from spack_cache_db.query.connection import select, select_in
+from spack_cache_db.query.connection import Lookups, select, select_in
 from spack_cache_db.query.look_alikes import distinctions
-from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import Configuration
 
 SIZES = """

@@ -18,13 +18,11 @@ from uuid import NAMESPACE_URL, uuid5
 from spack_cache_db.query.answers import UnknownNameError, scope_of
 from spack_cache_db.query.catalogue import configurations_by_id
 from spack_cache_db.query.conditions import Conditions, without
-from spack_cache_db.query.connection import select
+from spack_cache_db.query.connection import Lookups, Release, select
 from spack_cache_db.query.difference import narrowing_of
 from spack_cache_db.query.history import Shown, shown_specs
-from spack_cache_db.query.lookups import Lookups, Release
-from spack_cache_db.query.questions import question_of
-from spack_cache_db.query.refusals import UnsupportedQuery
-from spack_cache_db.query.summary import read_origin
+from spack_cache_db.query.installation import read_origin
+from spack_cache_db.query.questions import UnsupportedQuery, question_of
 from spack_cache_db.site.pages.changes import Sides
 from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.lexer import QuerySyntaxError

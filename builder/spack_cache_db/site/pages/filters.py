@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from spack_cache_db.query.answers import explicitly, scope_of
 from spack_cache_db.query.conditions import Condition, Conditions, Word
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.connection import Lookups
 from spack_cache_db.query.package_data import VariantNote
 from spack_cache_db.spack.constraints import CompilerConstraint
 from spack_cache_db.spack.normal_forms import NO_COMPILER

@@ -17,17 +17,14 @@ from spack_cache_db.query.answers import (
     notes_on,
     scope_of,
 )
-from spack_cache_db.query.candidates import Candidates
 from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.conditions import Conditions, OneOf, asked
-from spack_cache_db.query.connection import is_interrupted, select, select_in
+from spack_cache_db.query.connection import Lookups, is_interrupted, select, select_in
 from spack_cache_db.query.explanation import WhyNot, close_names, why_corrected, why_not
-from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.package_data import DescribedPackage, described_packages
 from spack_cache_db.query.plain_words import Reading, match_of, plain_words, read_words
-from spack_cache_db.query.questions import question_of
-from spack_cache_db.query.refusals import UnsupportedQuery
-from spack_cache_db.query.selection import package_id
+from spack_cache_db.query.questions import UnsupportedQuery, question_of
+from spack_cache_db.query.selection import Candidates, package_id
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import EVERYWHERE, LABELS, Narrowing, hosts_of, paginated
 from spack_cache_db.site.pages.package import PAGE_ROWS, folded

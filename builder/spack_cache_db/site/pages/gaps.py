@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 from urllib.parse import urlencode
 
-from spack_cache_db.query.connection import select
-from spack_cache_db.query.lookups import Lookups, Release
+from spack_cache_db.query.connection import Lookups, Release, select
 from spack_cache_db.site.pages.filters import page_number, paginated
 from spack_cache_db.site.pages.lists import counts
 

@@ -7,10 +7,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spack_cache_db.query.connection import select
-from spack_cache_db.query.installation import Install, Installation, install_example
-from spack_cache_db.query.lookups import Lookups, Release
-from spack_cache_db.query.summary import Examples, Origin, read_examples, read_origin
+from spack_cache_db.query.connection import Lookups, Release, select
+from spack_cache_db.query.installation import (
+    Examples,
+    Install,
+    Installation,
+    Origin,
+    install_example,
+    read_examples,
+    read_origin,
+)
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.site.pages.filters import hosts_of
 

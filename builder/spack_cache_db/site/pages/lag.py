@@ -5,10 +5,8 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import replace
 
-from spack_cache_db.query.connection import select
-from spack_cache_db.query.lookups import Lookups
-from spack_cache_db.query.package_data import summary_of
-from spack_cache_db.query.package_status import released_versions
+from spack_cache_db.query.connection import Lookups, select
+from spack_cache_db.query.package_data import released_versions, summary_of
 from spack_cache_db.site.pages.lists import ListColumn, ListFilters, ListPage, load_packages
 from spack_cache_db.spack.versions import count_newer
 

@@ -13,10 +13,9 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
+from spack_cache_db.query.answers import csv_text, json_text
 from spack_cache_db.query.conditions import COLUMNS as CONFIGURATION_COLUMNS
-from spack_cache_db.query.connection import select
-from spack_cache_db.query.lookups import Lookups, Release, Stack
-from spack_cache_db.query.serialization import csv_text, json_text
+from spack_cache_db.query.connection import Lookups, Release, Stack, select
 from spack_cache_db.site.pages.filters import (
     LABELS,
     PLACES,

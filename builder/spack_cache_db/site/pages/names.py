@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from spack_cache_db.query.connection import select
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.package_data import summary_of
 from spack_cache_db.site.pages.filters import condition_of, hosts_of
 from spack_cache_db.spack.normal_forms import NO_COMPILER

@@ -12,9 +12,8 @@ from markupsafe import Markup
 from spack_cache_db.query.answers import UnknownNameError, scope_of
 from spack_cache_db.query.catalogue import Counted, configurations_of_package, counts_in_scope
 from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Word, asked
-from spack_cache_db.query.connection import select
+from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import Node, dependent_packages, read_nodes
-from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.query.package_data import (
     PackageData,
     VariantNote,

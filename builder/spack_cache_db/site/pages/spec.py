@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spack_cache_db.query.catalogue import Spec, configurations_by_id
-from spack_cache_db.query.connection import select
+from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import (
     Needs,
     Node,
@@ -25,7 +25,6 @@ from spack_cache_db.query.installation import (
     installations_of,
 )
 from spack_cache_db.query.look_alikes import Differences, differences
-from spack_cache_db.query.lookups import Lookups
 from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.site.pages.configurations import MOST_NODES, LookAlike, look_alikes
 from spack_cache_db.site.pages.dependency_tree import Trees, trees

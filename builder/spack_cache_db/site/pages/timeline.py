@@ -7,8 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from spack_cache_db.query.connection import select
-from spack_cache_db.query.lookups import Lookups, Release
+from spack_cache_db.query.connection import Lookups, Release, select
 
 MOST_VERSIONS = 8
 

@@ -25,8 +25,7 @@ from weakref import WeakKeyDictionary
 
 from datasette.database import QueryInterrupted, Results
 
-from spack_cache_db.query.connection import is_interrupted
-from spack_cache_db.query.lookups import Lookups
+from spack_cache_db.query.connection import Lookups, is_interrupted
 from spack_cache_db.site.catalogues import published
 from spack_cache_db.site.datasettes import Recent
 from spack_cache_db.site.sandbox.pool import Budget, Pool, pool_for

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from spack_cache_db.query.lookups import Lookups, read_lookups
+from spack_cache_db.query.connection import Lookups, read_lookups
 from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, escape_fts, restrict
 
