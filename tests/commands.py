@@ -50,8 +50,8 @@ def peak_memory(*arguments: object) -> tuple[int, int, str]:
 def closing(count: int) -> str:
     """Return the last line of a refusal."""
     return (
-        f"Error: {count} fault{'s' if count > 1 else ''} in the input, nothing was written. "
-        "Mend it, or build what is good with --keep-going."
+        f"Error: {count} fault{'s' if count > 1 else ''} in the input; nothing was written. "
+        "Fix it, or leave it out with --keep-going."
     )
 
 

@@ -90,7 +90,7 @@ def test_a_spec_of_pages_has_no_dependencies_that_are_known(samples_file: Path) 
     (first, *_) = json.loads(run("find", "*", samples_file, "--hashes", "--json").stdout)
     result = run("deps", f"/{first['hash'][:12]}", samples_file)
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr.startswith("Note: no index or mirror tells of this spec")
+    assert result.stderr.startswith("Note: this spec is in no index or mirror")
 
 
 def test_an_error_has_one_status_in_every_command(tmp_path: Path) -> None:

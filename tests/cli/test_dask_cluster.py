@@ -109,7 +109,7 @@ def test_a_scheduler_that_is_not_there_is_told(
     monkeypatch.setattr(build_command, "PATIENCE", 0.5)
     told = run("build", SAMPLES, "-o", tmp_path / "x.db", "--dask", address)
     assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
-    assert told.stderr.startswith(f"Error: no Dask scheduler answers at {address}: ")
+    assert told.stderr.startswith(f"Error: no Dask scheduler responds at {address}: ")
     assert told.stderr.endswith("; --dask takes an address such as tcp://host:8786\n")
 
 

@@ -63,7 +63,7 @@ def test_a_manifest(site: Site, tmp_path: Path) -> None:
     told = run(*command, "--release", "develop")
     pruned = run(*command, "--prune")
 
-    note = f"Note: {tmp_path}/old/root: named by its manifest no longer, "
+    note = f"Note: {tmp_path}/old/root: its manifest no longer lists it, "
     assert (told.exit_code, told.stderr) == (0, f"{note}still here; --prune removes it\n")
     assert (pruned.exit_code, pruned.stderr) == (0, f"{note}removed\n")
     assert not (tmp_path / "old").exists()
@@ -80,7 +80,7 @@ def test_faults(site: Site, tmp_path: Path) -> None:
     assert (result.exit_code, type(result.exception)) == (1, SystemExit)
     assert missing.startswith(f"{site.url}/missing: has neither v3/manifests/index/")
     assert none.startswith(f"{site.url}/none: has neither v3/manifests/index/")
-    assert last == "Error: 2 faults; 1 mirror was brought, and what earlier runs brought is there."
+    assert last == "Error: 2 faults; 1 mirror downloaded; files of earlier runs are kept."
     assert result.stdout.startswith(f"{tmp_path}/m: 3 mirrors, 1 changed, ")
     assert (tmp_path / "m" / "a" / "root" / "mirror.json").is_file()
 
@@ -89,15 +89,15 @@ def test_faults(site: Site, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["https://host/a"], "Missing option '-o'"),
-        (["-o", "x"], "name a URL"),
+        (["-o", "x"], "nothing to download"),
         (
             ["https://host/a", "-o", "x", "--map", "nothing"],
             "'nothing' maps nothing, expected s3://",
         ),
-        (["https://host/a", "-o", "x", "--max-size", "many"], "'many' is no size"),
+        (["https://host/a", "-o", "x", "--max-size", "many"], "'many' is not a size"),
         (["https://host/a", "-o", "x", "--jobs", "0"], "0 is not in the range"),
-        (["https://host/a", "-o", "x", "--timeout", "nan"], "nan is no number"),
-        (["https://host/a", "-o", "x", "--timeout", "inf"], "inf is not in the range"),
+        (["https://host/a", "-o", "x", "--timeout", "nan"], "nan is not a finite number"),
+        (["https://host/a", "-o", "x", "--timeout", "inf"], "inf is not a finite number"),
         (["https://host/a", "-o", "x", "--deadline", "0"], "0.0 is not in the range"),
     ],
 )

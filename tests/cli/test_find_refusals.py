@@ -88,4 +88,7 @@ def test_the_file_before_the_spec(samples_file: Path) -> None:
     result = run(samples_file, "hdf5")
 
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"Error: {samples_file} is a file: give the spec first, then the file\n"
+    assert (
+        result.stderr
+        == f"Error: {samples_file} is a file; give the spec first, then the database\n"
+    )

@@ -27,7 +27,7 @@ def test_a_taken_port_is_told() -> None:
     """Nobody listens twice on one port."""
     with closing(listen("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(ListenError, match=rf"^port {port} is taken; choose another"):
+        with pytest.raises(ListenError, match=rf"^port {port} is in use; choose another"):
             listen("127.0.0.1", port)
 
 

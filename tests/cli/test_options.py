@@ -29,7 +29,7 @@ def test_a_limit_that_is_no_size_is_a_usage_error(size: str, tmp_path: Path) -> 
     """Exit status 2 and a message that says what a size looks like."""
     result = run("build", SAMPLES, "-o", tmp_path / "x.db", "--max-page-size", size)
     assert result.exit_code == 2
-    assert "is no size, expected bytes such as 500000, 64M or 1G" in result.output
+    assert "is not a size, expected bytes such as 500000, 64M or 1G" in result.output
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,10 @@ def test_the_only_database_need_not_be_named(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.db").write_bytes(b"SQLite format 3\0" + b"x" * 100)
     none = run("info")
-    assert (none.exit_code, "there is none in dist/ and here" in none.stderr) == (2, True)
+    assert (none.exit_code, "there is none in dist/ and the current folder" in none.stderr) == (
+        2,
+        True,
+    )
 
     monkeypatch.setenv("SPACK_CACHE_DB", str(samples_file))
     expected = run("info", samples_file).stdout
@@ -93,4 +96,4 @@ def test_the_only_database_need_not_be_named(
     shutil.copy(samples_file, tmp_path / "dist" / "a.db")
     assert run("find", "py-mpi4py").exit_code == 0
     shutil.copy(samples_file, tmp_path / "b.db")
-    assert "there are 2 in dist/ and here" in run("find", "py-mpi4py").stderr
+    assert "there are 2 in dist/ and the current folder" in run("find", "py-mpi4py").stderr

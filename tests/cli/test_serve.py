@@ -149,7 +149,7 @@ def test_without_a_terminal_it_reads_the_file_anew(
         (tmp_path / "broken.db").write_text("no database")
         (tmp_path / "broken.db").replace(file)
         os.kill(pid, signal.SIGHUP)
-        eventually(lambda: "is served on" in server.log.read_text())
+        eventually(lambda: "is still served" in server.log.read_text())
         assert is_new() and statuses == {200}
         assert server.end() == 0
     assert not litter(file.parent)

@@ -42,8 +42,8 @@ def test_a_refusal_is_one_line(samples_file: Path, tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         assert run_serve(samples_file, "--port", port) == (
             2,
-            f"Error: port {port} is taken; choose another with --port, "
-            "or let --port 0 find a free one\n",
+            f"Error: port {port} is in use; choose another with --port, "
+            "or a free one with --port 0\n",
         )
     status, said = run_serve(tmp_path / "missing.db")
     assert status == 2

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 COMMAND = Path(sys.executable).parent / "spack-cache-db"
 MODULE = [sys.executable, "-m", "spack_cache_db"]
 TIDY = {"x.db", "x.inspect.json"}
-LEFT = "; nothing half-written is left"
+LEFT = "; no incomplete file is left"
 
 WHEN_LOADED = """
 import os, signal, sys
@@ -263,7 +263,7 @@ def test_a_stopped_fetch_goes_on_when_it_is_called_again(tmp_path: Path) -> None
             running.send_signal(signal.SIGTERM)
             said = running.communicate(timeout=30)[1]
         assert running.returncode == -signal.SIGTERM
-        assert said == "Error: stopped by SIGTERM; call it again to go on from here\n"
+        assert said == "Error: stopped by SIGTERM; run the same command again to resume\n"
 
         completed(command, check=True)
         assert "range" in next(each for each in reversed(site.asked) if each.path == path).headers

@@ -1,4 +1,4 @@
-"""The command line. Each command is loaded when it is called; Click is known here alone."""
+"""The command line. Each command is loaded when it is called; only this room uses Click."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _Commands(click.Group):
             count = len(error.faults)
             said = f"{count} fault{'' if count == 1 else 's'} in the input"
             if ctx.invoked_subcommand == "build":
-                said += ", nothing was written. Mend it, or build what is good with --keep-going."
+                said += "; nothing was written. Fix it, or leave it out with --keep-going."
             raise FaultyInput(said) from None
         except BuilderError as error:
             fail(str(error))
@@ -121,7 +121,7 @@ def _show_tracebacks(ctx: click.Context, param: click.Parameter, value: bool) ->
     is_flag=True,
     expose_value=False,
     callback=_show_tracebacks,
-    help="Show where an unexpected error happened.",
+    help="Print the traceback of an unexpected error.",
 )
 def cli() -> None:
     """Build one SQLite database from Spack build caches, search it, and serve it."""

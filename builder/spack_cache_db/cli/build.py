@@ -45,7 +45,7 @@ def _by_namespace(ctx: click.Context, parameter: object, given: tuple[str, ...])
     "--output",
     type=GivenPath(dir_okay=False, path_type=Path),
     required=True,
-    help="Database to write. An old one is replaced once the new one is complete.",
+    help="Database to write. An old one is replaced when the new one is complete.",
 )
 @click.option(
     "--example",
@@ -56,33 +56,31 @@ def _by_namespace(ctx: click.Context, parameter: object, given: tuple[str, ...])
 @click.option(
     "--first",
     metavar="NAME",
-    help="The release that comes first in lists and answers; else installed trees do.",
+    help="Release that comes first in lists and answers, before installed trees.",
 )
 @click.option(
     "--recipes",
     multiple=True,
     metavar="NAMESPACE=URL",
     callback=_by_namespace,
-    help="Where the recipes of a namespace are; {package} in URL stands for a package's name.",
+    help="URL of a namespace's recipes, with {package} for the package's name. Repeatable.",
 )
 @click.option(
     "--without-paths",
     is_flag=True,
-    help="Leave out the paths of installed specs and externals, for a public site.",
+    help="Leave out the paths of installed specs and externals.",
 )
 @click.option(
     "--dask",
     metavar="ADDRESS",
-    help="Read on the Dask cluster with this scheduler; local starts one here.",
+    help="Read the input on the Dask cluster with this scheduler, or on a new one: local.",
 )
 @click.option(
     "--keep-going",
     is_flag=True,
-    help="Leave out input with faults, and record them in the table problems.",
+    help="Leave out faulty input and record the faults in the table problems.",
 )
-@click.option(
-    "--force", is_flag=True, help="Replace OUTPUT also if this program did not make that file."
-)
+@click.option("--force", is_flag=True, help="Replace FILE even if another program made it.")
 def build(
     paths: tuple[str, ...],
     output: Path,
@@ -93,15 +91,18 @@ def build(
 ) -> None:
     """Build a database from pages, indexes and package data.
 
-    Each PATH is one of them, or a folder or an archive of them. Indexes and mirrors belong to the
-    release and stack of their folders, <release>/<stack>/; --release and --stack name others.
+    Each PATH is one of these, a mirror, an installed tree, or a folder or an archive of them.
+    Indexes and mirrors take release and stack from their folders, <release>/<stack>/, or from
+    --release and --stack.
+
+    Exit status: 0 for success, 1 for faulty input, 2 for another error.
 
     Example: spack-cache-db build pages/ -o dist/spack-cache.db
     """
 
     def tidy() -> str:
         discard(output)
-        return "nothing half-written is left"
+        return "no incomplete file is left"
 
     if example:
         paths = (*paths, str(site_folder() / "pages"))
@@ -133,8 +134,12 @@ def _totals(report: Report, output: Path) -> str:
 def check(paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Check pages, indexes and package data without building.
 
-    Prints their faults, with exit status 1, and problems: what sources say of themselves that
-    does not add up.
+    Prints faults, which end a build, and problems, which are contradictions within or between
+    sources that a build records.
+
+    Exit status: 0 if there is no fault, 1 if there are some, 2 for an error.
+
+    Example: spack-cache-db check pages/
     """
     with ProgressBar() as progress:
         faults, problems = check_input(paths, progress=progress, **options)
@@ -154,11 +159,12 @@ def check(paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
 @click.argument("file", type=GivenPath(path_type=Path))
 @input_options
 def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Verify that a database holds all that its sources say.
+    """Verify that a database contains everything in its sources.
 
-    FILE is a database built from each PATH. All that they say is read back from it. Then they are
-    built again, and what is counted and computed is compared. Prints the differences, with exit
-    status 1.
+    FILE is a database that was built from each PATH. Everything is read back from FILE and compared
+    with the sources. Then the sources are built again, to compare what is counted and computed.
+
+    Exit status: 0 if there is no difference, 1 if there are some, 2 for an error.
 
     Example: spack-cache-db verify dist/spack-cache.db pages/
     """
@@ -180,7 +186,7 @@ def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) ->
         say(f"{file}: {', '.join(totals)}")
     if found.others:
         more = counted(found.others, "other document")
-        say_notes([f"the file was built from {more} as well: what it counts is not compared"])
+        say_notes([f"the file was also built from {more}: numbers that it counts are not compared"])
     sys.exit(1 if found.faults or found.differences else 0)
 
 
@@ -222,12 +228,12 @@ def dask_workers(address: str | None, jobs: int) -> Iterator[dict[str, Any]]:
             else Client(address, timeout=PATIENCE)
         )
     except (OSError, ValueError) as error:
-        said = f"no Dask scheduler answers at {address}: {reason(error)}"
+        said = f"no Dask scheduler responds at {address}: {reason(error)}"
         raise BuilderError(f"{said}; --dask takes an address such as tcp://host:8786") from None
     with client:
         threads = sum(client.nthreads().values())
         if not threads:
-            say_notes([f"the cluster at {address} has no worker yet: the build waits for one"])
+            say_notes([f"the cluster at {address} has no worker yet; waiting for one"])
         yield {"jobs": max(jobs, threads), "executor": DaskCluster(client)}
 
 

@@ -65,7 +65,7 @@ def releases(file: Path, **options: Any) -> None:
 def stacks(file: Path, **options: Any) -> None:
     """List the stacks of a database.
 
-    A stack is counted over all releases.
+    The numbers count each spec once over all releases.
 
     Example: spack-cache-db stacks dist/spack-cache.db
     """
@@ -81,9 +81,9 @@ def stacks(file: Path, **options: Any) -> None:
 def deps(dag_hash: str, file: Path, **options: Any) -> None:
     """List what a spec depends on.
 
-    HASH is the beginning of its hash. FILE must be built from indexes or mirrors. Listed are the
-    direct dependencies, with the types in which they are used, and what is linked or run through
-    them, without types.
+    HASH is the beginning of its hash. FILE must be built from indexes or mirrors. Direct
+    dependencies come first, with their types; indirect link and run dependencies follow, without
+    types.
 
     Example: spack-cache-db deps 2feova4 dist/spack-cache.db
     """
@@ -91,7 +91,7 @@ def deps(dag_hash: str, file: Path, **options: Any) -> None:
         spec = spec_beginning(conn, dag_hash)
         _print_edges(conn, read_dependencies(conn, spec), options)
         if not told_of(conn, [spec]):
-            say_notes(["no index or mirror tells of this spec, so its dependencies are not known"])
+            say_notes(["this spec is in no index or mirror, so its dependencies are not known"])
 
 
 @click.command()
@@ -101,9 +101,9 @@ def deps(dag_hash: str, file: Path, **options: Any) -> None:
 def dependents(dag_hash: str, file: Path, **options: Any) -> None:
     """List what depends on a spec.
 
-    HASH is the beginning of its hash. FILE must be built from indexes or mirrors. Listed are the
-    specs that use it directly, with the types in which they do, and those that link or run it
-    through others, without types.
+    HASH is the beginning of its hash. FILE must be built from indexes or mirrors. Direct
+    dependents come first, with their types; specs that link or run it indirectly follow, without
+    types.
 
     Example: spack-cache-db dependents 2feova4 dist/spack-cache.db
     """
@@ -132,7 +132,7 @@ def _values(record: object, names: Iterable[str]) -> tuple[Any, ...]:
 @file_argument
 @json_option
 def info(file: Path, as_json: bool) -> None:
-    """Show what a database holds, and from which sources."""
+    """Summarize the content and the sources of a database."""
     described = info_of(file)
     if as_json:
         click.echo(json.dumps(described, indent=2))
@@ -155,10 +155,9 @@ def _text(value: object) -> str:
 @markdown_option
 @all_option
 def behind(file: Path, release: str | None, stack: str | None, **options: Any) -> None:
-    """List packages that Spack has in newer versions.
+    """List packages of which Spack has newer versions.
 
-    FILE must be built with package data. Counted are numbered versions that Spack has not
-    deprecated.
+    FILE must be built with package data. Deprecated versions and branches do not count.
 
     Exit status: 0 if no package is behind, 1 if some are, 2 for an error.
 
@@ -201,10 +200,10 @@ def diff(
 ) -> None:
     """Show what changed between two releases.
 
-    OLD and NEW are releases, or stacks of a release: develop:e4s.
+    OLD and NEW are releases, or stacks of a release, such as develop:e4s.
 
-    A configuration is rebuilt if both releases have it with different hashes. FILE must be built
-    from indexes or mirrors to show why.
+    A configuration is rebuilt if both releases have it with different hashes. If FILE was built
+    from indexes or mirrors, the report also says which dependency caused it.
 
     Exit status: 0 if nothing changed, 1 if something did, 2 for an error.
 

@@ -68,9 +68,9 @@ from spack_cache_db.spack.parser import parser_of
     "--only",
     type=click.Choice([*STATUSES, *OF_NODES]),
     multiple=True,
-    help="Show only specs with this status. Can be given several times.",
+    help="Show only specs with this status. Repeatable.",
 )
-@click.option("--strict", is_flag=True, help="Fail if an included file is not here.")
+@click.option("--strict", is_flag=True, help="Fail if an included file cannot be found.")
 @click.option(
     "--keeplist",
     is_flag=True,
@@ -79,11 +79,11 @@ from spack_cache_db.spack.parser import parser_of
 def cover(environment: str, file: Path, **options: Any) -> None:
     """Show which specs of an environment have a binary.
 
-    ENVIRONMENT is a spack.yaml, a spack.lock, what Spack prints, or a list with one spec on each
-    line; use - for standard input. Of a folder, all environments in it are read. Files that a
-    spack.yaml includes are read, too. FILE is a database.
+    ENVIRONMENT is a spack.yaml, a spack.lock, output of Spack, a list with one spec per line, or a
+    folder of environments; - is standard input. Files that a spack.yaml includes are read as well.
+    FILE is a database.
 
-    The exit status is 0 if every spec has a binary, 1 if some have none, 2 for an error.
+    Exit status: 0 if every spec has a binary, 1 if some have none, 2 for an error.
 
     Example: spack-cache-db cover spack.yaml dist/spack-cache.db --release develop
     """

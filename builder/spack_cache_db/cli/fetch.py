@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import fields
-from math import isnan
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,28 +42,29 @@ class _MapType(click.ParamType["Map"]):
 
 
 class _Seconds(click.FloatRange):
-    """A number of seconds, more than none and not without end."""
+    """A finite number of seconds above 0."""
 
     name = "seconds"
 
     def __init__(self) -> None:
-        super().__init__(0, sys.float_info.max, min_open=True)
+        super().__init__(0, min_open=True)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         """Return the number."""
         seconds: float = super().convert(value, param, ctx)
-        # What is no number compares as within every range.
-        return self.fail(f"{value} is no number", param, ctx) if isnan(seconds) else seconds
+        if not isfinite(seconds):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return seconds
 
 
 _LIMITS: tuple[tuple[str, click.ParamType[Any], str | bool, str], ...] = (
-    ("jobs", click.IntRange(1), True, "Mirrors at once."),
+    ("jobs", click.IntRange(1), True, "Mirrors to download at the same time."),
     ("max_size", ByteSize(), "1G", "Refuse larger indexes (bytes, or 64M, 1G)."),
-    ("max_total", ByteSize(), "64G", "Download no more in all (bytes, or 64M, 1G)."),
-    ("max_mirrors", click.IntRange(1), True, "Refuse URLs that name more mirrors."),
-    ("timeout", _Seconds(), True, "Seconds without a byte after which a connection is given up."),
-    ("deadline", _Seconds(), True, "Seconds after which a file is given up, with all retries."),
-    ("retries", click.IntRange(0), True, "How often what failed is asked for again."),
+    ("max_total", ByteSize(), "64G", "Most bytes to download in one run (or 64M, 1G)."),
+    ("max_mirrors", click.IntRange(1), True, "Most mirrors that the URLs may name."),
+    ("timeout", _Seconds(), True, "Seconds without data before a connection is dropped."),
+    ("deadline", _Seconds(), True, "Seconds for one file, including retries."),
+    ("retries", click.IntRange(0), True, "Retries after a failure."),
 )
 """Of options that are fields of `FetchLimits`: what they take, the shown default, what they do."""
 
@@ -89,56 +89,64 @@ def _limit_options(command: F) -> F:
     "--output",
     type=GivenPath(file_okay=False, path_type=Path),
     required=True,
-    help="The folder to bring the indexes into.",
+    help="Folder to download into.",
 )
 @click.option(
     "--packages",
     metavar="URL",
-    help="Bring package data: an archive of the packages site, a list (….json), or the site.",
+    help="Download package data: an archive of the packages site, a list (….json), or the site.",
 )
 @click.option(
     "--packages-of",
     type=GivenPath(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="From the packages site, only the packages of this database.",
+    help="From the packages site, download only the packages of this database.",
 )
-@click.option("--release", help="The release's name; of a manifest, only this release.")
-@click.option("--stack", help="The stack's name; of a manifest, only this stack.")
 @click.option(
-    "--view", "views", multiple=True, metavar="NAME", help="Bring this view as well; repeatable."
+    "--release", metavar="NAME", help="Name of the release; from a manifest, only this release."
+)
+@click.option(
+    "--stack", metavar="NAME", help="Name of the stack; from a manifest, only this stack."
+)
+@click.option(
+    "--view",
+    "views",
+    multiple=True,
+    metavar="NAME",
+    help="Also download this view of the mirror. Repeatable.",
 )
 @click.option(
     "--map",
     "maps",
     type=_MapType(),
     multiple=True,
-    help="Ask there for what is named so, as s3://bucket=https://host; repeatable.",
+    help="Download FROM from TO: s3://bucket=https://host. Repeatable.",
 )
 @click.option(
     "--mirrors",
     type=GivenPath(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Bring the mirrors of Spack's configuration: a mirrors.yaml or a spack.yaml.",
+    help="Download the mirrors in Spack's configuration: a mirrors.yaml or spack.yaml.",
 )
-@click.option("--prune", is_flag=True, help="Remove stacks that their manifest names no longer.")
-@click.option("--plain-http", is_flag=True, help="Ask OCI registries on this machine by HTTP.")
+@click.option("--prune", is_flag=True, help="Remove stacks that their manifest no longer lists.")
+@click.option("--plain-http", is_flag=True, help="Use HTTP for OCI registries on this machine.")
 @_limit_options
 def fetch(urls: tuple[str, ...], output: Path, packages_of: Path | None, **options: Any) -> None:
     """Download indexes and package data for `build`.
 
-    A URL is that of a mirror (https://…, s3://bucket/path, file:///path), of an image in an OCI
-    registry (oci://host/name), or of a manifest that names releases and stacks. What was brought
-    before is asked for only if it has changed; what was cut short is resumed.
+    A URL names a mirror (https://…, s3://bucket/path, file:///path), an image in an OCI registry
+    (oci://host/name), or a manifest that lists releases and stacks. Files that have not changed
+    are not downloaded again, and interrupted downloads are resumed.
+
+    Exit status: 0 for success, 1 if a mirror cannot be read, 2 for another error.
 
     Example: spack-cache-db fetch https://cache.example.org/v1.0 -o mirrors
     """
     if not urls and options["packages"] is None and options["mirrors"] is None:
-        raise click.UsageError(
-            "name a URL, a configuration (--mirrors), or package data (--packages)"
-        )
+        raise click.UsageError("nothing to download: give a URL, --mirrors FILE or --packages URL")
     known = None if packages_of is None else _package_names(packages_of)
     with (
-        when_stopped(lambda: "call it again to go on from here"),
+        when_stopped(lambda: "run the same command again to resume"),
         ProgressBar("Fetching") as progress,
     ):
         report = fetch_mirrors(
@@ -165,7 +173,7 @@ def _given(record: type, options: dict[str, Any]) -> dict[str, Any]:
 
 def _tell(report: FetchReport, output: Path, *, pruned: bool) -> None:
     advice = "removed" if pruned else "still here; --prune removes it"
-    say_notes(f"{folder}: named by its manifest no longer, {advice}" for folder in report.vanished)
+    say_notes(f"{folder}: its manifest no longer lists it, {advice}" for folder in report.vanished)
     for fault in report.faults:
         click.echo(str(fault), err=True)
     say(
@@ -173,9 +181,7 @@ def _tell(report: FetchReport, output: Path, *, pruned: bool) -> None:
         f"{report.size / 1e6:.1f} MB in {report.seconds:.1f} s"
     )
     if report.faults:
-        brought = counted(report.brought, "mirror") if report.brought else "no mirror"
-        was = "was" if report.brought < 2 else "were"
         raise FaultyInput(
-            f"{counted(len(report.faults), 'fault')}; {brought} {was} brought, "
-            "and what earlier runs brought is there."
+            f"{counted(len(report.faults), 'fault')}; {counted(report.brought, 'mirror')} "
+            "downloaded; files of earlier runs are kept."
         )

@@ -82,26 +82,27 @@ _MOST_DIFFERENCES = 5
 @file_argument
 @click.option("--hashes", is_flag=True, help="Show one row per spec, with its hash.")
 @scope_options
-@click.option("--explicit", is_flag=True, help="Only what someone asked to have installed.")
+@click.option("--explicit", is_flag=True, help="Only specs that were installed explicitly.")
 @spack_option
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N configurations.")
-@click.option("--install", is_flag=True, help="Add the commands that install the first row.")
+@click.option("--install", is_flag=True, help="Also print the commands that install the first row.")
 @rows_options
 def find(spec: str, file: Path, **options: Any) -> None:
     """Find the binaries that satisfy a spec.
 
-    SPEC is written as for Spack; quote it. A command, such as `spack install hdf5`, or a line that
-    Spack printed is read as the spec in it. FILE is a database; dependencies (^zlib, %cmake),
-    namespaces and compiler flags are known if it was built from indexes. The version that Spack
-    would install comes first. A terminal shows 50 rows.
+    SPEC has Spack's own syntax; put it in quotes. A pasted command (`spack install hdf5`) or line
+    of Spack's output works as well. FILE is a database; if it was built from indexes, SPEC may
+    name dependencies (^zlib, %cmake), namespaces and compiler flags.
 
-    The exit status is 0 if something was found, 1 if not, 2 for an error.
+    The version that Spack would install comes first.
+
+    Exit status: 0 if something was found, 1 if not, 2 for an error.
 
     Example: spack-cache-db find "hdf5@1.14: +mpi %gcc@13" dist/spack-cache.db
     """
     form = form_of(options, "install")
     if os.path.isfile(spec) and not os.path.exists(file):  # noqa: PTH110, PTH113 - any text is given
-        fail(f"{spec} is a file: give the spec first, then the file")
+        fail(f"{spec} is a file; give the spec first, then the database")
     names = scope_names(options)
     with _opened(file) as conn:
         pasted = pasted_spec(spec)
@@ -269,9 +270,9 @@ _HEADINGS = ("release", "specs", "configurations", "added", "removed", "replaced
 def history(spec: str, file: Path, stack: str | None, host: str | None, **options: Any) -> None:
     """Show how many binaries of each release satisfy a spec.
 
-    SPEC is written as for Spack; quote it. Added and removed compare a release with the one before
-    it: a snapshot with the previous snapshot of its branch, a branch with its newest snapshot, a
-    release with the previous release.
+    SPEC has Spack's own syntax; put it in quotes. The columns added and removed compare each
+    release with the one before: a snapshot with the previous snapshot of its branch, a branch with
+    its newest snapshot, a release with the previous release.
 
     Exit status: 0 if something was found, 1 if not, 2 for an error.
 

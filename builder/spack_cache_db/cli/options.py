@@ -1,4 +1,4 @@
-"""What the options of several commands are: paths, sizes, what is read, what narrows an answer."""
+"""The options that several commands share: the database, the input, output formats, filters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ class ByteSize(click.ParamType[int]):
         factor = {"K": 2**10, "M": 2**20, "G": 2**30}.get(unit)
         digits = number if factor else str(value)
         if not digits.isdecimal() or int(digits) < 1:
-            self.fail(f"{value!r} is no size, expected bytes such as 500000, 64M or 1G", param, ctx)
+            self.fail(
+                f"{value!r} is not a size, expected bytes such as 500000, 64M or 1G", param, ctx
+            )
         return int(digits) * (factor or 1)
 
 
@@ -65,8 +67,8 @@ def _database(ctx: click.Context, parameter: click.Parameter, given: Path | None
     if len(found) != 1:
         seen = f"there are {len(found)}" if found else "there is none"
         raise click.UsageError(
-            f"Missing argument 'FILE': {seen} in dist/ and here. Give the path of a database, "
-            "or set SPACK_CACHE_DB.",
+            f"Missing argument 'FILE': {seen} in dist/ and the current folder. "
+            "Give the path of a database, or set SPACK_CACHE_DB.",
             ctx,
         )
     return found[0]
@@ -74,20 +76,18 @@ def _database(ctx: click.Context, parameter: click.Parameter, given: Path | None
 
 def json_option(command: F) -> F:
     """Add `--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Write machine-readable JSON.")(
-        command
-    )
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def csv_option(command: F) -> F:
     """Add `--json` and `--csv`."""
-    return json_option(click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")(command))
+    return json_option(click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")(command))
 
 
 def markdown_option(command: F) -> F:
     """Add `--json`, `--csv` and `--markdown`."""
     return csv_option(
-        click.option("--markdown", "as_markdown", is_flag=True, help="Write Markdown.")(command)
+        click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown.")(command)
     )
 
 
@@ -98,7 +98,7 @@ def rows_options(command: F) -> F:
 
 def all_option(command: F) -> F:
     """Add `--all`."""
-    return click.option("--all", "every", is_flag=True, help="Show all rows on a terminal, too.")(
+    return click.option("--all", "every", is_flag=True, help="Show all rows; a terminal shows 50.")(
         command
     )
 
@@ -113,7 +113,7 @@ def input_options(command: F) -> F:
             type=ByteSize(),
             default=f"{DEFAULT_MAX_PAGE_SIZE >> 20}M",
             show_default=True,
-            help="Largest page to read, such as 500000, 64M or 1G.",
+            help="Refuse larger pages (bytes, or 64M, 1G).",
         ),
         click.option(
             "--jobs",
@@ -121,10 +121,16 @@ def input_options(command: F) -> F:
             metavar="N",
             default=lambda: os.cpu_count() or 1,
             show_default="number of cores",
-            help="Processes that read the input.",
+            help="Number of processes that read the input.",
         ),
-        click.option("--stack", metavar="NAME", help="Stack of the indexes and mirrors."),
-        click.option("--release", metavar="NAME", help="Release of the indexes and mirrors."),
+        click.option(
+            "--stack", metavar="NAME", help="Stack of the indexes and mirrors; else their folder."
+        ),
+        click.option(
+            "--release",
+            metavar="NAME",
+            help="Release of the indexes and mirrors; else their folder.",
+        ),
     ):
         command = option(command)
     return command
@@ -170,7 +176,7 @@ def scope_options(command: F) -> F:
 def spack_option(command: F) -> F:
     """Add `--spack`: how specs are read."""
     return click.option(
-        "--spack", metavar="VERSION", help="Read specs as this version of Spack, such as 0.23."
+        "--spack", metavar="VERSION", help="Read specs as this version of Spack does, such as 0.23."
     )(command)
 
 

@@ -37,26 +37,26 @@ _FIRST_LISTENER = 3
     type=click.IntRange(0, 65535),
     default=8001,
     show_default=True,
-    help="Port to listen on; 0 finds a free one.",
+    help="Port to listen on; 0 picks a free one.",
 )
-@click.option("--no-sql", is_flag=True, help="Refuse SQL that visitors type; canned queries stay.")
-@click.option("--cors", is_flag=True, help="Let pages of other sites read the data and the file.")
+@click.option("--no-sql", is_flag=True, help="Refuse visitors' own SQL; canned queries still work.")
+@click.option("--cors", is_flag=True, help="Let other websites read the data and the file.")
 @click.option(
     "--allow-embedding",
     "embedding",
     metavar="ORIGIN",
     multiple=True,
-    help="Let pages of ORIGIN (https://host) show the site in a frame; may be repeated.",
+    help="Let pages of ORIGIN (https://host) show the site in a frame. Repeatable.",
 )
 @click.option(
     "--proxy",
     metavar="ADDRESS",
-    help="Believe X-Forwarded-Proto and X-Forwarded-For of the proxy at this address.",
+    help="Trust X-Forwarded-Proto and X-Forwarded-For from the proxy at this address.",
 )
 @click.option(
     "--metadata",
     type=GivenPath(exists=True, dir_okay=False, path_type=Path),
-    help="Title, permissions, plugins and settings (YAML or JSON), before those of the site.",
+    help="YAML or JSON with a title, permissions, plugins or settings that replace the site's.",
 )
 @click.option(
     "--setting",
@@ -64,22 +64,22 @@ _FIRST_LISTENER = 3
     nargs=2,
     multiple=True,
     metavar="NAME VALUE",
-    help="A setting of Datasette; may be given several times.",
+    help="Datasette setting. Repeatable.",
 )
 @click.option(
     "--plugins-dir",
     type=GivenPath(exists=True, file_okay=False, path_type=Path),
-    help="A folder with Datasette plugins of your own.",
+    help="Folder with your own Datasette plugins.",
 )
 @click.option(
     "--base-url",
     metavar="PATH",
-    help="The path below which a proxy publishes the site, such as /cache/.",
+    help="Path below which a proxy publishes the site, such as /cache/.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1),
-    help="Serve in so many processes, started again when one hangs, grows or dies.",
+    help="Number of processes; one that hangs, grows too large or dies is replaced.",
 )
 def serve(
     file: Path,
@@ -97,8 +97,10 @@ def serve(
 ) -> None:
     """Serve a database with Datasette, read-only.
 
-    FILE may be built anew meanwhile: what was opened is served until the server gets SIGHUP or is
-    started again. SIGHUP ends a server that was started in a terminal.
+    If a build replaces FILE, the server shows the old content until it gets SIGHUP or is restarted.
+    SIGHUP ends a server that was started in a terminal.
+
+    Example: spack-cache-db serve dist/spack-cache.db --port 8001
     """
     # Datasette takes longer to load than all that its options need.
     from spack_cache_db.cli.server import (
@@ -145,7 +147,7 @@ def serve(
             try:
                 check_database(file)
             except BuilderError as error:
-                say(f"SIGHUP: {error}. What was opened before is served on.")
+                say(f"SIGHUP: {error}. The old content is still served.")
                 return False
             return True
 
@@ -205,18 +207,18 @@ def address_of(listener: socket.socket) -> str:
 def _message(error: Exception, host: str, port: int) -> str:
     code = getattr(error, "errno", None)
     if code == errno.EADDRINUSE:
-        return f"port {port} is taken; choose another with --port, or let --port 0 find a free one"
+        return f"port {port} is in use; choose another with --port, or a free one with --port 0"
     if code == errno.EACCES:
-        return f"port {port} is not open to you; choose one above 1023 with --port"
+        return f"no permission for port {port}; choose one above 1023 with --port"
     what = f"--host {host}: {reason(error)}"
     return f"{what}; use an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them"
 
 
 @click.command()
 def site() -> None:
-    """Print the folder of the site's files.
+    """Print the path of the folder with the site's files.
 
-    Give it to Datasette: datasette "$(spack-cache-db site)" -i spack-cache.db
+    Pass it to Datasette: datasette "$(spack-cache-db site)" -i spack-cache.db
     """
     click.echo(site_folder())
 
@@ -228,13 +230,13 @@ def site() -> None:
     "--output",
     type=GivenPath(file_okay=False, path_type=Path),
     required=True,
-    help="Folder to write: a new one, or one of an earlier export.",
+    help="Folder to write: a new one, or that of an earlier export.",
 )
 def export_static(file: Path, output: Path) -> None:
     """Write a site that any web server can serve.
 
-    It has a copy of FILE and a page that searches packages, shows install commands and runs SQL
-    in the browser. The server needs nothing but byte ranges.
+    The site is a copy of FILE and one page that searches packages, shows install commands and runs
+    SQL in the browser. The web server must support range requests.
 
     Example: spack-cache-db export-static dist/spack-cache.db -o public
     """
