@@ -267,6 +267,21 @@ def test_tasks_wait_for_a_few_processes(uri: str) -> None:
     assert count == 3
 
 
+def test_a_task_takes_the_process_that_is_free_first(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not wait for the one that is started for it where another has become free."""
+
+    async def use(pool: Pool) -> list[Any]:
+        pid = await pool.run(Budget(1), 1, process_id)
+        monkeypatch.setattr(pool_module, "_PROGRAM", "import time; time.sleep(600)")
+        asked = [pool.run(Budget(1), 1, process_id) for _ in range(5)]
+        found = await asyncio.wait_for(asyncio.gather(*asked), 10)
+        return [each == pid for each in found]
+
+    assert with_pool(uri, use, 4) == [True] * 5
+
+
 def test_a_request_has_one_budget(uri: str) -> None:
     """What its tasks have taken is gone, without time left none begins, and waiting is free."""
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 import weakref
-from collections import Counter
+from collections import Counter, deque
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, is_dataclass
@@ -251,6 +251,9 @@ def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
 class Pool:
     """The processes for one file.
 
+    A task takes the process that is free first: one that has done others, or a new one. Processes
+    are started one after the other, as long as tasks wait for one.
+
     Args:
         uri: the file, as SQLite takes it.
         count: how many there are at most; each is started when it is first needed.
@@ -259,6 +262,8 @@ class Pool:
     def __init__(self, uri: str, count: int = COUNT) -> None:
         self._uri, self._count = uri, count
         self._idle: list[Process] = []
+        self._wanted: deque[asyncio.Future[Process]] = deque()
+        self._starting: asyncio.Task[None] | None = None
         self._running: Counter[Share] = Counter()
         self._waiting: list[tuple[int, int, Share, asyncio.Future[None]]] = []
         self._numbers = itertools.count()
@@ -294,21 +299,67 @@ class Pool:
 
     async def _answer(self, budget: Budget, task: tuple[float, Call, tuple[Any, ...]]) -> Any:
         try:
-            process, answer, taken = await self._tried(task)
+            answer, taken = await self._tried(task)
         except SandboxError:
             # The system may have killed the process for the memory of another one.
-            process, answer, taken = await self._tried(task)
+            answer, taken = await self._tried(task)
         budget.seconds -= taken
-        self._idle.append(process)
         return answer
 
-    async def _tried(self, task: tuple[float, Call, tuple[Any, ...]]) -> tuple[Process, Any, float]:
-        process = None
-        while self._idle and not (process and process.is_alive):
+    async def _tried(self, task: tuple[float, Call, tuple[Any, ...]]) -> tuple[Any, float]:
+        process = await self._free()
+        try:
+            return await process.run(*task)
+        finally:
+            self._give(process)
+
+    async def _free(self) -> Process:
+        while self._idle:
             process = self._idle.pop()
-        if process is None or not process.is_alive:
+            if process.is_alive:
+                return process
+        wanted: asyncio.Future[Process] = asyncio.get_running_loop().create_future()
+        self._wanted.append(wanted)
+        self._start()
+        try:
+            return await wanted
+        except asyncio.CancelledError:
+            if wanted.done() and not wanted.cancelled() and not wanted.exception():
+                self._give(wanted.result())
+            raise
+
+    def _give(self, process: Process) -> None:
+        """Give a process to the task that has waited for longest, or keep it for the next."""
+        if process.is_alive:
+            wanted = self._next_wanted()
+            if wanted is None:
+                self._idle.append(process)
+            else:
+                wanted.set_result(process)
+        self._start()
+
+    def _next_wanted(self) -> asyncio.Future[Process] | None:
+        while self._wanted:
+            wanted = self._wanted.popleft()
+            if not wanted.done():
+                return wanted
+        return None
+
+    def _start(self) -> None:
+        """Begin to start a process if a task waits for one, unless one is being started."""
+        if self._starting is None and any(not each.done() for each in self._wanted):
+            self._starting = asyncio.create_task(self._started())
+
+    async def _started(self) -> None:
+        try:
             process = await Process.started(self._uri)
-        return process, *await process.run(*task)
+        except SandboxError as error:
+            self._starting = None
+            while (wanted := self._next_wanted()) is not None:
+                wanted.set_exception(error)
+        else:
+            self._starting = None
+            self._give(process)
 
     async def _turn(self, own: Share) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import importlib
 import os
 import pickle
 import signal
@@ -46,6 +47,8 @@ NICENESS = 5
 """The server comes first."""
 ALARMS = (signal.SIGPROF, signal.SIGALRM)
 """Processor time is over, or time on the clock."""
+TASKS = "spack_cache_db.site.loaders"
+"""The module of most tasks: loaded before the first one, which else would wait for it."""
 LENGTH = 8
 """Bytes of a message's length, which stand before it."""
 
@@ -148,6 +151,7 @@ def main(uri: str) -> None:
         signal.signal(each, signal.SIG_DFL)
     bound_itself()
     conn, answers = connect(uri), sys.stdout.buffer
+    importlib.import_module(TASKS)
     _keep()
     answers.write(framed("ready"))
     answers.flush()
