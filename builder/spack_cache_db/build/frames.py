@@ -120,7 +120,10 @@ def members(sets: Sequence[Sequence[int]]) -> Members:
 
 def packed(first: Numbers, second: Numbers) -> Numbers:
     """Return one number for each pair, which sorts as the pair does."""
-    return (first.astype(np.int64) << 32) | second.astype(np.int64)
+    keys = first.astype(np.int64)
+    keys <<= 32
+    keys |= second.astype(np.int64, copy=False)
+    return keys
 
 
 def unpacked(keys: Numbers) -> tuple[Numbers, Numbers]:
@@ -153,7 +156,24 @@ def ranges(starts: Numbers, sizes: Numbers) -> Numbers:
 
 def group_starts(keys: Numbers) -> Numbers:
     """Return where each run of equal keys starts."""
-    return np.flatnonzero(np.diff(keys, prepend=-1))
+    starts = np.ones(len(keys), bool)
+    np.not_equal(keys[1:], keys[:-1], out=starts[1:])
+    return np.flatnonzero(starts)
+
+
+def varying(groups: Numbers, values: Numbers, largest: int) -> Mask:
+    """Return, for each number of a group up to `largest`, whether it has different values.
+
+    Args:
+        groups: the group of each value, in any order.
+        values: the values.
+        largest: the largest number of a group.
+    """
+    some = np.zeros(largest + 1, values.dtype)
+    some[groups] = values
+    found = np.zeros(largest + 1, bool)
+    found[groups[values != some[groups]]] = True
+    return found
 
 
 def places(order: Numbers, largest: int) -> Numbers:

@@ -28,6 +28,7 @@ from spack_cache_db.build.frames import (
     pairs,
     places,
     unpacked,
+    varying,
 )
 from spack_cache_db.build.known_packages import kept_facts
 from spack_cache_db.errors import Fault
@@ -132,7 +133,7 @@ class Merge:
         packages, refused = kept_facts(self._packages)
         documents = [self._documents[number - 1] for number in kept]
         release_number = {name: at for at, name in enumerate(releases, start=1)}
-        document_release = numbers([0, *(release_number[each.release] for each in documents)])
+        document_release = numbers([0, *[release_number[each.release] for each in documents]])
         document_number = places(numbers(kept), len(self._documents))
         whole = {table: _of_kept(frame, document_number) for table, frame in whole.items()}
         edges, other_dependencies = first_dependencies(whole["records"], whole["edges"])
@@ -183,26 +184,26 @@ def kept_documents(
     What is no installed tree has a release of its own.
     """
     kept: list[int] = []
-    rivals: dict[tuple[str, str, str], list[int]] = {}
+    claimed: dict[_Claim, int] = {}
+    rivals: dict[_Claim, list[int]] = {}
     for number, each in enumerate(documents, start=1):
         claim = _claim(each)
         if claim is None:
             kept.append(number)
-        else:
-            rivals.setdefault(claim, []).append(number)
+        elif (first := claimed.setdefault(claim, number)) != number:
+            rivals.setdefault(claim, [first]).append(number)
     faults: list[Fault] = []
-    for (release, what, rule), claiming in rivals.items():
-        # Most are alone, and to sort all documents would take longer than all else here.
+    for claim, claiming in rivals.items():
         first, *others = sorted(claiming, key=lambda number: _preference(documents[number - 1]))
-        kept.append(first)
+        claimed[claim] = first
         known = documents[first - 1]
         for number in others:
             each = documents[number - 1]
             if _are_of_one_mirror(known, each) or _are_two_trees(known, each):
                 kept.append(number)
             elif known.sha256 != each.sha256:
-                message = f"another {what} in {release} than {known.location}, expected one {rule}"
-                faults.append(Fault(each.location, 0, message))
+                faults.append(Fault(each.location, 0, _not_alone(each, known)))
+    kept += claimed.values()
     refused = _with_shared_hashes(documents, kept, listings, hashes)
     refused |= _among_trees(documents, kept)
     return [number for number in kept if number not in refused], [*faults, *refused.values()]
@@ -214,18 +215,29 @@ def _preference(document: Document) -> tuple[object, ...]:
     return facts is not None and facts.url is None, document.path, document.location
 
 
-def _claim(document: Document) -> tuple[str, str, str] | None:
-    """Return of what in which release a document says all, and the rule that it is alone in that.
+_Claim = tuple[str, str | None, str | None]
+
+
+def _claim(document: Document) -> _Claim | None:
+    """Return of which release, and of which package or stack there, a document says all.
 
     None if it says a part of something.
     """
     facts = document.index_facts
     if document.page:
-        return document.release, f"page of {document.page.package}", "page per package and release"
-    if facts is None or facts.whole is None:
-        return None
-    rule = "index per release and stack (--release, --stack)"
-    return document.release, f"index of the stack {facts.stack}", rule
+        return document.release, document.page.package, None
+    return None if facts is None or facts.whole is None else (document.release, None, facts.stack)
+
+
+def _not_alone(document: Document, known: Document) -> str:
+    """Return what is wrong with a document that claims the same as another one."""
+    if document.page:
+        what, rule = f"page of {document.page.package}", "page per package and release"
+    else:
+        stack = document.index_facts.stack if document.index_facts else ""
+        what = f"index of the stack {stack}"
+        rule = "index per release and stack (--release, --stack)"
+    return f"another {what} in {document.release} than {known.location}, expected one {rule}"
 
 
 def _are_of_one_mirror(one: Document, other: Document) -> bool:
@@ -257,7 +269,8 @@ def _with_shared_hashes(
     documents: Sequence[Document], kept: list[int], listings: Frame, hashes: Sequence[str]
 ) -> dict[int, Fault]:
     """Refuse a page that lists a hash which another package lists in the same release."""
-    doubtful, known = _doubtful(listings), {*kept}
+    varies = varying(listings["spec"], listings["configuration"], len(hashes))
+    doubtful, known = listings.where(varies[listings["spec"]]), {*kept}
     rows = sorted(
         (page.release, page.page.package, _preference(page), number, hashes[spec - 1])
         for number, spec in doubtful.rows("document", "spec")
@@ -277,13 +290,6 @@ def _with_shared_hashes(
     return refused
 
 
-def _doubtful(listings: Frame) -> Frame:
-    """Return the listings of specs that have more than one configuration."""
-    specs = pairs(listings["spec"], listings["configuration"]).first
-    doubtful = specs[1:][specs[1:] == specs[:-1]]
-    return listings.where(np.isin(listings["spec"], doubtful))
-
-
 def _in_order(
     documents: Sequence[Document], kept: list[int], first: str | None
 ) -> tuple[list[int], list[str]]:
@@ -295,13 +301,21 @@ def _in_order(
     foremost = [*([first] if first else []), *sorted(trees)]
     releases = sort_releases({documents[number - 1].release for number in kept}, foremost)
     place = {name: at for at, name in enumerate(releases)}
-
-    def order(number: int) -> tuple[object, ...]:
+    pages: list[tuple[str, int, int]] = []
+    others: list[tuple[int, str, str, str, int]] = []
+    for number in kept:
         each = documents[number - 1]
-        release, names = place[each.release], (each.path, each.sha256, each.location)
-        return (0, release, each.page.package, names) if each.page else (1, release, "", names)
-
-    return sorted(kept, key=order), releases
+        at = place[each.release]
+        if each.page:
+            pages.append((each.page.package, at, number))
+        else:
+            others.append((at, each.path, each.sha256, each.location, number))
+    # There is one page of a package in a release. Sorted twice: numbers compare faster than tuples.
+    pages.sort(key=itemgetter(0))
+    pages.sort(key=itemgetter(1))
+    ordered = [number for _, _, number in pages]
+    ordered += [number for _, _, _, _, number in sorted(others)]
+    return ordered, releases
 
 
 def _of_kept(frame: Frame, document_number: Numbers) -> Frame:
@@ -395,17 +409,20 @@ def _specs(listings: Frame, unlisted: Frame, document_release: Numbers, texts: T
     names = ("document", "spec", "configuration", "stacks")
     listed = Frame(**{name: listings[name] for name in names})
     rows = joined([listed, unlisted.having(stacks=no_stacks)])
-    found, sets, _ = pairs(rows["spec"], rows["stacks"])
-    starts = group_starts(found)
-    spec = found[starts]
-    foremost = first_places(rows["spec"], len(texts.hashes))[spec]
-    document = rows["document"][foremost]
+    foremost = first_places(rows["spec"], len(texts.hashes))
+    spec = np.flatnonzero(np.bincount(rows["spec"], minlength=1))
+    foremost = foremost[spec]
+    stacks, document = rows["stacks"][foremost], rows["document"][foremost]
+    varies = varying(rows["spec"], rows["stacks"], len(texts.hashes))
+    different = rows.where(varies[rows["spec"]])
+    found, sets, _ = pairs(different["spec"], different["stacks"])
+    stacks[varies[spec]] = unions(texts.stack_sets, sets, group_starts(found))
     return Frame(
         spec=spec,
         document=document,
         release=document_release[document],
         configuration=rows["configuration"][foremost],
-        stacks=unions(texts.stack_sets, sets, starts),
+        stacks=stacks,
         is_binary=(foremost < len(listings)).astype(np.uint8),
     )
 
