@@ -8,13 +8,14 @@ together in the file, and what is current comes first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from spack_cache_db.build.frames import Frame, Members, Numbers, members, numbers, packed, places
+from spack_cache_db.build.frames import Frame, Members, Numbers, members, packed, places
 from spack_cache_db.build.merge import Merged
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
@@ -61,25 +62,24 @@ def number(merged: Merged) -> Numbered:
     ids = _ids(merged)
     new = {name: _by_number(getattr(texts, name).things, ids[name]) for name in _DICTIONARIES}
     specs = merged.specs.renumbered(TABLES["listings"], new)
-    hashes = np.array(texts.hashes.things, dtype="S32")[specs["spec"] - 1]
-    order = np.lexsort((hashes, specs["release"], specs["configuration"]))
-    specs = specs.where(order)
+    hashes = texts.hashes.things
+    by_hash = np.array(hashes, dtype="S32")[specs["spec"] - 1]
+    specs = specs.where(np.lexsort((by_hash, specs["release"], specs["configuration"])))
     new["hashes"] = places(specs["spec"], len(texts.hashes))
     listings = merged.listings.renumbered(TABLES["listings"], new)
     shown, own = listings["configuration"], specs["configuration"][listings["spec"] - 1]
     listings = listings.having(shown=shown, configuration=np.where(shown == own, 0, shown))
     records = merged.records.renumbered(TABLES["records"], new)
-    pages = [(each.release, each.page) for each in merged.documents if each.page]
+    packages = [ids["packages"][each.page.package] for each in merged.documents if each.page]
     stacks = ids["stacks"]
     return Numbered(
         ids=ids,
         texts=texts,
         documents=merged.documents,
         pages=Frame(
-            release=numbers(ids["releases"][release] for release, _ in pages),
-            package=numbers(ids["packages"][page.package] for _, page in pages),
+            release=merged.document_release[1 : len(packages) + 1], package=np.array(packages, int)
         ),
-        hashes=[each.decode() for each in hashes[order].tolist()],
+        hashes=[hashes[number - 1] for number in specs["spec"].tolist()],
         specs=specs,
         listings=listings.where(np.argsort(packed(listings["release"], listings["spec"]))),
         records=records.where(np.argsort(packed(records["spec"], records["document"]))),
@@ -102,7 +102,7 @@ def _ids(merged: Merged) -> Ids:
     ids = configuration_ids(configurations, packages)
     return {
         **ids,
-        "configurations": _sorted(configurations, lambda each: configuration_row(ids, each)),
+        "configurations": _sorted_configurations(ids, configurations),
         "releases": {name: at for at, name in enumerate(merged.releases, start=1)},
         "stacks": _sorted([*stacks, *(stack for names in stack_sets for stack in names)]),
         "stack_sets": _sorted(stack_sets),
@@ -112,7 +112,7 @@ def _ids(merged: Merged) -> Ids:
     }
 
 
-def configuration_ids(configurations: Iterable[Configuration], packages: Iterable[str]) -> Ids:
+def configuration_ids(configurations: Collection[Configuration], packages: Iterable[str]) -> Ids:
     """Return the ids of the names in configurations, by table, and those of single variants.
 
     Args:
@@ -120,32 +120,43 @@ def configuration_ids(configurations: Iterable[Configuration], packages: Iterabl
     """
     names: dict[str, set[Any]] = {table: set() for table in CONFIGURATION.values()}
     names["packages"].update(packages)
-    for each in configurations:
-        for column, table in CONFIGURATION.items():
-            names[table].add(name_of(column, each))
+    for column, table in CONFIGURATION.items():
+        names[table].update(_names(column, configurations))
     orders = {table: _ORDERS.get(column) for column, table in CONFIGURATION.items()}
     ids = {table: _sorted(found, orders[table]) for table, found in names.items()}
     ids["variants"] = _sorted(text for texts in ids["variant_sets"] for text in texts)
     return ids
 
 
-def configuration_row(ids: Ids, each: Configuration) -> tuple[int, ...]:
-    """Return a configuration as the ids in its row, which is also its place in the order."""
-    return tuple(ids[table][name_of(column, each)] for column, table in CONFIGURATION.items())
+def configuration_rows(
+    ids: Ids, configurations: Collection[Configuration]
+) -> list[tuple[int, ...]]:
+    """Return configurations as the ids in their rows, which is also their place in the order."""
+    columns = (
+        map(ids[table].__getitem__, _names(column, configurations))
+        for column, table in CONFIGURATION.items()
+    )
+    return [*zip(*columns, strict=True)]
+
+
+def _sorted_configurations(
+    ids: Ids, configurations: Collection[Configuration]
+) -> dict[Configuration, int]:
+    rows = zip(configuration_rows(ids, configurations), configurations, strict=True)
+    return {each: at for at, (_, each) in enumerate(sorted(rows), start=1)}
 
 
 def _configurations(ids: Ids) -> Frame:
     """Return the ids in the columns of configurations, by the id of each; there is none with 0."""
-    rows = [
-        (0,) * len(CONFIGURATION),
-        *(configuration_row(ids, each) for each in ids["configurations"]),
-    ]
+    rows = [(0,) * len(CONFIGURATION), *configuration_rows(ids, ids["configurations"])]
     return Frame(**dict(zip(CONFIGURATION, np.array(rows, dtype=np.int64).T, strict=True)))
 
 
-def name_of(column: str, each: Configuration) -> Any:
-    """Return what a column names; versions are numbered package by package."""
-    return (each.package, each.version) if column == "version" else getattr(each, column)
+def _names(column: str, configurations: Iterable[Configuration]) -> Iterator[Any]:
+    """Yield what a column names; versions are numbered package by package."""
+    return map(
+        attrgetter(*("package", "version") if column == "version" else (column,)), configurations
+    )
 
 
 def _compiler_order(name: str) -> Any:
