@@ -403,22 +403,20 @@ def _decode_details(source: Json) -> tuple[SpecDetail, ...]:
         details = _DETAILS_DECODER.decode(source.text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise _Refused(_explain(source, "spec_details")) from None
-    hashes = [detail.hash for detail in details]
+    hashes = [detail.hash.encode() for detail in details]
     if not holds_each_key_once(source.text, details) or not are_distinct_hashes(hashes):
         _refuse_if_faulty(source, "spec_details")
     return details
 
 
-def are_distinct_hashes(texts: Sequence[str]) -> bool:
+def are_distinct_hashes(texts: Sequence[bytes]) -> bool:
     """Return whether each of these texts is a DAG hash, and none stands twice.
 
     A DAG hash is 32 characters of lower-case base32 (Spack 1.1 `spec.py`, `util/hash.py`).
     """
-    joined = "".join(texts)
     return (
         {*map(len, texts)} <= {32}
-        and joined.isascii()
-        and not joined.encode().translate(None, _BASE32)
+        and not b"".join(texts).translate(None, _BASE32)
         and len({*texts}) == len(texts)
     )
 

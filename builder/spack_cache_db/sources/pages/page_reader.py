@@ -94,9 +94,8 @@ _AT_HASH = b'"hash": "'
 _BETWEEN = b"}, {"
 _HASH_LENGTH = 32
 _TARBALL = b'"tarball": "'
-_FOLDER = b"/build_cache/"
-# Stand for the listing's hash and for the page's mirror in the URL of a tarball. A page has no NUL.
-_THE_HASH, _THE_MIRROR = b"\0h", b"\0m"
+# Stands for the listing's hash in the URL of its tarball. A page has no NUL.
+_THE_HASH = b"\0"
 _MOST_TEXTS = 2**16
 _MOST_BYTES = 2**25
 """When so much is kept, all of it is forgotten: what a worker keeps may not fill the memory."""
@@ -243,7 +242,7 @@ class ListingTexts:
         self._forget()
 
     def _forget(self) -> None:
-        self._numbers: dict[tuple[str, bytes, bytes], int] = {}
+        self._numbers: dict[tuple[str, bytes], int] = {}
         self._places: list[_Place] = []
         self._texts = self._bytes = 0
 
@@ -252,37 +251,31 @@ class ListingTexts:
         text = page.spec_details.text
         if b"\\" in text or text[:2] != b"[{" or text[-2:] != b"}]" or len(text) > MAX_ITEMS:
             return None
-        mirror = b""
-        if _TARBALL in text:
-            mirror = _mirror_of(text)
-            if not mirror:
-                return None
-            text = text.replace(mirror, _THE_MIRROR)
         head, *pieces = text[2:].split(_AT_HASH)
-        if not pieces:
+        hashes = [piece[:_HASH_LENGTH] for piece in pieces]
+        if not pieces or not are_distinct_hashes(hashes):
             return None
         pieces[-1] = pieces[-1][:-2] + _BETWEEN
         if self._texts > _MOST_TEXTS or self._bytes > _MOST_BYTES:
             self._forget()
+        has_urls = _TARBALL in text
         places = self._places
-        place = places[self._number(page.package, mirror, head)]
-        hashes, rows = [], []
-        for piece in pieces:
-            dag_hash, after = piece[:_HASH_LENGTH], piece[_HASH_LENGTH:]
-            if mirror:
+        place = places[self._number(page.package, head)]
+        rows = []
+        for dag_hash, piece in zip(hashes, pieces, strict=True):
+            after = piece[_HASH_LENGTH:]
+            if has_urls:
                 after = after.replace(dag_hash, _THE_HASH)
-            known = place.get(after) or self._read(page, row_of, mirror, place, dag_hash, after)
+            known = place.get(after) or self._read(page, row_of, place, dag_hash, after)
             if known is None:
                 return None
             row, following = known
             place = places[following]
-            hashes.append(dag_hash)
             rows.append(row)
-        texts = b" ".join(hashes).decode(errors="replace").split(" ")
-        return (texts, rows) if not place.head and are_distinct_hashes(texts) else None
+        return None if place.head else (b" ".join(hashes).decode().split(" "), rows)
 
-    def _number(self, package: str, mirror: bytes, head: bytes) -> int:
-        key = (package, mirror, head)
+    def _number(self, package: str, head: bytes) -> int:
+        key = (package, head)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._places)
@@ -290,13 +283,7 @@ class ListingTexts:
         return number
 
     def _read(
-        self,
-        page: Page,
-        row_of: RowOf,
-        mirror: bytes,
-        place: _Place,
-        dag_hash: bytes,
-        after: bytes,
+        self, page: Page, row_of: RowOf, place: _Place, dag_hash: bytes, after: bytes
     ) -> tuple[Row, int] | None:
         """Keep the row of a listing and the place that follows; None if a page would not say so."""
         end, between, head = after.partition(_BETWEEN)
@@ -305,14 +292,13 @@ class ListingTexts:
         row = place.rows.get(end)
         if row is None:
             text = b"".join([b"{", place.head, _AT_HASH, dag_hash, end, b"}"])
-            text = text.replace(_THE_MIRROR, mirror).replace(_THE_HASH, dag_hash)
-            row = _row_of_text(page, row_of, text, dag_hash)
+            row = _row_of_text(page, row_of, text.replace(_THE_HASH, dag_hash), dag_hash)
             if row is None:
                 return None
             place.rows[end] = row
         self._texts += 1
         self._bytes += len(after)
-        known = place[after] = row, self._number(page.package, mirror, head)
+        known = place[after] = row, self._number(page.package, head)
         return known
 
 
@@ -326,10 +312,3 @@ def _row_of_text(page: Page, row_of: RowOf, text: bytes, dag_hash: bytes) -> Row
         return row_of(page, detail) if is_plain else None
     except (msgspec.DecodeError, UnicodeError, InputError):
         return None
-
-
-def _mirror_of(text: bytes) -> bytes:
-    """Return what the first tarball's URL begins with, up to the folder that mirrors have."""
-    start = text.find(_TARBALL) + len(_TARBALL)
-    url = text[start : text.find(b'"', start)]
-    return url[: url.find(_FOLDER) + 1]
