@@ -255,7 +255,9 @@ def _remembered(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitabl
     recent = Recent(MOST_TABLES)
 
     async def remembered(*args: Any, **named: Any) -> Any:
-        found = await recent.once((args, *named.items()), partial(method, *args, **named))
+        read = partial(method, *args, **named)
+        # Most tables have no full-text search: that there is none is an answer as well.
+        found = await recent.once((args, *named.items()), read, lambda _: True)
         # Who asked may change their list.
         return copy(found)
 

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from datasette.facets import ColumnFacet
+from datasette import facets
 from datasette.plugins import pm
 from datasette.utils import to_css_class
 from markupsafe import Markup, escape
@@ -36,27 +36,20 @@ Of `builds` that is so without indexes, which know of specs that are no binaries
 """
 
 MOST_KEPT = 500
-
-TABLE_SPELLING = (
-    "select name from sqlite_master where type in ('table', 'view') and name = ? collate nocase"
-)
-"""Datasette's statement (`Datasette.permission_allowed`)."""
+MOST_LABELS = 5_000
 
 _SILENT, _SAID = b"<html>", b'<html lang="en">'
 
 
 @partial(hook, trylast=True)
 def startup(datasette: Any) -> None:
-    """Count facets once and the large views never; look up once who may see a table.
-
-    It is called last, because statements are remembered outside of the sandbox.
-    """
+    """Count facets once and the large views never; look up once who may see what, and labels."""
     if not is_site(datasette):
         return
     tell_view_counts(datasette)
-    databases = datasette.metadata("databases") or {}
-    take_over(databases)
-    if all(_is_ours(each.plugin) for each in pm.hook.get_metadata.get_hookimpls()):
+    remember_labels(datasette)
+    facets.ColumnFacet = KeptFacet
+    if all(_is_known(each.plugin) for each in _deciding()):
         remember_permissions(datasette)
 
 
@@ -72,12 +65,6 @@ def skip_csrf(datasette: Any, scope: dict[str, Any]) -> bool:
     if not is_site(datasette):
         return False
     return READING_POSTS.fullmatch(path_of(scope, datasette.setting("base_url"))) is not None
-
-
-@hook
-def register_facet_classes() -> list[type]:
-    """Count the facets that metadata.yml asks for once."""
-    return [KeptFacet]
 
 
 @hook
@@ -111,36 +98,51 @@ def tell_view_counts(datasette: Any) -> None:
 
 
 def remember_permissions(datasette: Any) -> None:
-    """Look up once what the metadata allows for each table, and how a table's name is spelt.
+    """Decide once whether a visitor may do something.
 
-    Datasette does both for every table that a page names, and for the lookup puts all metadata
+    Datasette decides six times for every table that a page names, and each time puts all metadata
     together anew: nine tenths of what the page of a database costs. What the metadata says does not
-    change while there is no plugin but ours that adds to it.
+    change while there is no plugin but ours that adds to it or decides itself.
     """
-    allows = lru_cache(maxsize=MOST_KEPT)(datasette._table_permission_allows)
-    datasette._table_permission_allows = allows
-    for database in datasette.databases.values():
-        if database.path and not database.is_mutable:
-            database.execute = _Spelling(database).execute
+    inner, recent = datasette.permission_allowed, Recent(MOST_KEPT)
+
+    async def allowed(
+        actor: object, action: str, resource: object = None, default: object = False
+    ) -> Any:
+        asked = (actor, action, resource, default)
+        return await recent.once(repr(asked), partial(inner, *asked), lambda _: True)
+
+    datasette.permission_allowed = allowed
 
 
-class _Spelling:
-    """What replaces the `execute` of a database: the spelling of a table's name is asked once."""
-
-    def __init__(self, database: Any) -> None:
-        self._inner: Callable[..., Awaitable[Any]] = database.execute
-        self._recent = Recent(MOST_KEPT)
-
-    async def execute(self, sql: str, params: Any = None, *more: Any, **named: Any) -> Any:
-        """Run a statement as `Database.execute` does."""
-        read = partial(self._inner, sql, params, *more, **named)
-        if sql != TABLE_SPELLING:
-            return await read()
-        return await self._recent.once(tuple(params), read, lambda found: bool(found.rows))
+def _deciding() -> Iterable[Any]:
+    hooks = (pm.hook.get_metadata, pm.hook.permission_allowed, pm.hook.canned_queries)
+    return (each for hook in hooks for each in hook.get_hookimpls())
 
 
-def _is_ours(plugin: Any) -> bool:
-    return getattr(plugin, "__name__", "").startswith("spack_cache_db.")
+def _is_known(plugin: Any) -> bool:
+    name = getattr(plugin, "__name__", "")
+    return name.startswith("spack_cache_db.") or name == "datasette.default_permissions"
+
+
+def remember_labels(datasette: Any) -> None:
+    """Look up the labels of foreign keys once: a page asks for those of six columns."""
+    inner, known = datasette.expand_foreign_keys, dict[tuple[Any, ...], object]()
+
+    async def labels(database: str, table: str, column: str, values: Iterable[Any]) -> Any:
+        if datasette.databases[database].is_mutable:
+            return await inner(database, table, column, values)
+        keys = {value: (database, table, column, value) for value in values}
+        new = [value for value, key in keys.items() if key not in known]
+        if new:
+            if len(known) + len(new) > MOST_LABELS:
+                known.clear()
+                new = [*keys]
+            found = await inner(database, table, column, new)
+            known.update((keys[value], label) for (_, value), label in found.items())
+        return {(column, value): known[key] for value, key in keys.items() if key in known}
+
+    datasette.expand_foreign_keys = labels
 
 
 def say_language(app: App) -> App:
@@ -195,21 +197,11 @@ MOST_ROWS = 50
 LONGEST = 1_000
 """Characters of a query with its parameters; visitors choose these."""
 
-_NAME = "kept_facets"
-
 _recent: WeakKeyDictionary[Any, Recent] = WeakKeyDictionary()
 
 
-def take_over(databases: dict[str, Any]) -> None:
-    """Rename the `facets` of each table, so that Datasette's own class does not see them."""
-    for described in databases.values():
-        for table in ((described or {}).get("tables") or {}).values():
-            if "facets" in table:
-                table[_NAME] = table.pop("facets")
-
-
-class KeptFacet(ColumnFacet):  # type: ignore[misc]
-    """The facet of a column that the metadata asks for."""
+class KeptFacet(facets.ColumnFacet):  # type: ignore[misc]
+    """The facet of a column: one that was counted is not counted again."""
 
     def __init__(self, ds: Any, *args: Any, **named: Any) -> None:
         super().__init__(ds, *args, **named)
@@ -218,21 +210,16 @@ class KeptFacet(ColumnFacet):  # type: ignore[misc]
             self.ds = Remembering(ds, _recent.setdefault(database, Recent(MOST_KEPT)))
 
     def get_configs(self) -> list[dict[str, Any]]:
-        """Return what the metadata asks for, without what the address asks for as well."""
-        asked = self.request.args.getlist("_facet")
+        """Return what is asked for, without what both the metadata and the address ask for."""
+        found = super().get_configs()
+        asked = [each["config"] for each in found if each["source"] == "request"]
         return [
-            {"source": "metadata", "config": {"simple": column}}
-            for column in (self.metadata or {}).get(_NAME, [])
-            if column not in asked
+            each for each in found if each["source"] == "request" or each["config"] not in asked
         ]
-
-    async def suggest(self) -> list[dict[str, Any]]:
-        """Suggest nothing: Datasette's own facets of columns do."""
-        return []
 
 
 class Remembering:
-    """Datasette as a facet sees it: what it has read once, it does not read again."""
+    """Datasette as a facet sees it: what it has counted once, it does not count again."""
 
     def __init__(self, datasette: Any, recent: Recent) -> None:
         self._datasette = datasette
@@ -244,22 +231,9 @@ class Remembering:
     async def execute(self, database: str, sql: str, params: Any = None, **options: Any) -> Any:
         """Run a query, or return what it gave before."""
         given = tuple(params.items()) if isinstance(params, dict) else tuple(params or ())
-        return await self._once(
-            (sql, given), lambda: self._datasette.execute(database, sql, params, **options)
-        )
-
-    async def expand_foreign_keys(
-        self, database: str, table: str, column: str, values: Sequence[Any]
-    ) -> dict[tuple[str, Any], Any]:
-        """Return the labels of values, looked up or as before."""
-        labels = await self._once(
-            (table, column, tuple(values)),
-            lambda: self._datasette.expand_foreign_keys(database, table, column, values),
-        )
-        return cast("dict[tuple[str, Any], Any]", labels)
-
-    async def _once(self, key: Hashable, read: Callable[[], Awaitable[Any]]) -> Any:
-        is_short = len(repr(key)) <= LONGEST
+        is_short = len(repr((sql, given))) <= LONGEST
         return await self._recent.once(
-            key, read, lambda answer: is_short and len(answer) <= MOST_ROWS
+            (sql, given),
+            lambda: self._datasette.execute(database, sql, params, **options),
+            lambda answer: is_short and len(answer) <= MOST_ROWS,
         )
