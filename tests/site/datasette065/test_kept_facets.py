@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,32 @@ async def test_only_a_file_that_may_change_is_counted_again(
         counts.append(sum("as value, count(*) as count" in sql for sql in asked))
 
     assert counts == [3, 3 + again]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("immutable", [True, False])
+async def test_labels_are_looked_up_once(
+    database: Path, monkeypatch: pytest.MonkeyPatch, immutable: bool
+) -> None:
+    """The same rows have the same labels the second time, which are not looked up again."""
+    asked: list[str] = []
+    execute = Database.execute
+
+    async def counted(self: Any, sql: str, *args: Any, **named: Any) -> Any:
+        asked.append(sql)
+        return await execute(self, sql, *args, **named)
+
+    monkeypatch.setattr(Database, "execute", counted)
+    served = site(database, immutable=immutable)
+    pages, counts = [], []
+    for _ in range(2):
+        answer = await served.client.get("/spack-cache/configurations")
+        pages.append(re.findall("<td.*?</td>", answer.text))
+        counts.append(sum("where id in (?" in sql for sql in asked))
+
+    assert pages[0] == pages[1]
+    assert any("gcc@" in cell for cell in pages[0])
+    assert (counts[0] > 0, counts[1] == counts[0]) == (True, immutable)
 
 
 class Reader:
