@@ -91,6 +91,16 @@ def test_a_connection_without_a_whole_request_is_closed(port: int, begun: bytes)
         assert read_to_end(connection).count(b"200 OK") == begun.count(b"\r\n\r\n")
 
 
+@pytest.mark.parametrize("head", [b"GET /?" + b"a" * 1_000_000, b"nonsense\r\n\r\n"])
+def test_what_is_no_request_is_refused(port: int, head: bytes) -> None:
+    """The refusal arrives even if more was sent than is read, and the connection is closed."""
+    with closing(connect(port, head)) as connection:
+        refusal = read_to_end(connection)
+
+    assert refusal.startswith(b"HTTP/1.1 400 ")
+    assert refusal.endswith(b"longer than 64 kB.\n")
+
+
 def test_one_byte_after_another_is_no_way_to_stay(port: int) -> None:
     """Who sends a byte now and then is cut off as well."""
     with closing(connect(port, b"GET / HTTP/1.1\r\nHost: ")) as connection:

@@ -41,7 +41,16 @@ REQUEST_SECONDS = 20.0
 ARRIVAL_SECONDS = 0.5
 """So long a server that ends waits for the first request of a connection that it has accepted."""
 
+LINGER_SECONDS = 1.0
+"""So long what still arrives of a refused request is read: a reset would take back the refusal."""
+
 _END_OF_HEAD = b"\r\n\r\n"
+
+_REFUSAL = b"This is not a valid HTTP request, or its head is longer than 64 kB.\n"
+_REFUSED = (
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    b"cache-control: no-store\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b"
+) % (len(_REFUSAL), _REFUSAL)
 
 STALL_SECONDS = 30.0
 """So long a visitor may leave what was sent unread."""
@@ -55,6 +64,7 @@ class BoundedProtocol(H11Protocol):
         self.idle_since: float | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
+        self._is_refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Make room for the connection, and wait for its first request."""
@@ -72,7 +82,7 @@ class BoundedProtocol(H11Protocol):
         A body in chunks is refused by the middleware and not looked at: it may have as many of them
         as bytes.
         """
-        if self._has_chunks():
+        if self._has_chunks() or self._is_refused:
             return
         head, end, rest = data.partition(_END_OF_HEAD)
         super().data_received(head + end)
@@ -82,6 +92,15 @@ class BoundedProtocol(H11Protocol):
             super().data_received(rest)
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_waiting()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, and close the connection when the refusal can have arrived."""
+        if self._is_refused:
+            return
+        self._is_refused = True
+        self.transport.write(_REFUSED)
+        self.transport.write_eof()
+        self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
     def on_response_complete(self) -> None:
         """Wait for the next request, and for the answer to be read."""

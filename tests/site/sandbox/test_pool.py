@@ -210,6 +210,20 @@ def test_an_answer_that_is_too_long_is_an_error(uri: str, monkeypatch: pytest.Mo
     assert with_pool(uri, use) == [(2,)]
 
 
+def test_a_machine_without_room_for_processes_is_told(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system starts no process, the visitor reads so, and the next one is answered."""
+
+    async def use(pool: Pool) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "executable", "/nowhere/python")
+            refused = await ask(pool, "SELECT 1")
+        return str(refused), await ask(pool, "SELECT 2")
+
+    assert with_pool(uri, use) == (pool_module.NOT_STARTED, [(2,)])
+
+
 def test_a_process_killed_between_two_visitors_is_replaced(uri: str) -> None:
     """Whoever comes next does not hear of it."""
 

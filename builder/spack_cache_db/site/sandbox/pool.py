@@ -50,6 +50,8 @@ MOST_TASKS = 1_000
 """After so many a process makes room for another: what it has kept in memory goes with it."""
 MOST_BYTES = 64_000_000
 """Of one answer; none of what is asked for is half as long."""
+TRIES = 3
+"""So often a task is begun if the system kills its process, as it may for another one's memory."""
 SHORTEST = 0.001
 """Seconds; a task that has less is not begun."""
 
@@ -144,8 +146,12 @@ class Process:
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         with theirs:
-            command = [sys.executable, "-c", _PROGRAM, uri]
-            self._process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno())
+            command, end = [sys.executable, "-c", _PROGRAM, uri], theirs.fileno()
+            try:
+                self._process = subprocess.Popen(command, stdin=end, stdout=end)
+            except OSError as error:
+                self._socket.close()
+                raise SandboxError(NOT_STARTED) from error
         self._end = weakref.finalize(self, _end, self._process, self._socket)
         self._tasks_left = MOST_TASKS
 
@@ -298,11 +304,13 @@ class Pool:
         return answer
 
     async def _answer(self, budget: Budget, task: tuple[float, Call, tuple[Any, ...]]) -> Any:
-        try:
-            answer, taken = await self._tried(task)
-        except SandboxError:
-            # The system may have killed the process for the memory of another one.
-            answer, taken = await self._tried(task)
+        for left in reversed(range(TRIES)):
+            try:
+                answer, taken = await self._tried(task)
+                break
+            except SandboxError:
+                if not left:
+                    raise
         budget.seconds -= taken
         return answer
 
