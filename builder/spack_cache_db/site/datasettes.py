@@ -123,16 +123,17 @@ class _Rendering:
         found = []
         for piece in pieces:
             found.append(piece)
-            if time.monotonic() - self._began > SLICE_SECONDS:
+            if self.is_due():
                 await self.pause()
         return "".join(found)
 
+    def is_due(self) -> bool:
+        """Return whether others should have their turn on the event loop."""
+        return time.monotonic() - self._began > SLICE_SECONDS
+
     async def pause(self) -> None:
-        """Give others their turn on the event loop, if this one has lasted."""
-        lasted = time.monotonic() - self._began
-        if lasted < SLICE_SECONDS:
-            return
-        self._taken += lasted
+        """Give others their turn."""
+        self._taken += time.monotonic() - self._began
         if self._lock is None and self._taken > LARGE_SECONDS:
             large = _large.setdefault(asyncio.get_running_loop(), asyncio.Lock())
             await large.acquire()
@@ -149,7 +150,7 @@ class _Rendering:
 async def _in_slices(pieces: AsyncIterator[str]) -> AsyncIterator[str]:
     rendering = _rendering.get()
     async for piece in pieces:
-        if rendering is not None:
+        if rendering is not None and rendering.is_due():
             await rendering.pause()
         yield piece
 

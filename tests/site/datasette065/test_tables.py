@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasette import app
+from datasette import app, utils
 from markupsafe import Markup
 
-from spack_cache_db.site.datasette065 import table_body
+from spack_cache_db.site.datasette065 import table_body, tilde_encode
 from tests.paths import ROOT
 from tests.site.cache import HOSTILE
 from tests.site.conftest import site
@@ -75,3 +75,9 @@ def test_values_are_escaped() -> None:
 def test_no_rows() -> None:
     """Of no rows there is nothing."""
     assert table_body([]) == ""
+
+
+@pytest.mark.parametrize("text", ["", "variant_sets", "x-1", "a/b", "a b", "~", "ü", "1.2", "٣"])
+def test_addresses_are_encoded_as_datasette_does(text: str) -> None:
+    """What needs no encoding is told from what does."""
+    assert tilde_encode(text) == "".join(map(utils._tilde_encoder, text.encode()))

@@ -6,14 +6,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from datasette import facets
+from datasette import facets, url_builder, utils
 from datasette.plugins import pm
-from datasette.utils import to_css_class
 from markupsafe import Markup, escape
 
 from spack_cache_db.site.catalogues import is_site
@@ -38,6 +40,8 @@ Of `builds` that is so without indexes, which know of specs that are no binaries
 MOST_KEPT = 500
 MOST_LABELS = 5_000
 
+_SAFE, _tilde_encode = re.compile(r"[\w-]*", re.ASCII), utils.tilde_encode
+
 _SILENT, _SAID = b"<html>", b'<html lang="en">'
 
 
@@ -49,6 +53,7 @@ def startup(datasette: Any) -> None:
     tell_view_counts(datasette)
     remember_labels(datasette)
     facets.ColumnFacet = KeptFacet
+    make_cells_faster()
     if all(_is_known(each.plugin) for each in _deciding()):
         remember_permissions(datasette)
 
@@ -145,6 +150,39 @@ def remember_labels(datasette: Any) -> None:
     datasette.expand_foreign_keys = labels
 
 
+def make_cells_faster() -> None:
+    """Spare the six hundred cells of a page what they need not cost: a third of all that they do.
+
+    pluggy takes eight times as long to call a hook as our hook takes, and each address of a link is
+    encoded byte by byte.
+    """
+    tables: Any = import_module("datasette.views.table")
+    tables.pm = SimpleNamespace(hook=_CellHooks())
+    modules: tuple[Any, ...] = (utils, url_builder, tables)
+    for module in modules:
+        module.tilde_encode = tilde_encode
+
+
+class _CellHooks:
+    """Datasette's hooks, of which that for cells is called without pluggy."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(pm.hook, name)
+
+    def render_cell(self, **cell: Any) -> Iterable[Any]:
+        """Return what plugins make of a cell."""
+        plugins = pm.hook.render_cell.get_hookimpls()
+        if len(plugins) != 1:
+            return cast("Iterable[Any]", pm.hook.render_cell(**cell))
+        del cell["row"]
+        return (plugins[0].function(**cell),)
+
+
+def tilde_encode(text: str) -> str:
+    """Return what Datasette's own function returns; most texts need no encoding."""
+    return text if _SAFE.fullmatch(text) else _tilde_encode(text)
+
+
 def say_language(app: App) -> App:
     """Return the application with the language in the first piece of each page: screen readers ask.
 
@@ -178,16 +216,15 @@ def table_body(rows: Iterable[Iterable[Mapping[str, Any]]]) -> Markup:
     A page of a table has six hundred cells. Datasette's template writes each as four pieces that
     climb one by one through every template the page extends, a third of what the page costs.
     """
-    classes: dict[str, str] = {}
+    openings: dict[tuple[str, str], str] = {}
     lines = []
     for row in rows:
         cells = []
         for cell in row:
-            column = cell["column"]
-            if column not in classes:
-                classes[column] = to_css_class(column)
-            kind, value = cell["value_type"], escape(cell["value"])
-            cells.append(f'<td class="col-{classes[column]} type-{kind}">{value}</td>')
+            column, kind = key = cell["column"], cell["value_type"]
+            if key not in openings:
+                openings[key] = f'<td class="col-{utils.to_css_class(column)} type-{kind}">'
+            cells.append(f"{openings[key]}{escape(cell['value'])}</td>")
         lines.append("<tr>" + "\n".join(cells) + "</tr>")
     # Values are escaped above; classes and names of Python's types need no escaping.
     return Markup("\n".join(lines))
