@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spack_cache_db.query.questions import check_answerable, compiler_of_pages
+from spack_cache_db.query.conditions import check_answerable, compiler_of_pages
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import (
     SpecQuery,

@@ -19,15 +19,16 @@ from spack_cache_db.verify import Verification, verify
 
 if TYPE_CHECKING:
     from spack_cache_db.environments import UnreadableEnvironment
-    from spack_cache_db.query.answers import Found, FoundList, UnknownNameError, find
+    from spack_cache_db.query.answers import Found, FoundList, find
     from spack_cache_db.query.cache import Binary, Cache, Retention, binaries, info, retention
     from spack_cache_db.query.catalogue import FoundSpec
+    from spack_cache_db.query.conditions import UnsupportedQuery
     from spack_cache_db.query.coverage import cover
     from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.difference import Diff, diff
     from spack_cache_db.query.history import History, HistoryRow, history
     from spack_cache_db.query.package_data import PackageData, PackageStatus, behind, package_data
-    from spack_cache_db.query.questions import UnsupportedQuery
+    from spack_cache_db.query.questions import UnknownNameError
     from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
     from spack_cache_db.spack.lexer import QuerySyntaxError
 
@@ -98,9 +99,9 @@ _LOADED_WHEN_USED = {
     "PackageStatus": "query.package_data",
     "QuerySyntaxError": "spack.lexer",
     "Retention": "query.cache",
-    "UnknownNameError": "query.answers",
+    "UnknownNameError": "query.questions",
     "UnreadableEnvironment": "environments",
-    "UnsupportedQuery": "query.questions",
+    "UnsupportedQuery": "query.conditions",
     "behind": "query.package_data",
     "binaries": "query.cache",
     "cover": "query.coverage",

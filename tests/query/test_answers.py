@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.query.answers import Found, UnknownNameError, find, found_csv, found_json
+from spack_cache_db.query.answers import Found, find, found_csv, found_json
 from spack_cache_db.query.catalogue import FoundSpec
-from spack_cache_db.query.questions import UnsupportedQuery
+from spack_cache_db.query.conditions import UnsupportedQuery
+from spack_cache_db.query.questions import UnknownNameError
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from tests.cli.test_find_table import FOUND
 from tests.configurations import configuration

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.query.answers import find, scope_of
+from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import Conditions, configuration_conditions
 from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.questions import question_of, scope_of
 from spack_cache_db.query.selection import Candidates, Misses, misses_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
@@ -62,7 +62,7 @@ def conditions_by(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -
     """Return what a spec asks, and what names narrow."""
     lookups = read_lookups(cache)
     scope = scope_of(lookups, **names)
-    return question_of(cache, lookups, parse_query(text), scope).within(scope).conditions
+    return question_of(cache, lookups, parse_query(text), scope).conditions
 
 
 def found(

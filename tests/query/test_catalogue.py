@@ -18,9 +18,8 @@ from spack_cache_db.query.catalogue import (
     joined,
     specs_in_scope,
 )
-from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions
+from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Verdict
 from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.index_records import Verdict
 from spack_cache_db.site.pages.find import load_find
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from spack_cache_db.environments.formats import read_environment
-from spack_cache_db.query.answers import scope_of
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import (
@@ -24,6 +23,7 @@ from spack_cache_db.query.coverage_output import (
     cover_markdown,
     cover_table,
 )
+from spack_cache_db.query.questions import scope_of
 from tests.conftest import Build
 from tests.graphs import edges, installs, run_time
 from tests.indexes import edge, hash_of, index, lock_of, node, record

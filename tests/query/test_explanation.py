@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
-from spack_cache_db.query.answers import find, matching, scope_of
+from spack_cache_db.query.answers import find, matching
+from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.coverage_output import CoveredSpec
@@ -24,7 +25,7 @@ from spack_cache_db.query.explanation import (
     why_corrected,
     why_not,
 )
-from spack_cache_db.query.questions import UnsupportedQuery, question_of
+from spack_cache_db.query.questions import question_of, scope_of
 from spack_cache_db.query.selection import Candidates, misses_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import Narrowing
@@ -50,8 +51,7 @@ def explained(conn: sqlite3.Connection, text: str, **names: str | None) -> WhyNo
     """Return why there is no answer."""
     candidates = Candidates(conn, read_lookups(conn))
     scope = scope_of(candidates.lookups, **names)
-    question = question_of(conn, candidates.lookups, parse_query(text), scope)
-    return why_not(candidates, parse_query(text), question.conditions, scope)
+    return why_not(candidates, parse_query(text), scope)
 
 
 @pytest.mark.slow
@@ -201,13 +201,14 @@ def proposals_hold(cache: sqlite3.Connection, text: str, names: dict[str, Any]) 
     candidates, scope = Candidates(cache, lookups), scope_of(lookups, **names)
     why: WhyNot | None
     try:
-        own = question_of(cache, lookups, query, scope).conditions
+        whole = question_of(cache, lookups, query, scope).conditions
     except UnsupportedQuery:
         why = why_corrected(candidates, query, scope)
     else:
-        if matching(cache, lookups, (*own, *scope)).ids:
+        if matching(cache, lookups, whole).ids:
             return
-        why = why_not(candidates, query, own, scope)
+        own = question_of(cache, lookups, query).conditions
+        why = why_not(candidates, query, scope)
     if why is None:
         return
     meant = meant_by(candidates, query) or spec_text(query)

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
+from spack_cache_db.query.conditions import Verdict
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.index_records import Dependencies, IndexRecords, Verdict, has_records
+from spack_cache_db.query.dependency_graph import Dependencies
+from spack_cache_db.query.index_records import IndexRecords, has_records
 from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, index, node, old_node, record
 from tests.pagetexts import page, spec, spec_hash, write
 

@@ -12,19 +12,14 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find, notes_on
-from spack_cache_db.query.conditions import Question
+from spack_cache_db.query.conditions import UnsupportedQuery, record_conditions, rooted
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.explanation import why_not
-from spack_cache_db.query.questions import (
-    SpecRecords,
-    UnsupportedQuery,
-    parts_of,
-    question_of,
-    rooted,
-)
+from spack_cache_db.query.index_records import IndexRecords
+from spack_cache_db.query.questions import question_of, read_query
 from spack_cache_db.query.selection import Candidates
-from spack_cache_db.spack.constraints import spec_text
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import REAL_FILE, edge, hash_of, node, old_node, real, record
@@ -142,8 +137,7 @@ def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> Non
     assert len(find(mixed, "hwloc")) == 1
     assert find(mixed, "hwloc namespace=builtin") == []
     lookups, query = read_lookups(mixed), parse_query("hwloc namespace=builtin")
-    conditions = question_of(mixed, lookups, query).conditions
-    (note,) = why_not(Candidates(mixed, lookups), query, conditions).notes
+    (note,) = why_not(Candidates(mixed, lookups), query).notes
     assert note.startswith("no release lists such a spec")
 
 
@@ -289,8 +283,7 @@ def test_why_nothing_has_such_a_dependency(mixed: sqlite3.Connection) -> None:
     query = parse_query("app@1.0 os=debian12 namespace=builtin ^mpich@9")
 
     lookups = read_lookups(mixed)
-    conditions = question_of(mixed, lookups, query).conditions
-    why = why_not(Candidates(mixed, lookups), query, conditions)
+    why = why_not(Candidates(mixed, lookups), query)
 
     assert [(each.spec, each.configurations) for each in why.without] == [
         ("builtin.app@1.0 os=debian12", 1),
@@ -348,29 +341,25 @@ def test_many_queries_are_answered_as_each_by_itself(
     """Records that are kept change no answer, in any order of queries and where one is repeated."""
     conn: sqlite3.Connection = request.getfixturevalue(cache)
     lookups = read_lookups(conn)
-    kept = SpecRecords(conn, lookups)
+    kept = IndexRecords(conn, lookups)
     for text in (*QUERIES, *reversed(QUERIES)):
         query = parse_query(text)
-        try:
-            alone = question_of(conn, lookups, query, records=SpecRecords(conn, lookups))
-        except UnsupportedQuery as error:
-            with pytest.raises(UnsupportedQuery) as raised:
-                question_of(conn, lookups, query, records=kept)
-            assert str(raised.value) == str(error)
-            continue
-        found = question_of(conn, lookups, query, records=kept)
-        assert found.notes == alone.notes
-        assert told(found) == told(alone), text
+        assert told(kept, query) == told(IndexRecords(conn, lookups), query), text
 
 
-def told(question: Question) -> list[tuple[object, ...]]:
-    """Return the conditions of a question, the specs that satisfy them as they are."""
-    return [
+def told(records: IndexRecords, query: SpecQuery) -> object:
+    """Return the conditions of a query, the specs that satisfy them as they are, and notes."""
+    try:
+        question = read_query(records, query)
+    except UnsupportedQuery as error:
+        return str(error)
+    decided = [
         (each.kind, each.text, each.asked.holds, each.asked.unknown)
         if each.kind == "specs"
         else (each.kind, each.text, each.asked)
-        for each in question.conditions
+        for each in records.decided(question.conditions)
     ]
+    return decided, question.notes, records.notes(query)
 
 
 QUERIES = (
@@ -403,4 +392,7 @@ def test_what_is_asked_of_the_root_is_printed_so(text: str) -> None:
     query = parse_query(text)
     printed = parse_query(spec_text(rooted(query)))
 
-    assert {*map(spec_text, parts_of(printed))} == {*map(spec_text, parts_of(query))}
+    asked, asked_by_printed = (
+        {each.text for each in record_conditions(some)} for some in (query, printed)
+    )
+    assert asked == asked_by_printed

@@ -11,7 +11,6 @@ from spack_cache_db.build import build
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.explanation import why_not
 from spack_cache_db.query.package_data import recipe_notes
-from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import Candidates
 from spack_cache_db.spack.parser import parse_query
 from tests.package_data import published, write_packages
@@ -64,6 +63,5 @@ def test_the_reasons_of_an_empty_answer_have_it(conn: sqlite3.Connection) -> Non
     lookups = read_lookups(conn)
     for text in ("a@5.0", "b"):
         query = parse_query(text)
-        conditions = question_of(conn, lookups, query).conditions
-        why = why_not(Candidates(conn, lookups), query, conditions)
+        why = why_not(Candidates(conn, lookups), query)
         assert why.sentences()[-1] == recipe_notes(conn, query)[-1]

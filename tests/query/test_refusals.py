@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.questions import (
+from spack_cache_db.query.conditions import (
     UnsupportedQuery,
     check_answerable,
     compiler_of_pages,

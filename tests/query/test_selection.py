@@ -17,13 +17,13 @@ from spack_cache_db.query.catalogue import configurations_by_id
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     COLUMNS,
+    VIRTUALS,
     Condition,
     Conditions,
     Word,
     configuration_conditions,
 )
 from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.questions import VIRTUALS
 from spack_cache_db.query.selection import configuration_ids, package_id, with_other_variant
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parse_query

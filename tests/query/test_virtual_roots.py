@@ -9,9 +9,10 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
+from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.explanation import why_not
-from spack_cache_db.query.questions import UnsupportedQuery, question_of
+from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import Candidates
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import edge, index, node, old_node, record
@@ -48,7 +49,7 @@ def test_a_virtual_root_finds_its_providers(file: Path) -> None:
     conn = sqlite3.connect(file)
     query, lookups = parse_query("mpi os=none"), read_lookups(conn)
     question = question_of(conn, lookups, query)
-    why = why_not(Candidates(conn, lookups), query, question.conditions)
+    why = why_not(Candidates(conn, lookups), query)
     conn.close()
     assert question.notes[0] == "the virtual package mpi is known to be provided by mpich"
     assert why.sentences()[0].startswith("without os=none: 2 configurations")

@@ -8,7 +8,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.questions import UnsupportedQuery
+from spack_cache_db.query.conditions import UnsupportedQuery
 from tests.madeup import document, known
 
 

@@ -33,7 +33,6 @@ from spack_cache_db.environments import Environment, UnreadableEnvironment
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.machine import Machine, this_machine
-from spack_cache_db.query.answers import scope_of
 from spack_cache_db.query.cache import Retention, retained
 from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.connection import Lookups, connected, read_lookups
@@ -53,6 +52,7 @@ from spack_cache_db.query.coverage_output import (
     folder_markdown,
     folder_table,
 )
+from spack_cache_db.query.questions import scope_of
 from spack_cache_db.spack.parser import parser_of
 
 

@@ -40,16 +40,14 @@ from spack_cache_db.cli.terminal import (
 )
 from spack_cache_db.query.answers import (
     Found,
-    explicitly,
     found_csv,
     found_json,
     found_part,
     matching,
     notes_on,
     row_values,
-    scope_of,
 )
-from spack_cache_db.query.conditions import Conditions, Question
+from spack_cache_db.query.conditions import Conditions, Question, UnsupportedQuery
 from spack_cache_db.query.connection import Lookups, connected, read_lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.history import (
@@ -61,7 +59,7 @@ from spack_cache_db.query.history import (
     shown_specs,
 )
 from spack_cache_db.query.installation import Installation, install_found
-from spack_cache_db.query.questions import UnsupportedQuery, question_of
+from spack_cache_db.query.questions import explicitly, question_of, scope_of
 from spack_cache_db.query.selection import Candidates
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
@@ -111,7 +109,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
         scope = scope_of(lookups, **names)
         scope = (*scope, *explicitly(conn)) if options["explicit"] else scope
         question = question_or_advice(conn, lookups, query, scope)
-        results = matching(conn, lookups, question.within(scope).conditions)
+        results = matching(conn, lookups, question.conditions)
         limit, with_hashes = options["limit"], options["hashes"] or options["install"]
         if limit is None and form not in ("json", "csv"):
             limit = most_rows(options)
@@ -123,9 +121,9 @@ def find(spec: str, file: Path, **options: Any) -> None:
             with_hashes=with_hashes,
             with_differences=options["hashes"],
         )
-        say_notes([*pasted.notes_on(spec), *notes_on(conn, lookups, question.within(scope))])
+        say_notes([*pasted.notes_on(spec), *notes_on(conn, lookups, question)])
         if not found:
-            say_why_not(why_not(Candidates(conn, lookups), query, question.conditions, scope))
+            say_why_not(why_not(Candidates(conn, lookups), query, scope))
             sys.exit(1)
         _print(conn, found, len(results.ids), options)
 
@@ -283,11 +281,10 @@ def history(spec: str, file: Path, stack: str | None, host: str | None, **option
         query, lookups = parse_query(spec), read_lookups(conn)
         scope = scope_of(lookups, stack=stack, host=host)
         question = question_or_advice(conn, lookups, query, scope)
-        whole = question.within(scope)
-        found = history_of(lookups, spec, shown_specs(conn, lookups, whole.conditions))
-        say_notes(notes_on(conn, lookups, whole))
+        found = history_of(lookups, spec, shown_specs(conn, lookups, question.conditions))
+        say_notes(notes_on(conn, lookups, question))
         if not found.present:
-            say_why_not(why_not(Candidates(conn, lookups), query, question.conditions, scope))
+            say_why_not(why_not(Candidates(conn, lookups), query, scope))
     if form or found.present:
         print_answer(found, _HISTORY_FORMS, options)
     sys.exit(0 if found.present else 1)

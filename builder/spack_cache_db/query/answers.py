@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import json
 import sqlite3
@@ -18,7 +17,6 @@ from spack_cache_db.arguments import (
     checked_text,
     checked_texts,
 )
-from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.catalogue import (
     Counted,
     FoundSpec,
@@ -36,30 +34,23 @@ from spack_cache_db.query.conditions import (
     Condition,
     Conditions,
     Question,
+    Verdict,
     asked,
     is_of_specs,
     without,
 )
-from spack_cache_db.query.connection import Database, Lookups, Release, Stack, opened, select
-from spack_cache_db.query.index_records import Verdict
+from spack_cache_db.query.connection import Database, Lookups, opened
 from spack_cache_db.query.look_alikes import distinctions
-from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.questions import explicitly, question_of, scope_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parser_of
-from spack_cache_db.spack.targets import is_known, known_targets
-
-EXPLICIT = "SELECT spec FROM installs WHERE explicit"
 
 _WHERE = tuple(field.name for field in fields(Presence))
 
 
 MOST_SHOWN = 50
 """Rows of a notebook's table."""
-
-
-class UnknownNameError(BuilderError):
-    """A release, stack or machine that is not known; the message names those that are close."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +190,7 @@ def find(
     with opened(db) as (conn, lookups):
         scope = scope_of(lookups, release, stack, host, os, platform)
         scope = (*scope, *explicitly(conn)) if explicit else scope
-        question = question_of(conn, lookups, parsed, scope)
-        results = matching(conn, lookups, question.within(scope).conditions)
+        results = matching(conn, lookups, question_of(conn, lookups, parsed, scope).conditions)
         found = found_part(
             conn,
             lookups,
@@ -210,40 +200,6 @@ def find(
             with_differences=with_hashes,
         )
         return FoundList(found)
-
-
-def explicitly(conn: sqlite3.Connection) -> Conditions:
-    """Return the condition that somebody asked to have a spec installed."""
-    specs = frozenset(spec for (spec,) in select(conn, EXPLICIT))
-    return (Condition("specs", "asked for explicitly", Verdict(specs)),)
-
-
-def scope_of(
-    lookups: Lookups,
-    release: str | None = None,
-    stack: str | None = None,
-    host: str | None = None,
-    os: str | None = None,
-    platform: str | None = None,
-) -> Conditions:
-    """Return the conditions that narrow an answer, by names.
-
-    Raises:
-        UnknownNameError: the file has no such release or stack, archspec no such host.
-    """
-    if host is not None and host not in lookups.families and not is_known(host):
-        close = hint(host, known_targets(), "expected a name such as zen3 or neoverse_v2")
-        raise UnknownNameError(f"archspec knows no target {host!r}; {close}")
-    words = (
-        ("platform", f"platform={platform}", platform),
-        ("os", f"os={os}", os),
-        ("host", host, host),
-        ("release", release, _id("release", release, lookups.releases)),
-        ("stack", stack, _id("stack", stack, lookups.stacks)),
-    )
-    return tuple(
-        Condition(kind, str(text), value) for kind, text, value in words if value is not None
-    )
 
 
 def matching(conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions) -> ResultSet:
@@ -387,27 +343,6 @@ def row_values(each: Found, hashes: bool) -> Iterator[tuple[str, str | int, Foun
 def _columns(hashes: bool) -> tuple[str, ...]:
     """Return what is told of where a configuration is, or of a spec."""
     return (*_WHERE, "differences") if hashes else _WHERE
-
-
-def _id(kind: str, name: str | None, known: dict[int, Release] | dict[int, Stack]) -> int | None:
-    """Return the id of a release or stack.
-
-    Raises:
-        UnknownNameError: there is none of that name.
-    """
-    if name is None:
-        return None
-    ids = {each.name: key for key, each in known.items()}
-    if name not in ids:
-        close = hint(name, ids, f"see {kind}s in the file")
-        raise UnknownNameError(f"no {kind} is called {name!r}; {close}")
-    return ids[name]
-
-
-def hint(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Return which names are close to one that is not known, or what to do where none is."""
-    close = difflib.get_close_matches(name, [*known], cutoff=0.4)
-    return f"close: {', '.join(close)}" if close else otherwise
 
 
 def json_text(value: Any) -> str:

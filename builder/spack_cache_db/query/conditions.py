@@ -1,28 +1,59 @@
 """Conditions: what a query, an option, a filter of a page or a line of an environment asks.
 
 All of these become a tuple of conditions, and what satisfies the tuple satisfies each of them. What
-a condition on a word of a configuration means stands here alone.
+a condition on a word of a configuration means stands here alone. What Spack decides by recipes or
+by the machine that asks is no condition: it is refused with the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 from typing import Any
 
+from spack_cache_db.errors import BuilderError
 from spack_cache_db.spack.constraints import (
     CompilerConstraint,
+    Dependency,
     SpecQuery,
     VariantConstraint,
     compiler_matches,
+    spec_text,
     variant_matches,
     variant_text,
     version_matches,
 )
-from spack_cache_db.spack.normal_forms import Variant, parse_variant
-from spack_cache_db.spack.targets import runs_on, target_matches
+from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant, parse_variant
+from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.targets import runs_on, target_matches, unknown_bounds
+from spack_cache_db.spack.versions import VersionRanges, is_git_version
+
+# The packages that Spack 1.1 knows as compilers, and the names that only old releases print.
+_COMPILERS = """
+    acfl aocc apple-clang cce dpcpp fj gcc intel-oneapi-compilers intel-oneapi-compilers-classic
+    llvm llvm-amdgpu msvc nag nvhpc pgi xl xl_r
+"""
+COMPILERS = frozenset(_COMPILERS.split())
+
+# A binary is never named for a virtual package: which packages provide one is in recipes only.
+_VIRTUALS = """
+    armci awk blas c cxx daal egl elf fftw-api flame fortran fortran-rt fuse gl glu glx
+    go-or-gccgo-bootstrap golang iconv ipp java jpeg lapack libc libgfortran libglx libifcore
+    libllvm libosmesa lua-lang luajit mariadb-client mkl mpe mpi mysql-client onedal opencl osmesa
+    pbs pil pkgconfig qmake rpc scalapack sycl szip tbb unwind uuid wasi-sdk xkbdata-api xxd yacc
+    ziglang zlib-api
+"""
+VIRTUALS = frozenset(_VIRTUALS.split())
+DEPTYPES = frozenset({"build", "link", "run", "test"})
+
+_OF_THE_HOST = frozenset(
+    {"default_os", "default_target", "default_platform", "frontend", "fe", "backend", "be"}
+)
+
+MOST_PARTS = 8
+"""A query that asks more beyond configurations is answered as a whole."""
 
 COLUMNS: Mapping[str, str] = {
     "package": "package",
@@ -54,6 +85,37 @@ class OneOf:
     words: frozenset[str]
 
 
+# As large as the file: two of them are compared by identity.
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What is known of a condition; of the specs that are in neither set, it does not hold.
+
+    Attributes:
+        holds: the specs that satisfy it.
+        unknown: those of which nothing says whether they do.
+    """
+
+    holds: Set[int]
+    unknown: Set[int] = frozenset()
+
+    def __and__(self, other: Verdict) -> Verdict:
+        """Return where both hold."""
+        holds = self.holds & other.holds
+        return Verdict(holds, (self._possible() & other._possible()) - holds)
+
+    def __or__(self, other: Verdict) -> Verdict:
+        """Return where one of them holds."""
+        holds = self.holds | other.holds
+        return Verdict(holds, (self.unknown | other.unknown) - holds)
+
+    def opposite(self, every: Set[int]) -> Verdict:
+        """Return where it does not hold, among `every` spec."""
+        return Verdict(every - self.holds - self.unknown, self.unknown)
+
+    def _possible(self) -> Set[int]:
+        return self.holds | self.unknown if self.unknown else self.holds
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """One thing that is asked.
@@ -63,8 +125,8 @@ class Condition:
         text: the condition as one types it: `@1.14:`, `+mpi`, `%gcc@13`, `target=zen3`; of a
             release, a stack and a host the name.
         asked: a `Word`, a `OneOf` of packages, or what Spack's syntax asks of this kind; of a
-            release and a stack the id; of the kind `specs` a `Verdict` on all that is asked beyond
-            configurations; of `words` a full-text query.
+            release and a stack the id; of `words` a full-text query; of the kind `specs` what a
+            query asks beyond configurations, and once a file was asked, a `Verdict` on it.
     """
 
     kind: str
@@ -97,10 +159,6 @@ class Question:
 
     conditions: Conditions
     notes: tuple[str, ...] = ()
-
-    def within(self, scope: Conditions) -> Question:
-        """Return the question narrowed by more conditions."""
-        return Question((*self.conditions, *scope), self.notes)
 
 
 def asked(conditions: Conditions, kind: str) -> Any:
@@ -150,6 +208,70 @@ def compiler_condition(compiler: CompilerConstraint) -> Condition:
     return Condition("compiler", f"%{compiler.name}{versions}", compiler)
 
 
+def record_conditions(query: SpecQuery) -> Conditions:
+    """Return what a query asks beyond configurations, one thing in each condition."""
+    beyond = beyond_configurations(query)
+    parts = [
+        *([SpecQuery(namespace=beyond.namespace)] if beyond.namespace is not None else []),
+        *([SpecQuery(flags=beyond.flags)] if beyond.flags else []),
+        *(SpecQuery(variants=(each,)) for each in beyond.variants),
+        *(SpecQuery(dependencies=(each,)) for each in beyond.dependencies),
+    ]
+    parts = parts if len(parts) <= MOST_PARTS else [beyond]
+    return tuple(Condition("specs", spec_text(part), part) for part in parts)
+
+
+def rooted(query: SpecQuery) -> SpecQuery:
+    """Return a query whose root has the `%` that Spack asks of it.
+
+    Those are the ones behind a `^` without a name, and behind one of their own name, such as
+    `^gcc %gcc`; they are asked even if the condition of that `^` does not hold (Spack 1.1
+    `Spec.satisfies`).
+    """
+    edges: list[Dependency] = []
+    for edge in query.dependencies:
+        moved = tuple(
+            each for each in edge.node.dependencies if edge.node.name in (None, each.node.name)
+        )
+        kept = tuple(each for each in edge.node.dependencies if each not in moved)
+        edges += (replace(edge, node=replace(edge.node, dependencies=kept)), *moved)
+    return replace(query, dependencies=tuple(edges))
+
+
+def beyond_configurations(query: SpecQuery) -> SpecQuery:
+    """Return what a query asks that configurations do not show, or do not show in full."""
+    return SpecQuery(
+        namespace=query.namespace,
+        variants=tuple(
+            each for each in query.variants if each.propagate or needs_whole_patches(each)
+        ),
+        flags=query.flags,
+        dependencies=rooted(query).dependencies,
+    )
+
+
+def needs_whole_patches(constraint: VariantConstraint) -> bool:
+    """Return whether more is asked of patches than the characters of each that Spack prints."""
+    longest = max(map(len, constraint.values), default=0)
+    return constraint.name == "patches" and (constraint.exact or longest > PATCH_PRINTED)
+
+
+def notes_on_pages(query: SpecQuery) -> tuple[str, ...]:
+    """Return what a user should know of an answer from pages: how they read a compiler."""
+    notes = []
+    if query.dependencies:
+        notes.append(
+            "one compiler per binary is known, the one for C where C is used; "
+            "compilers of other languages, and gcc or llvm used as a library, are not seen"
+        )
+    if any(edge.virtuals for edge in query.dependencies):
+        notes.append(
+            "nothing here says which languages a package uses: "
+            "%c,cxx=… is answered as % with the compiler alone"
+        )
+    return tuple(notes)
+
+
 def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
     """Return the variants of a name, without texts that Spack would not read as a variant."""
     found = []
@@ -183,3 +305,181 @@ _HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
     "target": target_matches,
     "host": lambda host, target: runs_on(target, host),
 }
+
+
+class UnsupportedQuery(BuilderError, ValueError):
+    """A well-formed query that a file cannot answer; its text says why."""
+
+
+def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
+    """Return what a dependency asks of the one compiler that a page shows.
+
+    Raises:
+        UnsupportedQuery: it asks for something else.
+    """
+    name, what = edge.node.name, f"%{edge.node.name or ''}"
+    if edge.propagate:
+        raise UnsupportedQuery(f"'%{what}' is a wish for the solver: ask for {what!r}")
+    if edge.deptypes or edge.when is not None:
+        raise UnsupportedQuery(
+            f"nothing here says how {name or 'a dependency'} is used (deptypes=, when=): "
+            f"only {what!r} can be answered"
+        )
+    if name is None:
+        raise UnsupportedQuery("no dependencies are known here: name a compiler after '%'")
+    if not {*LANGUAGES}.issuperset(edge.virtuals):
+        raise UnsupportedQuery(f"nothing here says what provides {', '.join(edge.virtuals)}")
+    if set(edge.virtuals) == {"fortran"}:
+        raise UnsupportedQuery("the compiler for C is known here, not the one for Fortran")
+    if name in LANGUAGES:
+        raise UnsupportedQuery(f"nothing here says which languages a package uses ({what!r})")
+    if not edge.virtuals and name not in COMPILERS:
+        raise UnsupportedQuery(
+            f"no dependencies are known here but the compiler, and {name} is not known as one"
+        )
+    _check_compiler_options(edge.node)
+    return CompilerConstraint(name, edge.node.versions)
+
+
+def _check_compiler_options(node: SpecQuery) -> None:
+    arch = node.os or node.platform or node.target
+    if node.variants or node.flags or node.hash or node.namespace or arch:
+        raise UnsupportedQuery(
+            f"what follows %{node.name} is asked of {node.name}, of which the "
+            "version alone is known here: write what the package itself must have before the '%'"
+        )
+    _check_versions(node.versions)
+
+
+def _check_versions(versions: VersionRanges | None) -> None:
+    if versions is None:
+        return
+    for part in versions.text.split(","):
+        bare = part.removeprefix("=")
+        if is_git_version(bare) and "=" not in bare and ":" not in bare:
+            raise UnsupportedQuery(
+                f"the version of {bare!r} is known to its git repository only: "
+                f"write '@{bare}=<version>'"
+            )
+
+
+def _check_arch(query: SpecQuery) -> None:
+    for value in (query.os, query.platform, query.target):
+        if value in _OF_THE_HOST:
+            raise UnsupportedQuery(f"{value!r} depends on a machine: write the name itself")
+    unknown = unknown_bounds(query.target or "")
+    if unknown:
+        raise UnsupportedQuery(
+            f"archspec does not know the target {unknown[0]!r}, so it cannot bound a range"
+        )
+
+
+def _check_root(query: SpecQuery, virtuals: Set[str]) -> None:
+    if query.name in virtuals:
+        raise UnsupportedQuery(
+            f"{query.name} is a virtual package: which packages provide it is in Spack's recipes, "
+            "not in pages or indexes; ask for a provider by name"
+        )
+
+
+def _check_shown(query: SpecQuery) -> None:
+    """Refuse what only records of indexes tell."""
+    if query.namespace is not None:
+        raise UnsupportedQuery("no namespaces are known here: ask for the package by name alone")
+    if query.flags:
+        raise UnsupportedQuery(f"no compiler flags are known here ({query.flags[0].name}=)")
+    for variant in query.variants:
+        if variant.propagate:
+            raise UnsupportedQuery(
+                f"the doubled sign of {variant.name!r} asks its dependencies too, which are "
+                "not known here: write it once to ask the package itself"
+            )
+
+
+def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambda _: "") -> None:
+    """Refuse what pages cannot answer.
+
+    Args:
+        query: what is asked.
+        hint: what to say of a dependency by its name, after the reason.
+
+    Raises:
+        UnsupportedQuery: with the reason, and what to ask instead where there is something.
+    """
+    _check_root(query, VIRTUALS)
+    _check_shown(query)
+    _check_versions(query.versions)
+    _check_arch(query)
+    for edge in query.dependencies:
+        if not edge.direct:
+            asked = f"^{edge.node.name or ''}"
+            reason = f"no dependencies are known here: {asked!r} cannot be answered"
+            raise UnsupportedQuery(reason + hint(edge.node.name))
+        compiler_of_pages(edge)
+    names = {edge.node.name for edge in query.dependencies}
+    if len(names) > 1:
+        raise UnsupportedQuery("one compiler per binary is known here: only one can be asked for")
+
+
+def check_recorded(
+    query: SpecQuery,
+    provided: Set[str] | None,
+    is_package: Callable[[str], bool],
+    known: Set[str] = frozenset(),
+) -> None:
+    """Refuse what the records of indexes cannot answer.
+
+    Args:
+        query: what is asked.
+        provided: the virtual packages that dependencies in the file provide; None where no record
+            is of a format that says so.
+        is_package: whether the file has a package of that name.
+        known: the virtual packages of which package data says what provides them.
+
+    Raises:
+        QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
+        UnsupportedQuery: with the reason, and what to ask instead where there is something.
+    """
+    virtuals = {name for name in VIRTUALS | (provided or set()) if not is_package(name)}
+    _check_root(query, virtuals)
+    _check_versions(query.versions)
+    _check_arch(query)
+    for edge in query.dependencies:
+        _check_edge(edge, virtuals)
+        if provided is None:
+            _check_virtuals(edge, virtuals, known)
+        node = replace(edge.node, name=None) if edge.node.name in virtuals else edge.node
+        check_recorded(node, provided, is_package, known)
+        if edge.when is not None:
+            check_recorded(parse_query(edge.when), provided, is_package, known)
+
+
+def provider_of(node: SpecQuery, name: str | None = None) -> SpecQuery:
+    """Return what can be asked of the provider of a virtual package: its hash, what it needs."""
+    return SpecQuery(name=name, hash=node.hash, dependencies=node.dependencies, text=node.text)
+
+
+def _check_edge(edge: Dependency, virtuals: Set[str]) -> None:
+    """Refuse unknown types of dependencies, and what recipes alone say of virtual packages."""
+    unknown = sorted({*edge.deptypes} - DEPTYPES)
+    if unknown:
+        raise UnsupportedQuery(
+            f"no dependency is of type {unknown[0]!r}: the types are {', '.join(sorted(DEPTYPES))}"
+        )
+    node, name = edge.node, edge.node.name
+    if name in virtuals and (edge.virtuals or node != provider_of(node, name)):
+        raise UnsupportedQuery(
+            f"{name} is a virtual package: its versions and options are in Spack's recipes, not in "
+            f"indexes; ask for a provider, as in '{'%' if edge.direct else '^'}{name}=<package>'"
+        )
+
+
+def _check_virtuals(edge: Dependency, virtuals: Set[str], known: Set[str]) -> None:
+    """Refuse virtual packages; of a direct dependency, older records name the compiler alone."""
+    answerable: Set[str] = frozenset() if edge.direct else known
+    asked = [each for each in (edge.node.name,) if each in virtuals and each not in answerable]
+    asked += [] if edge.direct else edge.virtuals
+    if asked:
+        raise UnsupportedQuery(
+            f"no index in this file says what provides {asked[0]}: those of Spack 0.21 and later do"
+        )

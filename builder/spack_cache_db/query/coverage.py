@@ -31,12 +31,13 @@ from spack_cache_db.environments import (
     UserSpecs,
 )
 from spack_cache_db.environments.formats import user_specs
-from spack_cache_db.query.answers import scope_of
 from spack_cache_db.query.catalogue import HASHES_AT_ONCE, IN_STACK, Spec, specs_in_scope
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     Condition,
     Conditions,
+    UnsupportedQuery,
+    Verdict,
     asked,
     is_of_specs,
     without,
@@ -52,10 +53,10 @@ from spack_cache_db.query.dependency_graph import (
     told_of,
 )
 from spack_cache_db.query.explanation import WhyNot, explained
-from spack_cache_db.query.index_records import Verdict
+from spack_cache_db.query.index_records import IndexRecords
 from spack_cache_db.query.installation import foremost_places
 from spack_cache_db.query.look_alikes import Change
-from spack_cache_db.query.questions import SpecRecords, UnsupportedQuery, question_of
+from spack_cache_db.query.questions import read_query, scope_of
 from spack_cache_db.query.selection import (
     Candidate,
     Candidates,
@@ -183,7 +184,7 @@ class _Specs:
         self._conn = candidates.conn
         self._candidates = candidates
         self._scope = scope
-        self._records = SpecRecords(candidates.conn, candidates.lookups, scope)
+        self._records = IndexRecords(candidates.conn, candidates.lookups).at(scope)
         self._unknown = 0
         self._known: dict[tuple[tuple[Alternative, ...], ...], CoveredSpec] = {}
 
@@ -320,10 +321,10 @@ class _Specs:
             UnsupportedQuery: the file cannot answer it.
         """
         query = self._named(alternative.query)
-        conditions = (*self._asked(query), *self._scope)
+        conditions = self._records.decided((*self._asked(query), *self._scope))
         found = misses_of(self._candidates, conditions).fitting()
         for each in alternative.without:
-            unwanted = self._asked(replace(each, name=query.name))
+            unwanted = self._records.decided(self._asked(replace(each, name=query.name)))
             excluded = misses_of(self._candidates, unwanted).fitting()
             if not is_of_specs(unwanted):
                 found = {row: count for row, count in found.items() if row not in excluded}
@@ -337,8 +338,7 @@ class _Specs:
         return conditions, found
 
     def _asked(self, query: SpecQuery) -> Conditions:
-        lookups = self._candidates.lookups
-        return question_of(self._conn, lookups, query, self._scope, self._records).conditions
+        return read_query(self._records, query).conditions
 
     def _specs(
         self, rows: Iterable[Candidate], conditions: Conditions, limit: int = -1
@@ -381,7 +381,8 @@ class _Specs:
             self._unknown += 1
             if self._unknown > MOST_UNKNOWN:
                 return WhyNot(unknown=named.name)
-        return explained(self._candidates, named, (*self._asked(named), *self._scope))
+        conditions = (*self._asked(named), *self._scope)
+        return explained(self._candidates, named, conditions, self._records)
 
 
 BINARIES = f"""

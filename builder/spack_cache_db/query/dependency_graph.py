@@ -9,20 +9,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
+from itertools import chain
 from operator import and_
 from typing import NamedTuple
 
 from spack_cache_db.query.connection import KeptRows, Lookups, select, select_in
-from spack_cache_db.query.index_records import (
-    RUN_TIME,
-    TYPES,
-    VIRTUALS,
-    Dependencies,
-    read_sets,
-)
 
 EDGES = """
 SELECT spec, dependency, types, virtuals FROM dependencies
@@ -64,6 +58,21 @@ MOST_KEPT = 20_000
 MOST_KEPT_NODES = 10_000
 """The same of what specs are: some 4 MB."""
 TOLD = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
+TYPES = "SELECT id, types FROM dependency_types"
+VIRTUALS = "SELECT id, virtuals FROM dependency_virtuals"
+RUN_TIME = frozenset(("link", "run"))
+NEEDING = """
+SELECT dependencies.spec FROM json_each(:ids) AS wanted
+CROSS JOIN dependencies ON dependencies.dependency = wanted.value
+WHERE types IN (SELECT value FROM json_each(:types))
+"""
+NEEDED_BY = """
+SELECT dependencies.spec, dependency FROM json_each(:ids) AS wanted
+CROSS JOIN dependencies ON dependencies.spec = wanted.value
+WHERE types IN (SELECT value FROM json_each(:types))
+"""
+NEEDING_ANY = "SELECT spec FROM dependencies WHERE types IN (SELECT value FROM json_each(:types))"
+PROVIDED = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
 
 
 class Edge(NamedTuple):
@@ -350,3 +359,102 @@ def _both(one: Edge, other: Edge) -> Edge:
         tuple(sorted({*one.types, *other.types})),
         tuple(sorted({*one.virtuals, *other.virtuals})),
     )
+
+
+class Dependencies:
+    """The dependencies of a file, from what is needed to what needs it: sets of ids of specs.
+
+    A level of the graph is one statement for each piece of the ids. A recursive statement takes
+    three times as long, since SQLite keeps the set of what it has seen in a table.
+
+    Attributes:
+        virtuals: the names of all virtual packages that some dependency provides.
+    """
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self._conn = conn
+        self._types = read_sets(conn, TYPES)
+        self._virtuals = read_sets(conn, VIRTUALS)
+        self.virtuals = frozenset(chain.from_iterable(self._virtuals.values()))
+
+    def of_any_type(self, types: Iterable[str]) -> list[int]:
+        """Return the ids of sets of types that have one of these; a set without any counts.
+
+        Spack 1.1 `spec.py`, `_select_edges`.
+        """
+        wanted = {*types}
+        return [key for key, found in self._types.items() if not found or found & wanted]
+
+    def of_all_types(self, types: Iterable[str]) -> list[int]:
+        """Return the ids of sets of types that have all of these."""
+        return [key for key, found in self._types.items() if found.issuperset(types)]
+
+    def needing(
+        self,
+        of: Set[int] | None,
+        types: Iterable[int],
+        virtuals: Set[str] = frozenset(),
+        among: Set[int] | None = None,
+    ) -> set[int]:
+        """Return the specs that have an edge to one of some specs.
+
+        Args:
+            of: what the edge leads to; None for anything.
+            types: the ids of the sets of types that it may have.
+            virtuals: it provides one of these; any edge will do where there is none.
+            among: only specs of these are asked for.
+        """
+        more = {"types": json.dumps([*types])}
+        provided = ""
+        if virtuals:
+            sets = [key for key, found in self._virtuals.items() if found & virtuals]
+            more["virtuals"], provided = json.dumps(sets), PROVIDED
+        if among is not None:
+            edges = select_in(self._conn, NEEDED_BY + provided, sorted(among), **more)
+            return {spec for spec, dependency in edges if of is None or dependency in of}
+        if of is None:
+            rows = select(self._conn, NEEDING_ANY + provided, **more)
+        else:
+            rows = select_in(self._conn, NEEDING + provided, sorted(of), **more)
+        return set(chain.from_iterable(rows))
+
+    def with_ancestors(self, of: Set[int], types: Iterable[int]) -> set[int]:
+        """Return some specs and all that needs them over edges of these types, however far."""
+        found, last = set(of), set(of)
+        while last:
+            last = self.needing(last, types) - found
+            found |= last
+        return found
+
+    def leading_to(self, of: Set[int], types: Iterable[int], among: Set[int]) -> set[int]:
+        """Return those among some specs that `with_ancestors` has, reading fewer edges.
+
+        Edges are followed from both ends, at each step from the fewer specs, until nothing new is
+        found at one of them: few specs need much that much else needs as well.
+        """
+        types = [*types]
+        found, upper = set(of), set(of)
+        below, lower = set(among), set(among)
+        needing: dict[int, list[int]] = {}
+        while upper and lower:
+            if len(upper) <= len(lower):
+                upper = self.needing(upper, types) - found
+                found |= upper
+                continue
+            edges = select_in(self._conn, NEEDED_BY, sorted(lower - found), types=json.dumps(types))
+            lower = set()
+            for spec, dependency in edges:
+                needing.setdefault(dependency, []).append(spec)
+                lower.add(dependency)
+            lower -= below
+            below |= lower
+        last = found & below
+        while last:
+            last = {spec for each in last for spec in needing.get(each, ())} - found
+            found |= last
+        return found & among
+
+
+def read_sets(conn: sqlite3.Connection, sql: str) -> dict[int, frozenset[str]]:
+    """Return the sets of types (`TYPES`) or of virtual packages (`VIRTUALS`) of dependencies."""
+    return {key: frozenset(filter(None, text.split(","))) for key, text in select(conn, sql)}

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.arguments import checked_text, checked_texts
-from spack_cache_db.query.answers import UnknownNameError, csv_text, hint, json_text, scope_of
+from spack_cache_db.query.answers import csv_text, json_text
 from spack_cache_db.query.catalogue import IN_STACK, configurations_by_id
-from spack_cache_db.query.conditions import Condition, Conditions, Word, asked
+from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import (
     Database,
     Lookups,
@@ -23,6 +23,7 @@ from spack_cache_db.query.connection import (
     select_in,
 )
 from spack_cache_db.query.look_alikes import Cause, causes_of_rebuilds
+from spack_cache_db.query.questions import UnknownNameError, scope_of
 from spack_cache_db.query.selection import column_ids
 from spack_cache_db.records import Configuration
 
@@ -224,7 +225,7 @@ def diff(
     names = checked_text("old", old), checked_text("new", new)
     with opened(db) as (conn, lookups):
         before, after = (side_of(lookups, name, stack) for name in names)
-        narrowing = narrowing_of(lookups, package, target, host)
+        narrowing = scope_of(lookups, host=host, package=package, target=target)
         return named(conn, lookups, compare(conn, lookups, before, after, narrowing))
 
 
@@ -242,25 +243,6 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Side:
     scope = scope_of(lookups, release, named or stack)
     place, found = asked(scope, "release"), asked(scope, "stack")
     return Side(lookups.releases[place], None if found is None else lookups.stacks[found])
-
-
-def narrowing_of(
-    lookups: Lookups, package: str | None, target: str | None, host: str | None
-) -> Conditions:
-    """Return the conditions on what is compared, by names.
-
-    Raises:
-        UnknownNameError: the file has no such package or target, archspec no such host.
-    """
-    conditions = []
-    for kind, name in (("package", package), ("target", target)):
-        known = [*lookups.words[kind].values()]
-        if name is not None and name not in known:
-            close = hint(name, known, f"see {kind}s in the file")
-            raise UnknownNameError(f"no {kind} is called {name!r}; {close}")
-        if name is not None:
-            conditions.append(Condition(kind, name, Word(name)))
-    return (*conditions, *scope_of(lookups, host=host))
 
 
 def compare(

@@ -14,21 +14,18 @@ from spack_cache_db.query.conditions import (
     PLACES,
     Condition,
     Conditions,
+    UnsupportedQuery,
     Word,
     asked,
     readable_variants,
+    rooted,
     without,
 )
 from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.dependency_graph import Edge, read_needs, read_nodes, told_of
+from spack_cache_db.query.index_records import IndexRecords
 from spack_cache_db.query.package_data import recipe_notes
-from spack_cache_db.query.questions import (
-    SpecRecords,
-    UnsupportedQuery,
-    parts_of,
-    question_of,
-    rooted,
-)
+from spack_cache_db.query.questions import read_query
 from spack_cache_db.query.selection import (
     Candidate,
     Candidates,
@@ -161,9 +158,7 @@ class WhyNot:
         return (said, *self.notes)
 
 
-def why_not(
-    candidates: Candidates, query: SpecQuery, conditions: Conditions, scope: Conditions = ANYWHERE
-) -> WhyNot:
+def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ANYWHERE) -> WhyNot:
     """Return why nothing satisfies a query, and what to ask instead.
 
     Every spec that is proposed finds something, and asks all that it does not name as left out.
@@ -171,16 +166,17 @@ def why_not(
     Args:
         candidates: the configurations of the file.
         query: a query without an answer.
-        conditions: what it asks.
         scope: what narrows it.
 
     Raises:
         QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
+        UnsupportedQuery: the file cannot answer the query.
     """
     corrected = why_corrected(candidates, query, scope)
     if corrected is not None and corrected.read_as is not None:
         return corrected
-    why = explained(candidates, query, (*conditions, *scope))
+    records, conditions = _read(candidates, query, scope)
+    why = explained(candidates, query, conditions, records)
     why = replace(why, notes=(*why.notes, *recipe_notes(candidates.conn, query)))
     return why if corrected is None else replace(why, corrected=corrected.corrected)
 
@@ -199,36 +195,49 @@ def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -
     if meant is None:
         return None
     try:
-        question = question_of(candidates.conn, candidates.lookups, meant, scope)
+        records, conditions = _read(candidates, meant, scope)
     except UnsupportedQuery:
         return None
-    conditions = (*question.conditions, *scope)
-    if misses_of(candidates, conditions).fitting():
+    if misses_of(candidates, records.at(conditions).decided(conditions)).fitting():
         return WhyNot(corrected=spec_text(meant))
-    return replace(explained(candidates, meant, conditions), read_as=spec_text(meant))
+    return replace(explained(candidates, meant, conditions, records), read_as=spec_text(meant))
 
 
-def explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:
+def _read(
+    candidates: Candidates, query: SpecQuery, scope: Conditions
+) -> tuple[IndexRecords, Conditions]:
+    """Return what a query asks within a scope, and the records about it."""
+    records = IndexRecords(candidates.conn, candidates.lookups)
+    conditions = (*read_query(records, query).conditions, *scope)
+    return records.about(conditions), conditions
+
+
+def explained(
+    candidates: Candidates, query: SpecQuery, conditions: Conditions, records: IndexRecords
+) -> WhyNot:
     """Return why nothing satisfies a query, taken as it is.
 
     Args:
         candidates: the configurations of the file.
         query: a query without an answer.
-        conditions: what it asks, and what narrows it.
+        conditions: what it asks, and what narrows it; not decided, because what is asked of
+            records depends on the other conditions.
+        records: the records of the file.
     """
-    misses = misses_of(candidates, conditions)
+    decided = records.at(conditions).decided(conditions)
+    readings = _Readings(misses_of(candidates, conditions), records)
+    misses = readings.without(())
     package = misses.package
     if package is not None and package not in candidates.packages:
-        return _unknown(candidates, package, query, without(conditions, "package"))
-    readings = _Readings(misses, query)
-    found = tuple(_without(readings))
+        return _unknown(candidates, package, query, without(decided, "package"))
+    found = tuple(_without(readings, query))
     release = [at for at, each in enumerate(misses.conditions) if each.kind == "release"]
     is_uncounted = 0 in misses.missed and not misses.fitting(release)
     return WhyNot(
         missing=tuple(_missing(misses)),
         without=found,
         nearest=None if found else _nearest(readings),
-        notes=_not_counted(candidates, conditions) if is_uncounted else (),
+        notes=_not_counted(candidates, decided) if is_uncounted else (),
     )
 
 
@@ -255,44 +264,27 @@ def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*similar, *sorted(parts, key=len))))[:MOST_CLOSE]
 
 
+@dataclass(frozen=True, slots=True)
 class _Readings:
-    """What a query means as a whole, and without some of its conditions.
+    """Conditions, all of them or without some.
 
-    Elsewhere than in its release and stack, other records tell of dependencies; and how a compiler
-    is read depends on the others that are asked for.
+    Elsewhere than in their release and stack, other records tell of dependencies; and how a
+    compiler is read depends on the others that are asked for.
     """
 
-    def __init__(self, misses: Misses, query: SpecQuery) -> None:
-        self.whole = misses
-        self.query = query
-        self._known: dict[tuple[int, ...], Misses] = {(): misses}
-        self._records: dict[Conditions, SpecRecords] = {}
+    whole: Misses
+    records: IndexRecords
 
     def without(self, places: Iterable[int]) -> Misses:
-        """Return the same conditions, as they are read without those at some places."""
-        every = self.whole.conditions
-        out = tuple(at for at in places if every[at].kind in (*_OF_RECORDS, "specs"))
-        if out not in self._known and any(each.kind == "specs" for each in every):
-            query = _reduced(self.query, tuple(every[at] for at in out))
-            read = {each.text: each for each in self._asked(query, out) if each.kind == "specs"}
-            conditions = (read.get(each.text, each) for each in every)
-            self._known[out] = replace(self.whole, conditions=tuple(conditions))
-        return self._known.get(out, self.whole)
-
-    def _asked(self, query: SpecQuery, out: Iterable[int]) -> Conditions:
-        """Return what a query asks in the release and the stack that are not left out."""
-        candidates, every = self.whole.candidates, self.whole.conditions
-        scope = tuple(
-            each for at, each in enumerate(every) if each.kind in _OF_RECORDS and at not in out
-        )
-        if scope not in self._records:
-            records = SpecRecords(candidates.conn, candidates.lookups, scope)
-            self._records[scope] = records.about(self.whole.package)
-        records = self._records[scope]
-        return question_of(candidates.conn, candidates.lookups, query, scope, records).conditions
+        """Return what is missed, with the conditions decided as they are without some of them."""
+        every, out = self.whole.conditions, {*places}
+        kept = tuple(each for at, each in enumerate(every) if at not in out)
+        decided = iter(self.records.at(kept).decided(kept))
+        conditions = (each if at in out else next(decided) for at, each in enumerate(every))
+        return replace(self.whole, conditions=tuple(conditions))
 
 
-def _without(readings: _Readings) -> list[Without]:
+def _without(readings: _Readings, query: SpecQuery) -> list[Without]:
     """Return what is found without one condition, or else without two."""
     for size in range(1, MOST_LEFT_OUT + 1):
         found = []
@@ -300,7 +292,7 @@ def _without(readings: _Readings) -> list[Without]:
             misses = readings.without(places)
             fitting = misses.fitting(places)
             if fitting:
-                found.append(_found_without(misses, readings.query, places, [*fitting]))
+                found.append(_found_without(misses, query, places, [*fitting]))
         if found:
             return sorted(found, key=lambda each: (each.target is None, -each.configurations))
     return []
@@ -329,8 +321,8 @@ def _found_without(
             reduced = replace(reduced, target=target)
     kept = tuple(each for each in misses.conditions if each.kind in PLACES and each not in left_out)
     instead = [
-        needed_instead(misses.candidates, part_of(query, each), rows, kept)
-        if each.kind == "specs"
+        needed_instead(misses.candidates, each.asked, rows, kept)
+        if isinstance(each.asked, SpecQuery)
         else instead_of(misses.candidates, each, rows)
         for place, each in zip(places, left_out, strict=True)
         # Of a version that no configuration has, `missing` says what there is.
@@ -361,19 +353,19 @@ def _reduced(query: SpecQuery, left_out: tuple[Condition, ...]) -> SpecQuery:
     kinds = {each.kind for each in left_out}
     texts = {each.text for each in left_out}
     named = {each.asked.name for each in left_out if each.kind in ("variant", "compiler")}
-    if any(part.dependencies and spec_text(part) in texts for part in parts_of(query)):
+    parts = [each.asked for each in left_out if isinstance(each.asked, SpecQuery)]
+    if any(part.dependencies for part in parts):
         query = rooted(query)
-    for part in parts_of(query):
-        if spec_text(part) in texts:
-            query = replace(
-                query,
-                namespace=None if part.namespace else query.namespace,
-                flags=() if part.flags else query.flags,
-                variants=tuple(each for each in query.variants if each not in part.variants),
-                dependencies=tuple(
-                    each for each in query.dependencies if each not in part.dependencies
-                ),
-            )
+    for part in parts:
+        query = replace(
+            query,
+            namespace=None if part.namespace else query.namespace,
+            flags=() if part.flags else query.flags,
+            variants=tuple(each for each in query.variants if each not in part.variants),
+            dependencies=tuple(
+                each for each in query.dependencies if each not in part.dependencies
+            ),
+        )
     return replace(
         query,
         versions=None if "version" in kinds else query.versions,
@@ -484,12 +476,6 @@ def instead_of(candidates: Candidates, condition: Condition, rows: Iterable[Cand
     return _there_are(words)
 
 
-def part_of(query: SpecQuery, condition: Condition) -> SpecQuery:
-    """Return the part of a query that a condition of the kind `specs` stands for."""
-    parts = (each for each in parts_of(query) if spec_text(each) == condition.text)
-    return next(parts, SpecQuery())
-
-
 def needed_instead(
     candidates: Candidates, part: SpecQuery, rows: Sequence[Candidate], places: Conditions
 ) -> str:
@@ -497,7 +483,7 @@ def needed_instead(
 
     Args:
         candidates: the configurations of the file.
-        part: one of `parts_of`.
+        part: what is asked of records, one thing.
         rows: the configurations.
         places: which of their specs count.
     """

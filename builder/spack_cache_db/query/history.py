@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import checked_text, checked_texts
-from spack_cache_db.query.answers import csv_text, json_text, scope_of
+from spack_cache_db.query.answers import csv_text, json_text
 from spack_cache_db.query.catalogue import IN_STACK, runs_of, specs_beginning
 from spack_cache_db.query.conditions import Conditions, asked, without
 from spack_cache_db.query.connection import (
@@ -21,7 +21,7 @@ from spack_cache_db.query.connection import (
     select,
     select_in,
 )
-from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.questions import question_of, scope_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.spack.parser import parse_query
 
@@ -136,7 +136,7 @@ def history(
     parsed = parse_query(checked_text("spec", spec))
     with opened(db) as (conn, lookups):
         scope = scope_of(lookups, stack=stack, host=host)
-        conditions = question_of(conn, lookups, parsed, scope).within(scope).conditions
+        conditions = question_of(conn, lookups, parsed, scope).conditions
         return history_of(lookups, spec, shown_specs(conn, lookups, conditions))
 
 

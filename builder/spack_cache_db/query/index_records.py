@@ -1,21 +1,62 @@
-"""What records of indexes say of specs beyond their configurations: nodes and dependencies.
+"""What records of indexes say of specs beyond their configurations, and which specs satisfy it.
 
 Where several indexes have a record of a spec, the first of them counts: those of the release and
 the stack that are asked for, then those of that release, then any; mirrors are numbered by release,
 then path. A spec that pages alone tell of has no record.
+
+What is asked of dependencies, namespaces, compiler flags, whole patch sums and propagated variants
+is compared as Spack 1.1 compares it with a concrete spec (`Spec.satisfies`). A spec has its own
+configuration there, whatever a release shows of it (see `catalogue`).
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, reduce
 from itertools import chain
+from operator import and_
 from typing import Any, NamedTuple
 
+from spack_cache_db.query.catalogue import specs_beginning
+from spack_cache_db.query.conditions import (
+    DEPTYPES,
+    VIRTUALS,
+    Conditions,
+    UnsupportedQuery,
+    Verdict,
+    Word,
+    asked,
+    beyond_configurations,
+    compiler_condition,
+    compiler_of_pages,
+    configuration_conditions,
+    needs_whole_patches,
+    notes_on_pages,
+    provider_of,
+    record_conditions,
+    without,
+)
 from spack_cache_db.query.connection import Lookups, select, select_in
+from spack_cache_db.query.dependency_graph import RUN_TIME, Dependencies
+from spack_cache_db.query.selection import (
+    configuration_ids,
+    package_id,
+    read_providers,
+    with_other_variant,
+)
+from spack_cache_db.spack.constraints import (
+    CompilerConstraint,
+    Dependency,
+    SpecQuery,
+    VariantConstraint,
+    flags_match,
+    variant_matches,
+)
+from spack_cache_db.spack.normal_forms import Variant
+from spack_cache_db.spack.parser import parse_query
 
 ANY_RECORD = "SELECT 1 FROM records LIMIT 1"
 SPECS = "SELECT id FROM specs"
@@ -54,52 +95,21 @@ WHERE format IN ('5', '6', 'spec file 1', 'spec file 2', 'spec file 3')
 EDGES_NAME_COMPILERS = 5
 """The specfile since which a compiler is a dependency (Spack 1.0); before, a node named one."""
 
-TYPES = "SELECT id, types FROM dependency_types"
-VIRTUALS = "SELECT id, virtuals FROM dependency_virtuals"
-RUN_TIME = frozenset(("link", "run"))
-NEEDING = """
-SELECT dependencies.spec FROM json_each(:ids) AS wanted
-CROSS JOIN dependencies ON dependencies.dependency = wanted.value
-WHERE types IN (SELECT value FROM json_each(:types))
+WITH_CONFIGURATION = """
+SELECT specs.id FROM json_each(:ids) AS wanted
+CROSS JOIN specs ON specs.configuration = wanted.value
 """
-NEEDED_BY = """
-SELECT dependencies.spec, dependency FROM json_each(:ids) AS wanted
-CROSS JOIN dependencies ON dependencies.spec = wanted.value
-WHERE types IN (SELECT value FROM json_each(:types))
+SHOWN_WITH = """
+SELECT listings.spec FROM json_each(:ids) AS wanted
+CROSS JOIN listings ON listings.configuration = wanted.value
 """
-NEEDING_ANY = "SELECT spec FROM dependencies WHERE types IN (SELECT value FROM json_each(:types))"
-PROVIDED = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
 
+Way = tuple[Set[int] | None, frozenset[str]]
+"""What an edge may lead to, None for anything; and the virtual packages of which it provides one,
+where any are given."""
 
-# As large as the file: two of them are compared by identity.
-@dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
-    """What is known of a condition; of the specs that are in neither set, it does not hold.
-
-    Attributes:
-        holds: the specs that satisfy it.
-        unknown: those of which nothing says whether they do.
-    """
-
-    holds: Set[int]
-    unknown: Set[int] = frozenset()
-
-    def __and__(self, other: Verdict) -> Verdict:
-        """Return where both hold."""
-        holds = self.holds & other.holds
-        return Verdict(holds, (self._possible() & other._possible()) - holds)
-
-    def __or__(self, other: Verdict) -> Verdict:
-        """Return where one of them holds."""
-        holds = self.holds | other.holds
-        return Verdict(holds, (self.unknown | other.unknown) - holds)
-
-    def opposite(self, every: Set[int]) -> Verdict:
-        """Return where it does not hold, among `every` spec."""
-        return Verdict(every - self.holds - self.unknown, self.unknown)
-
-    def _possible(self) -> Set[int]:
-        return self.holds | self.unknown if self.unknown else self.holds
+_BUILD = ("build",)
+_NONE: frozenset[int] = frozenset()
 
 
 def has_records(conn: sqlite3.Connection) -> bool:
@@ -131,6 +141,49 @@ class IndexRecords:
     among: Set[int] | None = None
     release: int | None = None
     stack: int | None = None
+    _elsewhere: dict[tuple[Any, Any], IndexRecords] = field(default_factory=dict)
+    _decided: dict[tuple[str, bool], Verdict] = field(default_factory=dict)
+
+    def about(self, conditions: Conditions) -> IndexRecords:
+        """Return the records for conditions on one package: few specs to look at.
+
+        They are those that some release shows as one of the package, whatever they are themselves.
+        """
+        named = asked(conditions, "package")
+        if not isinstance(named, Word):
+            return self
+        ids = self._configurations(configuration_conditions(SpecQuery(name=named.text)))
+        shown = chain.from_iterable(select_in(self.conn, SHOWN_WITH, ids))
+        return IndexRecords(self.conn, self.lookups, self._with(ids).union(shown))
+
+    def at(self, scope: Conditions) -> IndexRecords:
+        """Return the same records with those first of the release and stack that are asked for."""
+        place = asked(scope, "release"), asked(scope, "stack")
+        if place == (self.release, self.stack):
+            return self
+        if place not in self._elsewhere:
+            self._elsewhere[place] = IndexRecords(self.conn, self.lookups, self.among, *place)
+        return self._elsewhere[place]
+
+    def decided(self, conditions: Conditions) -> Conditions:
+        """Return conditions with verdicts in the place of what is asked beyond configurations."""
+        parts = [each.asked for each in conditions if isinstance(each.asked, SpecQuery)]
+        is_only = _names_one_compiler(parts)
+        found = []
+        for each in conditions:
+            if isinstance(each.asked, SpecQuery):
+                known = each.text, is_only
+                # A thousand specs of an environment name the same few compilers.
+                if known not in self._decided:
+                    self._decided[known] = self._beyond(each.asked, is_only)
+                each = replace(each, asked=self._decided[known])
+            found.append(each)
+        return tuple(found)
+
+    @cached_property
+    def edges(self) -> Dependencies:
+        """The dependencies of all specs."""
+        return Dependencies(self.conn)
 
     @cached_property
     def every(self) -> Set[int]:
@@ -210,107 +263,214 @@ class IndexRecords:
             return [*select_in(self.conn, FIRST_RECORDS_OF, self.among, **place)]
         return [*select(self.conn, FIRST_RECORDS, **place)]
 
+    def notes(self, query: SpecQuery) -> tuple[str, ...]:
+        """Return what a user should know of the answer."""
+        notes: list[str] = []
+        direct = [edge for edge in query.dependencies if edge.direct]
+        if direct and self.unrecorded:
+            notes += notes_on_pages(replace(query, dependencies=tuple(direct)))
+        if direct and self.old:
+            notes.append("records of before Spack 1.0 name one compiler, and '%' asks for that")
+        needed = [edge.node.name or "" for edge in query.dependencies if not edge.direct]
+        if not self.tells_virtuals:
+            notes += (
+                f"{name} is known to be provided by {', '.join(self.providers[name])}; "
+                "the indexes of this file do not say what provides it"
+                for name in needed
+                if name in self.providers and not self.is_package(name)
+            )
+        if any(edge.deptypes for edge in query.dependencies if not edge.direct):
+            notes.append("Spack compares deptypes of direct dependencies only: write '%', not '^'")
+        return tuple(notes)
+
+    def _beyond(self, query: SpecQuery, is_only: bool) -> Verdict:
+        parts = [*self._parts(query, is_only)]
+        if self.among is not None or not parts:
+            parts.append(Verdict(self.every))
+        return reduce(and_, parts)
+
+    def _parts(self, query: SpecQuery, is_only: bool) -> Iterator[Verdict]:
+        if query.namespace is not None:
+            yield self._by_node(lambda node: node.namespace == query.namespace)
+        if query.flags:
+            yield self._by_node(lambda node: flags_match(query.flags, node.parameters))
+        for variant in query.variants:
+            if variant.propagate:
+                yield self._propagated(variant)
+            elif needs_whole_patches(variant):
+                yield self._patched(variant)
+        for edge in query.dependencies:
+            found = self._direct(edge, is_only) if edge.direct else self._needed(edge)
+            yield found if edge.when is None else self._unless(edge.when) | found
+            if edge.when is not None and edge.node.dependencies:
+                # Spack 1.1 asks the `%` behind `^y` of `y` even if that condition does not hold.
+                yield self._needed(_without_condition(edge))
+
+    def _direct(self, edge: Dependency, is_only: bool) -> Verdict:
+        """Return the specs that have such a dependency themselves.
+
+        Args:
+            is_only: no other compiler is asked for, since pages show one.
+        """
+        virtuals = frozenset(edge.virtuals)
+        types = self.edges.of_all_types(edge.deptypes)
+        needing = (
+            self.edges.needing(of, types, provided or virtuals, self.among)
+            for of, provided in self._ways(edge.node)
+        )
+        by_edges = Verdict(set(chain.from_iterable(needing)) - self.by_compiler)
+        shown = self._shown_compiler(edge) if is_only else Verdict(_NONE, self.unrecorded)
+        return by_edges | self._named_compiler(edge) | shown
+
+    def _named_compiler(self, edge: Dependency) -> Verdict:
+        """Return the specs whose record names one compiler, this one.
+
+        Spack then asks nothing of the edge, and of the compiler its name and version.
+        """
+        among, node = self.by_compiler, edge.node
+        if not among or self._is_virtual(node.name):
+            return Verdict(_NONE, among)
+        known = SpecQuery(name=node.name, versions=node.versions, namespace=node.namespace)
+        if node != replace(known, text=node.text):
+            return Verdict(_NONE)
+        return Verdict(among & self._compiled(CompilerConstraint(node.name, node.versions)))
+
+    def _shown_compiler(self, edge: Dependency) -> Verdict:
+        """Return the specs without a record whose page shows this compiler."""
+        among = self.unrecorded
+        try:
+            constraint = compiler_of_pages(replace(edge, when=None))
+        except UnsupportedQuery:
+            return Verdict(_NONE, among)
+        return Verdict(among & self._compiled(constraint) if among else _NONE)
+
+    def _needed(self, edge: Dependency) -> Verdict:
+        """Return the specs that need such a dependency at run time, or directly to be built."""
+        holds = self._reaching(self._ways(edge.node))
+        # Spack asks for the virtuals among all edges to the package, whichever spec of it.
+        package = self._like(SpecQuery(name=edge.node.name))
+        for virtual in edge.virtuals:
+            holds &= self._reaching([(package, frozenset({virtual}))])
+        unknown = self.unrecorded
+        if edge.virtuals or self._is_virtual(edge.node.name):
+            unknown |= self.without_virtuals
+        return Verdict(holds, unknown - holds)
+
+    def _reaching(self, ways: Iterable[Way]) -> set[int]:
+        """Return the specs that reach such an edge by link and run, or have it to be built."""
+        run, build = self.edges.of_any_type(RUN_TIME), self.edges.of_any_type(_BUILD)
+        needing: set[int] = set()
+        building: set[int] = set()
+        for of, virtuals in ways:
+            needing |= self.edges.needing(of, run, virtuals)
+            building |= self.edges.needing(of, build, virtuals)
+        if self.among is not None:
+            return self.edges.leading_to(needing, run, self.among) | building
+        return self.edges.with_ancestors(needing, run) | building
+
+    def _ways(self, node: SpecQuery) -> list[Way]:
+        """Return what an edge leads to: a package as asked, or whatever provides a virtual one."""
+        if node.name is None or not self._is_virtual(node.name):
+            return [(self._like(node), frozenset())]
+        ways: list[Way] = []
+        if self.is_package(node.name):
+            ways.append((self._like(node), frozenset()))
+        if node == provider_of(node, node.name):
+            ways.append((self._like(provider_of(node)), frozenset({node.name})))
+        if not self.tells_virtuals:
+            providers = self.providers.get(node.name, ())
+            ways += ((self._like(replace(node, name=each)), frozenset()) for each in providers)
+        return ways
+
+    def _unless(self, condition: str) -> Verdict:
+        """Return the specs that do not satisfy the condition of a dependency."""
+        query = parse_query(condition)
+        like = self._configured(query)
+        met = Verdict(self.every if like is None else like)
+        met = reduce(and_, (each.asked for each in self.decided(record_conditions(query))), met)
+        return met.opposite(self.every)
+
+    def _propagated(self, variant: VariantConstraint) -> Verdict:
+        """Return the specs of which neither they nor anything they need has another value."""
+        others = self._with(with_other_variant(self.conn, variant))
+        needing = self.edges.with_ancestors(others, self.edges.of_any_type(DEPTYPES))
+        possible = self.every - needing
+        return Verdict(possible - self.unrecorded, possible & self.unrecorded)
+
+    def _patched(self, variant: VariantConstraint) -> Verdict:
+        """Return the specs with such whole patch sums; pages print the beginning of each."""
+
+        def is_patched(node: IndexNode) -> bool:
+            sums = node.parameters.get(variant.name, ())
+            return variant_matches(variant, Variant(variant.name, tuple(sums), "multi"))
+
+        return Verdict(self.with_node(is_patched) | self.unrecorded)
+
+    def _by_node(self, is_as_asked: Callable[[IndexNode], bool]) -> Verdict:
+        return Verdict(self.with_node(is_as_asked), self.unrecorded)
+
+    def _like(self, node: SpecQuery) -> Set[int] | None:
+        """Return the specs that are as asked; None where nothing is."""
+        found = self._configured(node)
+        beyond = beyond_configurations(node)
+        if beyond == SpecQuery():
+            return found
+        holds = self._whole._beyond(beyond, _names_one_compiler([beyond])).holds
+        return holds if found is None else found & holds
+
+    @cached_property
+    def _whole(self) -> IndexRecords:
+        """The records of the whole file: what is needed may be of any package."""
+        if self.among is None:
+            return self
+        return IndexRecords(self.conn, self.lookups, None, self.release, self.stack)
+
+    def _configured(self, node: SpecQuery) -> Set[int] | None:
+        """Return the specs whose configuration and hash are as asked; None where none is."""
+        conditions = configuration_conditions(node)
+        words, prefix = without(conditions, "hash"), asked(conditions, "hash")
+        found = self._with(self._configurations(words)) if words else None
+        if prefix is not None:
+            beginning = specs_beginning(self.conn, prefix)
+            found = beginning if found is None else found & beginning
+        return found
+
+    def _compiled(self, constraint: CompilerConstraint) -> frozenset[int]:
+        return self._with(self._configurations((compiler_condition(constraint),)))
+
+    def _configurations(self, conditions: Conditions) -> list[int]:
+        return configuration_ids(self.conn, self.lookups, conditions, every=True)
+
+    def _with(self, configurations: Iterable[int]) -> frozenset[int]:
+        rows = select_in(self.conn, WITH_CONFIGURATION, configurations)
+        return frozenset(chain.from_iterable(rows))
+
+    def is_package(self, name: str) -> bool:
+        """Return whether the file has a package of that name."""
+        return package_id(self.conn, name) is not None
+
+    @cached_property
+    def providers(self) -> Mapping[str, tuple[str, ...]]:
+        """The packages that package data knows to provide each virtual one."""
+        return read_providers(self.conn)
+
+    def _is_virtual(self, name: str | None) -> bool:
+        return name in VIRTUALS or name in self.edges.virtuals or name in self.providers
+
+
+def _without_condition(edge: Dependency) -> Dependency:
+    """Return what a `^` with a condition asks in any case: the `%` behind it of its package."""
+    node = SpecQuery(name=edge.node.name, dependencies=edge.node.dependencies)
+    return Dependency(node, direct=False)
+
+
+def _names_one_compiler(parts: Iterable[SpecQuery]) -> bool:
+    """Return whether one compiler is asked for at most: pages show no more of a spec."""
+    edges = (edge for part in parts for edge in part.dependencies if edge.direct)
+    return len({edge.node.name for edge in edges}) < 2
+
 
 def _specfile(rest: str) -> int:
     """Return the specfile version that a node was made with, 0 for one of before version 5."""
     annotations = json.loads(rest).get("annotations", {})
     return int(annotations.get("original_specfile_version", 0))
-
-
-class Dependencies:
-    """The dependencies of a file, from what is needed to what needs it: sets of ids of specs.
-
-    A level of the graph is one statement for each piece of the ids. A recursive statement takes
-    three times as long, since SQLite keeps the set of what it has seen in a table.
-
-    Attributes:
-        virtuals: the names of all virtual packages that some dependency provides.
-    """
-
-    def __init__(self, conn: sqlite3.Connection) -> None:
-        self._conn = conn
-        self._types = read_sets(conn, TYPES)
-        self._virtuals = read_sets(conn, VIRTUALS)
-        self.virtuals = frozenset(chain.from_iterable(self._virtuals.values()))
-
-    def of_any_type(self, types: Iterable[str]) -> list[int]:
-        """Return the ids of sets of types that have one of these; a set without any counts.
-
-        Spack 1.1 `spec.py`, `_select_edges`.
-        """
-        wanted = {*types}
-        return [key for key, found in self._types.items() if not found or found & wanted]
-
-    def of_all_types(self, types: Iterable[str]) -> list[int]:
-        """Return the ids of sets of types that have all of these."""
-        return [key for key, found in self._types.items() if found.issuperset(types)]
-
-    def needing(
-        self,
-        of: Set[int] | None,
-        types: Iterable[int],
-        virtuals: Set[str] = frozenset(),
-        among: Set[int] | None = None,
-    ) -> set[int]:
-        """Return the specs that have an edge to one of some specs.
-
-        Args:
-            of: what the edge leads to; None for anything.
-            types: the ids of the sets of types that it may have.
-            virtuals: it provides one of these; any edge will do where there is none.
-            among: only specs of these are asked for.
-        """
-        more = {"types": json.dumps([*types])}
-        provided = ""
-        if virtuals:
-            sets = [key for key, found in self._virtuals.items() if found & virtuals]
-            more["virtuals"], provided = json.dumps(sets), PROVIDED
-        if among is not None:
-            edges = select_in(self._conn, NEEDED_BY + provided, sorted(among), **more)
-            return {spec for spec, dependency in edges if of is None or dependency in of}
-        if of is None:
-            rows = select(self._conn, NEEDING_ANY + provided, **more)
-        else:
-            rows = select_in(self._conn, NEEDING + provided, sorted(of), **more)
-        return set(chain.from_iterable(rows))
-
-    def with_ancestors(self, of: Set[int], types: Iterable[int]) -> set[int]:
-        """Return some specs and all that needs them over edges of these types, however far."""
-        found, last = set(of), set(of)
-        while last:
-            last = self.needing(last, types) - found
-            found |= last
-        return found
-
-    def leading_to(self, of: Set[int], types: Iterable[int], among: Set[int]) -> set[int]:
-        """Return those among some specs that `with_ancestors` has, reading fewer edges.
-
-        Edges are followed from both ends, at each step from the fewer specs, until nothing new is
-        found at one of them: few specs need much that much else needs as well.
-        """
-        types = [*types]
-        found, upper = set(of), set(of)
-        below, lower = set(among), set(among)
-        needing: dict[int, list[int]] = {}
-        while upper and lower:
-            if len(upper) <= len(lower):
-                upper = self.needing(upper, types) - found
-                found |= upper
-                continue
-            edges = select_in(self._conn, NEEDED_BY, sorted(lower - found), types=json.dumps(types))
-            lower = set()
-            for spec, dependency in edges:
-                needing.setdefault(dependency, []).append(spec)
-                lower.add(dependency)
-            lower -= below
-            below |= lower
-        last = found & below
-        while last:
-            last = {spec for each in last for spec in needing.get(each, ())} - found
-            found |= last
-        return found & among
-
-
-def read_sets(conn: sqlite3.Connection, sql: str) -> dict[int, frozenset[str]]:
-    """Return the sets of types (`TYPES`) or of virtual packages (`VIRTUALS`) of dependencies."""
-    return {key: frozenset(filter(None, text.split(","))) for key, text in select(conn, sql)}

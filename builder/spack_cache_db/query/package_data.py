@@ -15,9 +15,10 @@ from urllib.parse import quote
 
 from spack_cache_db.arguments import AnyPath, checked_file, checked_text, checked_texts
 from spack_cache_db.errors import DatabaseError, printable
-from spack_cache_db.query.answers import counted_part, matching, scope_of
+from spack_cache_db.query.answers import counted_part, matching
 from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.connection import Database, Lookups, connected, opened, select, select_in
+from spack_cache_db.query.questions import scope_of
 from spack_cache_db.query.selection import providers_of
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import readable_variant

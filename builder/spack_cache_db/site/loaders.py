@@ -10,19 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spack_cache_db.environments import UnreadableEnvironment
-from spack_cache_db.query.answers import (
-    Found,
-    UnknownNameError,
-    found_csv,
-    found_json,
-    found_part,
-)
+from spack_cache_db.query.answers import Found, found_csv, found_json, found_part
 from spack_cache_db.query.catalogue import hashes_beginning
+from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.connection import Lookups
 from spack_cache_db.query.coverage_output import cover_csv, cover_json
 from spack_cache_db.query.difference import as_csv, as_json
 from spack_cache_db.query.package_data import PackageData, read_package_data
-from spack_cache_db.query.questions import UnsupportedQuery
+from spack_cache_db.query.questions import UnknownNameError
 from spack_cache_db.site.pages.changes import Sides, TooManyChanges, difference_of
 from spack_cache_db.site.pages.cover import PastedText, covered
 from spack_cache_db.site.pages.filters import Narrowing
@@ -90,8 +85,7 @@ def find_data(
     """Return what the command `find` prints with `--json` or `--csv`, `most` rows from `start`."""
     try:
         query = parse(asked_spec(text, narrowing).spec)
-        scope = narrowing.scope(conn, lookups)
-        question = kept_question(conn, lookups, query, scope).within(scope)
+        question = kept_question(conn, lookups, query, narrowing.scope(conn, lookups))
         results = kept_matching(conn, lookups, question.conditions)
         part = slice(start, start + most + 1)
         found = found_part(conn, lookups, results, part, with_hashes=False)

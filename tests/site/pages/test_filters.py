@@ -6,8 +6,8 @@ import sqlite3
 
 import pytest
 
-from spack_cache_db.query.answers import UnknownNameError
 from spack_cache_db.query.connection import Lookups
+from spack_cache_db.query.questions import UnknownNameError
 from spack_cache_db.site.pages.filters import (
     EVERYWHERE,
     LAST_PAGE,

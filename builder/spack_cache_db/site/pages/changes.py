@@ -10,7 +10,6 @@ from itertools import groupby
 from typing import NamedTuple, Self
 from urllib.parse import quote, urlencode
 
-from spack_cache_db.query.answers import UnknownNameError
 from spack_cache_db.query.connection import Lookups
 from spack_cache_db.query.difference import (
     ChangedConfiguration,
@@ -20,13 +19,13 @@ from spack_cache_db.query.difference import (
     compare,
     configurations_in_words,
     named,
-    narrowing_of,
     packages_in_words,
     sentence,
     side_of,
     versions_in_words,
 )
 from spack_cache_db.query.look_alikes import Cause
+from spack_cache_db.query.questions import UnknownNameError, scope_of
 from spack_cache_db.site.pages.filters import hosts_of
 
 MOST_EXPLAINED = 5_000
@@ -199,7 +198,7 @@ def _by_package(
 
 def _changes_of(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> Changes:
     old, new = (side_of(lookups, name, sides.stack) for name in (sides.old, sides.new))
-    narrowing = narrowing_of(lookups, sides.package, sides.target, sides.host)
+    narrowing = scope_of(lookups, package=sides.package, target=sides.target, host=sides.host)
     return compare(conn, lookups, old, new, narrowing)
 
 

@@ -14,10 +14,10 @@ from urllib.parse import parse_qsl, urlencode
 from spack_cache_db.environments import Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import Fault
-from spack_cache_db.query.answers import UnknownNameError
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec, counts_told, total
+from spack_cache_db.query.questions import UnknownNameError
 from spack_cache_db.site.pages.filters import Narrowing, hosts_of
 from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
 from spack_cache_db.spack.parser import UnknownSpackVersion, parser_of

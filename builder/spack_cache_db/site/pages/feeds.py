@@ -15,14 +15,12 @@ from typing import NamedTuple
 from urllib.parse import quote, urlencode
 from uuid import NAMESPACE_URL, uuid5
 
-from spack_cache_db.query.answers import UnknownNameError, scope_of
 from spack_cache_db.query.catalogue import configurations_by_id
-from spack_cache_db.query.conditions import Conditions, without
+from spack_cache_db.query.conditions import Conditions, UnsupportedQuery, without
 from spack_cache_db.query.connection import Lookups, Release, select
-from spack_cache_db.query.difference import narrowing_of
 from spack_cache_db.query.history import Shown, shown_specs
 from spack_cache_db.query.installation import read_origin
-from spack_cache_db.query.questions import UnsupportedQuery, question_of
+from spack_cache_db.query.questions import UnknownNameError, question_of, scope_of
 from spack_cache_db.site.pages.changes import Sides
 from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -159,14 +157,11 @@ def _asked(
     Raises:
         QuerySyntaxError, UnsupportedQuery, UnknownNameError: this file cannot answer it.
     """
-    scope = (
-        *narrowing_of(lookups, topic.package, None, topic.host),
-        *scope_of(lookups, stack=topic.stack),
-    )
+    scope = scope_of(lookups, package=topic.package, host=topic.host, stack=topic.stack)
     if topic.query is None:
         return scope, topic.package
     query = parse(topic.query)
-    return question_of(conn, lookups, query, scope).within(scope).conditions, query.name
+    return question_of(conn, lookups, query, scope).conditions, query.name
 
 
 def _changes(

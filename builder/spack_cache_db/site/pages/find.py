@@ -9,21 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from spack_cache_db.query.answers import (
-    ResultSet,
-    UnknownNameError,
-    counted_part,
-    matching,
-    notes_on,
-    scope_of,
-)
+from spack_cache_db.query.answers import ResultSet, counted_part, matching, notes_on
 from spack_cache_db.query.catalogue import hashes_beginning
-from spack_cache_db.query.conditions import Conditions, OneOf, asked
+from spack_cache_db.query.conditions import Conditions, OneOf, UnsupportedQuery, asked
 from spack_cache_db.query.connection import Lookups, is_interrupted, select, select_in
 from spack_cache_db.query.explanation import WhyNot, close_names, why_corrected, why_not
 from spack_cache_db.query.package_data import DescribedPackage, described_packages
 from spack_cache_db.query.plain_words import Reading, match_of, plain_words, read_words
-from spack_cache_db.query.questions import UnsupportedQuery, question_of
+from spack_cache_db.query.questions import UnknownNameError, question_of, scope_of
 from spack_cache_db.query.selection import Candidates, package_id
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import EVERYWHERE, LABELS, Narrowing, hosts_of, paginated
@@ -206,12 +199,11 @@ def _load(
             return found
     prefix = asked(question.conditions, "hash")
     hashes = _hashes(conn, prefix)
-    whole = question.within(scope)
-    results = kept_matching(conn, lookups, whole.conditions)
+    results = kept_matching(conn, lookups, question.conditions)
     answer = _answer(conn, lookups, results, query, page, opened)
     if answer.count == 1 and len(hashes) == 1:
         return FindPage(prefix=prefix, hashes=hashes)
-    notes, compiler = notes_on(conn, lookups, whole), _compiled(conn, lookups, query, scope)
+    notes, compiler = notes_on(conn, lookups, question), _compiled(conn, lookups, query, scope)
     found = FindPage(prefix=prefix, answer=answer, notes=notes, compiler=compiler)
     if answer.count:
         return found
@@ -219,7 +211,7 @@ def _load(
         return FindPage(reading=Reading(compiler))
     found = replace(found, packages=_packages(conn, query.name))
     candidates = Candidates(conn, lookups)
-    return _explained(found, lambda: why_not(candidates, query, question.conditions, scope))
+    return _explained(found, lambda: why_not(candidates, query, scope))
 
 
 def _read(
@@ -239,15 +231,13 @@ def _read(
         return None
     if not reading.words and not reading.left_out:
         return FindPage(reading=reading)
-    places = scope_of(lookups, reading.release, reading.stack)
+    scope = (*scope_of(lookups, reading.release, reading.stack), *scope)
     try:
         query = parse(reading.spec or "*")
-        question = kept_question(conn, lookups, query, (*places, *scope))
+        question = kept_question(conn, lookups, query, (*reading.conditions(), *scope))
     except (QuerySyntaxError, UnsupportedQuery):
         # A word is a part of a spec, such as `^[virtuals=c,cxx]`, that says nothing alone.
         return None
-    asks, place = question.conditions, (*places, *scope)
-    question = question.within((*reading.conditions(), *place))
     results = kept_matching(conn, lookups, question.conditions)
     found = [*results.ids] if query.name is None else []
     if found:
@@ -264,7 +254,7 @@ def _read(
     )
     if results.ids or reading.words:
         return read
-    return _explained(read, lambda: why_not(Candidates(conn, lookups), query, asks, place))
+    return _explained(read, lambda: why_not(Candidates(conn, lookups), query, scope))
 
 
 def _compiled(
@@ -275,7 +265,7 @@ def _compiled(
     if query.name not in lookups.compilers or replace(query, versions=None) != name:
         return None
     built = f"%{spec_text(query)}"
-    question = question_of(conn, lookups, parse(built), scope).within(scope)
+    question = question_of(conn, lookups, parse(built), scope)
     return built if matching(conn, lookups, question.conditions).ids else None
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from spack_cache_db.query.answers import UnknownNameError, scope_of
 from spack_cache_db.query.catalogue import Counted, configurations_of_package, counts_in_scope
 from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Word, asked
 from spack_cache_db.query.connection import Lookups, select
@@ -20,6 +19,7 @@ from spack_cache_db.query.package_data import (
     read_package_data,
     recipe_links,
 )
+from spack_cache_db.query.questions import UnknownNameError, scope_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of

@@ -15,9 +15,9 @@ from heapq import nsmallest
 from typing import Any
 
 from spack_cache_db.query.catalogue import configurations_showing
-from spack_cache_db.query.conditions import asked
+from spack_cache_db.query.conditions import UnsupportedQuery, asked
 from spack_cache_db.query.connection import Lookups, read_lookups, select
-from spack_cache_db.query.questions import UnsupportedQuery, question_of
+from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
