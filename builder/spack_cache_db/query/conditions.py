@@ -217,8 +217,9 @@ def record_conditions(query: SpecQuery) -> Conditions:
         *(SpecQuery(variants=(each,)) for each in beyond.variants),
         *(SpecQuery(dependencies=(each,)) for each in beyond.dependencies),
     ]
-    parts = parts if len(parts) <= MOST_PARTS else [beyond]
-    return tuple(Condition("specs", spec_text(part), part) for part in parts)
+    # The `%` of a root may be asked twice, once behind a `^` (see `rooted`).
+    texts = {spec_text(part): part for part in (parts if len(parts) <= MOST_PARTS else [beyond])}
+    return tuple(Condition("specs", text, part) for text, part in texts.items())
 
 
 def rooted(query: SpecQuery) -> SpecQuery:
