@@ -171,7 +171,9 @@ def render_in_slices(datasette: Any) -> None:
     # 1.0 keeps its environment under another name.
     environment = getattr(datasette, "_jinja_env", None) or datasette.jinja_env
     environment.template_class, environment.context_class = SlicedTemplate, SlicedContext
-    own = environment.overlay(auto_reload=False)
+    # Templates do not change while a server runs: their files are not looked at for each page.
+    environment.auto_reload = False
+    own = environment.overlay()
     own.is_async, own.context_class = False, Context
     _own_environments[datasette] = own
 

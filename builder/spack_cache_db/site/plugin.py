@@ -63,7 +63,7 @@ _NAMED = {
     ("name", "releases"): "release",
     ("name", "stacks"): "stack",
 }
-_LINKED = {*_HASHES, *(column for column, _ in _NAMED)}
+LINKED = {*_HASHES, *(column for column, _ in _NAMED)}
 
 # `datasette.app` is not to be had yet: it loads its plugins while it is loaded itself.
 if __version__.startswith("0."):
@@ -149,15 +149,18 @@ def render_cell(
     Between two cells of a large table others have their turn.
     """
     shown = None
-    if column in _LINKED and isinstance(value, str):
-        shown = _link(value, column, table, database, datasette)
+    if column in LINKED:
+        shown = link(value, column, table, database, datasette)
     is_pause = next(_cells) % datasettes.CELLS_AT_ONCE == 0
     return datasettes.after_others(shown) if is_pause else shown
 
 
-def _link(
-    value: str, column: str, table: str | None, database: str, datasette: Any
+def link(
+    value: object, column: str, table: str | None, database: str, datasette: Any
 ) -> Markup | None:
+    """Return the link to the page of what a value names; None if it has none."""
+    if not isinstance(value, str):
+        return None
     kind = "spec" if column in _HASHES and _HASH.fullmatch(value) else None
     kind = kind or _NAMED.get((column, table or ""))
     if kind is None or (kind == "stack" and value == ROOT):
