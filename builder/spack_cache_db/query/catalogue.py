@@ -33,6 +33,11 @@ IN_PLACES = """
 SELECT configuration, {place} FROM configuration_{place}s
 WHERE configuration IN (SELECT value FROM json_each(:ids))
 """
+COUNTED_IN = """
+SELECT configuration, spec_count FROM configuration_{place}s
+WHERE {place} = :{place} AND spec_count > 0
+  AND configuration IN (SELECT value FROM json_each(:ids))
+"""
 SEEN = """
 SELECT id, first_seen, last_seen FROM configurations
 WHERE id IN (SELECT value FROM json_each(:ids))
@@ -46,7 +51,6 @@ WHERE configuration IS NOT NULL AND spec IN (SELECT value FROM json_each(:ids))
 """
 
 HASH_BEGINS = "(:hash = '' OR (specs.hash >= :hash AND specs.hash < :hash || '{'))"
-SPECS_BY_PREFIX = "SELECT id FROM specs WHERE hash >= :hash AND hash < :hash || '{'"
 IN_STACK = """
 (:stack IS NULL OR {}.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
 """
@@ -97,10 +101,10 @@ FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN listings
   AND listings.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
 """
 BY_PREFIX = """
-SELECT hash FROM specs WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
+SELECT id, hash FROM specs
+WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
 """
 
-BY_HASH = "SELECT id FROM specs WHERE hash = :hash"
 
 MOST_HASHES = 5
 """So many hashes are named where more than one begins as asked."""
@@ -252,6 +256,10 @@ def counts_in_scope(
     """Return how many specs `specs_in_scope` gives for each configuration, without reading them."""
     specs = asked(conditions, "specs")
     places = {each.kind for each in conditions if each.kind in PLACES}
+    if places in ({"release"}, {"stack"}):
+        (place,) = places
+        sql = COUNTED_IN.format(place=place)
+        return Counter(dict(select_in(conn, sql, ids, **{place: asked(conditions, place)})))
     if places != {"specs"} or _is_few(specs.holds, ids):
         return Counter(row[0] for row in _in_scope(conn, ids, conditions, _pairs_sql))
     own = lookups.column(conn, "specs", _COUNTED)
@@ -358,27 +366,31 @@ def spec_beginning(conn: sqlite3.Connection, text: str) -> int:
         UnknownHashError: there is none, or more than one.
     """
     prefix = text.lower().removeprefix("/")
-    hashes = hashes_beginning(conn, prefix, MOST_HASHES + 1)
-    if not prefix or not hashes:
+    found = specs_beginning(conn, prefix, MOST_HASHES + 1) if prefix else {}
+    if not found:
         raise UnknownHashError(
             f"no spec here has a hash that begins with {text!r}; `find SPEC --hashes` lists hashes"
         )
-    if len(hashes) > 1:
-        shown = ", ".join(hashes[:MOST_HASHES])
-        more = ", and more" if len(hashes) > MOST_HASHES else ""
+    if len(found) > 1:
+        shown = ", ".join([*found.values()][:MOST_HASHES])
+        more = ", and more" if len(found) > MOST_HASHES else ""
         raise UnknownHashError(f"several hashes begin with {text!r}: {shown}{more}; give one")
-    ((key,),) = select(conn, BY_HASH, hash=hashes[0])
-    return int(key)
+    return next(iter(found))
 
 
 def hashes_beginning(conn: sqlite3.Connection, prefix: str, limit: int) -> tuple[str, ...]:
     """Return the first hashes that begin with `prefix`, in order."""
-    return tuple(row[0] for row in select(conn, BY_PREFIX, prefix=prefix, limit=limit))
+    return tuple(specs_beginning(conn, prefix, limit).values())
 
 
-def specs_beginning(conn: sqlite3.Connection, prefix: str) -> frozenset[int]:
-    """Return the ids of the specs whose hashes begin with `prefix`; listed or not."""
-    return frozenset(key for (key,) in select(conn, SPECS_BY_PREFIX, hash=prefix))
+def specs_beginning(conn: sqlite3.Connection, prefix: str, limit: int = -1) -> dict[int, str]:
+    """Return the first specs whose hashes begin with `prefix`, listed or not: ids and hashes."""
+    return dict(select(conn, BY_PREFIX, prefix=prefix, limit=limit))
+
+
+def specs_showing(conn: sqlite3.Connection, configurations: Collection[int]) -> set[int]:
+    """Return the specs that have one of some configurations, themselves or in some release."""
+    return {spec for sql in (_OWN, _OTHERWISE) for (spec,) in select_in(conn, sql, configurations)}
 
 
 def runs_of(ids: Iterable[int]) -> list[list[int]]:

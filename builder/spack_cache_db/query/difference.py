@@ -11,13 +11,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.arguments import checked_text, checked_texts
 from spack_cache_db.query.answers import csv_text, json_text
-from spack_cache_db.query.catalogue import IN_STACK, configurations_by_id
+from spack_cache_db.query.catalogue import IN_STACK, configurations_by_id, counts_in_scope
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import (
     Database,
     Lookups,
-    Release,
-    Stack,
     opened,
     select,
     select_in,
@@ -50,18 +48,11 @@ SELECT here.spec, configurations.id, configurations.package, configurations.vers
       AND there.configuration IS here.configuration
       AND {IN_STACK.format("there").replace(":stack", ":other_stack")})
 """
-CONFIGURATIONS_OF_RELEASE = """
-SELECT configuration, spec_count FROM configuration_releases
-WHERE release = :release AND configuration IN (SELECT value FROM json_each(:ids))
-"""
-CONFIGURATIONS_OF_STACK = f"SELECT configurations.id, count(*) {NARROWED} GROUP BY 1"
-VERSIONS_OF_RELEASE = """
-SELECT DISTINCT package, version FROM configurations
-JOIN configuration_releases AS shown ON shown.configuration = configurations.id
-WHERE shown.release = :release AND package IN (SELECT value FROM json_each(:ids))
+VERSIONS = """
+SELECT id, package, version FROM configurations
+WHERE package IN (SELECT value FROM json_each(:ids))
   AND (:target IS NULL OR target IN (SELECT value FROM json_each(:target)))
 """
-VERSIONS_OF_STACK = f"SELECT DISTINCT configurations.package, configurations.version {NARROWED}"
 
 
 class Delta(NamedTuple, Generic[T]):
@@ -144,14 +135,6 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One side of a comparison: a release, or what one stack has in it."""
-
-    release: Release
-    stack: Stack | None
-
-
-@dataclass(frozen=True, slots=True)
 class Changes:
     """What changed from one side to the other, by ids: `named` gives a `Diff` of it.
 
@@ -229,7 +212,7 @@ def diff(
         return named(conn, lookups, compare(conn, lookups, before, after, narrowing))
 
 
-def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Side:
+def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions:
     """Return the side that a text names: a release, or a release and a stack (`develop:e4s`).
 
     Raises:
@@ -240,43 +223,58 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Side:
         release, named = text, ""
     if named and stack:
         raise UnknownNameError(f"{text!r} names a stack, and so does {stack!r}; give one of them")
-    scope = scope_of(lookups, release, named or stack)
-    place, found = asked(scope, "release"), asked(scope, "stack")
-    return Side(lookups.releases[place], None if found is None else lookups.stacks[found])
+    return scope_of(lookups, release, named or stack)
 
 
 def compare(
-    conn: sqlite3.Connection, lookups: Lookups, old: Side, new: Side, narrowing: Conditions
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    old: Conditions,
+    new: Conditions,
+    narrowing: Conditions,
 ) -> Changes:
     """Return what changed from one side to the other.
 
     What both show alike is only counted: of two snapshots that is most of what they have.
+
+    Args:
+        conn: a connection to the file.
+        lookups: its small tables.
+        old: the one side, a release and perhaps a stack in it.
+        new: the other side.
+        narrowing: conditions on package and target.
     """
     ids = column_ids(conn, lookups, narrowing)
     columns: dict[str, str | None] = {"package": None, "target": None}
     columns |= {column: json.dumps([*some]) for column, some in ids.items()}
-    was, now = (_Shown(conn, side, columns) for side in (old, new))
-    gone, came = was.without(now), now.without(was)
+    here, there = (
+        {kind: asked(side, kind) for kind in ("release", "stack")} for side in (old, new)
+    )
+    listed = f"SELECT here.stacks, count(*) {NARROWED if ids else LISTED} GROUP BY 1"
+    was, now = (dict(select(conn, listed, **place, **columns)) for place in (here, there))
+    gone = _only_in(conn, here, there, columns)
+    came = _only_in(conn, there, here, columns)
     package_of = {row.configuration: row.package for row in (*gone, *came)}
-    before = was.spec_counts(package_of)
+    before = counts_in_scope(conn, lookups, package_of, old)
     after = Counter(before)
     after.update(row.configuration for row in came)
     after.subtract(row.configuration for row in gone)
     removed, added = ({row.spec for row in some} for some in (gone, came))
     left = [row for row in gone if not after[row.configuration]]
     arrived = [row for row in came if row.configuration not in before]
-    had, has = was.versions(arrived), now.versions(left)
+    had = _versions(conn, lookups, arrived, old, columns["target"])
+    has = _versions(conn, lookups, left, new, columns["target"])
     return Changes(
-        old=_name(old),
-        new=_name(new),
+        old=":".join(each.text for each in old),
+        new=":".join(each.text for each in new),
         gone=_specs_of(gone),
         came=_specs_of(came),
         before=before,
         package_of=package_of,
         packages=Delta(
             *(
-                tuple({row.package for row in some} - {package for package, _ in there})
-                for some, there in ((arrived, had), (left, has))
+                tuple({row.package for row in some} - {package for package, _ in known})
+                for some, known in ((arrived, had), (left, has))
             )
         ),
         configurations=Delta(
@@ -285,15 +283,13 @@ def compare(
         rebuilt=tuple(key for key in package_of if key in before and after[key]),
         versions=Delta(
             *(
-                tuple({(row.package, row.version) for row in some} - there)
-                for some, there in ((arrived, had), (left, has))
+                tuple({(row.package, row.version) for row in some} - known)
+                for some, known in ((arrived, had), (left, has))
             )
         ),
-        stacks=_change(*(_stack_names(conn, lookups, side.listings) for side in (was, now))),
+        stacks=_change(*(_stack_names(conn, lookups, side) for side in (was, now))),
         specs=Amount(
-            sum(was.listings.values()) - len(removed - added),
-            len(added - removed),
-            len(removed - added),
+            sum(was.values()) - len(removed - added), len(added - removed), len(removed - added)
         ),
     )
 
@@ -378,55 +374,28 @@ class _Row(NamedTuple):
     version: int
 
 
-class _Shown:
-    """What one side shows: the questions that a comparison asks of it."""
+def _only_in(
+    conn: sqlite3.Connection,
+    here: Mapping[str, int | None],
+    there: Mapping[str, int | None],
+    columns: Mapping[str, str | None],
+) -> list[_Row]:
+    """Return the specs that one side shows, and the other not with the same configuration."""
+    others = {f"other_{name}": value for name, value in there.items()}
+    return [*map(_Row._make, select(conn, ONLY_HERE, **here, **others, **columns))]
 
-    def __init__(
-        self, conn: sqlite3.Connection, side: Side, columns: Mapping[str, str | None]
-    ) -> None:
-        self._conn = conn
-        self._place = {
-            "release": side.release.id,
-            "stack": None if side.stack is None else side.stack.id,
-        }
-        self._columns = columns
-        listed = NARROWED if any(columns.values()) else LISTED
-        sets = f"SELECT here.stacks, count(*) {listed} GROUP BY 1"
-        self.listings: dict[int, int] = dict(select(conn, sets, **self._place, **columns))
-        """How many listings have each set of stacks."""
 
-    def without(self, other: _Shown) -> list[_Row]:
-        """Return the specs that the other side does not show with the same configuration."""
-        others = {f"other_{name}": value for name, value in other._place.items()}
-        rows = select(self._conn, ONLY_HERE, **self._place, **others, **self._columns)
-        return [*map(_Row._make, rows)]
-
-    def spec_counts(self, configurations: Iterable[int]) -> dict[int, int]:
-        """Return how many specs it shows of each of these configurations that it has."""
-        ids = {*configurations}
-        if self._place["stack"] is None:
-            rows = select_in(
-                self._conn, CONFIGURATIONS_OF_RELEASE, ids, release=self._place["release"]
-            )
-        else:
-            rows = select(self._conn, CONFIGURATIONS_OF_STACK, **self._place, **self._columns)
-        return {key: count for key, count in rows if key in ids}
-
-    def versions(self, rows: Iterable[_Row]) -> set[tuple[int, int]]:
-        """Return the versions that it has of the packages in these rows, with their package."""
-        packages = {row.package for row in rows}
-        if self._place["stack"] is None:
-            target = self._columns["target"]
-            found = select_in(
-                self._conn,
-                VERSIONS_OF_RELEASE,
-                packages,
-                release=self._place["release"],
-                target=target,
-            )
-        else:
-            found = select(self._conn, VERSIONS_OF_STACK, **self._place, **self._columns)
-        return {(package, version) for package, version in found}
+def _versions(
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    rows: Iterable[_Row],
+    side: Conditions,
+    target: str | None,
+) -> set[tuple[int, int]]:
+    """Return the versions that a side has of the packages in these rows, with their package."""
+    found = select_in(conn, VERSIONS, {row.package for row in rows}, target=target)
+    known = {key: (package, version) for key, package, version in found}
+    return {known[key] for key in counts_in_scope(conn, lookups, known, side)}
 
 
 def _stack_names(conn: sqlite3.Connection, lookups: Lookups, sets: Iterable[int]) -> set[str]:
@@ -443,10 +412,6 @@ def _specs_of(rows: Iterable[_Row]) -> dict[int, set[int]]:
 
 def _change(was: Set[str], now: Set[str]) -> Delta[str]:
     return Delta(tuple(sorted(now - was)), tuple(sorted(was - now)))
-
-
-def _name(side: Side) -> str:
-    return side.release.name if side.stack is None else f"{side.release.name}:{side.stack.name}"
 
 
 def _lists(change: Delta[T], value: Callable[[T], Any]) -> dict[str, list[Any]]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import checked_text, checked_texts
 from spack_cache_db.query.answers import csv_text, json_text
-from spack_cache_db.query.catalogue import IN_STACK, runs_of, specs_beginning
+from spack_cache_db.query.catalogue import IN_STACK, runs_of, specs_beginning, specs_showing
 from spack_cache_db.query.conditions import Conditions, asked, without
 from spack_cache_db.query.connection import (
     IDS_AT_ONCE,
@@ -19,18 +19,11 @@ from spack_cache_db.query.connection import (
     json_pieces,
     opened,
     select,
-    select_in,
 )
 from spack_cache_db.query.questions import question_of, scope_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.spack.parser import parse_query
 
-SPECS = """
-SELECT id FROM specs
-WHERE configuration IN (SELECT value FROM json_each(:ids)) AND release_count > 0
-UNION ALL
-SELECT spec FROM listings WHERE configuration IN (SELECT value FROM json_each(:ids))
-"""
 _IN_STACK = IN_STACK.format("shown")
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
 SHOWN = f"""
@@ -187,24 +180,16 @@ def shown_specs(
             found[release][spec] = configuration
         return found
     configurations = {*configuration_ids(conn, lookups, every, every=True)}
-    specs = _candidates(conn, every, configurations)
+    specs: Set[int] = specs_showing(conn, configurations)
+    if (prefix := asked(every, "hash")) is not None:
+        specs &= specs_beginning(conn, prefix).keys()
+    if (verdict := asked(every, "specs")) is not None:
+        specs &= verdict.holds
     for runs in json_pieces(runs_of(sorted(specs)), IDS_AT_ONCE // 4):
         for release, spec, configuration in select(conn, SHOWN, runs=runs, **places):
             if configuration in configurations:
                 found[release][spec] = configuration
     return found
-
-
-def _candidates(
-    conn: sqlite3.Connection, conditions: Conditions, configurations: Iterable[int]
-) -> Set[int]:
-    """Return the specs that some release shows with one of these configurations."""
-    specs: Set[int] = {row[0] for row in select_in(conn, SPECS, configurations)}
-    if (prefix := asked(conditions, "hash")) is not None:
-        specs &= specs_beginning(conn, prefix)
-    if (verdict := asked(conditions, "specs")) is not None:
-        specs &= verdict.holds
-    return specs
 
 
 def history_json(rows: Iterable[HistoryRow]) -> str:

@@ -20,7 +20,7 @@ from itertools import chain
 from operator import and_
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.catalogue import specs_beginning
+from spack_cache_db.query.catalogue import specs_beginning, specs_showing
 from spack_cache_db.query.conditions import (
     DEPTYPES,
     VIRTUALS,
@@ -99,11 +99,6 @@ WITH_CONFIGURATION = """
 SELECT specs.id FROM json_each(:ids) AS wanted
 CROSS JOIN specs ON specs.configuration = wanted.value
 """
-SHOWN_WITH = """
-SELECT listings.spec FROM json_each(:ids) AS wanted
-CROSS JOIN listings ON listings.configuration = wanted.value
-"""
-
 Way = tuple[Set[int] | None, frozenset[str]]
 """What an edge may lead to, None for anything; and the virtual packages of which it provides one,
 where any are given."""
@@ -153,8 +148,7 @@ class IndexRecords:
         if not isinstance(named, Word):
             return self
         ids = self._configurations(configuration_conditions(SpecQuery(name=named.text)))
-        shown = chain.from_iterable(select_in(self.conn, SHOWN_WITH, ids))
-        return IndexRecords(self.conn, self.lookups, self._with(ids).union(shown))
+        return IndexRecords(self.conn, self.lookups, specs_showing(self.conn, ids))
 
     def at(self, scope: Conditions) -> IndexRecords:
         """Return the same records with those first of the release and stack that are asked for."""
@@ -429,9 +423,11 @@ class IndexRecords:
         """Return the specs whose configuration and hash are as asked; None where none is."""
         conditions = configuration_conditions(node)
         words, prefix = without(conditions, "hash"), asked(conditions, "hash")
-        found = self._with(self._configurations(words)) if words else None
+        found: Set[int] | None = None
+        if words:
+            found = self._with(self._configurations(words))
         if prefix is not None:
-            beginning = specs_beginning(self.conn, prefix)
+            beginning = specs_beginning(self.conn, prefix).keys()
             found = beginning if found is None else found & beginning
         return found
 

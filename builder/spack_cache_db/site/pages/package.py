@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from spack_cache_db.query.catalogue import Counted, configurations_of_package, counts_in_scope
-from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Word, asked
+from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Word
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.package_data import (
@@ -33,18 +33,6 @@ PACKAGE = """
 SELECT id, name, spec_count, configuration_count, release_count, newest_version,
   first_seen, last_seen
 FROM packages WHERE name = :name
-"""
-IN_RELEASE = """
-SELECT configuration, configuration_releases.spec_count
-FROM configurations JOIN configuration_releases
-  ON configuration_releases.configuration = configurations.id AND release = :release
-WHERE package = :package
-"""
-IN_STACK = """
-SELECT configuration, configuration_stacks.spec_count
-FROM configurations JOIN configuration_stacks
-  ON configuration_stacks.configuration = configurations.id AND stack = :stack
-WHERE package = :package AND configuration_stacks.spec_count > 0
 """
 EXPLICIT = "SELECT EXISTS (SELECT 1 FROM installations WHERE package = :name AND explicit = 1)"
 KNOWN = """
@@ -128,7 +116,7 @@ def load_package(
     every = configurations_of_package(conn, lookups, package.id)
     anywhere = matches_of(every, filters.conditions())
     scope = _scope(lookups, filters)
-    here = anywhere.counted(lambda some: _counted(conn, lookups, package, scope, some))
+    here = anywhere.counted(lambda some: _counted(conn, lookups, scope, some))
     asks = (Condition("package", name, Word(name)), *filters.conditions())
     fitting = {each.id: each for each in here.fitting}
     order = configuration_ids(conn, lookups, asks, every=True)
@@ -219,7 +207,6 @@ def _scope(lookups: Lookups, filters: Filters) -> Conditions | None:
 def _counted(
     conn: sqlite3.Connection,
     lookups: Lookups,
-    package: Package,
     scope: Conditions | None,
     fitting: list[Counted],
 ) -> list[Counted]:
@@ -228,14 +215,7 @@ def _counted(
         return []
     if scope == ANYWHERE:
         return [each for each in fitting if each.spec_count]
-    counts: Mapping[int, int]
-    release, stack = asked(scope, "release"), asked(scope, "stack")
-    if release is not None and stack is not None:
-        counts = counts_in_scope(conn, lookups, [each.id for each in fitting], scope)
-    else:
-        sql = IN_STACK if release is None else IN_RELEASE
-        where = {"package": package.id, "release": release, "stack": stack}
-        counts = dict(select(conn, sql, **where))
+    counts = counts_in_scope(conn, lookups, [each.id for each in fitting], scope)
     # Spelled out: `_replace` takes several times as long, and some packages have thousands.
     return [
         Counted(each.id, each.configuration, each.position, counts[each.id])
