@@ -10,7 +10,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from itertools import cycle, islice, pairwise
 from pathlib import Path
@@ -207,6 +207,15 @@ def _half_a_form(target: Target) -> None:
         time.sleep(1)
 
 
+def _half_forms(target: Target) -> None:
+    """Fill the server's connections with forms of which one byte arrives."""
+    with ExitStack() as stack:
+        for _ in range(300):
+            lines = ("POST /cover.json HTTP/1.1", "Content-Length: 1000", "", "q")
+            stack.enter_context(_connected(target, *lines))
+        time.sleep(5)
+
+
 def _unread(*addresses: str) -> Callable[[Target], None]:
     """Return what asks ten times, and reads nothing for five seconds."""
 
@@ -262,6 +271,7 @@ HEAVY: dict[str, tuple[Callable[[Target], None], int]] = {
     "pages of many rows, for ten": (_getting("/spack-cache/builds?_size=700"), 10),
     "broad searches, for ten": (_getting("/find?q=*"), 10),
     "half a form": (_half_a_form, 4),
+    "half a form, on all connections": (_half_forms, 4),
     "answers that nobody reads": (_unread("/find?q=*", "/packages", BUILDS), 4),
     "streams that nobody reads": (_unread(STREAM), 2),
     "bodies byte by byte": (_bytes_one_by_one, 4),

@@ -24,7 +24,9 @@ MOST = 5
 
 
 async def big_or_small(scope: Any, receive: Any, send: Any) -> None:
-    """`/big` is larger than what the system takes in unread; all else is small."""
+    """`/big` is larger than what the system takes in unread; `/form` waits for a whole body."""
+    while scope["path"] == "/form" and (await receive()).get("more_body"):
+        pass
     body = BIG if scope["path"] == "/big" else b"small"
     headers = [(b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -152,6 +154,17 @@ def test_the_longest_idle_one_makes_room(port: int, monkeypatch: pytest.MonkeyPa
         )
         assert read_to_end(new).endswith(b"small")
         assert read_to_end(idle[0]) == b""
+
+
+def test_half_a_form_makes_room(port: int) -> None:
+    """Forms that do not arrive whole take no place from a visitor who has asked."""
+    half = b"POST /form HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nq="
+    with ExitStack() as stack:
+        for _ in range(2 * MOST):
+            stack.enter_context(closing(connect(port, half)))
+        threading.Event().wait(0.2)
+        with closing(connect(port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")) as visitor:
+            assert b"200 OK" in visitor.recv(1000)
 
 
 def test_who_is_answered_is_not_cut_off(port: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+import h11
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -92,6 +93,9 @@ class BoundedProtocol(H11Protocol):
             super().data_received(rest)
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_waiting()
+            if self.conn.their_state is h11.SEND_BODY:
+                # The middleware bounds how long a body takes; until it is whole, others come first.
+                self.idle_since = self.loop.time()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, and close the connection when the refusal can have arrived."""
