@@ -8,15 +8,17 @@ from contextlib import closing
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
+from spack_cache_db.query import dependency_graph
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import Verdict
-from spack_cache_db.query.connection import read_lookups
+from spack_cache_db.query.connection import Lookups, read_lookups
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.dependency_graph import Dependencies
 from spack_cache_db.query.index_records import IndexRecords, has_records
@@ -239,6 +241,8 @@ INSERT INTO dependency_virtuals (virtuals) VALUES ('');
 CREATE TABLE dependencies (
   spec INTEGER, dependency INTEGER, types INTEGER, virtuals INTEGER,
   PRIMARY KEY (spec, dependency, types, virtuals));
+CREATE TABLE specs (id INTEGER PRIMARY KEY);
+INSERT INTO specs VALUES (12);
 """
 SPECS = st.integers(1, 12)
 
@@ -258,6 +262,21 @@ def test_from_both_ends(pairs: set[tuple[int, int, int]], of: set[int], among: s
             found = edges.leading_to(of, types, among)
 
             assert found == edges.with_ancestors(of, types) & among
+
+
+@given(st.sets(st.tuples(SPECS, SPECS, st.integers(1, 3))), st.sets(SPECS), st.integers(0, 13))
+def test_edges_that_are_kept(pairs: set[tuple[int, int, int]], of: set[int], most: int) -> None:
+    """What is followed in arrays is what SQL finds; of a file with too many specs there is none."""
+    with (
+        closing(sqlite3.connect(":memory:")) as conn,
+        patch.object(dependency_graph, "MANY", 2),
+        patch.object(dependency_graph, "MOST_SPECS", most),
+    ):
+        conn.executescript(EDGE_TABLES)
+        conn.executemany("INSERT INTO dependencies VALUES (?, ?, ?, 1)", sorted(pairs))
+        kept, read = Dependencies(conn, Lookups({}, {}, {}, {})), Dependencies(conn)
+        for types in (read.of_any_type(("link", "run")), read.of_any_type(("build",))):
+            assert kept.with_ancestors(of, types) == read.with_ancestors(of, types)
 
 
 def test_what_edges_provide(graph: sqlite3.Connection) -> None:

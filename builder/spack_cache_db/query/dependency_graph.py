@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
+from array import array
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
-from itertools import chain
+from itertools import accumulate, chain
 from operator import and_
 from typing import NamedTuple
 
@@ -72,6 +73,15 @@ CROSS JOIN dependencies ON dependencies.spec = wanted.value
 WHERE types IN (SELECT value FROM json_each(:types))
 """
 NEEDING_ANY = "SELECT spec FROM dependencies WHERE types IN (SELECT value FROM json_each(:types))"
+LAST_SPEC = "SELECT max(id) FROM specs"
+ALL_EDGES = """
+SELECT dependency, spec FROM dependencies
+WHERE types IN (SELECT value FROM json_each(:types)) ORDER BY dependency
+"""
+MANY = 2_000
+"""Where a level of the graph has so many specs, all edges are read once, and kept as numbers."""
+MOST_SPECS = 500_000
+"""Of a file with so many specs: a second of reading, and some 15 MB for each process."""
 PROVIDED = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
 
 
@@ -141,8 +151,9 @@ def read_needs(
         roots: the specs.
         most: when so many specs have been read, what more the next ones need is `missing`.
     """
-    found = _Reading(conn, _kept_edges(conn, lookups), most)
-    missing = frozenset([root for root in roots if not found.add(root)])
+    known = _kept_edges(conn, lookups)
+    found, direct = _Reading(conn, known, most), known.all_of(conn, [*roots])
+    missing = frozenset([root for root, edges in direct.items() if not found.add({root: edges})])
     read = found.edges.keys()
     if missing:
         for spec, edges in found.edges.items():
@@ -159,8 +170,9 @@ def read_run_time(conn: sqlite3.Connection, lookups: Lookups, roots: Iterable[in
 
 def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
     """Return what a spec needs, by their ids: its edge to each; None where others need that."""
-    found = _Reading(conn, _Edges(conn), sys.maxsize)
-    found.add(spec)
+    known = _Edges(conn)
+    found = _Reading(conn, known, sys.maxsize)
+    found.add(known.all_of(conn, [spec]))
     direct = {edge.dependency: edge for edge in found.edges[spec]}
     return {each: direct.get(each) for each in found.edges if each != spec}
 
@@ -296,9 +308,9 @@ class _Edges:
         self._run_time = KeptRows[list[Edge]](MOST_KEPT)
         self.edge = lru_cache(maxsize=MOST_KEPT)(self._edge)
 
-    def all_of(self, conn: sqlite3.Connection, spec: int) -> list[Edge]:
-        """Return all edges of a spec."""
-        return self._read(conn, EDGES, [spec])[spec]
+    def all_of(self, conn: sqlite3.Connection, specs: Sequence[int]) -> dict[int, list[Edge]]:
+        """Return all edges of specs."""
+        return self._read(conn, EDGES, specs)
 
     def of_run_time(
         self, conn: sqlite3.Connection, specs: Iterable[int]
@@ -333,9 +345,9 @@ class _Reading:
     most: int
     edges: dict[int, list[Edge]] = field(default_factory=dict)
 
-    def add(self, root: int) -> bool:
-        """Read what a spec needs; return whether there was room for all of it."""
-        ahead = self._found({root: self.known.all_of(self.conn, root)})
+    def add(self, roots: Mapping[int, list[Edge]]) -> bool:
+        """Read what specs with these edges need; return whether there was room for all of it."""
+        ahead = self._found(roots)
         while ahead and len(self.edges) <= self.most:
             ahead = self._found(self.known.of_run_time(self.conn, ahead))
         return not ahead
@@ -367,12 +379,17 @@ class Dependencies:
     A level of the graph is one statement for each piece of the ids. A recursive statement takes
     three times as long, since SQLite keeps the set of what it has seen in a table.
 
+    Args:
+        conn: a connection to the file.
+        lookups: its small tables, which keep all edges once a level has been large; None where
+            little is asked.
+
     Attributes:
         virtuals: the names of all virtual packages that some dependency provides.
     """
 
-    def __init__(self, conn: sqlite3.Connection) -> None:
-        self._conn = conn
+    def __init__(self, conn: sqlite3.Connection, lookups: Lookups | None = None) -> None:
+        self._conn, self._lookups = conn, lookups
         self._types = read_sets(conn, TYPES)
         self._virtuals = read_sets(conn, VIRTUALS)
         self.virtuals = frozenset(chain.from_iterable(self._virtuals.values()))
@@ -420,11 +437,22 @@ class Dependencies:
 
     def with_ancestors(self, of: Set[int], types: Iterable[int]) -> set[int]:
         """Return some specs and all that needs them over edges of these types, however far."""
-        found, last = set(of), set(of)
+        types, found, last = tuple(types), set(of), set(of)
         while last:
-            last = self.needing(last, types) - found
+            edges = self._all_edges(types) if len(last) >= MANY else None
+            last = (edges.to(last) if edges else self.needing(last, types)) - found
             found |= last
         return found
+
+    def _all_edges(self, types: tuple[int, ...]) -> _AllEdges | None:
+        """Return all edges of these types, if they may be kept."""
+
+        def read() -> _AllEdges | None:
+            ((last,),) = select(self._conn, LAST_SPEC)
+            rows = select(self._conn, ALL_EDGES, types=json.dumps(types))
+            return _AllEdges(last, rows) if last <= MOST_SPECS else None
+
+        return self._lookups.once((_AllEdges, types), read) if self._lookups else None
 
     def leading_to(self, of: Set[int], types: Iterable[int], among: Set[int]) -> set[int]:
         """Return those among some specs that `with_ancestors` has, reading fewer edges.
@@ -453,6 +481,30 @@ class Dependencies:
             last = {spec for each in last for spec in needing.get(each, ())} - found
             found |= last
         return found & among
+
+
+class _AllEdges:
+    """All edges of some types, as one array of what needs each spec, and where its part begins.
+
+    Args:
+        last: the largest id of a spec.
+        edges: pairs of a spec and one that needs it, in order.
+    """
+
+    def __init__(self, last: int, edges: Iterable[tuple[int, int]]) -> None:
+        counts, self._needing = array("I", [0]) * (last + 1), array("I")
+        for spec, needing in edges:
+            counts[spec] += 1
+            self._needing.append(needing)
+        self._starts = array("I", accumulate(counts, initial=0))
+
+    def to(self, specs: Iterable[int]) -> set[int]:
+        """Return the specs that have an edge to one of some specs."""
+        starts, needing = self._starts, self._needing
+        found: set[int] = set()
+        for spec in specs:
+            found.update(needing[starts[spec] : starts[spec + 1]])
+        return found
 
 
 def read_sets(conn: sqlite3.Connection, sql: str) -> dict[int, frozenset[str]]:

@@ -177,7 +177,7 @@ class IndexRecords:
     @cached_property
     def edges(self) -> Dependencies:
         """The dependencies of all specs."""
-        return Dependencies(self.conn)
+        return Dependencies(self.conn, self.lookups)
 
     @cached_property
     def every(self) -> Set[int]:

@@ -154,10 +154,10 @@ def distinctions(
     for some in _pieces(group for group in groups if len(group) > 1):
         told = {*told_of(conn, [spec for group in some for spec in group])}
         graph = read_needs(conn, lookups, sorted(told), most)
-        provides = _virtuals(graph)
+        provides, reach = _virtuals(graph), Reach(graph)
         for group in some:
             alike = [spec for spec in group if spec in told - graph.missing]
-            found |= _told_apart(conn, lookups, Reach(graph), provides, alike)
+            found |= _told_apart(conn, lookups, reach, provides, alike)
     return found
 
 
