@@ -24,6 +24,7 @@ from spack_cache_db.build.frames import (
 )
 from spack_cache_db.build.ids import Numbered
 from spack_cache_db.releases import release_date, releases_before
+from spack_cache_db.schema import CONFIGURATION
 
 RELEASES_AT_ONCE = 8
 
@@ -252,20 +253,26 @@ def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> l
     Returns:
         Rows sorted by release, facet and value; before them, those of all releases together.
     """
-    of_configurations = {
-        facet: [(facet, getattr(each, column)) for each in numbered.ids["configurations"]]
+    named = {
+        facet: [
+            (facet, each[-1] if column == "version" else each)
+            for each in numbered.ids[CONFIGURATION[column]]
+        ]
         for facet, column in _FACETS.items()
     }
-    of_stacks = [("stacks", name) for name in numbered.ids["stacks"]]
-    values = sorted({*of_stacks, *chain.from_iterable(of_configurations.values())})
+    named["stacks"] = [("stacks", name) for name in numbered.ids["stacks"]]
+    values = sorted({*chain.from_iterable(named.values())})
     codes = {value: code for code, value in enumerate(values)}
+    by_id = {facet: numbers([0, *map(codes.__getitem__, each)]) for facet, each in named.items()}
     specs = np.zeros((len(numbered.ids["releases"]) + 1) * len(values), dtype=np.int64)
     packages = np.zeros_like(specs)
     for cells in chain(
-        _stack_cells(numbered, in_stacks, numbers([0, *map(codes.__getitem__, of_stacks)])),
+        _stack_cells(numbered, in_stacks, by_id["stacks"]),
         (
-            _configuration_cells(numbered, in_releases, numbers([0, *map(codes.__getitem__, each)]))
-            for each in of_configurations.values()
+            _configuration_cells(
+                numbered, in_releases, by_id[facet][numbered.configurations[column]]
+            )
+            for facet, column in _FACETS.items()
         ),
     ):
         key = cells.release * len(values) + cells.value
