@@ -165,18 +165,19 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
 
 def _facts_of_list(file: RawFile, members: Iterable[Raw]) -> list[PackageFacts]:
     found: dict[str, PackageFacts] = {}
-    faults, at = [], 0
+    faults, end, line = [], 0, 1
     for raw in members:
         member = bytes(raw)
-        at = file.data.index(member, at)
+        begin = file.data.index(member, end)
+        line += file.data.count(b"\n", end, begin)
         try:
             each = _within_bounds(_listed(file, member), member)
             if found.setdefault(each.name, each) is not each:
                 raise ValueError(f"the package {named(each.name)} stands twice, expected once")
         except BROKEN as error:
-            line = file.data.count(b"\n", 0, at) + 1
             faults.append(Fault(file.location, line, _fault_of(member, error)[1]))
-        at += len(member)
+        end = begin + len(member)
+        line += member.count(b"\n")
     if faults:
         raise InputError(faults)
     return [*found.values()]
