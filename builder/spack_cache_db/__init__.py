@@ -19,14 +19,13 @@ from spack_cache_db.verify import Verification, verify
 
 if TYPE_CHECKING:
     from spack_cache_db.environments import UnreadableEnvironment
-    from spack_cache_db.query.answers import Found, FoundList, find
+    from spack_cache_db.query.answers import Found, FoundList, History, HistoryRow, find, history
     from spack_cache_db.query.cache import Binary, Cache, Retention, binaries, info, retention
     from spack_cache_db.query.catalogue import FoundSpec
     from spack_cache_db.query.conditions import UnsupportedQuery
     from spack_cache_db.query.coverage import cover
     from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.difference import Diff, diff
-    from spack_cache_db.query.history import History, HistoryRow, history
     from spack_cache_db.query.package_data import PackageData, PackageStatus, behind, package_data
     from spack_cache_db.query.questions import UnknownNameError
     from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
@@ -93,8 +92,8 @@ _LOADED_WHEN_USED = {
     "Found": "query.answers",
     "FoundList": "query.answers",
     "FoundSpec": "query.catalogue",
-    "History": "query.history",
-    "HistoryRow": "query.history",
+    "History": "query.answers",
+    "HistoryRow": "query.answers",
     "PackageData": "query.package_data",
     "PackageStatus": "query.package_data",
     "QuerySyntaxError": "spack.lexer",
@@ -108,7 +107,7 @@ _LOADED_WHEN_USED = {
     "diff": "query.difference",
     "fetch": "sources.fetch",
     "find": "query.answers",
-    "history": "query.history",
+    "history": "query.answers",
     "info": "query.cache",
     "package_data": "query.package_data",
     "retention": "query.cache",

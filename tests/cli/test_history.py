@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.query.history import history
+from spack_cache_db.query.answers import history
 from tests.commands import run
 
 SPEC = "py-ml-dtypes target=x86_64_v3"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spack_cache_db.query.answers import history, history_csv, history_json
 from spack_cache_db.query.difference import diff
-from spack_cache_db.query.history import history, history_csv, history_json
 from spack_cache_db.query.questions import UnknownNameError
 from spack_cache_db.records import Configuration
 from spack_cache_db.releases import release_date, releases_before

@@ -11,7 +11,7 @@ import feedparser
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.history import history
+from spack_cache_db.query.answers import history
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.addresses import get
 from tests.site.conftest import site

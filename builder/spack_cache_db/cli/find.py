@@ -40,24 +40,22 @@ from spack_cache_db.cli.terminal import (
 )
 from spack_cache_db.query.answers import (
     Found,
+    History,
+    HistoryRow,
     found_csv,
     found_json,
     found_part,
+    history_csv,
+    history_json,
+    history_of,
     matching,
     notes_on,
     row_values,
+    shown_specs,
 )
 from spack_cache_db.query.conditions import Conditions, Question, UnsupportedQuery
 from spack_cache_db.query.connection import Lookups, connected, read_lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
-from spack_cache_db.query.history import (
-    History,
-    HistoryRow,
-    history_csv,
-    history_json,
-    history_of,
-    shown_specs,
-)
 from spack_cache_db.query.installation import Installation, install_found
 from spack_cache_db.query.questions import explicitly, question_of, scope_of
 from spack_cache_db.query.selection import Candidates

@@ -14,14 +14,13 @@ from spack_cache_db import schema
 from spack_cache_db.arguments import AnyPath, checked_file, checked_texts
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments import Environment, Lock
-from spack_cache_db.query.answers import find
+from spack_cache_db.query.answers import find, history
 from spack_cache_db.query.catalogue import configurations_by_id, found_specs, specs_in_scope
 from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.connection import Database, Lookups, OpenFile, connected, opened, select
 from spack_cache_db.query.coverage import cover, cover_environment
 from spack_cache_db.query.dependency_graph import read_nodes, read_run_time
 from spack_cache_db.query.difference import diff
-from spack_cache_db.query.history import history
 from spack_cache_db.query.package_data import behind, package_data
 from spack_cache_db.query.questions import scope_of
 from spack_cache_db.query.selection import configuration_ids

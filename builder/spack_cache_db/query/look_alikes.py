@@ -263,7 +263,7 @@ def _facts(conn: sqlite3.Connection, lookups: Lookups, specs: Iterable[int]) -> 
     found = configurations_by_id(conn, lookups, wanted)
     configurations = {each.id: each.configuration for each in found}
     nodes = {
-        key: (namespace, (package_hash or "")[:SHOWN_OF_HASH], _flags(json.loads(parameters)))
+        key: (namespace, package_hash or "", _flags(json.loads(parameters)))
         for key, namespace, package_hash, parameters in select_in(
             conn, NODES, {node for *_, node in rows if node is not None}
         )
@@ -328,8 +328,10 @@ def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
         part: {getattr(each.configuration, part) for each in facts} for part in COMPARED
     }
     found["variants"] = {text for each in facts for text in each.configuration.variants}
-    for part in ("flags", "namespace", "recipe"):
-        found[part] = {getattr(each, part) for each in facts}
+    found["flags"], found["namespace"] = (
+        {getattr(each, part) for each in facts} for part in ("flags", "namespace")
+    )
+    found["recipe"] = {each.recipe[:SHOWN_OF_HASH] for each in facts}
     return {part: {*filter(None, values)} for part, values in found.items()}
 
 
@@ -384,13 +386,6 @@ FROM json_each(:ids) AS wanted CROSS JOIN dependencies ON dependencies.spec = wa
 CROSS JOIN specs ON specs.id = dependencies.dependency
 CROSS JOIN configurations ON configurations.id = specs.configuration
 """
-RECIPES = """
-SELECT specs.id, specs.configuration, nodes.package_hash
-FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
-LEFT JOIN records ON records.spec = specs.id AND records.mirror = (
-  SELECT min(mirror) FROM records AS first WHERE first.spec = specs.id)
-LEFT JOIN nodes ON nodes.id = records.node
-"""
 
 
 class Cause(NamedTuple):
@@ -425,11 +420,6 @@ class _Change(NamedTuple):
     what: str
     old: str | None = None
     new: str | None = None
-
-
-class _Recipe(NamedTuple):
-    configuration: int
-    package_hash: str | None
 
 
 Pair = tuple[int, int]
@@ -489,21 +479,16 @@ class _Rebuilds:
 
     def __init__(self, conn: sqlite3.Connection, lookups: Lookups) -> None:
         self._conn, self._lookups = conn, lookups
-        self._recipes: dict[int, _Recipe] = {}
+        self._facts: dict[int, Facts] = {}
         self._edges: dict[int, dict[int, set[int]]] = {}
-        self._words: dict[int, Configuration] = {}
 
     def read(self, specs: Iterable[int]) -> None:
         """Read some specs, those that are not known yet."""
-        new = {*specs} - self._recipes.keys()
-        for spec, configuration, package_hash in select_in(self._conn, RECIPES, new):
-            self._recipes[spec] = _Recipe(configuration, package_hash)
-            self._edges[spec] = {}
+        new = {*specs} - self._facts.keys()
+        self._facts |= read_facts(self._conn, self._lookups, new)
+        self._edges |= {spec: {} for spec in new}
         for spec, package, dependency in select_in(self._conn, EDGES, new):
             self._edges[spec].setdefault(package, set()).add(dependency)
-        unknown = {self._recipes[spec].configuration for spec in new} - self._words.keys()
-        counted = configurations_by_id(self._conn, self._lookups, [*unknown])
-        self._words.update((each.id, each.configuration) for each in counted)
 
     def pairs(self, old: Set[int], new: Set[int]) -> set[Pair]:
         """Return old and new specs in pairs, those first whose direct needs are most alike."""
@@ -528,25 +513,23 @@ class _Rebuilds:
 
     def changes(self, old: int, new: int) -> tuple[_Change, ...]:
         """Return in what two specs of one package differ, apart from what they need."""
-        was, now = self._recipes[old], self._recipes[new]
-        if was.configuration != now.configuration:
-            return self._differences(was.configuration, now.configuration)
-        return self.recipe_changes(old, new)
+        was, now = self._facts[old].configuration, self._facts[new].configuration
+        return self.recipe_changes(old, new) if was == now else _differences(was, now)
 
     def recipe_changes(self, old: int, new: int) -> tuple[_Change, ...]:
         """Return whether two specs of one configuration were built by different recipes."""
-        was, now = self._recipes[old], self._recipes[new]
-        if was.package_hash and now.package_hash and was.package_hash != now.package_hash:
-            return (_Change(self._words[was.configuration].package, "recipe"),)
+        was, now = self._facts[old], self._facts[new]
+        if was.recipe and now.recipe and was.recipe != now.recipe:
+            return (_Change(was.configuration.package, "recipe"),)
         return ()
 
     def needs_changed(self, old: int, new: int) -> Iterator[_Change]:
         """Yield the packages that only one of two specs needs directly."""
-        here, there = self._edges[old], self._edges[new]
+        here, there, names = self._edges[old], self._edges[new], self._lookups.words["package"]
         for package in here.keys() - there.keys():
-            yield _Change(self._name(package), "dependency", "needed", None)
+            yield _Change(names[package], "dependency", "needed", None)
         for package in there.keys() - here.keys():
-            yield _Change(self._name(package), "dependency", None, "needed")
+            yield _Change(names[package], "dependency", None, "needed")
 
     def children(self, old: int, new: int) -> Iterator[Pair]:
         """Yield the direct dependencies of one package that have other hashes in the two specs."""
@@ -555,20 +538,15 @@ class _Rebuilds:
             gone, came = here[package] - there[package], there[package] - here[package]
             yield from zip(sorted(gone), sorted(came), strict=False)
 
-    def _differences(self, old: int, new: int) -> tuple[_Change, ...]:
-        """Return how a dependency's configuration changed; with its version, the rest follows."""
-        was, now = self._words[old], self._words[new]
-        if was.version != now.version:
-            return (_Change(now.package, "version", was.version, now.version),)
-        parts = (
-            _Change(now.package, field, getattr(was, field), getattr(now, field))
-            for field in ("compiler", "os", "platform", "target")
-        )
-        gone = " ".join(sorted({*was.variants} - {*now.variants}))
-        came = " ".join(sorted({*now.variants} - {*was.variants}))
-        variants = _Change(now.package, "variants", gone or "nothing", came or "nothing")
-        return tuple(each for each in (*parts, variants) if each.old != each.new)
 
-    def _name(self, package: int) -> str:
-        name: str = self._lookups.words["package"][package]
-        return name
+def _differences(was: Configuration, now: Configuration) -> tuple[_Change, ...]:
+    """Return how a dependency's configuration changed; with its version, the rest follows."""
+    if was.version != now.version:
+        return (_Change(now.package, "version", was.version, now.version),)
+    parts = (
+        _Change(now.package, field, getattr(was, field), getattr(now, field)) for field in COMPARED
+    )
+    gone = " ".join(sorted({*was.variants} - {*now.variants}))
+    came = " ".join(sorted({*now.variants} - {*was.variants}))
+    variants = _Change(now.package, "variants", gone or "nothing", came or "nothing")
+    return tuple(each for each in (*parts, variants) if each.old != each.new)

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from urllib.parse import quote, urlencode
 from uuid import NAMESPACE_URL, uuid5
 
+from spack_cache_db.query.answers import Shown, shown_specs
 from spack_cache_db.query.catalogue import configurations_by_id
 from spack_cache_db.query.conditions import Conditions, UnsupportedQuery, without
 from spack_cache_db.query.connection import Lookups, Release, select
-from spack_cache_db.query.history import Shown, shown_specs
 from spack_cache_db.query.installation import read_origin
 from spack_cache_db.query.questions import UnknownNameError, question_of, scope_of
 from spack_cache_db.site.pages.changes import Sides
