@@ -1,4 +1,4 @@
-"""query.descriptions: what people call a thing finds the package that does it."""
+"""What people call a thing finds the package that does it."""
 
 from __future__ import annotations
 

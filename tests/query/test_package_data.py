@@ -1,4 +1,4 @@
-"""query.package_data: one package as records, for Python and for JSON."""
+"""One package as records, for Python and for JSON."""
 
 from __future__ import annotations
 

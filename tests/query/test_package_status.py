@@ -1,4 +1,4 @@
-"""query.package_data: what is behind, in all of a file, in a release and in a stack."""
+"""What is behind, in all of a file, in a release and in a stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""query.recipe_notes: what is Spack's fault, and what only lacks a binary, is told apart."""
+"""What is Spack's fault, and what only lacks a binary, is told apart."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -245,7 +245,7 @@ def specs_in_scope(
         by hash. Configurations without a spec in the scope are left out.
     """
     found: dict[int, list[Spec]] = {}
-    for configuration, *spec in _in_scope(conn, ids, conditions, _specs_sql, limit):
+    for configuration, *spec in _in_scope(conn, ids, conditions, _SPEC, limit):
         found.setdefault(configuration, []).append(Spec._make(spec))
     return found
 
@@ -261,7 +261,7 @@ def counts_in_scope(
         sql = COUNTED_IN.format(place=place)
         return Counter(dict(select_in(conn, sql, ids, **{place: asked(conditions, place)})))
     if places != {"specs"} or _is_few(specs.holds, ids):
-        return Counter(row[0] for row in _in_scope(conn, ids, conditions, _pairs_sql))
+        return Counter(row[0] for row in _in_scope(conn, ids, conditions, "specs.id"))
     own = lookups.column(conn, "specs", _COUNTED)
     counts = Counter(map(own.__getitem__, specs.holds))
     return Counter({key: counts[key] for key in ids if key in counts})
@@ -271,58 +271,45 @@ def _in_scope(
     conn: sqlite3.Connection,
     ids: Iterable[int],
     conditions: Conditions,
-    statement: Callable[[str, str], str],
-    limit: int = -1,
+    columns: str,
+    limit: int | None = None,
 ) -> Iterator[tuple[Any, ...]]:
     """Return rows of the specs that count: a configuration, the spec's id, and what more is read.
 
     Args:
-        statement: gives the statement for a place, by ids of a `spec` or `configuration`.
+        ids: the configurations.
+        conditions: those on places count.
+        columns: what is read of each spec, first its id.
+        limit: at most so many, in the order in which they count; None for all, in any order.
     """
     places = {kind: asked(conditions, kind) for kind in ("release", "stack", "hash")}
     place = next((kind for kind in ("release", "stack") if places[kind] is not None), "file")
     places["hash"] = places["hash"] or ""
     specs = asked(conditions, "specs")
+    order = "specs.id" if place == "file" else ORDER_IN_PLACE
+    ordered = "" if limit is None else f"ORDER BY {order} LIMIT :limit"
+    known: Collection[int] = [*ids] if specs is None else {*ids}
+    is_few = specs is not None and _is_few(specs.holds, known)
+    narrowed = "shown.spec IN (SELECT value FROM json_each(:ids))"
+    if not is_few:
+        narrowed = "shown.configuration IN (SELECT value FROM json_each(:ids))"
+        narrowed += f" AND shown.spec IN ({_SHOWING[place]})" if place in _SHOWING else ""
+    sql = f"""
+SELECT shown.configuration, {columns}
+FROM {_PLACES[place]} AS shown CROSS JOIN specs ON specs.id = shown.spec
+WHERE {narrowed} AND {HASH_BEGINS} {ordered}
+"""
     if specs is None:
-        return select_in(conn, statement(place, "configuration"), ids, limit=limit, **places)
-    known, holds = {*ids}, specs.holds
-    is_few = _is_few(holds, known)
-    sql = statement(place, "spec" if is_few else "configuration")
-    every = select_in(conn, sql, holds if is_few else known, limit=-1, **places)
-    fitting = (row for row in every if row[0] in known and row[1] in holds)
-    return islice(fitting, limit if limit >= 0 else None)
+        return select_in(conn, sql, known, limit=limit, **places)
+    every = select_in(conn, sql, specs.holds if is_few else known, limit=-1, **places)
+    fitting = (row for row in every if row[0] in known and row[1] in specs.holds)
+    return islice(fitting, None if limit in (None, -1) else limit)
 
 
 def _is_few(specs: Collection[int], configurations: Collection[int]) -> bool:
     """Return whether specs are found by their own ids, and not by those of configurations."""
     # More than one piece of specs would be out of order.
     return len(specs) <= min(len(configurations), IDS_AT_ONCE)
-
-
-def _specs_sql(place: str, by: str) -> str:
-    """Return the statement that reads specs, in their order."""
-    order = "specs.id" if place == "file" else ORDER_IN_PLACE
-    return (
-        f"SELECT shown.configuration, {_SPEC} {_scope_sql(place, by)} ORDER BY {order} LIMIT :limit"
-    )
-
-
-def _pairs_sql(place: str, by: str) -> str:
-    """Return the statement that reads the ids of specs alone."""
-    return f"SELECT shown.configuration, specs.id {_scope_sql(place, by)}"
-
-
-def _scope_sql(place: str, by: str) -> str:
-    """Return where specs are found by their own ids, or by those of configurations."""
-    wanted = "SELECT value FROM json_each(:ids)"
-    narrowed = f"shown.spec IN ({wanted})"
-    if by == "configuration":
-        narrowed = f"shown.configuration IN ({wanted})"
-        narrowed += f" AND shown.spec IN ({_SHOWING[place]})" if place in _SHOWING else ""
-    return f"""
-FROM {_PLACES[place]} AS shown CROSS JOIN specs ON specs.id = shown.spec
-WHERE {narrowed} AND {HASH_BEGINS}
-"""
 
 
 def found_specs(

@@ -369,7 +369,10 @@ class Lookups:
 
     def stack_sets(self, conn: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
         """Return the names in each set of stacks, sorted, without `root`."""
-        return self.once(STACK_SETS, lambda: _stack_sets(conn))
+        return self.once(
+            STACK_SETS,
+            lambda: {key: tuple(json.loads(shown)) for key, shown in select(conn, STACK_SETS)},
+        )
 
     def late_versions(self, conn: sqlite3.Connection) -> dict[str, str]:
         """Return the ids of `branches` and `prereleases`, which Spack takes last, as JSON."""
@@ -394,7 +397,7 @@ def read_lookups(conn: sqlite3.Connection) -> Lookups:
         stacks={row[0]: Stack(*row) for row in select(conn, STACKS)},
         families=dict(select(conn, FAMILIES)),
         words={
-            column: {} if column in LAZY else dict(select(conn, _names_of(table)))
+            column: {} if column in LAZY else dict(select(conn, f"SELECT id, name FROM {table}"))
             for column, table in CONFIGURATION.items()
         },
     )
@@ -410,19 +413,11 @@ def _column(conn: sqlite3.Connection, table: str, column: str) -> array[int]:
     return found
 
 
-def _stack_sets(conn: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
-    return {key: tuple(json.loads(names)) for key, names in select(conn, STACK_SETS)}
-
-
 def _late_versions(conn: sqlite3.Connection) -> dict[str, str]:
     keys = [(key, preference_key(name)) for key, name in select(conn, LETTERED_VERSIONS)]
     branches = [key for key, (is_branch, _) in keys if is_branch]
     prereleases = [key for key, (_, is_prerelease) in keys if is_prerelease]
     return {"branches": json.dumps(branches), "prereleases": json.dumps(prereleases)}
-
-
-def _names_of(table: str) -> str:
-    return f"SELECT id, name FROM {table}"
 
 
 class OpenFile:

@@ -37,7 +37,6 @@ from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import VIRTUALS as PROVIDED
 from spack_cache_db.query.dependency_graph import read_sets
 from spack_cache_db.query.index_records import IndexRecords, has_records
-from spack_cache_db.query.selection import package_id, providers_of
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.targets import is_known, known_targets
 
@@ -55,7 +54,8 @@ OPTION = """
 SELECT 1 FROM configurations
 JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
 JOIN variants ON variants.id = variant_set_members.variant
-WHERE configurations.package = :package AND variants.text = :on LIMIT 1
+JOIN packages ON packages.id = configurations.package
+WHERE packages.name = :package AND variants.text = :on LIMIT 1
 """
 
 
@@ -91,92 +91,68 @@ def read_query(records: IndexRecords, query: SpecQuery) -> Question:
     Raises:
         QuerySyntaxError, UnsupportedQuery: see `question_of`.
     """
-    conn = records.conn
-    named = _in_lowercase(conn, query)
-    if named != query:
-        found = read_query(records, named)
-        return replace(found, notes=(f"{query.name} is read as {named.name}", *found.notes))
-    provided = _provided(conn, query)
-    if provided is not None:
-        found = read_query(records, replace(query, name=None))
-        names = ", ".join(sorted(provided.asked.words))
-        note = f"the virtual package {query.name} is known to be provided by {names}"
-        return Question((provided, *found.conditions), (note, *found.notes))
-    _refuse_virtual_root(conn, query.name)
+    conn, name = records.conn, query.name
+    if name is not None and not records.is_package(name):
+        if records.is_package(name.lower()):
+            found = read_query(records, replace(query, name=name.lower()))
+            return replace(found, notes=(f"{name} is read as {name.lower()}", *found.notes))
+        provided = _provided(records, query, name)
+        if provided:
+            found = read_query(records, replace(query, name=None))
+            names = ", ".join(sorted(provided))
+            note = f"the virtual package {name} is known to be provided by {names}"
+            condition = Condition("package", name, OneOf(provided))
+            return Question((condition, *found.conditions), (note, *found.notes))
     conditions, beyond = configuration_conditions(query), record_conditions(query)
     if beyond and has_records(conn):
         virtuals = records.edges.virtuals if records.tells_virtuals else None
         check_recorded(query, virtuals, records.is_package, records.providers.keys())
         return Question((*conditions, *beyond))
-    is_package = query.name in VIRTUALS and package_id(conn, query.name) is not None
+    is_package = name in VIRTUALS and name is not None and records.is_package(name)
     check_answerable(
         replace(query, name=None) if is_package else query,
-        lambda name: _instead(conn, query, name),
+        lambda dependency: _instead(records, query, dependency),
     )
     compilers = (compiler_condition(compiler_of_pages(each)) for each in query.dependencies)
     return Question((*conditions, *dict.fromkeys(compilers)), notes_on_pages(query))
 
 
-def _in_lowercase(conn: sqlite3.Connection, query: SpecQuery) -> SpecQuery:
-    """Return a query for the package whose name is written so but for capitals, if there is one."""
-    if query.name is None or query.name.islower() or package_id(conn, query.name) is not None:
-        return query
-    name = query.name.lower()
-    return query if package_id(conn, name) is None else replace(query, name=name)
-
-
-def _provided(conn: sqlite3.Connection, query: SpecQuery) -> Condition | None:
-    """Return what a query for a virtual package asks of packages, where their data says it.
+def _provided(records: IndexRecords, query: SpecQuery, name: str) -> frozenset[str]:
+    """Return the packages that provide a virtual one for which a query asks; none if it is none.
 
     Raises:
-        UnsupportedQuery: it asks for versions or variants, which are those of no provider.
+        UnsupportedQuery: package data does not say it, or the query asks for versions or variants,
+            which are those of no provider.
     """
-    if query.name is None or package_id(conn, query.name) is not None:
-        return None
-    providers = {*providers_of(conn, query.name)}
-    if not providers:
-        return None
-    providers.update(_recorded_providers(conn, query.name))
-    if query.versions is not None or query.variants:
+    sets = [key for key, names in read_sets(records.conn, PROVIDED).items() if name in names]
+    rows = select(records.conn, PROVIDERS, sets=json.dumps(sets)) if sets else ()
+    recorded = [each for (each,) in rows]
+    known = records.providers.get(name, ())
+    if recorded and not known:
         raise UnsupportedQuery(
-            f"{query.name} is a virtual package: its versions and options are in Spack's recipes; "
+            f"{name} is a virtual package, provided here by {', '.join(recorded)}: ask for one by "
+            "name"
+        )
+    providers = frozenset((*known, *recorded)) if known else frozenset()
+    if providers and (query.versions is not None or query.variants):
+        raise UnsupportedQuery(
+            f"{name} is a virtual package: its versions and options are in Spack's recipes; "
             f"ask for a provider by name: {', '.join(sorted(providers))}"
         )
-    return Condition("package", query.name, OneOf(frozenset(providers)))
+    return providers
 
 
-def _instead(conn: sqlite3.Connection, query: SpecQuery, dependency: str | None) -> str:
+def _instead(records: IndexRecords, query: SpecQuery, dependency: str | None) -> str:
     """Return what can be said of a dependency where no binary's are known.
 
     That is what provides it, and the option of the package that is called so.
     """
-    providers = providers_of(conn, dependency or "")
+    providers = records.providers.get(dependency or "", ())
     words = [f"{dependency} is known to be provided by {', '.join(providers)}"] if providers else []
-    package = package_id(conn, query.name) if query.name else None
-    if package is not None and next(select(conn, OPTION, package=package, on=f"+{dependency}"), ()):
+    asked = {"package": query.name, "on": f"+{dependency}"}
+    if any(select(records.conn, OPTION, **asked)):
         words.append(f"{f'{query.name}+{dependency}'!r} asks for its option")
     return "".join(f"; {each}" for each in words)
-
-
-def _recorded_providers(conn: sqlite3.Connection, name: str) -> list[str]:
-    """Return the packages that provide a virtual one to what depends on them here."""
-    sets = [key for key, names in read_sets(conn, PROVIDED).items() if name in names]
-    return [each for (each,) in select(conn, PROVIDERS, sets=json.dumps(sets))] if sets else []
-
-
-def _refuse_virtual_root(conn: sqlite3.Connection, name: str | None) -> None:
-    """Refuse a name that is no package here, and that dependencies here provide.
-
-    Raises:
-        UnsupportedQuery: with the packages that do.
-    """
-    if name is None or package_id(conn, name) is not None:
-        return
-    packages = ", ".join(_recorded_providers(conn, name))
-    if packages:
-        raise UnsupportedQuery(
-            f"{name} is a virtual package, provided here by {packages}: ask for one by name"
-        )
 
 
 class UnknownNameError(BuilderError):
