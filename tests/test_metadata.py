@@ -28,6 +28,7 @@ def sample_specs() -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.once
 def test_every_table_and_view_is_described() -> None:
     """Each table and view of the schema has a description, and nothing else has."""
     expected = {table.name for table in TABLES} | set(VIEWS) | set(FULL_TEXT)
@@ -35,23 +36,29 @@ def test_every_table_and_view_is_described() -> None:
     assert all(table["description"].strip() for table in DATABASE["tables"].values())
 
 
-@pytest.mark.parametrize("name", sorted(DATABASE["tables"]))
-def test_every_column_is_described(samples: sqlite3.Connection, name: str) -> None:
+@pytest.mark.once
+def test_every_column_is_described(samples: sqlite3.Connection) -> None:
     """Each column has a description, in the table's order, and no other column has."""
-    columns = [
-        column[0] for column in samples.execute(f"SELECT * FROM [{name}] LIMIT 0").description
-    ]
-    assert list(DATABASE["tables"][name]["columns"]) == columns
-    assert all(text.strip() for text in DATABASE["tables"][name]["columns"].values())
+    for name, table in DATABASE["tables"].items():
+        read = samples.execute(f"SELECT * FROM [{name}] LIMIT 0")
+        assert [*table["columns"]] == [column[0] for column in read.description], name
+        assert all(text.strip() for text in table["columns"].values()), name
 
 
-@pytest.mark.parametrize("name", sorted(DATABASE["tables"]))
-def test_options_name_columns_that_exist(name: str) -> None:
+@pytest.mark.once
+def test_options_name_columns_that_exist() -> None:
     """Labels, sort orders, facets and search keys name columns of their table."""
-    table = DATABASE["tables"][name]
-    named = [table.get(option) for option in ("label_column", "sort", "fts_pk")]
-    named += [*table.get("facets", []), *table.get("sortable_columns", [])]
-    assert {column for column in named if column} <= set(table["columns"])
+    for name, table in DATABASE["tables"].items():
+        named = [table.get(option) for option in ("label_column", "sort", "fts_pk")]
+        named += [*table.get("facets", []), *table.get("sortable_columns", [])]
+        assert {column for column in named if column} <= {*table["columns"]}, name
+
+
+@pytest.fixture(scope="module")
+def datasette(samples_file: Path) -> Any:
+    """A Datasette over the sample pages, with the real metadata."""
+    metadata = {**METADATA, "databases": {"samples": DATABASE}}
+    return Datasette([], immutables=[str(samples_file)], metadata=metadata)
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -65,11 +72,10 @@ def test_options_name_columns_that_exist(name: str) -> None:
     ],
 )
 async def test_search_box_gives_exactly_the_right_rows(
-    samples_file: Path, table: str, search: str, expected: Any
+    datasette: Any, table: str, search: str, expected: Any
 ) -> None:
     """Spack's own words, typed into Datasette's search box, find what they say and no more."""
-    datasette = Datasette([], immutables=[str(samples_file)], metadata=metadata_for(samples_file))
-    path = f"/{samples_file.stem}/{table}.json"
+    path = f"/samples/{table}.json"
     response = await datasette.client.get(
         path, params={"_search": search, "_shape": "array", "_size": "max"}
     )
@@ -80,17 +86,11 @@ async def test_search_box_gives_exactly_the_right_rows(
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_packages_are_found_by_any_part(samples_file: Path) -> None:
+async def test_packages_are_found_by_any_part(datasette: Any) -> None:
     """Part of a name is enough to find a package."""
-    datasette = Datasette([], immutables=[str(samples_file)], metadata=metadata_for(samples_file))
-    path = f"/{samples_file.stem}/packages.json"
+    path = "/samples/packages.json"
     response = await datasette.client.get(path, params={"_search": "tensor", "_shape": "array"})
     assert [row["name"] for row in response.json()] == ["py-safetensors"]
-
-
-def metadata_for(file: Path) -> dict[str, Any]:
-    """Return the metadata under the name that a test's database has."""
-    return {**METADATA, "databases": {file.stem: DATABASE}}
 
 
 def normal(each: dict[str, Any]) -> dict[str, Any]:

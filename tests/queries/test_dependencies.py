@@ -32,43 +32,43 @@ def shown(found: list[dict[str, Any]]) -> set[tuple[str, str, str, str]]:
 HASHES = sorted(installs())[::30]
 
 
-@pytest.mark.parametrize("dag_hash", HASHES)
-def test_dependencies_of_hash(dag_hash: str, real_index: sqlite3.Connection) -> None:
+def test_dependencies_of_hash(real_index: sqlite3.Connection) -> None:
     """All that a spec links to or runs, each once, and how it uses it itself."""
-    found = rows(real_index, "dependencies_of_hash", hash=dag_hash)
+    for dag_hash in HASHES:
+        found = rows(real_index, "dependencies_of_hash", hash=dag_hash)
 
-    assert len(found) == len(run_time(dag_hash)) - 1
-    assert shown(found) == named(run_time(dag_hash) - {dag_hash})
-    for row in found:
-        how = edges()[dag_hash].get(row["hash"], set())
-        assert set((row["types"] or "").split(",")) - {""} == how
+        assert len(found) == len(run_time(dag_hash)) - 1
+        assert shown(found) == named(run_time(dag_hash) - {dag_hash})
+        for row in found:
+            how = edges()[dag_hash].get(row["hash"], set())
+            assert set((row["types"] or "").split(",")) - {""} == how
 
 
-@pytest.mark.parametrize("dag_hash", HASHES)
-def test_dependents_of_hash(dag_hash: str, real_index: sqlite3.Connection) -> None:
+def test_dependents_of_hash(real_index: sqlite3.Connection) -> None:
     """All that uses a spec directly in any way, or links to it or runs it through others."""
-    found = rows(real_index, "dependents_of_hash", hash=dag_hash)
-    through = {each for each in installs() if dag_hash in run_time(each)} - {dag_hash}
-    directly = {each: edges()[each][dag_hash] for each in installs() if dag_hash in edges()[each]}
+    for dag_hash in HASHES:
+        found = rows(real_index, "dependents_of_hash", hash=dag_hash)
+        through = {each for each in installs() if dag_hash in run_time(each)} - {dag_hash}
+        directly = {each: to[dag_hash] for each, to in edges().items() if dag_hash in to}
 
-    assert len(found) == len(through | directly.keys())
-    assert shown(found) == named(through | directly.keys())
-    for row in found:
-        assert set((row["types"] or "").split(",")) - {""} == directly.get(row["hash"], set())
+        assert len(found) == len(through | directly.keys())
+        assert shown(found) == named(through | directly.keys())
+        for row in found:
+            assert set((row["types"] or "").split(",")) - {""} == directly.get(row["hash"], set())
 
 
-@pytest.mark.parametrize("dag_hash", HASHES)
-def test_dependencies_without_binary(dag_hash: str, real_index: sqlite3.Connection) -> None:
+def test_dependencies_without_binary(real_index: sqlite3.Connection) -> None:
     """Of what a spec needs to run, and of itself, what is no binary: the externals."""
-    found = rows(real_index, "dependencies_without_binary", hash=dag_hash)
-    lacking = {each for each in run_time(dag_hash) if kind(each) != "binary"}
+    for dag_hash in HASHES:
+        found = rows(real_index, "dependencies_without_binary", hash=dag_hash)
+        lacking = {each for each in run_time(dag_hash) if kind(each) != "binary"}
 
-    assert shown(found) == named(lacking)
-    assert {(row["release"], row["releases"]) for row in found} <= {("develop", 0)}
+        assert shown(found) == named(lacking)
+        assert {(row["release"], row["releases"]) for row in found} <= {("develop", 0)}
 
 
-def look_alikes() -> dict[str, list[str]]:
-    """Return the hashes of the real index's configurations that have several, by the first."""
+def look_alikes() -> list[list[str]]:
+    """Return the hashes of each configuration of the real index that has several."""
     groups: dict[str, list[str]] = {}
     for dag_hash, each in installs().items():
         spec = {
@@ -83,21 +83,26 @@ def look_alikes() -> dict[str, list[str]]:
         )
         if each["in_buildcache"]:
             groups.setdefault(json.dumps([spec, compilers], sort_keys=True), []).append(dag_hash)
-    return {group[0]: group for group in groups.values() if len(group) > 1}
+    return [group for group in groups.values() if len(group) > 1]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", sorted(look_alikes()))
-def test_differences_of_look_alikes(first: str, real_index: sqlite3.Connection) -> None:
+def test_differences_of_look_alikes(real_index: sqlite3.Connection) -> None:
     """What some look-alikes need and others do not, with how many of them, and which.
 
     What one needs to run and another only to be built tells them apart as well.
     """
-    group = look_alikes()[first]
+    groups = look_alikes()
+    assert max(map(len, groups)) == 6
+    for group in groups:
+        _differences_are_told(real_index, group)
+
+
+def _differences_are_told(real_index: sqlite3.Connection, group: list[str]) -> None:
     count = Counter(key for each in group for key in {own(found) for found in used(each)})
     to_run = Counter(key for each in group for key in {own(found) for found in run_time(each)})
     count = Counter({**count, **to_run})
-    found = run(real_index, "differences_of_look_alikes", hash=first)
+    found = run(real_index, "differences_of_look_alikes", hash=group[0])
 
     if not (different := {key: number for key, number in count.items() if number < len(group)}):
         (row,) = found
@@ -126,11 +131,6 @@ def own(dag_hash: str) -> tuple[str, str, str]:
     names = ("arch", "namespace", "package_hash", "parameters", "external")
     rest = [spec.get(name) for name in names]
     return spec["name"], spec["version"], json.dumps([rest, compilers], sort_keys=True)
-
-
-def test_there_are_look_alikes() -> None:
-    """The real index has configurations with several hashes, which the test above compares."""
-    assert max(map(len, look_alikes().values())) == 6
 
 
 @pytest.fixture(scope="module")

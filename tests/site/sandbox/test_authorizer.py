@@ -23,11 +23,11 @@ def conn(database: Path) -> Iterator[sqlite3.Connection]:
     connection.close()
 
 
-@pytest.mark.parametrize("name", [*(table.name for table in TABLES), *VIEWS, *FULL_TEXT])
-def test_every_table_and_view_can_be_read(conn: sqlite3.Connection, name: str) -> None:
+def test_every_table_and_view_can_be_read(conn: sqlite3.Connection) -> None:
     """All that the file offers can be asked for, with and without columns."""
-    assert conn.execute(f"SELECT count(*) FROM {name}").fetchone()
-    conn.execute(f"SELECT * FROM {name.upper()} LIMIT 1").fetchall()
+    for name in (*(table.name for table in TABLES), *VIEWS, *FULL_TEXT):
+        assert conn.execute(f"SELECT count(*) FROM {name}").fetchone()
+        conn.execute(f"SELECT * FROM {name.upper()} LIMIT 1").fetchall()
 
 
 @pytest.mark.parametrize(
