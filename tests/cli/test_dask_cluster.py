@@ -27,8 +27,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with Dask, which Datasette would load in every process if it were beside it."""
     folder = tmp_path_factory.mktemp("dask")
     lock = ROOT / "requirements" / "dask.lock"
-    options = ["--require-hashes", "--no-compile", "--target", folder, "-r", lock]
-    completed([sys.executable, "-m", "pip", "install", "-q", *options], check=True)
+    options = ["--require-hashes", "--target", folder, "-r", lock]
+    completed(
+        [sys.executable, "-m", "uv", "pip", "install", "-q", "--python", sys.executable, *options],
+        check=True,
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(folder))
         sys.path.append(str(folder))

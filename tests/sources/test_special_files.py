@@ -200,7 +200,10 @@ def test_the_directory_of_a_zip_is_bounded(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.slow
 def test_little_memory_ends_in_a_line(tmp_path: Path) -> None:
     """What needs more memory than there is is the fault of its file."""
-    (tmp_path / "index.json").write_bytes(b'{"database":' + b" " * 900_000_000)
+    with (tmp_path / "index.json").open("wb") as index:
+        index.write(b'{"database":')
+        for _ in range(900):
+            index.write(b" " * 10**6)
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (900 * 2**20,) * 2); "
         "from spack_cache_db.cli import main; sys.argv[0] = 'x'; main()"
