@@ -41,6 +41,7 @@ class Visitor:
         self.sent.append(message)
 
 
+@pytest.mark.once
 @pytest.mark.asyncio
 async def test_work_ends_when_the_visitor_leaves() -> None:
     """An answer without an end is cancelled in the moment in which its visitor goes."""
@@ -61,6 +62,7 @@ async def test_work_ends_when_the_visitor_leaves() -> None:
     assert ended.is_set()
 
 
+@pytest.mark.once
 @pytest.mark.asyncio
 async def test_what_follows_a_complete_answer_is_done() -> None:
     """The server reports a visitor as gone once the answer is complete; the rest still happens."""
@@ -77,6 +79,7 @@ async def test_what_follows_a_complete_answer_is_done() -> None:
     assert tidied == [True]
 
 
+@pytest.mark.once
 @pytest.mark.asyncio
 async def test_the_body_reaches_the_application() -> None:
     """What a visitor sends is passed on, in order, before it is known that the visitor has gone."""
@@ -99,6 +102,7 @@ async def test_the_body_reaches_the_application() -> None:
     assert read == sent
 
 
+@pytest.mark.once
 @pytest.mark.asyncio
 async def test_errors_are_raised() -> None:
     """What the application raises reaches the server."""
@@ -111,6 +115,7 @@ async def test_errors_are_raised() -> None:
         await deliver(fail)(SCOPE, visitor.receive, visitor.send)
 
 
+@pytest.mark.once
 @pytest.mark.asyncio
 @pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 5 * PIECE + 7])
 async def test_large_answers_go_out_in_pieces(size: int) -> None:
@@ -141,6 +146,7 @@ class Slow(Visitor):
         self.sent.append(message)
 
 
+@pytest.mark.once
 @pytest.mark.asyncio
 async def test_an_answer_is_finished_before_its_visitor_reads() -> None:
     """The application ends, and what it holds is free, while a visitor has read nothing."""
@@ -160,6 +166,7 @@ async def test_an_answer_is_finished_before_its_visitor_reads() -> None:
     assert b"".join(each.get("body", b"") for each in visitor.sent) == body
 
 
+@pytest.mark.once
 @pytest.mark.asyncio
 async def test_a_stream_waits_for_its_visitor() -> None:
     """Of an answer in pieces no more is made than a little, until the visitor reads on."""
@@ -180,6 +187,7 @@ async def test_a_stream_waits_for_its_visitor() -> None:
     assert made == 50
 
 
+@pytest.mark.once
 @pytest.mark.asyncio
 async def test_who_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """A visitor who takes no piece within the time ends the stream; so does one who is too slow."""
@@ -205,6 +213,7 @@ async def test_who_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> 
     assert ended == 2
 
 
+@pytest.mark.once
 @pytest.mark.asyncio
 async def test_the_longest_stuck_visitor_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """When too much is held for slow visitors the first of them is cut off, not the newcomer."""
@@ -226,6 +235,7 @@ async def test_the_longest_stuck_visitor_makes_room(monkeypatch: pytest.MonkeyPa
     assert [sum(len(part["body"]) for part in each.sent) for each in slow[1:]] == [2 * PIECE] * 2
 
 
+@pytest.mark.once
 @pytest.mark.asyncio
 async def test_a_request_begins_when_its_body_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a form starts no work and is refused in the end; a form that is too large at once."""
@@ -321,6 +331,7 @@ async def test_a_refusal_takes_its_time(database: Path, monkeypatch: pytest.Monk
     await asyncio.wait(asked, timeout=PATIENCE)
 
 
+@pytest.mark.once
 def test_who_waits_for_a_refusal_keeps_no_page_out() -> None:
     """All queues full and all places of those who are refused taken, there are connections left."""
     queued = sum(each.running + each.waiting for each in BOUNDS.values())

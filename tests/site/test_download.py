@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 ETAG = '"sum"'
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("headers", "status", "start", "length"),
     [

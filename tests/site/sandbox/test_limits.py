@@ -103,6 +103,7 @@ ADDRESSES = {
 }
 
 
+@pytest.mark.once
 def test_a_connection_is_bounded() -> None:
     """Each limit holds, and the connection only reads."""
     conn = sqlite3.connect(":memory:")
@@ -140,6 +141,7 @@ def test_hostile_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
     assert taken < SECONDS
 
 
+@pytest.mark.once
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERED)
 def test_costly_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
@@ -206,6 +208,7 @@ def test_hostile_sql_is_told_on_a_page(own_server: Server) -> None:
         assert reason in answer.text
 
 
+@pytest.mark.once
 @pytest.mark.slow
 def test_a_megabyte_of_sql_is_refused(own_server: Server) -> None:
     """A statement of one megabyte is refused before anything reads it."""
