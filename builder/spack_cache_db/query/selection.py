@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.catalogue import Spec, configuration_of, learn, specs_in_scope
+from spack_cache_db.query.catalogue import (
+    Spec,
+    configuration_of,
+    counts_in_scope,
+    learn,
+    specs_in_scope,
+)
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     COLUMNS,
@@ -122,7 +128,8 @@ def satisfying(
         names = condition.asked.words if several else (condition.asked.text,)
         return {key for name in names if (key := package_id(conn, name)) is not None}
     if column == "variants":
-        named = select(conn, VARIANTS, name=_name(condition), text=condition.text)
+        name = getattr(condition.asked, "name", None)
+        named = select(conn, VARIANTS, name=name, text=condition.text)
         return _sets_with(conn, (key for key, text in named if condition.holds((text,))))
     if column == "version":
         sql = VERSIONS if package is None else VERSIONS_OF_PACKAGE
@@ -209,10 +216,6 @@ def with_other_variant(conn: sqlite3.Connection, constraint: VariantConstraint) 
     return _having(conn, {"variants": _sets_with(conn, members)}, [], {})
 
 
-def _name(condition: Condition) -> str | None:
-    return getattr(condition.asked, "name", None)
-
-
 def _sets_with(conn: sqlite3.Connection, variants: Iterable[int]) -> set[int]:
     return {row[0] for row in select_in(conn, SETS_WITH, variants)}
 
@@ -249,20 +252,18 @@ def _having(
     short = {column: ids for column, ids in columns.items() if len(ids) <= IDS_AT_ONCE}
     long = [column for column in columns if column not in short]
     texts = {column: next(json_pieces(ids)) for column, ids in short.items()}
-    tests = [_test(column, len(ids)) for column, ids in short.items()]
+    tests = [
+        f"{column} = json_extract(:{column}, '$[0]')"
+        if len(ids) == 1
+        else f"{column} IN (SELECT value FROM json_each(:{column}))"
+        for column, ids in short.items()
+    ]
     selected, where = ", ".join(["id", *long]), "\n  AND ".join([*tests, *filters]) or "1"
     sql = f"SELECT {selected} FROM configurations WHERE {where} ORDER BY {order}"
     rows = select(conn, sql, **texts, **parameters)
     for place, column in enumerate(long, start=1):
         rows = _among(rows, place, columns[column])
     return [row[0] for row in rows]
-
-
-def _test(column: str, count: int) -> str:
-    """Return the condition in SQL that a column has one of so many ids, given as JSON."""
-    if count == 1:
-        return f"{column} = json_extract(:{column}, '$[0]')"
-    return f"{column} IN (SELECT value FROM json_each(:{column}))"
 
 
 def _among(rows: Iterator[tuple[Any, ...]], place: int, ids: Set[int]) -> Iterator[tuple[Any, ...]]:
@@ -279,18 +280,6 @@ EVERY_ROW = f"{_ROWS} ORDER BY {{}}"
 GROUPS = f"""
 SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
 FROM configurations GROUP BY {{}} ORDER BY 1
-"""
-IN_RELEASE = """
-SELECT configuration, spec_count FROM configuration_releases WHERE release = :release
-"""
-IN_STACK = """
-SELECT configuration, spec_count FROM configuration_stacks WHERE stack = :stack AND spec_count > 0
-"""
-IN_STACK_OF_RELEASE = """
-SELECT configuration, count(*) FROM release_specs
-WHERE release = :release
-  AND stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
-GROUP BY 1
 """
 
 
@@ -328,7 +317,7 @@ class Candidates:
         self._scope = scope
         self._rows: dict[int | None, _Rows] = {}
         self._satisfying: dict[tuple[str, Any, int | None], Set[int]] = {}
-        self._present: dict[tuple[Any, Any], Mapping[int, int]] = {}
+        self._counts: dict[tuple[Conditions, str | None], Mapping[int, int]] = {}
 
     @cached_property
     def packages(self) -> dict[str, int]:
@@ -379,18 +368,23 @@ class Candidates:
             self._satisfying[known] = found
         return self._satisfying[known]
 
-    def present(self, places: Conditions, rows: Iterable[Candidate]) -> Mapping[int, int]:
-        """Return how many specs count in these places, by the ids of configurations."""
+    def counts(
+        self, places: Conditions, rows: Iterable[Candidate], package: str | None
+    ) -> Mapping[int, int]:
+        """Return how many specs count in these places, by the ids of configurations.
+
+        Args:
+            places: what narrows specs.
+            rows: the configurations, all of the package.
+            package: its name; None for any.
+        """
         if is_of_specs(places):
-            found = specs_in_scope(self.conn, [row.id for row in rows], places)
-            return {key: len(specs) for key, specs in found.items()}
-        release, stack = asked(places, "release"), asked(places, "stack")
-        if (release, stack) not in self._present:
-            sql = IN_STACK_OF_RELEASE if stack is not None else IN_RELEASE
-            sql = IN_STACK if release is None else sql
-            found_in = select(self.conn, sql, release=release, stack=stack)
-            self._present[release, stack] = dict(found_in)
-        return self._present[release, stack]
+            return counts_in_scope(self.conn, self.lookups, [row.id for row in rows], places)
+        known = places, package
+        if known not in self._counts:
+            ids = [row.id for row in self.rows(package)]
+            self._counts[known] = counts_in_scope(self.conn, self.lookups, ids, places)
+        return self._counts[known]
 
     def configuration(self, row: Candidate) -> Configuration:
         """Return a row in words."""
@@ -433,8 +427,8 @@ class Misses:
         )
         if not places:
             return {row: row.spec_count for row in fitting if row.spec_count > 0}
-        present = self.candidates.present(places, fitting)
-        return {row: present[row.id] for row in fitting if row.id in present}
+        counts = self.candidates.counts(places, fitting, self.package)
+        return {row: counts[row.id] for row in fitting if row.id in counts}
 
     def all_miss(self, place: int) -> bool:
         """Return whether no configuration satisfies a condition by its words."""
@@ -454,7 +448,7 @@ class Misses:
             for at, each in enumerate(self.conditions)
             if each.kind in ("release", "stack") and at not in out
         )
-        counts = self.candidates.present(where, self.rows) if where else None
+        counts = self.candidates.counts(where, self.rows, self.package) if where else None
         missed_places = sum(1 << at for at in out)
         found = [
             (missed | missed_places, row)
