@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -28,7 +29,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("tests", deadline=None, max_examples=50)
 settings.load_profile("tests")
 
+# Thousands of tests are collected and stay until the end: looking for garbage among them takes
+# time and finds nothing.
+gc.disable()
+
 Build = Callable[..., sqlite3.Connection]
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage only among what tests leave."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -17,17 +17,22 @@ APT = """#!/bin/sh
 echo "$*" >> "$0.log"
 case "$*" in *chromium*) exit 100;; esac
 """
-ONE = "tests/site/browser/test_pages.py::test_from_search_to_a_hash"
+ONE = """def test_one(chromium):
+    pass
+"""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("ci", "workers", "status"), [("", "0", 0), ("true", "1", 1)])
-def test_a_missing_browser_is_never_passed_over(ci: str, workers: str, status: int) -> None:
+def test_a_missing_browser_is_never_passed_over(
+    ci: str, workers: str, status: int, tmp_path: Path
+) -> None:
     """Without Chromium its tests are skipped, the last line says so, and CI counts a failure."""
+    (tmp_path / "test_one.py").write_text(ONE)
     ran = completed(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", workers, ONE],
-        cwd=ROOT,
-        env={**os.environ, "PATH": "/nowhere", "CI": ci},
+        [sys.executable, "-m", "pytest", "-p", "tests.browser", "-q", "-n", workers],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": "/nowhere", "CI": ci, "PYTHONPATH": str(ROOT)},
     )
     assert ran.returncode == status, ran.stdout
     last = ran.stdout.rstrip().splitlines()[-1]

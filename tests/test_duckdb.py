@@ -22,7 +22,6 @@ from tests.paths import ROOT
 
 duckdb = pytest.importorskip("duckdb")
 extension = pytest.importorskip("duckdb_extension_sqlite")
-polars = pytest.importorskip("polars")
 
 ONLY_SQLITE = {"installations", "known_versions"}
 
@@ -86,6 +85,8 @@ def test_duckdb_sees_each_view(attached: Any, sqlite: sqlite3.Connection, view: 
 @pytest.mark.usefixtures("attached")
 def test_parquet_holds_every_row(folder: Path, sqlite: sqlite3.Connection) -> None:
     """Polars reads back what was written, partition by partition, row for row."""
+    # Loading it takes a third of a second, which every run of any test would wait for.
+    polars = pytest.importorskip("polars")
     frame = polars.read_parquet(folder / "listings" / "**" / "*.parquet", hive_partitioning=True)
     found = sqlite.execute("SELECT * FROM build_listings")
     names = [each[0] for each in found.description]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 
 from tests.site.conftest import Server
 
-WIDE, NARROW = {"width": 1280, "height": 1000}, {"width": 390, "height": 844}
+WIDE: ViewportSize = {"width": 1280, "height": 1000}
+NARROW: ViewportSize = {"width": 390, "height": 844}
 
 
 class Visit:
