@@ -104,6 +104,7 @@ def table_rows(
     hidden = frozenset(folded)
     specs = specs_in_scope(conn, presence, conditions)
     apart = _apart(conn, lookups, {key: some for key, some in specs.items() if len(some) > 1})
+    installed = installed_among(conn, (some[0].hash for some in specs.values()))
 
     def row(each: Counted) -> ConfigurationRow:
         known = specs.get(each.id, [])
@@ -122,11 +123,10 @@ def table_rows(
             hashes=tuple(spec.hash for spec in (known if is_open else known[:1])),
             apart=apart.get(each.id, ()),
             specs=_compared(conn, lookups, known) if is_open else (),
+            is_installed={spec.hash for spec in known[:1]} <= installed,
         )
 
-    rows = [*map(row, found)]
-    installed = installed_among(conn, (dag_hash for each in rows for dag_hash in each.hashes[:1]))
-    return tuple(replace(each, is_installed={*each.hashes[:1]} <= installed) for each in rows)
+    return tuple(map(row, found))
 
 
 def installed_among(conn: sqlite3.Connection, hashes: Iterable[str]) -> set[str]:

@@ -137,6 +137,8 @@ def load_package(
         scope or ANYWHERE,
         opened=filters.opened,
     )
+    if defaults:
+        rows = tuple(replace(row, variants=_others_first(row.variants, defaults)) for row in rows)
     return PackagePage(
         package=package,
         filters=filters.at_page(window.page),
@@ -148,7 +150,7 @@ def load_package(
         common_variants=tuple(
             each for each in _others_first(common_variants, defaults) if each not in hidden
         ),
-        rows=tuple(replace(row, variants=_others_first(row.variants, defaults)) for row in rows),
+        rows=rows,
         page_count=window.page_count,
         is_compiler=name in lookups.compilers,
         recipes=recipe_links(conn, name),
