@@ -62,6 +62,24 @@ _WHERE = tuple(field.name for field in fields(Presence))
 
 MOST_SHOWN = 50
 """Rows of a notebook's table."""
+_IN_STACK = IN_STACK.format("shown")
+# Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
+SHOWN = f"""
+SELECT releases.id, shown.spec, shown.configuration
+FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN release_specs AS shown
+  ON shown.release = releases.id
+  AND shown.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
+WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {_IN_STACK}
+"""
+# Not by way of the view release_specs, which takes half as long again for what other queries need.
+ALL_SHOWN = f"""
+SELECT shown.release, shown.spec, coalesce(shown.configuration, specs.configuration)
+FROM listings AS shown JOIN specs ON specs.id = shown.spec
+WHERE shown.release IN (SELECT value FROM json_each(:releases)) AND {_IN_STACK}
+"""
+_COLUMNS = ("release", "date", "specs", "configurations", "added", "removed")
+Shown = dict[int, dict[int, int]]
+"""By the ids of releases: the specs that satisfy a query there, each with its configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,27 +384,6 @@ def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows((names, *rows))
     return text.getvalue()
-
-
-_IN_STACK = IN_STACK.format("shown")
-# Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
-SHOWN = f"""
-SELECT releases.id, shown.spec, shown.configuration
-FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN release_specs AS shown
-  ON shown.release = releases.id
-  AND shown.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
-WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {_IN_STACK}
-"""
-# Not by way of the view release_specs, which takes half as long again for what other queries need.
-ALL_SHOWN = f"""
-SELECT shown.release, shown.spec, coalesce(shown.configuration, specs.configuration)
-FROM listings AS shown JOIN specs ON specs.id = shown.spec
-WHERE shown.release IN (SELECT value FROM json_each(:releases)) AND {_IN_STACK}
-"""
-_COLUMNS = ("release", "date", "specs", "configurations", "added", "removed")
-
-Shown = dict[int, dict[int, int]]
-"""By the ids of releases: the specs that satisfy a query there, each with its configuration."""
 
 
 class HistoryRow(NamedTuple):

@@ -44,6 +44,9 @@ FROM (
   WHERE coalesce(known_versions.deprecated, known_versions.version IS NULL)
     AND known_packages.versions <> '[]')
 """
+WITH_HASHES = "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def info(file: AnyPath) -> dict[str, Any]:
@@ -167,9 +170,6 @@ def _some(db: Database, ids: list[int], scope: Conditions) -> list[Binary]:
         ]
 
 
-WITH_HASHES = "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
-
-
 @dataclass(frozen=True, slots=True)
 class Retention:
     """The binaries of a file, by whether some environments need them; hashes, sorted.
@@ -228,7 +228,8 @@ def retained(
     """Return what environments need of the binaries in a scope; see `retention`."""
     named = {each for one in environments for each in _named(conn, lookups, one, scope)}
     needed = named | _run_time(conn, lookups, named)
-    every = _binaries(conn, lookups, scope)
+    specs = specs_in_scope(conn, configuration_ids(conn, lookups, scope), scope)
+    every = {each.hash for some in specs.values() for each in some}
     keep, prune, missing = needed & every, every - needed, needed - every
     return Retention(*(tuple(sorted(each)) for each in (keep, prune, missing)))
 
@@ -253,15 +254,6 @@ def _run_time(conn: sqlite3.Connection, lookups: Lookups, hashes: Set[str]) -> s
     ids = [spec for (spec,) in select(conn, WITH_HASHES, hashes=given)]
     nodes = read_nodes(conn, read_run_time(conn, lookups, ids).edges)
     return {each.hash for each in nodes.values() if each.kind != "external"}
-
-
-def _binaries(conn: sqlite3.Connection, lookups: Lookups, scope: Conditions) -> set[str]:
-    ids = configuration_ids(conn, lookups, scope)
-    return {each.hash for some in specs_in_scope(conn, ids, scope).values() for each in some}
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def _method(

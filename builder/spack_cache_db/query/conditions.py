@@ -69,6 +69,8 @@ COLUMNS: Mapping[str, str] = {
 
 PLACES = ("release", "stack", "hash", "specs")
 """The kinds that differ between specs of one configuration: where they are, what they depend on."""
+ANYWHERE: Conditions = ()
+"""Nothing that narrows an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +150,6 @@ class Condition:
 
 
 Conditions = tuple[Condition, ...]
-
-ANYWHERE: Conditions = ()
-"""Nothing that narrows an answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,25 @@ STEPS_AT_ONCE = 1_000_000
 
 IDS_AT_ONCE = 20_000
 """So many ids make a text of less than 200 kB, the longest value that the site allows."""
+RELEASES = """
+SELECT id, name, kind, date, position, previous, package_count, spec_count FROM releases
+ORDER BY position
+"""
+STACKS = "SELECT id, name, release_count, spec_count FROM stacks WHERE NOT is_root ORDER BY name"
+FAMILIES = "SELECT name, family FROM targets"
+VERSIONS = """
+SELECT id, name, position FROM versions WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+STACK_SETS = "SELECT id, shown FROM stack_sets"
+VARIANTS = """
+SELECT member.variant_set, variants.text
+FROM variant_set_members AS member JOIN variants ON variants.id = member.variant
+WHERE member.variant_set IN (SELECT value FROM json_each(:ids)) ORDER BY variants.text
+"""
+LETTERED_VERSIONS = "SELECT id, name FROM versions WHERE name GLOB '*[a-zA-Z]*'"
+Read = TypeVar("Read")
+LAZY = ("version", "variants")
+"""The columns of a configuration whose words are read when they are asked for."""
 
 
 def open_database(path: Path) -> sqlite3.Connection:
@@ -211,30 +230,6 @@ def _check_statements(connection: sqlite3.Connection) -> None:
     for name in _SHADOWS:
         if not found.get(name, "").startswith("CREATE TABLE "):
             raise sqlite3.DatabaseError(f"its {name} is not what FTS5 creates")
-
-
-RELEASES = """
-SELECT id, name, kind, date, position, previous, package_count, spec_count FROM releases
-ORDER BY position
-"""
-STACKS = "SELECT id, name, release_count, spec_count FROM stacks WHERE NOT is_root ORDER BY name"
-FAMILIES = "SELECT name, family FROM targets"
-VERSIONS = """
-SELECT id, name, position FROM versions WHERE id IN (SELECT value FROM json_each(:ids))
-"""
-STACK_SETS = "SELECT id, shown FROM stack_sets"
-VARIANTS = """
-SELECT member.variant_set, variants.text
-FROM variant_set_members AS member JOIN variants ON variants.id = member.variant
-WHERE member.variant_set IN (SELECT value FROM json_each(:ids)) ORDER BY variants.text
-"""
-
-LETTERED_VERSIONS = "SELECT id, name FROM versions WHERE name GLOB '*[a-zA-Z]*'"
-
-Read = TypeVar("Read")
-
-LAZY = ("version", "variants")
-"""The columns of a configuration whose words are read when they are asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,17 @@ MOST_EXPLAINED = 4
 
 MOST_UNKNOWN = 20
 """For so many unknown packages close names are looked for: each is compared with all that exist."""
+BINARIES = f"""
+SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
+WHERE specs.release_count > 0 AND {IN_STACK.format("specs")}
+"""
+LISTED_BINARIES = f"""
+SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
+CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
+WHERE {IN_STACK.format("listings")}
+"""
+MOST_OTHERS = 5
+A_NODE = "it is another node of this lockfile"
 
 
 def cover(
@@ -383,20 +394,6 @@ class _Specs:
                 return WhyNot(unknown=named.name)
         conditions = (*self._asked(named), *self._scope)
         return explained(self._candidates, named, conditions, self._records)
-
-
-BINARIES = f"""
-SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
-WHERE specs.release_count > 0 AND {IN_STACK.format("specs")}
-"""
-LISTED_BINARIES = f"""
-SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
-CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
-WHERE {IN_STACK.format("listings")}
-"""
-
-MOST_OTHERS = 5
-A_NODE = "it is another node of this lockfile"
 
 
 def cover_lock(

@@ -242,8 +242,8 @@ def cover_table(found: Cover, width: int | None = None) -> str:
     lines = [total(found), *counts_told(found)]
     if not specs:
         return "\n".join(lines)
-    first, longest = (max(map(len, column)) for column in _columns(specs))
-    second = min(longest, _WIDEST)
+    first = max(len(each.status) for each in specs)
+    second = min(max(len(each.spec) for each in specs), _WIDEST)
     lines.append("")
     before = None
     for each in specs:
@@ -253,10 +253,6 @@ def cover_table(found: Cover, width: int | None = None) -> str:
         lines += wrapped(head, shown, width)
         before = said
     return "\n".join(lines)
-
-
-def _columns(specs: list[CoveredSpec | CoveredNode]) -> tuple[list[str], list[str]]:
-    return [each.status for each in specs], [each.spec for each in specs]
 
 
 def statuses_told(found: Cover) -> str:

@@ -53,6 +53,8 @@ SELECT id, package, version FROM configurations
 WHERE package IN (SELECT value FROM json_each(:ids))
   AND (:target IS NULL OR target IN (SELECT value FROM json_each(:target)))
 """
+MOST_LINES = 40
+"""So many lines of a section are shown on a terminal and in Markdown."""
 
 
 class Delta(NamedTuple, Generic[T]):
@@ -254,6 +256,10 @@ def compare(
     was, now = (dict(select(conn, listed, **place, **columns)) for place in (here, there))
     gone = _only_in(conn, here, there, columns)
     came = _only_in(conn, there, here, columns)
+    names = lookups.stack_sets(conn)
+    stacks_before, stacks_now = (
+        {name for key in side for name in names[key]} for side in (was, now)
+    )
     package_of = {row.configuration: row.package for row in (*gone, *came)}
     before = counts_in_scope(conn, lookups, package_of, old)
     after = Counter(before)
@@ -287,7 +293,9 @@ def compare(
                 for some, known in ((arrived, had), (left, has))
             )
         ),
-        stacks=_change(*(_stack_names(conn, lookups, side) for side in (was, now))),
+        stacks=Delta(
+            tuple(sorted(stacks_now - stacks_before)), tuple(sorted(stacks_before - stacks_now))
+        ),
         specs=Amount(
             sum(was.values()) - len(removed - added), len(added - removed), len(removed - added)
         ),
@@ -398,20 +406,11 @@ def _versions(
     return {known[key] for key in counts_in_scope(conn, lookups, known, side)}
 
 
-def _stack_names(conn: sqlite3.Connection, lookups: Lookups, sets: Iterable[int]) -> set[str]:
-    names = lookups.stack_sets(conn)
-    return {name for key in sets for name in names[key]}
-
-
 def _specs_of(rows: Iterable[_Row]) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     for row in rows:
         found.setdefault(row.configuration, set()).add(row.spec)
     return found
-
-
-def _change(was: Set[str], now: Set[str]) -> Delta[str]:
-    return Delta(tuple(sorted(now - was)), tuple(sorted(was - now)))
 
 
 def _lists(change: Delta[T], value: Callable[[T], Any]) -> dict[str, list[Any]]:
@@ -425,10 +424,6 @@ def _only(each: ChangedConfiguration) -> dict[str, Any]:
 
 def _rebuilt(each: ChangedConfiguration) -> dict[str, Any]:
     return each.configuration._asdict() | each.specs._asdict()
-
-
-MOST_LINES = 40
-"""So many lines of a section are shown on a terminal and in Markdown."""
 
 
 class Section(NamedTuple):

@@ -63,6 +63,9 @@ SELECT specs.id, specs.release_count
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
 WHERE {HASH_BEGINS}
 """
+_MOST_COMPARED = 100
+_MOST_NODES = 2_000
+_MOST_TOLD = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,11 +452,6 @@ def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, .
     if next(counts, 1) == 0 and not any(counts):
         return ("no release lists such a spec: it is known here as a dependency only",)
     return ()
-
-
-_MOST_COMPARED = 100
-_MOST_NODES = 2_000
-_MOST_TOLD = 3
 
 
 def instead_of(candidates: Candidates, condition: Condition, rows: Iterable[Candidate]) -> str:

@@ -97,6 +97,26 @@ SELECT max(hash) FROM specs WHERE hash < :hash
 UNION ALL
 SELECT min(hash) FROM specs WHERE hash > :hash
 """
+HAS_PAGES = "SELECT EXISTS (SELECT 1 FROM pages)"
+URLS = """
+SELECT DISTINCT url FROM mirrors JOIN releases ON releases.id = mirrors.release
+WHERE releases.kind <> 'installed' ORDER BY url
+"""
+TREES = "SELECT name FROM releases WHERE kind = 'installed' ORDER BY position"
+PUBLIC = "Spack's public build cache"
+MOST_NAMED = 3
+VARIANTS = ("+mpi", "+cuda", "+shared")
+"""Variants that many know, the best known first."""
+OF_PACKAGE = """
+SELECT configurations.id FROM json_each(:names) AS wanted
+CROSS JOIN packages ON packages.name = wanted.value
+CROSS JOIN configurations
+  ON configurations.package = packages.id AND configurations.spec_count > 0
+ORDER BY wanted.key, configurations.spec_count DESC, configurations.id LIMIT 200
+"""
+LARGEST_CONFIGURATION = """
+SELECT id FROM configurations WHERE spec_count > 0 ORDER BY spec_count DESC, id LIMIT 1
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,17 +331,6 @@ def shortest_prefix(dag_hash: str, neighbours: tuple[str, ...]) -> str:
     return dag_hash[:length]
 
 
-HAS_PAGES = "SELECT EXISTS (SELECT 1 FROM pages)"
-URLS = """
-SELECT DISTINCT url FROM mirrors JOIN releases ON releases.id = mirrors.release
-WHERE releases.kind <> 'installed' ORDER BY url
-"""
-TREES = "SELECT name FROM releases WHERE kind = 'installed' ORDER BY position"
-
-PUBLIC = "Spack's public build cache"
-MOST_NAMED = 3
-
-
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Whose build cache a file holds.
@@ -376,21 +385,6 @@ def _listed(names: list[str]) -> str:
     if len(names) > MOST_NAMED:
         names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-VARIANTS = ("+mpi", "+cuda", "+shared")
-"""Variants that many know, the best known first."""
-
-OF_PACKAGE = """
-SELECT configurations.id FROM json_each(:names) AS wanted
-CROSS JOIN packages ON packages.name = wanted.value
-CROSS JOIN configurations
-  ON configurations.package = packages.id AND configurations.spec_count > 0
-ORDER BY wanted.key, configurations.spec_count DESC, configurations.id LIMIT 200
-"""
-LARGEST_CONFIGURATION = """
-SELECT id FROM configurations WHERE spec_count > 0 ORDER BY spec_count DESC, id LIMIT 1
-"""
 
 
 class Examples(NamedTuple):

@@ -53,6 +53,18 @@ NODES = """
 SELECT id, namespace, package_hash, parameters FROM nodes
 WHERE id IN (SELECT value FROM json_each(:ids))
 """
+_Rank = tuple[bool, bool, str]
+"""Lower for what provides MPI, then for what provides another virtual package; and the name."""
+MOST_PAIRS = 400
+"""A configuration with more pairs of an old and a new hash has them paired in order."""
+EDGES = """
+SELECT dependencies.spec, configurations.package, dependencies.dependency
+FROM json_each(:ids) AS wanted CROSS JOIN dependencies ON dependencies.spec = wanted.value
+CROSS JOIN specs ON specs.id = dependencies.dependency
+CROSS JOIN configurations ON configurations.id = specs.configuration
+"""
+Pair = tuple[int, int]
+"""The ids of an old spec and of the new one in its place."""
 
 
 class Change(NamedTuple):
@@ -203,10 +215,6 @@ def _told_apart(
                 found[spec] |= {said.format(text): rank for text, rank in texts.items()}
     counts = Counter(text for texts in found.values() for text in texts)
     return {spec: _in_order(texts, counts) for spec, texts in found.items()}
-
-
-_Rank = tuple[bool, bool, str]
-"""Lower for what provides MPI, then for what provides another virtual package; and the name."""
 
 
 def _rank(name: str, specs: Iterable[int], provides: Mapping[int, frozenset[str]]) -> _Rank:
@@ -377,17 +385,6 @@ def _virtuals(graph: Needs) -> dict[int, frozenset[str]]:
     return found
 
 
-MOST_PAIRS = 400
-"""A configuration with more pairs of an old and a new hash has them paired in order."""
-
-EDGES = """
-SELECT dependencies.spec, configurations.package, dependencies.dependency
-FROM json_each(:ids) AS wanted CROSS JOIN dependencies ON dependencies.spec = wanted.value
-CROSS JOIN specs ON specs.id = dependencies.dependency
-CROSS JOIN configurations ON configurations.id = specs.configuration
-"""
-
-
 class Cause(NamedTuple):
     """What changed, and how many rebuilt configurations have it nearest to their root.
 
@@ -420,10 +417,6 @@ class _Change(NamedTuple):
     what: str
     old: str | None = None
     new: str | None = None
-
-
-Pair = tuple[int, int]
-"""The ids of an old spec and of the new one in its place."""
 
 
 def causes_of_rebuilds(

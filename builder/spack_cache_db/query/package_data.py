@@ -109,6 +109,14 @@ _WORD = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"[.!?] ")
 _SMALL = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with"))
 MOST_WORDS = 12
+_STATUS = """
+SELECT name, description, homepage, latest_version, newest_version, versions_behind, spec_count
+FROM package_status ORDER BY name
+"""
+_RELEASED = """
+SELECT package, version FROM packages JOIN known_versions ON package = packages.name
+WHERE packages.spec_count > 0 AND kind = 'number' AND deprecated IS NOT 1
+"""
 
 
 class PackageVersion(NamedTuple):
@@ -409,16 +417,6 @@ def summary_of(description: str) -> str:
     end = _SENTENCE_END.search(text)
     first = text[: end.start() + 1] if end else text
     return first if len(first) <= 160 else f"{first[:157].rstrip()}..."
-
-
-_STATUS = """
-SELECT name, description, homepage, latest_version, newest_version, versions_behind, spec_count
-FROM package_status ORDER BY name
-"""
-_RELEASED = """
-SELECT package, version FROM packages JOIN known_versions ON package = packages.name
-WHERE packages.spec_count > 0 AND kind = 'number' AND deprecated IS NOT 1
-"""
 
 
 class PackageStatus(NamedTuple):

@@ -94,6 +94,18 @@ _PLACES = {
 }
 # The others are no spec's own: only releases that are not the foremost of their specs show them.
 _OWN = "spec_count > 0"
+_COLUMNS = ", ".join(CONFIGURATION)
+_ROWS = f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations"
+ROWS_OF_PACKAGES = f"""
+{_ROWS} WHERE package IN (SELECT value FROM json_each(:ids)) ORDER BY {{}}
+"""
+EVERY_ROW = f"{_ROWS} ORDER BY {{}}"
+# SQLite gives the other columns of the row that has the least id (SQLite docs, "SELECT", 2.5).
+GROUPS = f"""
+SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
+FROM configurations GROUP BY {{}} ORDER BY 1
+"""
+_PLACE = {column: place for place, column in enumerate(CONFIGURATION)}
 
 
 def package_id(conn: sqlite3.Connection, name: str) -> int | None:
@@ -270,19 +282,6 @@ def _among(rows: Iterator[tuple[Any, ...]], place: int, ids: Set[int]) -> Iterat
     return (row for row in rows if row[place] in ids)
 
 
-_COLUMNS = ", ".join(CONFIGURATION)
-_ROWS = f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations"
-ROWS_OF_PACKAGES = f"""
-{_ROWS} WHERE package IN (SELECT value FROM json_each(:ids)) ORDER BY {{}}
-"""
-EVERY_ROW = f"{_ROWS} ORDER BY {{}}"
-# SQLite gives the other columns of the row that has the least id (SQLite docs, "SELECT", 2.5).
-GROUPS = f"""
-SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
-FROM configurations GROUP BY {{}} ORDER BY 1
-"""
-
-
 class Candidate(NamedTuple):
     """A configuration as its table has it; `keys` are the ids in the columns of `CONFIGURATION`.
 
@@ -299,7 +298,6 @@ class Candidate(NamedTuple):
         return self.keys[_PLACE[column]]
 
 
-_PLACE = {column: place for place, column in enumerate(CONFIGURATION)}
 _Rows = tuple[Candidate, ...]
 
 
