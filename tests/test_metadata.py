@@ -61,6 +61,7 @@ def datasette(samples_file: Path) -> Any:
     return Datasette([], immutables=[str(samples_file)], metadata=metadata)
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
     ("table", "search", "expected"),

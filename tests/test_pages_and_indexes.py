@@ -178,6 +178,7 @@ def test_an_index_may_list_what_a_page_does_not(tmp_path: Path) -> None:
         assert verify(tmp_path / "x.db", path).differences == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["develop", "develop-2025-01-01"])
 @pytest.mark.parametrize(
     ("change", "words"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builds import built, digest, digest_of, signalled_after, whole
-from tests.pagetexts import SAMPLES
+from tests.builds import built, digest, digest_of, many_pages, signalled_after, whole
+from tests.pagetexts import SAMPLES, write
 from tests.processes import completed
 
 
@@ -33,6 +34,23 @@ def is_running(pid: int) -> bool:
     return state not in "ZX"
 
 
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the file that stands where a new one is built."""
+    folder = tmp_path_factory.mktemp("old")
+    built(folder / "x.db", SAMPLES)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def new(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file that is built of the pages, whole."""
+    folder = tmp_path_factory.mktemp("new")
+    for name, data in many_pages().items():
+        write(folder / "pages" / name, specs=data)
+    return built(folder / "x.db", folder / "pages")
+
+
 @pytest.fixture
 def build_process(folder: Path) -> Iterator[list[str]]:
     """The command of a real build of a folder, with two worker processes."""
@@ -45,12 +63,10 @@ def build_process(folder: Path) -> Iterator[list[str]]:
 
 @pytest.mark.slow
 def test_a_kill_at_any_moment_leaves_a_whole_file(
-    build_process: list[str], folder: Path, tmp_path: Path
+    build_process: list[str], old: Path, new: bytes, tmp_path: Path
 ) -> None:
     """SIGKILL five times over a build: the old file or the new one, and no litter at last."""
     output = tmp_path / "out" / "x.db"
-    old = digest_of(built(output, SAMPLES))
-    new = digest_of(built(tmp_path / "new.db", folder))
     command = [*build_process, "-o", str(output)]
     start = time.monotonic()
     completed([*build_process, "-o", str(tmp_path / "once.db")], check=True)
@@ -58,7 +74,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(
     chance = random.Random()
     killed, met = 0, set()
     while killed < 5:
-        built(output, SAMPLES)
+        shutil.copytree(old, output.parent, dirs_exist_ok=True)
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
             # From half way on most of the time: Python's own start takes long.
             time.sleep(length * chance.uniform(0.4 if killed % 3 else 0.0, 1.05))
@@ -68,12 +84,12 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(
                 length *= 0.9
             running.send_signal(signal.SIGKILL)
         found = digest(output)
-        assert found in (old, new)
+        assert found in (digest(old / "x.db"), digest_of(new))
         assert whole(output)
         met.add(found)
-    assert old in met
+    assert digest(old / "x.db") in met
     completed(command, check=True)
-    assert digest(output) == new
+    assert digest(output) == digest_of(new)
     assert {each.name for each in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
 
 
@@ -90,18 +106,19 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(
     ],
 )
 def test_a_kill_at_each_stage_leaves_a_whole_file(
-    moment: str, folder: Path, tmp_path: Path
+    moment: str, old: Path, new: bytes, folder: Path, tmp_path: Path
 ) -> None:
     """SIGKILL just after each step of writing."""
     output = tmp_path / "out" / "x.db"
-    old = digest_of(built(output, SAMPLES))
-    new = digest_of(built(tmp_path / "new.db", folder))
+    shutil.copytree(old, output.parent)
     program = signalled_after(moment, "SIGKILL")
     command = [sys.executable, "-c", program, "build", str(folder), "-o", str(output)]
     assert completed(command).returncode == -signal.SIGKILL
-    assert digest(output) == (new if moment.endswith(".publish") else old)
+    assert output.read_bytes() == (
+        new if moment.endswith(".publish") else (old / "x.db").read_bytes()
+    )
     assert whole(output)
-    assert built(output, folder) == (tmp_path / "new.db").read_bytes()
+    assert built(output, folder) == new
     assert {each.name for each in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
 
 

@@ -29,6 +29,7 @@ def built(folder: Path, *records: list[dict[str, Any]]) -> sqlite3.Connection:
     return sqlite3.connect(folder / "x.db")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("one", "other", "words"),
     [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -18,60 +20,61 @@ HEAVY = {
     *("tarfile", "uvicorn", "yaml", "zstandard"),
 }
 PROGRAM = f"""
-import sys
+import json, sys
 from spack_cache_db.cli import cli
-try:
-    cli.main(sys.argv[1:])
-except SystemExit as ended:
-    assert ended.code in (None, 0, 1, 2), ended.code
-print(*({{*{sorted(HEAVY)!r}}} & {{*sys.modules}}))
+loaded = []
+for arguments in json.loads(sys.argv[1]):
+    try:
+        cli.main(arguments)
+    except SystemExit as ended:
+        assert ended.code in (None, 0, 1, 2), ended.code
+    loaded.append(sorted({{*{sorted(HEAVY)!r}}} & {{*sys.modules}}))
+print()
+print(json.dumps(loaded))
 """
+
+
+def loaded_by_each(*commands: Sequence[object]) -> dict[str, list[str]]:
+    """Run commands in one process; return which of the heavy packages were loaded after each."""
+    words = [[*map(str, command)] for command in commands]
+    done = completed([sys.executable, "-c", PROGRAM, json.dumps(words)])
+    assert done.returncode == 0, done.stderr
+    found: list[list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return dict(zip(map(" ".join, words), found, strict=True))
 
 
 def loaded(*arguments: object) -> set[str]:
     """Return which of the heavy packages a command has loaded when it ends."""
-    done = completed([sys.executable, "-c", PROGRAM, *map(str, arguments)])
-    assert done.returncode == 0, done.stderr
-    return {*done.stdout.splitlines()[-1].split()}
+    (found,) = loaded_by_each([*arguments]).values()
+    return {*found}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["site"]])
-def test_what_is_only_said_needs_nothing(arguments: list[str]) -> None:
-    """Neither a version nor the list of commands waits for what the commands need."""
-    assert loaded(*arguments) == set()
+def test_what_is_only_said_needs_nothing() -> None:
+    """Neither a version nor the help of any command waits: so a shell may complete its options."""
+    said = [["--help"], ["--version"], ["site"]]
+    found = loaded_by_each(*said, *([name, "--help"] for name in COMMANDS))
+
+    assert {command: packages for command, packages in found.items() if packages} == {}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_needs_nothing(command: str) -> None:
-    """Nor does the help of any command, so a shell may complete its options."""
-    assert loaded(command, "--help") == set()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["find", "*"],
-        ["find", "--json", "py-mpi4py"],
-        ["find", "--csv", "--hashes", "py-mpi4py"],
-        ["find", "--install", "--here", "*"],
-        ["find", "py-mpi4py+nothing"],
-        ["cover", "SPECS"],
-        ["info"],
-        ["info", "--json"],
-    ],
-    ids=" ".join,
-)
-def test_what_reads_a_file_needs_sqlite_alone(
-    command: list[str], samples_file: Path, tmp_path: Path
-) -> None:
+def test_what_reads_a_file_needs_sqlite_alone(samples_file: Path, tmp_path: Path) -> None:
     """Whoever asks a question waits for nothing that builds, fetches or serves."""
     specs = tmp_path / "specs.txt"
     specs.write_text("py-mpi4py@4\npy-mpi4py@99\n")
-    arguments = [specs if each == "SPECS" else each for each in command]
-    assert loaded(*arguments, samples_file) == set()
+    found = loaded_by_each(
+        ["find", "*", samples_file],
+        ["find", "--json", "py-mpi4py", samples_file],
+        ["find", "--csv", "--hashes", "py-mpi4py", samples_file],
+        ["find", "--install", "--here", "*", samples_file],
+        ["find", "py-mpi4py+nothing", samples_file],
+        ["cover", specs, samples_file],
+        ["info", samples_file],
+        ["info", "--json", samples_file],
+    )
+
+    assert {command: packages for command, packages in found.items() if packages} == {}
 
 
 @pytest.mark.slow

@@ -74,6 +74,7 @@ def test_an_external_of_a_family_is_no_binary_of_it(tmp_path: Path) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_binaries(real_index: sqlite3.Connection) -> None:
     """Numbers of packages, hashes and versions are those of the index's binaries."""
     binaries = Counter(package for package, _, _ in of_binaries())

@@ -93,6 +93,7 @@ def test_a_statement_that_does_not_end_is_ended(
         connection.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchone()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_flipped_bytes_end_in_one_line(seed: int, copy: Path) -> None:
     """Wherever they are, in the schema or in the data: no traceback."""

@@ -52,6 +52,7 @@ def test_a_graph_is_what_is_needed(dag_hash: str, real_index: sqlite3.Connection
         assert {(names[each.dependency], each.types, each.virtuals) for each in found} == expected
 
 
+@pytest.mark.slow
 def test_what_is_kept_changes_no_answer(
     real_index: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,7 @@ def conn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connectio
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", SEARCHES)
 def test_a_search_has_what_people_expect_among_the_first_three(
     text: str, conn: sqlite3.Connection

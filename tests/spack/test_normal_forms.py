@@ -92,6 +92,7 @@ def test_bad_text(text: str) -> None:
         normal_variant(text)
 
 
+@pytest.mark.slow
 @given(st.one_of(BOOLS, SINGLES, MULTIS))
 def test_round_trip(variant: Variant) -> None:
     """The canonical text of any variant is read back as an equal variant."""

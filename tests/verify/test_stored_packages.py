@@ -68,6 +68,7 @@ def _odd(rng: random.Random, said: dict[str, Any]) -> dict[str, Any]:
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_random_package_data_is_read_back(seed: int, tmp_path: Path) -> None:
     """Both forms of one package, whatever they say, with names that stand twice and new keys."""

@@ -174,6 +174,7 @@ def test_the_file_is_the_same_whoever_reads(tmp_path: Path) -> None:
     assert (tmp_path / "x.db").read_bytes() == (tmp_path / "y.db").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("releases", [("v1", "v1"), ("v1", "v2")])
 @pytest.mark.parametrize("listed", [(False, False), (True, False), (False, True), (True, True)])
 def test_indexes_may_call_one_spec_by_different_names(
@@ -198,6 +199,7 @@ def test_indexes_may_call_one_spec_by_different_names(
     assert verify(tmp_path / "x.db", tmp_path / "in").differences == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("releases", [("v1", "v1"), ("v1", "v2")])
 @pytest.mark.parametrize("recorded", [(False, False), (True, False), (False, True)])
 def test_indexes_may_call_what_has_no_record_by_different_names(

@@ -151,6 +151,7 @@ def test_errors_keep_their_kind(conn: sqlite3.Connection, sql: str, kind: str) -
     assert answer.kind == kind
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(VALUES, VALUES)), st.booleans())
 def test_answers_arrive_as_they_were_sent(rows: list[tuple[Any, Any]], is_cut: bool) -> None:
     """Whatever SQLite can store comes out of a message as it went in."""

@@ -61,6 +61,7 @@ def files_of(output: Path) -> list[str]:
                   and not path.name.startswith("."))  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "data", "brought"),
     [
@@ -101,6 +102,7 @@ def test_files_of_the_packages_that_a_database_has(
     assert files_of(output) == ["data/packages/hdf5.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "data", "expected"),
     [

@@ -52,6 +52,7 @@ def fault(folder: Path) -> str:
     return str(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_signed", [False, True])
 def test_views_are_stacks(tmp_path: Path, is_signed: bool) -> None:
     """Named views with or without an index of the mirror's own; `--stack` unites them."""
@@ -77,6 +78,7 @@ def test_an_index_may_be_packed(tmp_path: Path) -> None:
     assert rows(folder, "SELECT package FROM builds") == [("a",)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["5", "6", "7", "8"])
 def test_the_index_of_an_empty_mirror(tmp_path: Path, version: str) -> None:
     """A mirror from which all was removed is no fault: it has its row, and nothing else."""

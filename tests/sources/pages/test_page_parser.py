@@ -372,6 +372,7 @@ def front_matters(draw: st.DrawFn) -> bytes:
     return text + draw(st.sampled_from([b"", b"\n", b" \r\n", b"\n\n", b"\ntext"]))
 
 
+@pytest.mark.slow
 @given(front_matters())
 def test_a_usual_page_is_read_as_any_other(text: bytes) -> None:
     """The fast way to read a page gives the same record, and the same faults, as the slow one."""
