@@ -21,6 +21,7 @@ from attacks.pages import pages
 from attacks.readers import readers
 from attacks.requests import parameters, repetition, sql
 from attacks.target import Target, serving
+from attacks.texts import forms, methods, texts
 from attacks.visitors import crowds, disconnects, endings
 from benchmarks.server import ServerError
 from tests.site.cache import write_pages
@@ -34,6 +35,8 @@ SERVED: dict[str, Callable[[Target, float], Outcome]] = {
     "sql": sql,
     "parameters": parameters,
     "repetition": repetition,
+    "methods": methods,
+    "forms": forms,
     "disconnects": disconnects,
     "crowds": crowds,
     "neighbours": neighbours,
@@ -44,6 +47,7 @@ BUILT: dict[str, Kind] = {
     "pages": pages,
     "readers": readers,
     "databases": databases,
+    "texts": texts,
     "folders": folders,
     "mirrors": mirrors,
 }

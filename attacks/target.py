@@ -40,12 +40,14 @@ class Target:
         """Return the same server as it is reached through another port, a proxy's."""
         return Target(self._file, self.pid, port)
 
-    def ask(self, address: str, method: str = "GET", **headers: str) -> Reply:
+    def ask(
+        self, address: str, method: str = "GET", body: bytes | None = None, **headers: str
+    ) -> Reply:
         """Request a URL on a new connection."""
         before = self.cpu_seconds()
         connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
-            connection.request(method, address, headers=headers)
+            connection.request(method, address, body=body, headers=headers)
             answer = connection.getresponse()
             fields = {name.lower(): value for name, value in answer.getheaders()}
             body, status = answer.read(), answer.status
