@@ -115,8 +115,8 @@ def test_nothing_to_fetch_is_read(tmp_path: Path) -> None:
 
     assert result.exit_code == 1
     assert result.stderr.splitlines()[0] == (
-        "gs://bucket: cannot be asked, expected https://, http://, oci://, s3://, file://; "
-        "--map gs://bucket=https://…"
+        "gs://bucket: cannot be downloaded, expected https://, http://, oci://, s3://, file://, "
+        "or --map gs://bucket=https://…"
     )
 
 

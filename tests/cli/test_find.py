@@ -291,7 +291,7 @@ def test_what_people_paste(samples_file: Path) -> None:
     line = run("[+]  2feova4  py-mpi4py@4.0.1", samples_file)
 
     assert (command.exit_code, command.stdout) == (0, run(spec, samples_file).stdout)
-    assert "left aside: install --fresh -j 8" in command.stderr
+    assert "skipped: install --fresh -j 8" in command.stderr
     assert (line.exit_code, line.stdout) == (0, run(hashed, samples_file).stdout)
     assert "read as" in line.stderr
     assert "read as" not in run(spec, samples_file).stderr

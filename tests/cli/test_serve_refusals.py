@@ -45,6 +45,7 @@ def test_a_refusal_is_one_line(samples_file: Path, tmp_path: Path) -> None:
             f"Error: port {port} is in use; choose another with --port, "
             "or a free one with --port 0\n",
         )
+    assert run_serve(samples_file, "--proxy", "nginx")[1].startswith("Error: --proxy nginx: ")
     status, said = run_serve(tmp_path / "missing.db")
     assert status == 2
     assert said.startswith(f"Error: {tmp_path}/missing.db: ")

@@ -194,7 +194,7 @@ def test_typed_lines_are_no_output() -> None:
     assert [(each.text, each.line) for each in found.specs] == [
         *(("hdf5", 2), ("zlib +pic", 3), ("bzip2", 4), ("x", 5), ("y@1 %gcc", 5)),
     ]
-    assert found.notes == ("left aside: install -j 8; load",)
+    assert found.notes == ("skipped: install -j 8; load",)
 
 
 def test_headings_without_end_are_too_much() -> None:

@@ -51,7 +51,7 @@ WRONG = [
     ("find_spec", "spec", "py-mpi", "nothing here satisfies 'py-mpi'; /find says what comes near"),
     ("find_spec", "spec", "py-mpi4py@9:", "nothing here satisfies 'py-mpi4py@9:'; /find says"),
     ("find_spec", "spec", "py-mpi4py@@", "cannot read this spec at column 10"),
-    ("find_spec", "spec", "py-mpi4py ^mpi", "no dependencies are known here"),
+    ("find_spec", "spec", "py-mpi4py ^mpi", "this file has no dependency data"),
     ("find_spec", "page", "2", "no page '2'; pages: 1 to 1"),
     ("find_spec", "page", "0", "no page '0'; the first is 1"),
     ("find_spec", "page", "9" * 30, f"no page '{'9' * 30}'; pages: 1 to 1"),

@@ -41,7 +41,7 @@ def test_dependencies_are_answered_where_the_file_has_them(tmp_path: Path) -> No
 def test_where_the_file_has_none_they_are_not_answered(tmp_path: Path) -> None:
     """The same specs from the same kind of source, which says nothing of what they need."""
     path = built(tmp_path, known(1, "zlib"), known(2, "hdf5"))
-    with pytest.raises(UnsupportedQuery, match="no dependencies are known here"):
+    with pytest.raises(UnsupportedQuery, match="this file has no dependency data"):
         find(path, "hdf5 ^zlib")
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from importlib.util import find_spec
+from ipaddress import ip_network
 from pathlib import Path
 from typing import NoReturn
 
@@ -120,6 +121,8 @@ def serve(
     for origin in embedding:
         if not is_origin(origin):
             fail(f"--allow-embedding {origin}: expected an origin such as https://example.org")
+    if proxy is not None and not _are_addresses(proxy):
+        fail(f"--proxy {proxy}: expected an IP address such as 127.0.0.1, or a network of them")
     site_folder()
     given = [*settings, *([("base_url", base_url)] if base_url is not None else [])]
     options = SiteOptions(
@@ -162,6 +165,15 @@ def serve(
             is_over = run_workers(make_app, listener, workers, proxy, on_hangup)
     if not is_over:
         _start_again(kept)
+
+
+def _are_addresses(text: str) -> bool:
+    try:
+        for each in text.split(","):
+            ip_network(each.strip(), strict=False)
+    except ValueError:
+        return text == "*"
+    return True
 
 
 def _start_again(listener: int) -> NoReturn:

@@ -193,10 +193,10 @@ def _notes(below: int, around: list[str]) -> Iterator[str]:
     """Yield what was left aside: so many dependencies, and what stands around specs."""
     if below:
         are = "lines are dependencies" if below > 1 else "line is a dependency"
-        yield f"{below:,} {are} of other specs in a tree, and left aside"
+        yield f"{below:,} {are} of other specs in a tree, and skipped"
     if around:
         more = f" and {len(around) - MOST_TOLD:,} more" if len(around) > MOST_TOLD else ""
-        yield f"left aside: {'; '.join(around[:MOST_TOLD])}{more}"
+        yield f"skipped: {'; '.join(around[:MOST_TOLD])}{more}"
 
 
 def _listed(text: str) -> Iterator[ListedSpec]:

@@ -273,7 +273,7 @@ class _SpackYaml:
         if others:
             more = f" and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
             named = ", ".join(others[:MOST_NAMED]) + more
-            yield f"packages: requirements of dependencies are left aside (of {named})"
+            yield f"packages: requirements of dependencies are ignored (of {named})"
         if "develop" in self._section and not _is_empty(self._section["develop"]):
             yield "develop: packages built from your own sources are looked for as any other"
 

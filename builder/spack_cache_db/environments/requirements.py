@@ -198,7 +198,7 @@ def read_requirements(node: yaml.Node, work: Work, parse: Parser = parse_query) 
 def _notes(preferred: set[str]) -> Iterator[str]:
     if preferred:
         keys = ", ".join(each for each in PREFERENCES if each in preferred)
-        yield f"packages: {keys}: preferences take no binary away, and are left aside"
+        yield f"packages: {keys}: preferences exclude no binary and are ignored"
 
 
 def _providers(node: yaml.Node) -> Iterator[tuple[str, frozenset[str]]]:

@@ -266,7 +266,7 @@ def notes_on_pages(query: SpecQuery) -> tuple[str, ...]:
         )
     if any(edge.virtuals for edge in query.dependencies):
         notes.append(
-            "nothing here says which languages a package uses: "
+            "this file does not say which languages a package uses: "
             "%c,cxx=… is answered as % with the compiler alone"
         )
     return tuple(notes)
@@ -319,23 +319,23 @@ def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
     """
     name, what = edge.node.name, f"%{edge.node.name or ''}"
     if edge.propagate:
-        raise UnsupportedQuery(f"'%{what}' is a wish for the solver: ask for {what!r}")
+        raise UnsupportedQuery(f"'%{what}' only guides Spack's solver; write {what!r}")
     if edge.deptypes or edge.when is not None:
         raise UnsupportedQuery(
-            f"nothing here says how {name or 'a dependency'} is used (deptypes=, when=): "
+            f"this file does not say how {name or 'a dependency'} is used (deptypes=, when=): "
             f"only {what!r} can be answered"
         )
     if name is None:
-        raise UnsupportedQuery("no dependencies are known here: name a compiler after '%'")
+        raise UnsupportedQuery("this file has no dependency data; name a compiler after '%'")
     if not {*LANGUAGES}.issuperset(edge.virtuals):
-        raise UnsupportedQuery(f"nothing here says what provides {', '.join(edge.virtuals)}")
+        raise UnsupportedQuery(f"this file does not say what provides {', '.join(edge.virtuals)}")
     if set(edge.virtuals) == {"fortran"}:
-        raise UnsupportedQuery("the compiler for C is known here, not the one for Fortran")
+        raise UnsupportedQuery("this file has the compiler for C, not the one for Fortran")
     if name in LANGUAGES:
-        raise UnsupportedQuery(f"nothing here says which languages a package uses ({what!r})")
+        raise UnsupportedQuery(f"this file does not say which languages a package uses ({what!r})")
     if not edge.virtuals and name not in COMPILERS:
         raise UnsupportedQuery(
-            f"no dependencies are known here but the compiler, and {name} is not known as one"
+            f"this file has no dependency data, and {name} is not known as a compiler"
         )
     _check_compiler_options(edge.node)
     return CompilerConstraint(name, edge.node.versions)
@@ -346,7 +346,7 @@ def _check_compiler_options(node: SpecQuery) -> None:
     if node.variants or node.flags or node.hash or node.namespace or arch:
         raise UnsupportedQuery(
             f"what follows %{node.name} is asked of {node.name}, of which the "
-            "version alone is known here: write what the package itself must have before the '%'"
+            "version is in this file; write what the package itself must have before the '%'"
         )
     _check_versions(node.versions)
 
@@ -385,14 +385,14 @@ def _check_root(query: SpecQuery, virtuals: Set[str]) -> None:
 def _check_shown(query: SpecQuery) -> None:
     """Refuse what only records of indexes tell."""
     if query.namespace is not None:
-        raise UnsupportedQuery("no namespaces are known here: ask for the package by name alone")
+        raise UnsupportedQuery("this file has no namespaces; write the package's name alone")
     if query.flags:
-        raise UnsupportedQuery(f"no compiler flags are known here ({query.flags[0].name}=)")
+        raise UnsupportedQuery(f"this file has no compiler flags ({query.flags[0].name}=)")
     for variant in query.variants:
         if variant.propagate:
             raise UnsupportedQuery(
                 f"the doubled sign of {variant.name!r} asks its dependencies too, which are "
-                "not known here: write it once to ask the package itself"
+                "not in this file; write the sign once to ask the package itself"
             )
 
 
@@ -413,12 +413,13 @@ def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambd
     for edge in query.dependencies:
         if not edge.direct:
             asked = f"^{edge.node.name or ''}"
-            reason = f"no dependencies are known here: {asked!r} cannot be answered"
-            raise UnsupportedQuery(reason + hint(edge.node.name))
+            reason = f"this file has no dependency data for {asked!r}"
+            advice = "; build it from an index or a mirror"
+            raise UnsupportedQuery(reason + advice + hint(edge.node.name))
         compiler_of_pages(edge)
     names = {edge.node.name for edge in query.dependencies}
     if len(names) > 1:
-        raise UnsupportedQuery("one compiler per binary is known here: only one can be asked for")
+        raise UnsupportedQuery("this file has one compiler per binary; write only one")
 
 
 def check_recorded(

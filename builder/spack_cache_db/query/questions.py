@@ -13,6 +13,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.conditions import (
@@ -40,6 +41,8 @@ from spack_cache_db.query.index_records import IndexRecords, has_records
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.targets import is_known, known_targets
 
+_FEW = 5
+"""So many names are offered where none is like the unknown one."""
 EXPLICIT = "SELECT spec FROM installs WHERE explicit"
 PROVIDERS = """
 SELECT DISTINCT packages.name FROM dependencies
@@ -211,7 +214,8 @@ def _id(kind: str, name: str | None, known: Mapping[int, str]) -> int | None:
     """
     ids = {each: key for key, each in known.items()}
     if name is not None and name not in ids:
-        close = hint(name, ids, f"see {kind}s in the file")
+        some = ", ".join(islice(ids, _FEW)) + (", …" if len(ids) > _FEW else "")
+        close = hint(name, ids, f"{kind}s of the file: {some}")
         raise UnknownNameError(f"no {kind} is called {name!r}; {close}")
     return None if name is None else ids[name]
 

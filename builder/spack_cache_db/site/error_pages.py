@@ -38,20 +38,20 @@ from spack_cache_db.site.routes import ROUTES
 from spack_cache_db.site.sandbox.database import PAGE_SECONDS, refusal
 from spack_cache_db.site.sandbox.process import NO_MEMORY
 
-UNKNOWN = "Something went wrong here; the server's log says what."
+UNKNOWN = "An unexpected error occurred; the server's log says what."
 NO_ROWS = "The rows cannot be shown: the same address without .csv says why."
 UNREADABLE = (
-    "This address cannot be answered: a field behind its ?, the key of a row or the form asked"
-    " for is not what is expected there."
+    "This URL cannot be read: a parameter after the ?, the key of a row or the format is not what"
+    " is expected there."
 )
 SLOW = (
-    "This page took longer than {limit:,} ms, which is all the time that one is given: ask for"
-    " less, or again when there is less to do here."
+    "This page was stopped after {limit:,} ms, the time limit of a page. Ask for less, or try again"
+    " later."
 )
 INTERRUPTED = (
-    "The query took longer than {limit:,} ms, which is all the time that one is given. Name a"
-    " package or a release in WHERE, count with facet_counts or the columns that end in _count, or"
-    " download the file and run the query there."
+    "The query was stopped after {limit:,} ms, the time limit of a query. Name a package or a"
+    " release in WHERE, count with facet_counts or the columns that end in _count, or download the"
+    " file and run the query there."
 )
 
 

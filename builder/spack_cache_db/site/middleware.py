@@ -162,7 +162,7 @@ def barred(scope: Scope, base_url: str, *, is_open: bool) -> tuple[int, str] | N
     if any(name.lower() == b"transfer-encoding" for name, _ in scope.get("headers", ())):
         # Who sends a body byte by byte has each of them looked at; and with two lengths, proxies
         # and servers may disagree where a request ends.
-        return 411, "The length of what is sent has to be said: Content-Length is missing."
+        return 411, "The request has a body but no Content-Length."
     return None
 
 

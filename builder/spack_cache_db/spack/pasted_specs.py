@@ -90,7 +90,7 @@ class PastedSpec:
         """Return what to say of how a text was read; nothing of one that is a spec alone."""
         if self.spec == text.strip():
             return ()
-        left_out = f"; left aside: {self.left_out}" if self.left_out else ""
+        left_out = f"; skipped: {self.left_out}" if self.left_out else ""
         return (f"read as {self.spec!r}{left_out}",)
 
 

@@ -60,7 +60,7 @@ def test_search_reads_specs(
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("hdf5 +", "name of a variant"), ("hdf5 ^mpich", "no dependencies"), ("mpi", "virtual")],
+    [("hdf5 +", "name of a variant"), ("hdf5 ^mpich", "no dependency data"), ("mpi", "virtual")],
 )
 def test_search_says_what_is_wrong(
     conn: sqlite3.Connection, lookups: Lookups, text: str, said: str

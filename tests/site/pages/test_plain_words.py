@@ -313,9 +313,9 @@ async def test_a_compiler_leads_to_what_it_built(index_site: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_the_search_box_takes_commands(datasette: Any) -> None:
-    """A command is answered for its spec, and the page says what was left aside."""
+    """A command is answered for its spec, and the page says what was skipped."""
     command = "[me@login ~]$ spack install --fresh -j 8 'hdf5 os=debian12'"
     answer = await get(datasette, f"/find?q={quote_plus(command)}")
 
     assert answer.status_code == 200, answer.text
-    assert "left aside: install --fresh -j 8" in answer.text
+    assert "skipped: install --fresh -j 8" in answer.text

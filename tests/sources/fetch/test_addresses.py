@@ -60,9 +60,12 @@ def test_other_urls_stay(url: str) -> None:
         ("https://host:port/a", "is no URL, "),
         ("https://host/a b", "is no URL, "),
         ("https://host/a\nb", "is no URL, "),
-        ("ftp://host/a", "cannot be asked, expected https://, http://, oci://, s3://, file://; "),
-        ("gs://bucket/a", "cannot be asked, expected https://, "),
-        ("file://host/a", "cannot be asked, expected https://, "),
+        (
+            "ftp://host/a",
+            "cannot be downloaded, expected https://, http://, oci://, s3://, file://, ",
+        ),
+        ("gs://bucket/a", "cannot be downloaded, expected https://, "),
+        ("file://host/a", "cannot be downloaded, expected https://, "),
         ("file://", "is no URL, "),
         ("s3:///path", "is no URL, "),
         (
@@ -227,8 +230,8 @@ def test_stores_that_are_not_mapped() -> None:
 
     assert named.mirrors == ()
     assert {*map(str, named.faults)} == {
-        "gs://bucket: cannot be asked, expected https://, http://, oci://, s3://, file://; "
-        "--map gs://bucket=https://…"
+        "gs://bucket: cannot be downloaded, expected https://, http://, oci://, s3://, file://, "
+        "or --map gs://bucket=https://…"
     }
 
 

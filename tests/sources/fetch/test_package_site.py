@@ -112,7 +112,7 @@ def test_files_of_the_packages_that_a_database_has(
         ("a.json", b"<html>", "is no package data"),
         ("a.json", index("a"), "is no package data"),
         ("a.json", as_json([{"name": "a b"}]), "expected one that Spack can read"),
-        ("a", b"", "name one (--packages-of)"),
+        ("a", b"", "name a database: --packages-of FILE"),
         ("a.json?query", LIST, "has a query"),
     ],
 )

@@ -123,7 +123,9 @@ def mirror_url(text: str, maps: Sequence[Map] = ()) -> str:
         # Of the store, not of what lies in it: one line for the many stacks of a manifest.
         store = f"{parts.scheme}://{host}"
         known = ", ".join(f"{each}://" for each in SCHEMES)
-        raise FetchFault(store, f"cannot be asked, expected {known}; --map {store}=https://…")
+        raise FetchFault(
+            store, f"cannot be downloaded, expected {known}, or --map {store}=https://…"
+        )
     if parts.query or parts.fragment:
         raise FetchFault(text, "has a query or a fragment, expected a mirror's address without")
     if parts.scheme == "oci":

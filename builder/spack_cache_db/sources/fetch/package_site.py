@@ -75,8 +75,8 @@ async def fetch_packages(
     if url.endswith(".json"):
         return Outcome(await _bring(web, folder, _LIST, url, _package_data, _LARGEST))
     if names is None:
-        words = "is neither an archive nor a list, and of a packages site the files are brought"
-        raise FetchFault(url, f"{words} for the packages of a database: name one (--packages-of)")
+        words = "is neither an archive nor a list"
+        raise FetchFault(url, f"{words}; for a packages site, name a database: --packages-of FILE")
     return await _bring_each(web, folder, url, names)
 
 
