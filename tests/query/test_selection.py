@@ -210,7 +210,7 @@ def test_long_lists_find_what_short_ones_find(
 def test_a_scope_and_filters_narrow(all_samples: sqlite3.Connection) -> None:
     """A machine and a release hold together with what is asked."""
     every = ids_of(all_samples, "py-mpi4py")
-    here = ids_of(all_samples, "py-mpi4py", (Condition("os", "", "ubuntu24.04"),))
+    here = ids_of(all_samples, "py-mpi4py", (Condition("os", "", Word("ubuntu24.04")),))
     there = ids_of(all_samples, "py-mpi4py", (Condition("release", "", 1),))
 
     assert set(here) < set(every)

@@ -195,7 +195,8 @@ def configuration_conditions(query: SpecQuery) -> Conditions:
             found.append(Condition("variant", variant_text(variant), asks))
     for kind in ("platform", "os", "target"):
         if (value := getattr(query, kind)) is not None:
-            found.append(Condition(kind, f"{kind}={value}", value))
+            word = value if kind == "target" else Word(value)
+            found.append(Condition(kind, f"{kind}={value}", word))
     if query.hash is not None:
         found.append(Condition("hash", f"/{query.hash}", query.hash))
     return tuple(dict.fromkeys(found))
@@ -292,16 +293,10 @@ def _has_variant(constraint: VariantConstraint, texts: Iterable[str]) -> bool:
     return any(variant_matches(constraint, variant) for variant in variants)
 
 
-def _equals(asks: str, word: str) -> bool:
-    return asks == word
-
-
 _HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
     "version": version_matches,
     "variant": _has_variant,
     "compiler": compiler_matches,
-    "os": _equals,
-    "platform": _equals,
     "target": target_matches,
     "host": lambda host, target: runs_on(target, host),
 }

@@ -193,16 +193,19 @@ def scope_of(
     releases = {key: each.name for key, each in lookups.releases.items()}
     stacks = {key: each.name for key, each in lookups.stacks.items()}
     words = (
-        ("package", package, package and Word(package)),
-        ("target", target, target and Word(target)),
+        ("package", package, package),
+        ("target", target, target),
         ("platform", f"platform={platform}", platform),
         ("os", f"os={os}", os),
+    )
+    ids = (
         ("host", host, host),
         ("release", release, _id("release", release, releases)),
         ("stack", stack, _id("stack", stack, stacks)),
     )
-    return tuple(
-        Condition(kind, str(text), value) for kind, text, value in words if value is not None
+    return (
+        *(Condition(kind, str(text), Word(word)) for kind, text, word in words if word is not None),
+        *(Condition(kind, str(text), asks) for kind, text, asks in ids if asks is not None),
     )
 
 
