@@ -239,7 +239,7 @@ def matching(conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions)
         return ResultSet(conditions, ids)
     # Each place may have some spec of a configuration, and none may be in all of them.
     counts = counts_in_scope(conn, lookups, ids, conditions)
-    return ResultSet(conditions, [key for key in ids if key in counts], counts)
+    return ResultSet(conditions, [*filter(counts.__contains__, ids)], counts)
 
 
 def counted_part(

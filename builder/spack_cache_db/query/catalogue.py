@@ -264,7 +264,9 @@ def counts_in_scope(
         return Counter(row[0] for row in _in_scope(conn, ids, conditions, "specs.id"))
     own = lookups.column(conn, "specs", _COUNTED)
     counts = Counter(map(own.__getitem__, specs.holds))
-    return Counter({key: counts[key] for key in ids if key in counts})
+    for key in counts.keys() - {*ids}:
+        del counts[key]
+    return counts
 
 
 def _in_scope(

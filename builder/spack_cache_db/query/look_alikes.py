@@ -10,8 +10,9 @@ import json
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -134,10 +135,16 @@ def differences(
     ids = {spec for both in sides.values() for here, there in both for spec in (*here, *there)}
     facts = read_facts(conn, lookups, ids)
     provides = _virtuals(graph)
+
+    @cache
+    def of_package(name: str, here: tuple[int, ...], there: tuple[int, ...]) -> list[Change]:
+        # Many of the others need the same of a package.
+        return [*_of_package(name, [facts[x] for x in here], [facts[y] for y in there])]
+
     found = {}
     for each, (run_time, used) in sides.items():
-        changes = tuple(_changes(facts, provides, *run_time))
-        more = () if changes else tuple(_changes(facts, provides, *used))
+        changes = tuple(_changes(facts, provides, of_package, *run_time))
+        more = () if changes else tuple(_changes(facts, provides, of_package, *used))
         found[each] = Differences(changes or more, not changes)
     return found
 
@@ -291,6 +298,7 @@ def _flags(parameters: Mapping[str, Any]) -> str:
 def _changes(
     facts: Mapping[int, Facts],
     provides: Mapping[int, frozenset[str]],
+    of_package: Callable[[str, tuple[int, ...], tuple[int, ...]], list[Change]],
     here: Sequence[int],
     there: Sequence[int],
 ) -> Iterator[Change]:
@@ -299,9 +307,7 @@ def _changes(
     gone = {name: ours[name] for name in sorted(ours.keys() - theirs.keys())}
     come = {name: theirs[name] for name in sorted(theirs.keys() - ours.keys())}
     for name in sorted(ours.keys() & theirs.keys()):
-        yield from _of_package(
-            name, [facts[x] for x in ours[name]], [facts[y] for y in theirs[name]]
-        )
+        yield from of_package(name, ours[name], theirs[name])
     # Few packages provide something, and each would be compared with each.
     ours_provide, theirs_provide = _provided(provides, gone), _provided(provides, come)
     for name, virtuals in ours_provide.items():
