@@ -212,6 +212,18 @@ async def test_no_form_is_read_where_others_wait(
 
 
 @pytest.mark.asyncio
+async def test_what_is_no_form_is_refused(datasette: Any) -> None:
+    """A file sent as it is would be read as an empty form: the answer says how to send it."""
+    headers = {"content-type": "application/yaml"}
+    answer = await datasette.client.post("/cover.json", content=b"spack: {}", headers=headers)
+    allowed = await datasette.client.options("/cover.json")
+
+    assert answer.status_code == 415
+    assert "--data-urlencode q@spack.yaml" in answer.text
+    assert allowed.headers["allow"] == "GET, HEAD, OPTIONS, POST"
+
+
+@pytest.mark.asyncio
 async def test_only_environments_may_be_sent(datasette: Any) -> None:
     """No other page takes a form."""
     for path in ("/find", "/coverx", "/cover.html", "/spack-cache/cover"):

@@ -69,7 +69,7 @@ async def test_writes_are_refused(datasette: Any, method: str, path: str) -> Non
     answer = await datasette.client.request(method, path)
 
     assert answer.status_code == 405
-    assert answer.headers["allow"] == "GET, HEAD"
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
     assert "read-only" in answer.text
 
 

@@ -115,7 +115,7 @@ def guard(app: App, datasette: Any) -> App:
             return
         if scope["method"] == "OPTIONS":
             cors = [*_CORS, *_PREFLIGHT] if datasette.cors else []
-            await send_whole(send, 204, "", [(b"allow", METHODS), *cors])
+            await send_whole(send, 204, "", [_allow(scope, base_url), *cors])
             return
         is_open = allowed.opens(path_below(str(scope["path"]), base_url))
         # What plugins answer there may be for one visitor, such as a form to log in.
@@ -123,7 +123,7 @@ def guard(app: App, datasette: Any) -> App:
         response = Response(scope, send, kept, security, frames, cors=datasette.cors)
         refused = barred(scope, base_url, is_open=is_open)
         if refused is not None:
-            allow = [(b"allow", b"GET, HEAD")] if refused[0] == 405 else []
+            allow = [_allow(scope, base_url)] if refused[0] == 405 else []
             await send_text(response.send, *refused, allow)
             return
         try:
@@ -142,6 +142,11 @@ def guard(app: App, datasette: Any) -> App:
             await app(scope, receive, response.send)
 
     return guarded
+
+
+def _allow(scope: Scope, base_url: str) -> tuple[bytes, bytes]:
+    takes_forms = READING_POSTS.fullmatch(path_below(str(scope["path"]), base_url))
+    return b"allow", METHODS + (b", POST" if takes_forms else b"")
 
 
 def barred(scope: Scope, base_url: str, *, is_open: bool) -> tuple[int, str] | None:

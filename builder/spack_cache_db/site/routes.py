@@ -68,6 +68,7 @@ from spack_cache_db.site.pages.package import load_badge, load_package
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.sandbox.database import read, read_once
 
+FORM_TYPE = "application/x-www-form-urlencoded"
 LONGEST_LINK = 6_000
 """Characters of an address to which a pasted text leads; most servers take eight thousand."""
 MOST_FOUND = 1_000
@@ -249,6 +250,10 @@ async def cover(datasette: Any, request: Any) -> Any:
     A form that is short leads to the address that asks the same.
     """
     is_form = request.method == "POST"
+    if is_form and not request.headers.get("content-type", FORM_TYPE).startswith(FORM_TYPE):
+        advice = "curl --data-urlencode q@spack.yaml"
+        said = f"Error: expected a form ({FORM_TYPE}) with the field q: {advice}\n"
+        return Response.text(said, status=415)
     query = (await request.post_body()).decode("latin-1") if is_form else request.query_string
     is_long = len(query) > LONGEST_LINK
     pasted = await read(datasette, load_pasted, query) if is_long else pasted_text(query)
