@@ -216,22 +216,17 @@ def test_ctrl_c_before_it_serves(file: Path) -> None:
 
 
 @pytest.mark.once
-def test_a_killed_server_is_gone(server: Served, file: Path) -> None:
-    """SIGKILL leaves no process that answers; its folder is removed by the next server."""
-    assert server.end(signal.SIGKILL) == -signal.SIGKILL
-    assert not answers(server.url)
-    left = litter(file.parent)
+def test_a_server_keeps_its_folder_until_it_is_gone(server: Served, file: Path) -> None:
+    """Another server of the same file leaves a running one's folder, and removes a killed one's."""
+    first = litter(file.parent)
+    with serving(file) as another:
+        assert set(first) < set(litter(file.parent))
+        assert another.end(signal.SIGKILL) == -signal.SIGKILL
+        assert not answers(another.url)
+    left = set(litter(file.parent)) - set(first)
     assert left
     with serving(file):
-        assert not set(left) & set(litter(file.parent))
-
-
-@pytest.mark.once
-def test_a_running_server_keeps_its_folder(server: Served, file: Path) -> None:
-    """Another server of the same file leaves the first one's folder alone."""
-    first = litter(file.parent)
-    with serving(file):
-        assert set(first) < set(litter(file.parent))
+        assert set(first) <= set(litter(file.parent)) - left
     assert litter(file.parent) == first
     assert server.get("/spack-cache.db").status_code == 200
 
