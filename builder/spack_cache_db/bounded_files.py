@@ -1,4 +1,4 @@
-"""Files: those of strangers, read within bounds and without waiting, and our own, put in place.
+"""Reads files of strangers within limits and without waiting; puts our own files in place.
 
 A pipe would keep whoever opens it waiting, a device has no end, and a sparse file takes gigabytes
 of memory and none of the disk. All of them are refused, and links lead to files under the same

@@ -1,4 +1,4 @@
-"""YAML from strangers: as nodes that know their line, or as values, within bounds.
+"""Reads YAML of strangers within limits: as nodes that know their line, or as values.
 
 Of Spack's own configuration: what should be a text, a list or a mapping.
 

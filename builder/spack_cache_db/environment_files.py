@@ -1,4 +1,4 @@
-"""Environments in files: what a `spack.yaml` includes is found beside it, and on this machine."""
+"""Environments on disk: opens a `spack.yaml` and the files that it includes."""
 
 from __future__ import annotations
 

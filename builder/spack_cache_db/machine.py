@@ -1,4 +1,4 @@
-"""What Spack calls the machine that this runs on: CPU target, operating system, platform.
+"""This machine in Spack's terms: CPU target, operating system, platform.
 
 Names are made as Spack 1.1 makes them (`operating_systems/` and `platforms/` there). What cannot
 be known is None, and `unknown` says why; nothing is guessed.

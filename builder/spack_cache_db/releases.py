@@ -1,4 +1,4 @@
-"""What a release's name says: its kind, its date, its order, the one before it, its mirror."""
+"""What a release's name says: its kind, date and order, the release before it, its mirror."""
 
 from __future__ import annotations
 

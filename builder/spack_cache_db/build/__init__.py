@@ -1,4 +1,4 @@
-"""Columns → the published file: merged, numbered, counted, written whole or not at all.
+"""Columns → the published file: merged, numbered, counted and written, completely or not at all.
 
 The functions that callers use stand here. `pipeline`, and all that it needs (NumPy, msgspec,
 sqlite-utils), is loaded when something is built.

@@ -1,4 +1,4 @@
-"""Merged columns → final numbers: ids that depend on what the input says and on nothing else.
+"""Merged columns → final numbers: ids that depend only on what the input says.
 
 Every dictionary is in the order of what its names mean: versions and compilers in Spack's,
 releases from branch to oldest snapshot, all else by its text. Specs are numbered by configuration,

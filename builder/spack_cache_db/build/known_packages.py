@@ -1,4 +1,4 @@
-"""Package data → the rows of its tables, and what the tables do not show, packed.
+"""Package data → the rows of its tables; what they do not show is stored compressed.
 
 Where both forms tell of a package, the richer one is right; what the other says instead is a
 problem, and is kept.

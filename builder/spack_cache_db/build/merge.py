@@ -1,4 +1,4 @@
-"""Columns of many units → one whole: each thing once, each spec of a release listed once.
+"""Columns of many units → one set of columns: each thing once, each spec of a release once.
 
 Where documents say different things, the first one that knows is right, in the order of the
 documents; what the others say is kept as a difference. The numbers here depend on how the input

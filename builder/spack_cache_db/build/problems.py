@@ -1,4 +1,4 @@
-"""Whatever does not add up in the documents that are kept: what is not stored is said here."""
+"""Contradictions in the documents that are built: values that are not stored are recorded here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a database is written, under which names until it is whole, and how it is put in place.
+"""Temporary names for a database while it is written, and how it replaces the old one.
 
 A database replaces an older one or takes a new name, and harms nothing else. Its inspect file
 stands beside it: counts and hash that Datasette would else find out itself. Datasette believes an

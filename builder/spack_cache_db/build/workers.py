@@ -1,4 +1,4 @@
-"""Units of the input, worked through in processes of this machine or on the caller's executor.
+"""Reads units of the input in processes of this machine or on the caller's executor.
 
 That may be any `concurrent.futures.Executor`; its workers may be other machines.
 """

@@ -1,4 +1,4 @@
-"""The Datasette that `serve` runs: which file, settings and plugins make up the site.
+"""The Datasette that `serve` runs: its file, settings and plugins.
 
 The file is served under a path of its own, so that what is built in its place meanwhile changes
 nothing: Datasette opens a file again in every thread, and a restarted worker opens it anew. It is

@@ -1,4 +1,4 @@
-"""What Spack's environments ask for: `spack.yaml`, `spack.lock` and lists of specs.
+"""Reads Spack's environments: `spack.yaml`, `spack.lock` and lists of specs.
 
 Text in, frozen records out: no database and no network. Here are the records, the bounds of an
 environment, and what is wrong with one.

@@ -1,4 +1,4 @@
-"""A `spack.lock` → the nodes of its graph, in the words in which caches print a spec.
+"""A `spack.lock` → the nodes of its graph, with names as build caches print them.
 
 The format of each version is that of Spack 1.2's `environment/__init__.py`: nodes are keyed by
 their names in versions 1 and 2, by a hash of their builds in 2 and 3, which is not the one under

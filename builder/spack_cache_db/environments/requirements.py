@@ -1,4 +1,4 @@
-"""What a `spack.yaml` requires of its specs, in `packages:`, and what its toolchains stand for.
+"""Requirements and toolchains of a `spack.yaml`: what they ask of its specs.
 
 The rules are those of Spack 1.1's `solver/requirements.py`: what stands under a package's name
 takes the place of what stands under `all`; an `all` that asks for a variant holds for packages that

@@ -1,4 +1,4 @@
-"""Ids of configurations and specs → what they are, in words, and where they are.
+"""Ids of configurations and specs → their names, and the releases and stacks that have them.
 
 Releases may contradict each other: the same hash with one configuration here and another there.
 One rule decides which counts: that of the foremost release, in the file's order, among those that

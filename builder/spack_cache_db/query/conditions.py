@@ -1,4 +1,4 @@
-"""Conditions: what a query, an option, a filter of a page or a line of an environment asks.
+"""Conditions: the common form of a query, an option, a page's filter and a line of an environment.
 
 All of these become a tuple of conditions, and what satisfies the tuple satisfies each of them. What
 a condition on a word of a configuration means stands here alone. What Spack decides by recipes or

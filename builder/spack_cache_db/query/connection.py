@@ -1,4 +1,4 @@
-"""A built file: opened read-only once it is known to be one and whole, with its small tables.
+"""Opens a published file read-only, after checking it, and reads its small tables.
 
 A built file never changes, and the small tables hold a few thousand short rows. Versions and
 variants, of which there are more, are read when they are asked for, and kept. So is what else is

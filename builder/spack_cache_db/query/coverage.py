@@ -1,4 +1,4 @@
-"""Which specs of an environment have a binary, and what is nearest to those that have none.
+"""Which specs of an environment have a binary, and what comes closest for the others.
 
 Of a node of a lockfile, a binary of another hash does the same if both have one configuration and
 need the same packages in the same versions to run. What a file built from pages alone knows is the

@@ -1,4 +1,4 @@
-"""The part of the graph that a spec needs: to run, and directly to be built.
+"""The dependencies of a spec: those at run time, and the direct ones for building.
 
 What a dependency was built with is not part of it: that stands on the dependency's own page. Only
 indexes tell of dependencies; specs that pages alone tell of have none here.

@@ -1,4 +1,4 @@
-"""Why nothing satisfies a query: which conditions exclude everything, and what there is instead."""
+"""Why nothing satisfies a query: which conditions exclude everything, and what exists instead."""
 
 from __future__ import annotations
 

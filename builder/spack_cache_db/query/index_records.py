@@ -1,4 +1,4 @@
-"""What records of indexes say of specs beyond their configurations, and which specs satisfy it.
+"""What indexes say of specs beyond their configurations, and which specs satisfy it.
 
 Where several indexes have a record of a spec, the first of them counts: those of the release and
 the stack that are asked for, then those of that release, then any; mirrors are numbered by release,

@@ -1,4 +1,4 @@
-"""Whose build cache a file holds, and how to use it: commands for a shell, examples of queries."""
+"""Which build cache a file holds, and how to use it: commands for a shell, example queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells specs of one configuration apart: what they need, their recipe, their flags.
+"""How specs of one configuration differ: in dependencies, recipe and flags.
 
 Between two releases, that is why configurations were rebuilt. Only indexes and mirrors tell of
 dependencies; of specs from pages alone nothing is known beyond the configuration.

@@ -1,4 +1,4 @@
-"""What Spack says of packages: what they are for, versions, variants, recipes; what is behind."""
+"""What Spack says of packages: descriptions, versions, variants, recipes; what is behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A spec, and the names of releases, stacks and machines → the conditions that they are in a file.
+"""A spec and the names of releases, stacks and machines → conditions on a file.
 
 What is asked of configurations is answered alike from every file. Pages show of a spec its name,
 version, one compiler, architecture and variants. Records of indexes, where the file has some, add

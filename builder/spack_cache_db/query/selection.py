@@ -1,4 +1,4 @@
-"""Conditions → the configurations that satisfy them: as ids, and as what each of them misses.
+"""Conditions → the configurations that satisfy them, and which conditions the others fail.
 
 Each condition is decided on the small table of its words (the versions of one package, the
 compilers, the targets, …), so that large tables are only searched for ids. Statements are put

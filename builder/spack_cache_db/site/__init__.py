@@ -1,4 +1,4 @@
-"""The site's own pages: what they show, computed from a built file, and how they are served.
+"""The catalogue's site: its pages, computed from a published file, and how they are served.
 
 In `pages` they are plain Python over a SQLite connection; the modules here put them, and bounds for
 all that Datasette itself shows, between HTTP and Datasette. What visitors' SQL may do is in

@@ -1,4 +1,4 @@
-"""What a site allows other plugins and other sites: by itself nothing, more by its configuration.
+"""What the configuration allows other plugins and other websites; by default nothing.
 
 It stands under `plugins: spack-cache-db:`, in datasette.yml for Datasette 1.0 and in the metadata
 for 0.65.

@@ -1,4 +1,4 @@
-"""Which databases of a Datasette are catalogues, files made by `build`, and what it shows of them.
+"""Which databases of a Datasette are catalogues (files made by `build`), and what it shows of them.
 
 A Datasette serves files of any name, several at once, and some that are no catalogues. Our pages
 read the first catalogue; the others have Datasette's pages. A Datasette without a catalogue is not

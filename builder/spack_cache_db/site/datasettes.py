@@ -1,4 +1,4 @@
-"""What Datasette 0.65 and 1.0 do in different ways, or in no way that suits this site.
+"""Hides differences between Datasette 0.65 and 1.0, and replaces what does not suit this site.
 
 Hooks with types, permissions for our own pages and the file, the order of tables on Datasette's own
 page of a database; what it reads again for each page of a file that does not change; and what keeps

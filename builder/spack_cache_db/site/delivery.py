@@ -1,4 +1,4 @@
-"""Between a visitor's pace and the application: requests arrive whole, and answers wait outside.
+"""Buffers requests and responses, so that slow visitors do not hold up the application.
 
 The application never waits for a visitor: it begins when a request's body is there, and what it
 sends is kept here until the visitor has taken it. So a turn (`queues`) lasts as long as there is

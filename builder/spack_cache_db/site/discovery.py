@@ -1,4 +1,4 @@
-"""What crawlers, browsers and feed readers ask for: the pages, how to search, and what changed."""
+"""Pages for crawlers, browsers and feed readers: `/sitemap.xml`, `/opensearch.xml`, feeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a visitor reads where a request failed: status and sentence, as page, JSON or text.
+"""Error responses: the status and sentence of each failure, as page, JSON or text.
 
 Datasette's own handler is taken out (`plugin`): it renders a page beside any other
 handler's, and where `rich` happens to be installed it prints all variables of every frame, which

@@ -1,4 +1,4 @@
-"""What the site says of itself, from the file that it shows: title, owner, license, age.
+"""The site's title, owner, license and age, from the file that it shows.
 
 What a metadata file says of the site comes first, so that whoever serves it can say something else.
 """

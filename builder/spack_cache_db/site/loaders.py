@@ -1,4 +1,4 @@
-"""What routes compute in the sandbox beside pages: the data of `find`, `cover` and `diff`.
+"""What the sandbox computes for `/find`, `/cover` and `/diff` as JSON and CSV.
 
 Like the pages, these are functions of a connection, the small tables, and what an address asks.
 """

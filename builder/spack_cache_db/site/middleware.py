@@ -1,4 +1,4 @@
-"""Around every answer: what is let in, security headers, caching, compression and CORS.
+"""Checks every request, and adds security headers, caching, compression and CORS to responses.
 
 Datasette sends none of these on most of its pages, and the site must be safe without a proxy.
 """

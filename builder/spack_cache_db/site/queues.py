@@ -1,4 +1,4 @@
-"""Queues for requests: what visitors may ask at once, so that one kind keeps no other waiting.
+"""Queues of requests by kind, so that one kind does not block the others.
 
 The catalogue's own pages, searches, Datasette's tables and SQL, and CSV streams have a queue each.
 A queue answers a few requests at once, lets a few more wait, and refuses the rest with 503 at once:

@@ -1,4 +1,4 @@
-"""A folder that shows a database from any web server: a page that asks for the bytes it reads."""
+"""The command `export-static`: a folder that shows a database from any web server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First pages are made once when a server has started, so that no visitor waits for them.
+"""Renders first pages when a server starts, so that no visitor waits for them.
 
 Making them compiles their templates and reads and keeps what they show. All of that stays as long
 as the server runs, so Python does not look through it for garbage (`gc.freeze` in its docs): a full

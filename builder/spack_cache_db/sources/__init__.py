@@ -1,4 +1,4 @@
-"""What can be read: input paths → units of work, of a size that makes a process worth its while.
+"""Finds the input: paths → units of work that are worth a process.
 
 Only as much of a folder is listed here as it takes to divide it; what lies below is listed by
 whoever reads it, for a folder costs as much to open as a file. Hidden names (they start with a

@@ -1,4 +1,4 @@
-"""Columns: the one form in which every source says what it holds.
+"""Columns: the one form that every source is turned into.
 
 Texts and records that repeat are held once (`Texts`), and tables of numbers refer to them
 (`TABLES`). A reader fills a `Writer`; whatever lies behind knows `Columns` alone, which worker

@@ -1,4 +1,4 @@
-"""Package data → what it says of each package, within bounds.
+"""Package data → records within limits.
 
 The keys are those of the list that Spack 1.1 prints (`cmd/list.py`, `version_json`), and of the
 packages site's `data/packages/<name>.json`. New keys appear with time: what is not declared here is

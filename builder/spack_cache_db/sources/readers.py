@@ -1,4 +1,4 @@
-"""Units → the bytes of their files → columns: which kind of source a file is, by its content."""
+"""Recognizes each file of a unit by its content, and reads it into columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no source may say: text that is too long or odd, and JSON in which a key stands twice.
+"""What no source may contain: text that is too long or odd, and JSON with a key twice.
 
 Search words and lists grow faster than the text they are made of, so bounds are far above all that
 is known, and what is beyond them is refused, by name. JSON is read as it is, nothing guessed.

@@ -1,4 +1,4 @@
-"""What Spack means by versions, variants, compilers, targets and specs: pure functions.
+"""Spack's versions, variants, compilers, targets and specs: pure functions.
 
 Nothing here reads a file, opens a connection or prints.
 """

@@ -1,4 +1,4 @@
-"""What a spec query asks, as frozen records; as text again; and what each constraint means.
+"""A spec query as frozen records: its text, and what each constraint means.
 
 `parser` makes the records, and `intersection` makes one of two. What a constraint means follows
 Spack 1.1's `Spec.satisfies`, `VariantValue.satisfies` and `FlagMap.satisfies`;

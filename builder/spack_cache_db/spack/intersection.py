@@ -1,4 +1,4 @@
-"""Two spec queries as one, which Spack calls to constrain a spec; and whether one implies another.
+"""Combines two spec queries (Spack's `constrain`), and says whether one implies another.
 
 The rules are those of Spack 1.1's `Spec.constrain` and `Spec.satisfies` for specs that are not
 concrete. What is compared is what the queries say, in time proportional to their text.

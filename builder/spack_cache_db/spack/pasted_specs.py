@@ -1,4 +1,4 @@
-"""Specs as people copy them, from a terminal, a thread or a log: the spec, and what is around it.
+"""Specs as people copy them from a terminal, a thread or a log.
 
 Known are commands (`$ spack install --fresh -j 8 hdf5+mpi`), quotes and backticks, and the lines
 in which `spack spec` and `spack find` print a spec: its state (`[+]`, ` - `), its hash, and the

@@ -1,4 +1,4 @@
-"""A file held against its source: both are known here, as nowhere else.
+"""Compares a file with its sources; only this room knows both.
 
 What callers use stands here and loads nothing; `comparison` is loaded when a file is verified.
 """

@@ -1,4 +1,4 @@
-"""A file held against its input, unit by unit, and where both differ, part by part.
+"""Compares a file with its input unit by unit, and lists where they differ.
 
 What a file counts and computes is held against a second build of the same input, which gives the
 same tables.

@@ -1,4 +1,4 @@
-"""The records of an index, as its source says them and as a built file does, in one normal form.
+"""Records of an index in one normal form, read from its source or from a published file.
 
 Lists of Spack's that are sets (edges, types, virtuals) are sorted; everything else is compared as
 it is. Neither side passes through the reader that filled the file: that is what is on trial.

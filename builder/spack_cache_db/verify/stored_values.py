@@ -1,4 +1,4 @@
-"""Pages and package data in normal form, as their sources say them and as a built file does.
+"""Pages and package data in one normal form, read from their sources or from a published file.
 
 Lists whose order says nothing are sorted. Package data does not pass through the reader that filled
 the file: that is what is on trial.

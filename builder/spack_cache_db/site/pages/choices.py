@@ -1,4 +1,4 @@
-"""What a package's rows can be narrowed to, with counts."""
+"""The values of a package's filters, with counts."""
 
 from __future__ import annotations
 

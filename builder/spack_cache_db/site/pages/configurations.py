@@ -1,4 +1,4 @@
-"""Rows of the table of configurations, and what tells the specs of one of them apart."""
+"""Rows of a table of configurations, and how specs of one of them differ."""
 
 from __future__ import annotations
 

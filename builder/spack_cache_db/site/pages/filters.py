@@ -1,4 +1,4 @@
-"""What a page is narrowed to, and how that reads in an address: ours, and Datasette's of the data.
+"""Filters of pages and their form in URLs: ours, and Datasette's for the data behind a page.
 
 Values are only compared or bound as parameters: addresses are built here, and no SQL.
 """

@@ -1,4 +1,4 @@
-"""The page `/coverage/<release>`: which packages have binaries for what, and where there are gaps.
+"""The page `/coverage/<release>`: for what packages have binaries, and where there are gaps.
 
 A gap is where a reference has a binary of a package and the release has none. The reference is one
 of the columns (what the others lack beside it) or another release (what this one lacks beside it).

@@ -1,4 +1,4 @@
-"""The pages of a release and of a stack: what is in it."""
+"""The pages of a release and of a stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of packages beside Spack's own: which are behind it, and which have no binary."""
+"""Lists of packages with package data: those behind Spack's version, and those without a binary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of a file, and what each is of: what a word in the search box leads to."""
+"""All names of a file, and the page that each leads to from the search box."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Since when a package has binaries: its versions by family of targets, release by release."""
+"""Since when a package has each version, by family of targets and release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sandbox: the processes in which everything that visitors ask for is computed.
+"""The sandbox: processes that compute whatever visitors ask for, and can be killed.
 
 SQL, `find`, `cover`, searches and pages run on read-only connections in a few processes of their
 own, each task within a deadline and each process within a bound of memory. The server kills a

@@ -1,4 +1,4 @@
-"""How Datasette's statements and the catalogue's pages come to the sandbox.
+"""Sends Datasette's statements and the catalogue's pages to the sandbox.
 
 Statements of a request without a query string are all Datasette's own: they stay in its threads,
 where each has `sql_time_limit_ms`. All statements of a request with one run in the sandbox, within

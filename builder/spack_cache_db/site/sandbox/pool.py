@@ -1,4 +1,4 @@
-"""The processes of the sandbox as the server sees them: a few, for which tasks wait in line.
+"""The server's side of the sandbox: a few processes, and a queue of tasks for them.
 
 A process runs one task at a time. It is killed when the task's time is over or nobody waits for its
 answer any more, and never used again; another is started when it is needed.

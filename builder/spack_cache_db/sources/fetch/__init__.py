@@ -1,4 +1,4 @@
-"""Indexes of mirrors, and package data, over a network for builds without one. Read `batch` first.
+"""The room of `fetch`: downloads indexes of mirrors and package data. Read `batch` first.
 
 What callers use stands here and loads nothing; `batch` is loaded when something is fetched.
 """

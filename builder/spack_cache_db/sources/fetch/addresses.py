@@ -1,4 +1,4 @@
-"""What is asked: URLs of mirrors, manifests of releases, and the mirrors of Spack's configuration.
+"""URLs that `fetch` takes: of mirrors, of manifests, and from Spack's configuration.
 
 A manifest of releases is `{release: [{"label": stack, "url": index}]}` (spack-infrastructure
 `images/cache-indexer/cache_indexer.py`, which writes that of the public cache). Its URLs are those

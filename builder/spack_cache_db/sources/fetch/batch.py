@@ -1,4 +1,4 @@
-"""A whole run: URLs → mirrors → the folders of their stacks, and what is said at the end.
+"""One run of `fetch`: URLs → mirrors → the folders of their stacks, and a report.
 
 `web` asks, `remote_indexes` knows where an index is, `stack_folder` takes it in.
 A fault concerns one mirror: the others are brought, and what an earlier run brought stays.

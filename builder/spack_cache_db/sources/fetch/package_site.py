@@ -1,4 +1,4 @@
-"""Package data over the web: an archive of the packages site, a list, or the site file by file."""
+"""Downloads package data: an archive or a list of the packages site, or its files one by one.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of one stack on disk, and how a file comes into it from the web: resumed, verified.
+"""The folder of one stack, and how downloads get into it: resumed and verified.
 
 A file is written under a hidden name that ends in `.part`, forced to disk and only then renamed.
 Where each file came from is recorded in a hidden file beside them, which is written before a

@@ -1,4 +1,4 @@
-"""What Spack writes about binaries, as frozen records: indexes, spec files, manifests of mirrors.
+"""Spack's indexes, spec files and manifests of mirrors, as frozen records.
 
 Keys are those of Spack's `database.py` and `spec.py` from 0.13 (database 5) to 1.1 (database 8),
 all versions of a node as one. Texts that many records repeat (architecture, parameters) stay

@@ -1,4 +1,4 @@
-"""Records of an index → columns, each spelling looked at once.
+"""Records of an index → columns; each spelling is looked up once.
 
 Architecture, parameters and edges are long texts of which few differ, so numbers stand for their
 bytes. Configurations are in the normal form of pages, so that both kinds of source meet in one.

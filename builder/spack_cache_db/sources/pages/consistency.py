@@ -1,4 +1,4 @@
-"""What a page says of itself, held against what it lists."""
+"""Compares what a page declares about itself with what it lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page says as frozen records, the JSON that a record stands for, and what is wrong with it.
+"""A page as frozen records, their JSON form, and the faults that a page can have.
 
 No text is changed here. `Shape` reads the keys from the record itself: a field that is added is
 decoded, checked and counted at once, and one of an unknown type stops the program when it starts.

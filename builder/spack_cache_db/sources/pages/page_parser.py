@@ -1,4 +1,4 @@
-"""A page's bytes → its record; the three eras that list specs are read, older ones refused by name.
+"""A page's bytes → its record: reads the three formats that list specs, and refuses older ones.
 
 A usual page, which has a line for each key, takes the fast way. The two big keys never meet a YAML
 reader, which would be a hundred times slower than a JSON decoder. The small ones are read one entry
