@@ -1,4 +1,4 @@
-"""Downloads package data: an archive or a list of the packages site, or its files one by one.
+"""Downloads package data: an archive or a list of the packages site, or its files one by one."""
 
 from __future__ import annotations
 
