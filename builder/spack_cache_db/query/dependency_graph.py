@@ -439,8 +439,9 @@ class Dependencies:
         """Return some specs and all that needs them over edges of these types, however far."""
         types, found, last = tuple(types), set(of), set(of)
         while last:
-            edges = self._all_edges(types) if len(last) >= MANY else None
-            last = (edges.to(last) if edges else self.needing(last, types)) - found
+            if len(last) >= MANY and (edges := self._all_edges(types)):
+                return edges.with_ancestors(found)
+            last = self.needing(last, types) - found
             found |= last
         return found
 
@@ -498,13 +499,22 @@ class _AllEdges:
             self._needing.append(needing)
         self._starts = array("I", accumulate(counts, initial=0))
 
-    def to(self, specs: Iterable[int]) -> set[int]:
-        """Return the specs that have an edge to one of some specs."""
+    def with_ancestors(self, of: Iterable[int]) -> set[int]:
+        """Return some specs and all that needs them over these edges."""
         starts, needing = self._starts, self._needing
-        found: set[int] = set()
-        for spec in specs:
-            found.update(needing[starts[spec] : starts[spec + 1]])
-        return found
+        found, is_found = [*of], bytearray(len(starts))
+        for spec in found:
+            is_found[spec] = True
+        # The list grows while it is gone through.
+        for spec in found:
+            start, end = starts[spec], starts[spec + 1]
+            # Most specs are needed by nothing.
+            if start < end:
+                for each in needing[start:end]:
+                    if not is_found[each]:
+                        is_found[each] = True
+                        found.append(each)
+        return {*found}
 
 
 def read_sets(conn: sqlite3.Connection, sql: str) -> dict[int, frozenset[str]]:
