@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,6 +155,24 @@ def invented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
     connection = opened(folder / "x.db")
     yield connection
     connection.close()
+
+
+def test_hashes_stand_in_their_order_whatever_the_release(tmp_path: Path) -> None:
+    """The newest release has the last of two hashes that need the same."""
+    first, last = sorted((hash_of("one"), hash_of("other")))
+    with_lib = node("main", edge("lib", "link"))
+    for name, dag_hash in (("develop", last), ("v1.0", first)):
+        records = (
+            record({**with_lib, "hash": dag_hash}),
+            record(node("lib")),
+            record(node("main")),
+        )
+        (tmp_path / name / "root").mkdir(parents=True)
+        (tmp_path / name / "root" / "index.json").write_bytes(index(*records))
+    build([str(tmp_path)], tmp_path / "x.db")
+    (row,) = rows(opened(tmp_path / "x.db"), "differences_of_look_alikes", hash=first)
+
+    assert (row["package"], row["hashes"]) == ("lib", f"{first[:7]} {last[:7]}")
 
 
 def test_another_release_may_have_it(invented: sqlite3.Connection) -> None:

@@ -191,7 +191,8 @@ async def test_a_stream_waits_for_its_visitor() -> None:
 @pytest.mark.asyncio
 async def test_who_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """A visitor who takes no piece within the time ends the stream; so does one who is too slow."""
-    monkeypatch.setattr(delivery, "STALL_SECONDS", 0.05)
+    # Each piece of the one who is too slow takes far less, however busy the machine is.
+    monkeypatch.setattr(delivery, "STALL_SECONDS", 0.5)
     ended = 0
 
     async def endless(scope: Any, receive: Any, send: Any) -> None:
@@ -211,6 +212,26 @@ async def test_who_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> 
 
     await asyncio.wait_for(deliver(endless)(SCOPE, trickling.receive, trickle), PATIENCE)
     assert ended == 2
+
+
+@pytest.mark.once
+@pytest.mark.asyncio
+async def test_who_sends_without_end_is_cut_off() -> None:
+    """What comes with a request that has no body is not taken in for ever."""
+    ended = asyncio.Event()
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(0)
+        return {"type": "http.request", "body": b"x" * PIECE, "more_body": True}
+
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    await asyncio.wait_for(deliver(endless)(SCOPE, receive, Visitor().send), PATIENCE)
+    assert ended.is_set()
 
 
 @pytest.mark.once

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import struct
 import tarfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from tests.pagetexts import page
 pytestmark = pytest.mark.slow
 
 MEGABYTE = 10**6
+HIDDEN = [f".{number}" for number in range(10_000)]
 
 
 def packed(path: Path, parts: Iterable[bytes]) -> Path:
@@ -122,6 +125,19 @@ def test_a_tar_file_unpacks_to_a_bounded_size(tmp_path: Path) -> None:
     assert isinstance(whole, RawFile)
     assert "has 2,000,000,000 bytes" in str(too_large)
     assert str(cut).endswith(f"it unpacks to more than {limit:,} bytes")
+
+
+def test_members_that_were_read_are_forgotten(tmp_path: Path) -> None:
+    """Ten thousand members that are no pages take no memory together."""
+    path = packed(tmp_path / "a.tar.zst", [*map(header, HIDDEN, repeat(0)), bytes(10240)])
+    tracemalloc.start()
+    try:
+        (found,) = read((File(str(path), path.name),), DEFAULT_MAX_PAGE_SIZE)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "the archive holds no file" in str(found)
+    assert peak < MEGABYTE
 
 
 def test_a_zip_file_unpacks_to_a_bounded_size(tmp_path: Path) -> None:
