@@ -231,6 +231,7 @@ def test_a_server_keeps_its_folder_until_it_is_gone(server: Served, file: Path) 
     assert server.get("/spack-cache.db").status_code == 200
 
 
+@pytest.mark.once
 def test_stalled_downloads_cost_little(server: Served) -> None:
     """Visitors who stop reading cost a bounded amount, and lose their places to newcomers."""
     server.get("/spack-cache.db", range="bytes=0-99")

@@ -185,6 +185,7 @@ def test_datasettes_own_pages_run_under_the_policy(visit: Visit) -> None:
         visit.page.wait_for_load_state("networkidle")
 
 
+@pytest.mark.once
 def test_names_are_suggested(visit: Visit) -> None:
     """What is typed is completed: one small request, and the name leads to its page.
 
