@@ -218,10 +218,12 @@ async def test_who_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.asyncio
 async def test_who_sends_without_end_is_cut_off() -> None:
     """What comes with a request that has no body is not taken in for ever."""
-    ended = asyncio.Event()
+    ended, taken = asyncio.Event(), 0
 
     async def receive() -> dict[str, Any]:
+        nonlocal taken
         await asyncio.sleep(0)
+        taken += PIECE
         return {"type": "http.request", "body": b"x" * PIECE, "more_body": True}
 
     async def endless(scope: Any, receive: Any, send: Any) -> None:
@@ -232,6 +234,7 @@ async def test_who_sends_without_end_is_cut_off() -> None:
 
     await asyncio.wait_for(deliver(endless)(SCOPE, receive, Visitor().send), PATIENCE)
     assert ended.is_set()
+    assert taken < 2 * MOST_BODY
 
 
 @pytest.mark.once
