@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.site.pages.filters import Filters
-from spack_cache_db.site.pages.package import load_package
-from spack_cache_db.site.pages.timeline import Lane, Timeline
+from spack_cache_db.site.pages.package import Lane, Timeline, load_package
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
 
