@@ -116,9 +116,9 @@ class RawFile(NamedTuple):
     data: bytes
 
 
-Entry = File | Folder | MirrorFolder
+InputEntry = File | Folder | MirrorFolder
 
-Unit = tuple[Entry, ...]
+Unit = tuple[InputEntry, ...]
 """What one process reads in one go."""
 
 Share = Callable[[float], None]
@@ -134,7 +134,7 @@ def plan(paths: Iterable[str]) -> list[Unit]:
     Raises:
         InputError: a path does not exist, or is a folder without any file.
     """
-    found: dict[str, Entry] = {}
+    found: dict[str, InputEntry] = {}
     faults: list[Fault] = []
     paths = [*paths]
     tops = {os.path.realpath(path) for path in paths if os.path.isdir(path)}  # noqa: PTH112
@@ -147,12 +147,12 @@ def plan(paths: Iterable[str]) -> list[Unit]:
                 found[entry.location] = entry
     if faults:
         raise InputError(faults)
-    entries: Iterable[Entry] = found.values()
+    entries: Iterable[InputEntry] = found.values()
     if len(tops) > len(named):
         linked = tuple(sorted(tops))
         entries = [e._replace(tops=linked) if isinstance(e, Folder) else e for e in entries]
-    small: list[Entry] = []
-    large: list[Entry] = []
+    small: list[InputEntry] = []
+    large: list[InputEntry] = []
     for each in entries:
         (large if _is_large(each) else small).append(each)
     # Sorted twice, because texts are compared in half the time of tuples.
@@ -181,7 +181,7 @@ def files_of(unit: Unit) -> Iterator[File | MirrorFolder | Fault]:
                 folders += below
 
 
-def _is_large(entry: Entry) -> bool:
+def _is_large(entry: InputEntry) -> bool:
     """Return whether one entry is work enough for a process."""
     if isinstance(entry, Folder):
         return False
@@ -195,7 +195,7 @@ def is_archive(file: File) -> bool:
 
 def _expanded(
     path: str, named: tuple[str, ...], tops: set[str], faults: list[Fault]
-) -> list[Entry]:
+) -> list[InputEntry]:
     """List files and folders at or below a path, level by level, until there are enough."""
     # Those of Path raise for a name that is too long.
     if not os.path.exists(path):  # noqa: PTH110
@@ -204,7 +204,7 @@ def _expanded(
     if not os.path.isdir(path):  # noqa: PTH112
         # Whoever opens it says whether it is a file.
         return [File(path, Path(path).name)]
-    found: list[Entry] = []
+    found: list[InputEntry] = []
     level = [Folder(path.rstrip(os.sep) or os.sep, "", named)]
     while level and len(level) < ENOUGH_FOLDERS:
         below: list[Folder] = []
@@ -284,6 +284,6 @@ def _is_of_a_mirror(entry: os.DirEntry[str]) -> bool:
     return entry.name == ADDRESS_FILE
 
 
-def _folder_name(entry: Entry) -> str:
+def _folder_name(entry: InputEntry) -> str:
     folder = entry.path if isinstance(entry, Folder) else entry.path.rpartition("/")[0]
     return folder.rpartition("/")[2]

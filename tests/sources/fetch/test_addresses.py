@@ -16,7 +16,7 @@ from spack_cache_db.sources.fetch.addresses import (
     mirror_url,
     parse_map,
     read_release_manifest,
-    require_name,
+    require_folder_name,
 )
 
 SUM = "0123456789abcdef" * 4
@@ -140,7 +140,7 @@ def test_names_from_a_url_that_lead_elsewhere(url: str) -> None:
 def test_every_name_is_a_folder_or_refused(name: str) -> None:
     """Whatever the network says, a name is one part of a path or a fault."""
     try:
-        require_name("https://host", "stack", name)
+        require_folder_name("https://host", "stack", name)
     except FetchFault as fault:
         assert str(fault.faults[0]).isprintable()
     else:

@@ -86,7 +86,7 @@ class MirrorRequest(NamedTuple):
     is_package_data: bool = False
 
 
-def require_name(url: str, kind: str, name: str) -> str:
+def require_folder_name(url: str, kind: str, name: str) -> str:
     """Return a name that can be a folder's; `FetchFault` for one that leads elsewhere.
 
     Args:
@@ -145,11 +145,11 @@ def mirror_request(
         parts = urlsplit(_TAG.sub(r"\1", url) if url.startswith("oci:") else url)
         release = unquote(parts.path.rpartition("/")[2]) or str(parts.hostname)
     for view in views:
-        require_name(url, "view", view)
+        require_folder_name(url, "view", view)
     return MirrorRequest(
         url,
-        require_name(url, "release", release),
-        require_name(url, "stack", ROOT if stack is None else stack),
+        require_folder_name(url, "release", release),
+        require_folder_name(url, "stack", ROOT if stack is None else stack),
         views,
     )
 
@@ -233,8 +233,8 @@ def read_release_manifest(
 
 
 def _mirror_of(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) -> MirrorRequest:
-    require_name(manifest, "release", release)
-    require_name(manifest, "stack", stack.label)
+    require_folder_name(manifest, "release", release)
+    require_folder_name(manifest, "stack", stack.label)
     if stack.url.startswith("file:") and not manifest.startswith("file:"):
         # Whoever writes the manifest would choose which files of this machine are read.
         raise FetchFault(stack.url, f"is named by {shown(manifest)}, expected no file from there")
