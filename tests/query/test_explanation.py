@@ -34,7 +34,7 @@ from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from tests import contradictions, small_sources
 from tests.conftest import Build
-from tests.indexes import hash_of, index, node, record
+from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash
 from tests.query.test_candidates import MORE, OWN, cache, conditions_by, found, scopes, texts
 
@@ -256,6 +256,30 @@ def test_what_is_said_of_any_file_holds(kind: Any, data: st.DataObject) -> None:
             with suppress(UnsupportedQuery, QuerySyntaxError):
                 proposals_hold(conn, text, names)
                 nearest_misses_least(conn, text, names)
+
+
+@pytest.mark.parametrize(
+    ("text", "specs"),
+    [
+        # Without the ^ between them, the two compilers would be one.
+        ("%gcc@12 ^c,cxx=gcc %gcc", {"%gcc", "%gcc@12"}),
+        ("%gcc@12 ^gcc@3 %gcc@13", {"%gcc@12"}),
+        ("%gcc ^gcc@3 %gcc", {"%gcc"}),
+        ("%gcc@12 ^gcc %gcc ^cmake", {"%gcc@12 ^gcc %gcc"}),
+        ("%gcc@12 ^ %gcc@3", {"%gcc@12 ^*"}),
+        ("%gcc@3 ^gcc %gcc", {"^gcc %gcc"}),
+    ],
+)
+def test_a_compiler_asked_twice(text: str, specs: set[str], tmp_path: Path) -> None:
+    """What is proposed still asks both, unless one is named as left out."""
+    (tmp_path / "index.json").write_bytes(
+        index(record(node("aa", edge("gcc", "build"))), record(node("gcc", version="12.1.0")))
+    )
+    build(tmp_path, tmp_path / "x.db", release="develop", stack="e4s")
+
+    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
+        proposals_hold(conn, text, {})
+        assert {each.spec for each in explained(conn, text).without} == specs
 
 
 def found_texts(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> set[str]:

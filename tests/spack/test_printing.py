@@ -39,6 +39,7 @@ def without_places(query: SpecQuery) -> SpecQuery:
         ("hdf5 cflags='-O2 -g' foo=\"it's\"", "hdf5 foo=\"it's\" cflags='-O2 -g'"),
         ("hdf5 %c,cxx=gcc@13 ^[virtuals=mpi] openmpi +cuda", None),
         ("%[virtuals=c,cxx] *", "%[virtuals=c,cxx] *"),
+        ("%gcc@12 ^c,cxx=gcc %gcc", "%gcc@12 ^c,cxx=gcc %gcc"),
     ],
 )
 def test_a_query_in_words(typed: str, printed: str | None) -> None:

@@ -20,11 +20,13 @@ from spack_cache_db.spack.constraints import (
     SpecQuery,
     VariantConstraint,
     compiler_matches,
+    dependency_text,
     spec_text,
     variant_matches,
     variant_text,
     version_matches,
 )
+from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant, parse_variant
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import runs_on, target_matches, unknown_bounds
@@ -229,14 +231,49 @@ def rooted(query: SpecQuery) -> SpecQuery:
     `^gcc %gcc`; they are asked even if the condition of that `^` does not hold (Spack 1.1
     `Spec.satisfies`).
     """
+    edges = (each for edge in query.dependencies for each in _asked_with(edge))
+    return replace(query, dependencies=tuple(edges))
+
+
+def _asked_with(edge: Dependency) -> tuple[Dependency, ...]:
+    """Return what an edge of a root asks, and after it the `%` behind it that the root has."""
+    name, behind = edge.node.name, edge.node.dependencies
+    moved = tuple(each for each in behind if name in (None, each.node.name))
+    kept = tuple(each for each in behind if each not in moved)
+    return (replace(edge, node=replace(edge.node, dependencies=kept)), *moved)
+
+
+def without_edges(query: SpecQuery, left_out: Iterable[Dependency]) -> SpecQuery:
+    """Return a query without some of what it asks of dependencies (see `rooted`).
+
+    A `%` of the root stays behind its `^`, unless that is left out: before it, it may be one with
+    another `%`.
+    """
+    texts = {dependency_text(each) for each in left_out}
     edges: list[Dependency] = []
     for edge in query.dependencies:
-        moved = tuple(
-            each for each in edge.node.dependencies if edge.node.name in (None, each.node.name)
-        )
-        kept = tuple(each for each in edge.node.dependencies if each not in moved)
-        edges += (replace(edge, node=replace(edge.node, dependencies=kept)), *moved)
-    return replace(query, dependencies=tuple(edges))
+        own, *moved = _asked_with(edge)
+        dropped = [each for each in moved if dependency_text(each) in texts]
+        if dependency_text(own) in texts:
+            edges += (each for each in moved if each not in dropped)
+        else:
+            behind = tuple(each for each in edge.node.dependencies if each not in dropped)
+            edges.append(replace(edge, node=replace(edge.node, dependencies=behind)))
+    once = {dependency_text(each): each for each in edges}
+    return replace(query, dependencies=tuple(once.values()))
+
+
+def can_be_typed(query: SpecQuery) -> bool:
+    """Return whether the text of a query asks the same of dependencies.
+
+    Two `%gcc` of a root are one in a text, unless a `^` stands between them.
+    """
+    try:
+        printed = parse_query(spec_text(query))
+    except QuerySyntaxError:
+        return False
+    read, meant = ({each.text for each in record_conditions(some)} for some in (printed, query))
+    return read == meant
 
 
 def beyond_configurations(query: SpecQuery) -> SpecQuery:

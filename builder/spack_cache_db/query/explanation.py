@@ -17,9 +17,10 @@ from spack_cache_db.query.conditions import (
     UnsupportedQuery,
     Word,
     asked,
+    can_be_typed,
     readable_variants,
-    rooted,
     without,
+    without_edges,
 )
 from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.dependency_graph import Edge, read_needs, read_nodes, told_of
@@ -288,14 +289,15 @@ class _Readings:
 
 
 def _without(readings: _Readings, query: SpecQuery) -> list[Without]:
-    """Return what is found without one condition, or else without two."""
+    """Return what is found without one condition, or else without two, and can be typed."""
     for size in range(1, MOST_LEFT_OUT + 1):
         found = []
         for places in _left_out(readings.whole, size):
             misses = readings.without(places)
             fitting = misses.fitting(places)
-            if fitting:
-                found.append(_found_without(misses, query, places, [*fitting]))
+            left_out = tuple(misses.conditions[place] for place in places)
+            if fitting and can_be_typed(reduced := _reduced(query, left_out)):
+                found.append(_found_without(misses, reduced, places, [*fitting]))
         if found:
             return sorted(found, key=lambda each: (each.target is None, -each.configurations))
     return []
@@ -314,10 +316,9 @@ def _left_out(misses: Misses, size: int) -> list[tuple[int, ...]]:
 
 
 def _found_without(
-    misses: Misses, query: SpecQuery, places: Sequence[int], rows: list[Candidate]
+    misses: Misses, reduced: SpecQuery, places: Sequence[int], rows: list[Candidate]
 ) -> Without:
-    left_out = tuple(misses.conditions[place] for place in places)
-    reduced, target = _reduced(query, left_out), None
+    left_out, target = tuple(misses.conditions[place] for place in places), None
     for each in left_out:
         if running := _running(misses.candidates, each, rows):
             rows, target = running, f":{each.asked}"
@@ -329,7 +330,7 @@ def _found_without(
         else instead_of(misses.candidates, each, rows)
         for place, each in zip(places, left_out, strict=True)
         # Of a version that no configuration has, `missing` says what there is.
-        if each.kind != "version" or not (query.name is None or misses.all_miss(place))
+        if each.kind != "version" or not (reduced.name is None or misses.all_miss(place))
     ]
     return Without(
         left_out,
@@ -357,17 +358,13 @@ def _reduced(query: SpecQuery, left_out: tuple[Condition, ...]) -> SpecQuery:
     texts = {each.text for each in left_out}
     named = {each.asked.name for each in left_out if each.kind in ("variant", "compiler")}
     parts = [each.asked for each in left_out if isinstance(each.asked, SpecQuery)]
-    if any(part.dependencies for part in parts):
-        query = rooted(query)
+    query = without_edges(query, (edge for part in parts for edge in part.dependencies))
     for part in parts:
         query = replace(
             query,
             namespace=None if part.namespace else query.namespace,
             flags=() if part.flags else query.flags,
             variants=tuple(each for each in query.variants if each not in part.variants),
-            dependencies=tuple(
-                each for each in query.dependencies if each not in part.dependencies
-            ),
         )
     return replace(
         query,

@@ -115,9 +115,15 @@ def spec_text(query: SpecQuery) -> str:
 
     What is asked of the package stands before the first `%` or `^`, and each `%` before the first
     `^`, for what follows one of them is asked of the dependency (Spack 1.1 `spec_parser.py`). But
-    `%x` stands behind a `^x`, where it is asked of the package too: before it both would be one.
+    `%x` stands behind a `^x`, where it is asked of the package too: before it both would be one,
+    if no other `%x` stands there.
     """
-    needed = {edge.node.name for edge in query.dependencies if not edge.direct} - {None}
+    needed = {
+        edge.node.name
+        for edge in query.dependencies
+        if not edge.direct
+        and all(each.node.name != edge.node.name for each in edge.node.dependencies)
+    } - {None}
     edges = [edge for edge in query.dependencies if edge.direct and edge.node.name not in needed]
     for edge in (edge for edge in query.dependencies if not edge.direct):
         edges.append(edge)
