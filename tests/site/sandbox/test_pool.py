@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import sqlite3
 import sys
 import time
@@ -91,7 +92,7 @@ def test_statements_are_answered(uri: str) -> None:
         sqls = (
             "SELECT count(*) FROM specs",
             "SELECT no_such",
-            "SELECT spec_error('hdf5 ^mpi') LIKE '%no dependencies%'",
+            "SELECT spec_error('hdf5 ^mpi') LIKE '%no dependency data%'",
             "SELECT escape_fts('a b')",
         )
         return [await ask(pool, sql) for sql in sqls]
@@ -366,3 +367,38 @@ def test_what_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     assert isinstance(found, SandboxError)
     assert children() <= before
+
+
+def test_processes_are_started_again_after_a_start_that_was_broken_off(uri: str) -> None:
+    """Whoever comes after a loop that ended while a process was started gets an answer."""
+    pool = Pool(uri, 1)
+
+    async def broken_off() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await ask(pool, "SELECT 1")
+
+    async def answered() -> Any:
+        async with asyncio.timeout(30):
+            return await ask(pool, "SELECT 1")
+
+    asyncio.run(broken_off())
+    assert asyncio.run(answered()) == [(1,)]
+
+
+def test_a_server_without_room_for_sockets_says_so(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And answers when there is room again."""
+
+    async def used(pool: Pool) -> list[Any]:
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socketpair", refuse)
+            async with asyncio.timeout(30):
+                refused = await ask(pool, "SELECT 1")
+        return [type(refused), await ask(pool, "SELECT 1")]
+
+    def refuse() -> None:
+        raise OSError(24, "Too many open files")
+
+    assert with_pool(uri, used) == [SandboxError, [(1,)]]

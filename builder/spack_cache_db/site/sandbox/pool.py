@@ -143,15 +143,14 @@ class Process:
     """One process, and the socket to it; see `started`."""
 
     def __init__(self, uri: str) -> None:
-        self._socket, theirs = socket.socketpair()
-        self._socket.setblocking(False)
-        with theirs:
-            command, end = [sys.executable, "-c", _PROGRAM, uri], theirs.fileno()
-            try:
+        try:
+            self._socket, theirs = socket.socketpair()
+            with theirs:
+                command, end = [sys.executable, "-c", _PROGRAM, uri], theirs.fileno()
                 self._process = subprocess.Popen(command, stdin=end, stdout=end)
-            except OSError as error:
-                self._socket.close()
-                raise SandboxError(NOT_STARTED) from error
+        except OSError as error:
+            raise SandboxError(NOT_STARTED) from error
+        self._socket.setblocking(False)
         self._end = weakref.finalize(self, _end, self._process, self._socket)
         self._tasks_left = MOST_TASKS
 
@@ -362,12 +361,13 @@ class Pool:
         try:
             process = await Process.started(self._uri)
         except SandboxError as error:
-            self._starting = None
             while (wanted := self._next_wanted()) is not None:
                 wanted.set_exception(error)
-        else:
+            return
+        finally:
+            # Also if it is cancelled, as where a loop ends: else nobody would start one again.
             self._starting = None
-            self._give(process)
+        self._give(process)
 
     async def _turn(self, own: Share) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
