@@ -227,7 +227,8 @@ def dask_workers(address: str | None, jobs: int) -> Iterator[dict[str, Any]]:
             if address == LOCAL
             else Client(address, timeout=PATIENCE)
         )
-    except (OSError, ValueError) as error:
+    except Exception as error:
+        # Which one Dask raises depends on what it has done when the time is over.
         said = f"no Dask scheduler responds at {address}: {reason(error)}"
         raise BuilderError(f"{said}; --dask takes an address such as tcp://host:8786") from None
     with client:
