@@ -51,6 +51,14 @@ def samples_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a database `x.db`, to be copied to where a new one is built."""
+    folder = tmp_path_factory.mktemp("old")
+    build([SAMPLES], folder / "x.db")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def samples(samples_file: Path) -> Iterator[sqlite3.Connection]:
     """A connection to the database of the five sample pages."""
     connection = sqlite3.connect(samples_file)

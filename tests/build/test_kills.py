@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.builds import built, digest, digest_of, many_pages, signalled_after, whole
-from tests.pagetexts import SAMPLES, write
+from tests.pagetexts import write
 from tests.processes import completed
 
 
@@ -32,14 +32,6 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return state not in "ZX"
-
-
-@pytest.fixture(scope="module")
-def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the file that stands where a new one is built."""
-    folder = tmp_path_factory.mktemp("old")
-    built(folder / "x.db", SAMPLES)
-    return folder
 
 
 @pytest.fixture(scope="module")

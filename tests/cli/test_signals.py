@@ -67,14 +67,6 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the file that stands where a new one is built."""
-    folder = tmp_path_factory.mktemp("old")
-    built(folder / "x.db", SAMPLES)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def new(many: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The digest of the file that is built of the archives."""
     return digest_of(built(tmp_path_factory.mktemp("new") / "x.db", many))

@@ -58,6 +58,20 @@ async def test_facets_are_datasettes_own(
     assert expected or "_nofacet" in address
 
 
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that Datasette executes, from now on."""
+    statements: list[str] = []
+    execute = Database.execute
+
+    async def noted(self: Any, sql: str, *args: Any, **named: Any) -> Any:
+        statements.append(sql)
+        return await execute(self, sql, *args, **named)
+
+    monkeypatch.setattr(Database, "execute", noted)
+    return statements
+
+
 @pytest.mark.asyncio
 async def test_a_facet_is_shown_once(datasette: Any) -> None:
     """A facet that the address asks for as well is shown once, and can be taken away again."""
@@ -70,17 +84,9 @@ async def test_a_facet_is_shown_once(datasette: Any) -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("immutable", "again"), [(True, 0), (False, 3)])
 async def test_only_a_file_that_may_change_is_counted_again(
-    database: Path, monkeypatch: pytest.MonkeyPatch, immutable: bool, again: int
+    database: Path, asked: list[str], immutable: bool, again: int
 ) -> None:
     """The same page asked again counts no column, unless the file is not served as immutable."""
-    asked: list[str] = []
-    execute = Database.execute
-
-    async def counted(self: Any, sql: str, *args: Any, **named: Any) -> Any:
-        asked.append(sql)
-        return await execute(self, sql, *args, **named)
-
-    monkeypatch.setattr(Database, "execute", counted)
     served = site(database, immutable=immutable)
 
     counts = []
@@ -93,18 +99,8 @@ async def test_only_a_file_that_may_change_is_counted_again(
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("immutable", [True, False])
-async def test_labels_are_looked_up_once(
-    database: Path, monkeypatch: pytest.MonkeyPatch, immutable: bool
-) -> None:
+async def test_labels_are_looked_up_once(database: Path, asked: list[str], immutable: bool) -> None:
     """The same rows have the same labels the second time, which are not looked up again."""
-    asked: list[str] = []
-    execute = Database.execute
-
-    async def counted(self: Any, sql: str, *args: Any, **named: Any) -> Any:
-        asked.append(sql)
-        return await execute(self, sql, *args, **named)
-
-    monkeypatch.setattr(Database, "execute", counted)
     served = site(database, immutable=immutable)
     pages, counts = [], []
     for _ in range(2):
