@@ -163,8 +163,21 @@ def serve(
             from spack_cache_db.site.gunicorn_server import run_workers
 
             is_over = run_workers(make_app, listener, workers, proxy, on_hangup)
+    _give_up_unread()
     if not is_over:
         _start_again(kept)
+
+
+def _give_up_unread() -> None:
+    """Forget what is left to be written to a reader who has left.
+
+    Python would try to write it at its end, and end with status 120
+    (docs.python.org/3/library/signal.html, "Note on SIGPIPE").
+    """
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _are_addresses(text: str) -> bool:
