@@ -32,7 +32,7 @@ def _tables(index: Path, pairs: list[tuple[Run, Build]], peak: int) -> str:
     records, edges = map(int, pairs[0][0].output.split())
     measures = [
         Measure("floor: decode each record, one process", floor, "s", digits=2),
-        Measure(f"build, median of {len(pairs)}", ours.seconds, "s", 12, digits=2),
+        Measure(f"build, median of {len(pairs)}", ours.seconds, "s", 9, digits=2),
         Measure("processor time of the build", ours.cpu_seconds, "s", digits=2),
         Measure("processor time, build ÷ floor", ours.cpu_seconds / cpu, "x", digits=1),
         Measure("build ÷ floor", ours.seconds / floor, "x", digits=1),
