@@ -21,8 +21,11 @@ from spack_cache_db.errors import reason
 LARGE = 2**20
 """Bytes of a file that is looked at for holes before it is read."""
 
-_LEAST, _FIRST = 100, 2**16
-"""So many bytes are read first, whatever the size, and at most so many: most pages have fewer."""
+HEAD = 100
+"""Bytes by which a file is known; so many are read first, whatever size the system tells."""
+
+_FIRST = 2**16
+"""At most so many are read first: most pages have fewer."""
 
 
 KINDS = {
@@ -75,8 +78,8 @@ def read_wanted(path: str | Path, limit_of: Callable[[bytes], int | None]) -> by
 
     Args:
         path: the file.
-        limit_of: given its first 100 bytes at least, or all that there are, returns how many bytes
-            it may have, or None if it is not wanted.
+        limit_of: given its first `HEAD` bytes at least, or all that there are, returns how many
+            bytes it may have, or None if it is not wanted.
 
     Raises:
         LargeFileFault: it has more bytes.
@@ -86,7 +89,7 @@ def read_wanted(path: str | Path, limit_of: Callable[[bytes], int | None]) -> by
     descriptor, size = _opened(path)
     try:
         # One byte more than there should be: if it is not there, nothing is left to be read.
-        data = more = os.read(descriptor, max(_LEAST, min(size, _FIRST)) + 1)
+        data = more = os.read(descriptor, max(HEAD, min(size, _FIRST)) + 1)
         limit = limit_of(data)
         if limit is None:
             return None

@@ -175,7 +175,8 @@ def _give_up_unread() -> None:
     (docs.python.org/3/library/signal.html, "Note on SIGPIPE").
     """
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

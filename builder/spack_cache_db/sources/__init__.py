@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spack_cache_db import schema
-from spack_cache_db.bounded_files import open_regular
+from spack_cache_db.bounded_files import HEAD, open_regular
 from spack_cache_db.errors import Fault, InputError, reason
 from spack_cache_db.records import INSTALLED, ROOT
 
@@ -45,14 +45,14 @@ ANYWHERE = Place()
 """Whatever the folders say."""
 
 
-HEAD = 100
-"""So many bytes of a file say whether it is one of ours (SQLite docs, "Database File Format")."""
-
 _INSPECTION = b'{\n "spack-cache": {\n'
 
 
 def is_own(head: bytes) -> bool:
-    """Return whether a file that begins so is a database of ours, or the inspect file of one."""
+    """Return whether a file that begins so is a database of ours, or the inspect file of one.
+
+    `head` has `HEAD` bytes at least, if the file has (SQLite docs, "Database File Format").
+    """
     is_ours = head[68:72] == schema.APPLICATION_ID.to_bytes(4, "big")
     return (head.startswith(b"SQLite format 3\0") and is_ours) or head.startswith(_INSPECTION)
 
