@@ -73,6 +73,7 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     try:
         with publication.replacing(output) as temporary:
             counts = _fill(temporary, given, numbered, packages, told, map(str, faults), clock)
+            del numbered  # The checks map the whole file into memory.
             sqlite_file.require_intact(temporary)
             clock.stage("check")
             sha256 = publication.prepare(temporary, output)
