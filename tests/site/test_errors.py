@@ -197,6 +197,16 @@ async def test_a_lone_quote_is_told_clearly(datasette: Any) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_phrase_in_an_index_of_words_is_told_clearly(datasette: Any) -> None:
+    """Where an index has no positions of words, nobody is told to add quotes to their quotes."""
+    answer = await get(datasette, '/spack-cache/known_packages?_search="a+b"')
+
+    assert answer.status_code == 400
+    assert "leave out the double quotes" in answer.text
+    assert "Put it in double quotes" not in answer.text
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["configurations", "packages", "releases", "stacks", "variants"])
 async def test_columns_can_be_sorted_by_their_heads(datasette: Any, name: str) -> None:
     """The first column's head leads to a page, and a column that is not there to a refusal."""
