@@ -11,7 +11,7 @@ import pytest
 from datasette.app import Datasette
 
 from spack_cache_db.build import build
-from spack_cache_db.site.identity import learn, newest
+from spack_cache_db.site.identity import NOTHING, identity_of, learn
 from tests.indexes import index, node, record
 from tests.paths import ROOT
 from tests.site.addresses import get
@@ -124,4 +124,4 @@ async def test_a_site_without_a_file_has_no_snapshot() -> None:
     """Where nothing is served, nothing is told, and the site starts."""
     empty = Datasette([])
     await learn(empty)
-    assert newest(empty) is None
+    assert identity_of(empty) is NOTHING

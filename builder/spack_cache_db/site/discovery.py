@@ -13,7 +13,7 @@ from markupsafe import escape
 
 from spack_cache_db.errors import printable
 from spack_cache_db.site.catalogues import data_path
-from spack_cache_db.site.identity import title_of
+from spack_cache_db.site.identity import identity_of
 from spack_cache_db.site.middleware import OWN_PAGE
 from spack_cache_db.site.pages.feeds import Feed, Topic
 from spack_cache_db.site.pages.names import load_names
@@ -69,7 +69,7 @@ async def sitemap(datasette: Any, request: Any) -> Any:
 
 async def opensearch(datasette: Any, request: Any) -> Any:
     """`/opensearch.xml`: lets a browser search this site from its address bar."""
-    title = title_of(datasette)
+    title = identity_of(datasette).origin.title
     name = title if len(title) <= MOST_OF_NAME else "Spack packages"
     find = datasette.absolute_url(request, datasette.urls.path("/find"))
     text = SEARCH.format(name=escape(name), title=escape(title), find=escape(find))

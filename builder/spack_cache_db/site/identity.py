@@ -16,8 +16,6 @@ from spack_cache_db.query.installation import Origin, read_origin
 from spack_cache_db.site.catalogues import NoCatalogue, published
 from spack_cache_db.site.pages.home import newest_snapshot
 
-TITLE = "Spack build cache"
-"""The title of a site that shows no file."""
 LICENSE = {"license": "Apache-2.0", "license_url": "https://www.apache.org/licenses/LICENSE-2.0"}
 """The license of Spack's public build cache."""
 
@@ -54,6 +52,9 @@ class Identity:
     noun: Noun
 
 
+NOTHING = Identity(Origin("Spack build cache", "", url=None, is_public=False), None, BINARY)
+"""What a site shows that has no file."""
+
 _identities: WeakKeyDictionary[Any, Identity] = WeakKeyDictionary()
 
 
@@ -65,7 +66,7 @@ def read_identity(conn: sqlite3.Connection) -> Identity:
 
 
 async def learn(datasette: Any) -> None:
-    """Read what every page shows; Datasette 1.0 is told, 0.65 asks (`metadata_of`)."""
+    """Read what every page shows; Datasette 1.0 is told, 0.65 asks."""
     try:
         found = await published(datasette).execute_fn(read_identity)
     except (NoCatalogue, sqlite3.Error):
@@ -77,7 +78,7 @@ async def learn(datasette: Any) -> None:
     title = str(said.get("title") or found.origin.title)
     _identities[datasette] = replace(found, origin=replace(found.origin, title=title))
     if is_told:
-        await _tell(datasette, published(datasette).name, metadata_of(datasette))
+        await _tell(datasette, published(datasette).name, described(identity_of(datasette)))
 
 
 async def _tell(datasette: Any, database: str, told: dict[str, str]) -> None:
@@ -92,36 +93,19 @@ async def _tell(datasette: Any, database: str, told: dict[str, str]) -> None:
             await datasette.set_database_metadata(database, key, value)
 
 
-def title_of(datasette: Any) -> str:
-    """Return the title of the site."""
-    found = _identities.get(datasette)
-    return found.origin.title if found else TITLE
-
-
-def newest(datasette: Any) -> str | None:
-    """Return the day of the newest snapshot, YYYY-MM-DD, which stands below every page."""
-    found = _identities.get(datasette)
-    return found.newest if found else None
-
-
-def noun_of(datasette: Any) -> Noun:
-    """Return what pages call a spec that is listed."""
-    found = _identities.get(datasette)
-    return found.noun if found else BINARY
-
-
-def metadata_of(datasette: Any) -> dict[str, str]:
-    """Return what Datasette shows of the whole site, by its keys."""
-    found = _identities.get(datasette)
-    return described(found) if found else {}
+def identity_of(datasette: Any) -> Identity:
+    """Return what every page of a site shows; `NOTHING` without a file."""
+    return _identities.get(datasette, NOTHING)
 
 
 @lru_cache(maxsize=8)
 def described(found: Identity) -> dict[str, str]:
-    """Return title, description, source and license of a site, as far as they are known.
+    """Return title, description, source and license of a site, by the keys of Datasette's metadata.
 
     Datasette asks for them some 400 times for its list of tables.
     """
+    if found is NOTHING:
+        return {}
     origin = found.origin
     verb = "has" if found.noun.is_installed else "lists"
     listed = f"Every {found.noun.one} that {origin.owner} {verb}"

@@ -117,16 +117,17 @@ def register_routes(datasette: Any) -> tuple[tuple[str, datasettes.Handler], ...
 @hook
 def extra_template_vars(datasette: Any) -> dict[str, object]:
     """Tell the templates the version of style sheets and scripts, and what all pages show."""
+    shown = identity.identity_of(datasette)
     return {
         "asset_version": _asset_version(),
         "catalogue": catalogues.name_of(datasette),
         "in_order": datasettes.in_order,
         "links_to": {kind: partial(_link_to, datasette, kind) for kind in _KINDS},
         "is_cut": sandbox.is_cut(),
-        "newest_snapshot": identity.newest(datasette),
-        "noun": identity.noun_of(datasette),
+        "newest_snapshot": shown.newest,
+        "noun": shown.noun,
         "options": options,
-        "site_title": identity.title_of(datasette),
+        "site_title": shown.origin.title,
     }
 
 
@@ -208,9 +209,7 @@ def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
         app = queues.admit(app, datasette, own)
         app = delivery.collect(app)
         app = middleware.guard(app, datasette)
-        base = datasette.setting("base_url").rstrip("/")
-        app = warm_start.warm(app, [f"{base}{path}" for path in warm_start.FIRST_PAGES])
-        return delivery.deliver(app)
+        return delivery.deliver(warm_start.warm(app, datasette))
 
     return wrap
 

@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 
 from spack_cache_db.site.catalogues import is_site
 from spack_cache_db.site.datasettes import Recent, hook
-from spack_cache_db.site.identity import metadata_of
+from spack_cache_db.site.identity import described, identity_of
 from spack_cache_db.site.middleware import (
     READING_POSTS,
     App,
@@ -64,7 +64,7 @@ def startup(datasette: Any) -> None:
 @hook
 def get_metadata(datasette: Any) -> dict[str, str]:
     """Say whose data the site shows, where its metadata does not."""
-    return metadata_of(datasette)
+    return described(identity_of(datasette))
 
 
 @hook
