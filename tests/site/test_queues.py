@@ -11,6 +11,7 @@ from spack_cache_db.site import delivery, queues
 from spack_cache_db.site.middleware import Message, Receive, Scope, Send
 from spack_cache_db.site.queues import BOUNDS, STREAMS, Bound, Queue, QueueFull, admit, queue_name
 from spack_cache_db.site.routes import ROUTES
+from spack_cache_db.site.sandbox.pool import Quota
 
 pytestmark = pytest.mark.once
 
@@ -53,7 +54,7 @@ def test_all_together_stay_below_the_bound_on_connections() -> None:
 async def test_turns_are_taken_in_order() -> None:
     """One at a time here; who waits is next, and who finds no place is told at once."""
     queue, said, go_on = (
-        Queue(Bound(running=1, waiting=1, processes=1, rank=0)),
+        Queue(Bound(running=1, waiting=1, quota=Quota("", 1, rank=0))),
         [],
         asyncio.Event(),
     )
@@ -78,7 +79,7 @@ async def test_turns_are_taken_in_order() -> None:
 @pytest.mark.asyncio
 async def test_who_leaves_gives_the_place_to_another() -> None:
     """Cancelled while waiting or while answered: the place is free again."""
-    queue = Queue(Bound(running=1, waiting=1, processes=1, rank=0))
+    queue = Queue(Bound(running=1, waiting=1, quota=Quota("", 1, rank=0)))
 
     async def visit() -> None:
         async with queue.turn():
@@ -101,7 +102,7 @@ async def test_who_leaves_gives_the_place_to_another() -> None:
 async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waited too long is turned away."""
     monkeypatch.setattr(queues, "PATIENCE_SECONDS", 0.01)
-    queue = Queue(Bound(running=1, waiting=1, processes=1, rank=0))
+    queue = Queue(Bound(running=1, waiting=1, quota=Quota("", 1, rank=0)))
     async with queue.turn():
         with pytest.raises(QueueFull):
             async with queue.turn():
@@ -114,7 +115,7 @@ async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_who_is_behind_loses_to_a_newcomer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Visitors who take nothing of their streams keep no place; who reads on keeps his own."""
     monkeypatch.setattr(queues, "BEHIND_SECONDS", 0.05)
-    monkeypatch.setitem(BOUNDS, STREAMS, Bound(running=2, waiting=1, processes=1, rank=2))
+    monkeypatch.setitem(BOUNDS, STREAMS, Bound(running=2, waiting=1, quota=Quota("", 1, rank=2)))
     piece = {"type": "http.response.body", "body": b"x" * delivery.PIECE, "more_body": True}
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -32,7 +32,7 @@ from spack_cache_db.site.middleware import (
     send_text,
     send_whole,
 )
-from spack_cache_db.site.sandbox.pool import COUNT, Share, share
+from spack_cache_db.site.sandbox.pool import COUNT, Quota, quota
 
 PATIENCE_SECONDS = 10.0
 """So long a request waits for its turn before it is refused."""
@@ -55,27 +55,25 @@ class Bound:
     Args:
         running: requests answered at once, until their answer is finished.
         waiting: requests that may wait for their turn; any more are refused.
-        processes: of the sandbox, that work for them at once.
-        rank: whose tasks come first in the sandbox: those of a lower rank.
+        quota: what they may have of the sandbox.
     """
 
     running: int
     waiting: int
-    processes: int
-    rank: int
+    quota: Quota
 
 
 PAGES, SEARCH, DATA, STREAMS, FILES = "pages", "search", "data", "streams", "files"
 
 BOUNDS: Mapping[str, Bound] = {
     # Searches or SQL at their bounds leave processes for the others, and pages come first.
-    PAGES: Bound(running=8, waiting=152, processes=COUNT, rank=0),
-    SEARCH: Bound(running=6, waiting=30, processes=5, rank=1),
-    DATA: Bound(running=6, waiting=18, processes=5, rank=1),
+    PAGES: Bound(running=8, waiting=152, quota=Quota(PAGES, COUNT, rank=0)),
+    SEARCH: Bound(running=6, waiting=30, quota=Quota(SEARCH, 5, rank=1)),
+    DATA: Bound(running=6, waiting=18, quota=Quota(DATA, 5, rank=1)),
     # Between two pieces of a stream others of its kind have their turn.
-    STREAMS: Bound(running=2, waiting=30, processes=1, rank=2),
+    STREAMS: Bound(running=2, waiting=30, quota=Quota(STREAMS, 1, rank=2)),
     # A download reads the file piece by piece, as its visitor takes it.
-    FILES: Bound(running=100, waiting=0, processes=0, rank=0),
+    FILES: Bound(running=100, waiting=0, quota=Quota(FILES, 0, rank=0)),
 }
 
 _queues: WeakKeyDictionary[Any, dict[str, Queue]] = WeakKeyDictionary()
@@ -183,7 +181,7 @@ def admit(app: App, datasette: Any, own: Iterable[str]) -> App:
             return
         try:
             async with queues[name].turn() as turn:
-                share.set(Share(name, BOUNDS[name].processes, BOUNDS[name].rank))
+                quota.set(BOUNDS[name].quota)
                 await app(scope, receive, turn.lent_by(send) if name in (STREAMS, FILES) else send)
         except QueueFull:
             if not delayed.locked():

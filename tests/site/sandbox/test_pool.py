@@ -19,7 +19,7 @@ import pytest
 
 from spack_cache_db.site.sandbox import pool as pool_module
 from spack_cache_db.site.sandbox import process as process_module
-from spack_cache_db.site.sandbox.pool import Budget, Pool, SandboxError, Share, TaskError, share
+from spack_cache_db.site.sandbox.pool import Budget, Pool, Quota, SandboxError, TaskError, quota
 from spack_cache_db.site.sandbox.statements import Rows, run_statement
 from tests.processes import completed
 from tests.site.sandbox.tasks import fail, grow, ignore_the_alarm, process_id, sleep
@@ -260,10 +260,10 @@ def test_tasks_wait_for_a_few_processes(uri: str) -> None:
 
     async def use(pool: Pool) -> tuple[list[str], int]:
         before, ended = children(), []
-        pages, sql, streams = Share("pages", 3, 0), Share("sql", 2, 1), Share("streams", 1, 2)
+        pages, sql, streams = Quota("pages", 3, 0), Quota("sql", 2, 1), Quota("streams", 1, 2)
 
-        async def wait(name: str, own: Share) -> None:
-            share.set(own)
+        async def wait(name: str, own: Quota) -> None:
+            quota.set(own)
             await pool.run(Budget(60), 60, sleep, 0.3)
             ended.append(name)
 

@@ -69,7 +69,7 @@ _PROGRAM = f"import sys; from {framed.__module__} import main; main(sys.argv[1])
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Quota:
     """What one kind of request may have of the processes.
 
     Attributes:
@@ -83,8 +83,8 @@ class Share:
     rank: int
 
 
-EVERYTHING = Share("", COUNT, 0)
-share: ContextVar[Share] = ContextVar("share", default=EVERYTHING)
+EVERYTHING = Quota("", COUNT, 0)
+quota: ContextVar[Quota] = ContextVar("quota", default=EVERYTHING)
 """What the current request may have."""
 
 
@@ -269,8 +269,8 @@ class Pool:
         self._idle: list[Process] = []
         self._wanted: deque[asyncio.Future[Process]] = deque()
         self._starting: asyncio.Task[None] | None = None
-        self._running: Counter[Share] = Counter()
-        self._waiting: list[tuple[int, int, Share, asyncio.Future[None]]] = []
+        self._running: Counter[Quota] = Counter()
+        self._waiting: list[tuple[int, int, Quota, asyncio.Future[None]]] = []
         self._numbers = itertools.count()
 
     async def run(self, budget: Budget, most_seconds: float, call: Call, *arguments: Any) -> Any:
@@ -291,7 +291,7 @@ class Pool:
         seconds = min(most_seconds, budget.seconds)
         if seconds < SHORTEST:
             raise _exception(INTERRUPTED)
-        own = share.get()
+        own = quota.get()
         await self._turn(own)
         try:
             answer = await self._answer(budget, (seconds, call, arguments))
@@ -369,7 +369,7 @@ class Pool:
             self._starting = None
         self._give(process)
 
-    async def _turn(self, own: Share) -> None:
+    async def _turn(self, own: Quota) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((own.rank, next(self._numbers), own, turn))
         self._give_turns()
