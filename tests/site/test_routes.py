@@ -154,6 +154,19 @@ async def test_home_shows_size_and_sum(datasette: Any, database: Path) -> None:
 
 
 @pytest.mark.asyncio
+async def test_charts_fill_their_space(datasette: Any) -> None:
+    """The longest bar of each chart is as long as there is room, and none is longer."""
+    home, stack = [(await get(datasette, path)).text for path in ("/", "/stack/hep")]
+
+    for text in (*home.split('<table class="bars">')[1:], *stack.split('<table class="bars">')[1:]):
+        widths = [float(each) for each in re.findall(r'<rect width="([\d.]+)%"', text)]
+        assert max(widths) == 100.0
+    columns = home.partition('<figure class="columns">')[2].partition("</figure>")[0]
+    heights = [float(each) for each in re.findall(r' height="([\d.]+)"', columns)]
+    assert max(heights) == 120.0
+
+
+@pytest.mark.asyncio
 async def test_crawlers_are_kept_from_endless_pages(datasette: Any) -> None:
     """Crawlers are told to leave tables, SQL and filters alone."""
     answer = await get(datasette, "/robots.txt")

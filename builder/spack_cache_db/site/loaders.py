@@ -25,7 +25,6 @@ from spack_cache_db.site.pages.find import asked_spec, kept_matching, kept_quest
 from spack_cache_db.site.pages.lag import load_package_list
 from spack_cache_db.site.pages.lists import (
     ListFilters,
-    ListPage,
     list_csv,
     list_json,
     load_releases,
@@ -115,17 +114,7 @@ def package_data(conn: sqlite3.Connection, _: Lookups, name: str) -> PackageData
     return read_package_data(conn, name)
 
 
-def releases_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
-    """Return the list of releases."""
-    return load_releases(lookups, asked)
-
-
-def stacks_page(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
-    """Return the list of stacks."""
-    return load_stacks(lookups, asked)
-
-
-LISTED = {"packages": load_package_list, "releases": releases_page, "stacks": stacks_page}
+LISTED = {"packages": load_package_list, "releases": load_releases, "stacks": load_stacks}
 _LIST_FORMS = {"json": list_json, "csv": list_csv}
 
 

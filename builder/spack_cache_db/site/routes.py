@@ -7,7 +7,6 @@ rendered.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,6 @@ from spack_cache_db.site.loaders import (
     spec_page,
 )
 from spack_cache_db.site.middleware import OWN_PAGE
-from spack_cache_db.site.pages import charts
 from spack_cache_db.site.pages.changes import Sides, load_changes
 from spack_cache_db.site.pages.cover import MOST_FORM_FIELDS, load_cover, load_pasted, pasted_text
 from spack_cache_db.site.pages.dependency_tree import tree_rows
@@ -66,7 +64,7 @@ from spack_cache_db.site.pages.names import (
 )
 from spack_cache_db.site.pages.package import load_badge, load_package
 from spack_cache_db.site.pages.spec import is_hash_prefix
-from spack_cache_db.site.sandbox.database import read, read_once
+from spack_cache_db.site.sandbox.database import Load, read, read_once
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 LONGEST_LINK = 6_000
@@ -81,6 +79,11 @@ _KINDS = {
     "json": "application/json; charset=utf-8",
     "svg": "image/svg+xml; charset=utf-8",
 }
+_GROUPS: dict[str, tuple[Load[[str], Any], str]] = {
+    "release": (load_release, "build_listings"),
+    "stack": (load_stack, "spec_stacks"),
+}
+"""What loads the page of a release and of a stack, and the view that has its rows."""
 
 
 async def home(datasette: Any, request: Any) -> Any:
@@ -127,22 +130,11 @@ async def spec(datasette: Any, request: Any) -> Any:
     return await render(datasette, request, "spec.html", context)
 
 
-async def release(datasette: Any, request: Any) -> Any:
-    """`/release/<name>`."""
-    return await _group(datasette, request, "release", load_release, "build_listings")
-
-
-async def stack(datasette: Any, request: Any) -> Any:
-    """`/stack/<name>`."""
-    return await _group(datasette, request, "stack", load_stack, "spec_stacks")
-
-
-async def _group(
-    datasette: Any, request: Any, kind: str, load: Callable[..., Any], view: str
-) -> Any:
-    """Show a release or a stack, whose rows are those of a view."""
-    name = unquote(request.url_vars["name"])
-    page = await read_once(datasette, load, name)
+async def group(datasette: Any, request: Any) -> Any:
+    """`/release/<name>` and `/stack/<name>`."""
+    kind, name = request.url_vars["kind"], unquote(request.url_vars["name"])
+    load, view = _GROUPS[kind]
+    page: Any = await read_once(datasette, load, name)
     if page is None:
         return await missing(datasette, request, kind, name)
     links = data_links(data_path(datasette), view, [(kind, name)], many=True)
@@ -382,8 +374,7 @@ ROUTES: tuple[tuple[str, Handler], ...] = (
     (rf"^/package/{NAME}\.json$", package_json),
     (rf"^/package/{NAME}$", package),
     (r"^/spec/(?P<hash>[^/]+)$", spec),
-    (rf"^/release/{NAME}$", release),
-    (rf"^/stack/{NAME}$", stack),
+    (rf"^/(?P<kind>release|stack)/{NAME}$", group),
     (r"^/(?P<kind>packages|releases|stacks)(?:\.(?P<form>json|csv))?$", listed),
     (r"^/about$", about),
     (r"^/suggest\.json$", suggest),
@@ -399,7 +390,7 @@ async def render(
 ) -> Any:
     """Render one of our templates, with the headers of our own pages."""
     words = {"labels": LABELS, "hideable": HIDEABLE}
-    context = {"charts": charts, "links": None, "feed": None, **words, **context}
+    context = {"links": None, "feed": None, **words, **context}
     html = await rendered(datasette, request, template, context)
     return Response.html(html, status=status, headers=dict(OWN_PAGE))
 

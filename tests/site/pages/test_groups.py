@@ -1,11 +1,10 @@
-"""The pages of a release and of a stack, and their bars."""
+"""The pages of a release and of a stack."""
 
 from __future__ import annotations
 
 import sqlite3
 
 from spack_cache_db.query.connection import Lookups
-from spack_cache_db.site.pages.charts import bar_chart, column_chart
 from spack_cache_db.site.pages.groups import load_release, load_stack
 
 
@@ -55,11 +54,3 @@ def test_packages_are_counted_in_the_release(conn: sqlite3.Connection, lookups: 
 
     assert page is not None
     assert page.packages == (("hdf5", 7), ("py-torch", 1), ("zlib", 3))
-
-
-def test_charts_fill_their_space() -> None:
-    """The largest value fills the chart, and an empty one divides by nothing."""
-    assert [bar.share for bar in bar_chart([("a", 4), ("b", 1)])] == [100.0, 25.0]
-    assert [column.height for column in column_chart([("a", 4), ("b", 1)]).columns] == [120.0, 30.0]
-    assert column_chart([]).columns == ()
-    assert bar_chart([("a", 0)])[0].share == 0.0

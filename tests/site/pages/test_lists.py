@@ -137,21 +137,21 @@ def test_an_address_keeps_what_is_asked(conn: sqlite3.Connection, lookups: Looku
     assert (page.sort, page.is_descending) == (by_specs, True)
 
 
-def test_releases(lookups: Lookups) -> None:
+def test_releases(conn: sqlite3.Connection, lookups: Lookups) -> None:
     """Releases stand in the file's order, by kind and name as asked; dates may be missing."""
-    snapshots = load_releases(lookups, ListFilters(kind="snapshot", sort="date", order="asc"))
-    by_date = load_releases(lookups, ListFilters(sort="date"))
+    snapshots = load_releases(conn, lookups, ListFilters(kind="snapshot", sort="date", order="asc"))
+    by_date = load_releases(conn, lookups, ListFilters(sort="date"))
 
-    assert names(load_releases(lookups, ListFilters()))[0] == "develop"
+    assert names(load_releases(conn, lookups, ListFilters()))[0] == "develop"
     assert names(snapshots) == ["develop-2025-04-13", "develop-2025-04-20"]
     assert names(by_date)[:2] == ["develop-2025-04-20", "develop-2025-04-13"]
     assert by_date.total == len(by_date.rows) == 4
 
 
-def test_stacks(lookups: Lookups) -> None:
+def test_stacks(conn: sqlite3.Connection, lookups: Lookups) -> None:
     """Stacks are listed without root."""
-    assert names(load_stacks(lookups, ListFilters())) == ["e4s", "e4s-arm", "hep"]
-    assert names(load_stacks(lookups, ListFilters(q="arm"))) == ["e4s-arm"]
+    assert names(load_stacks(conn, lookups, ListFilters())) == ["e4s", "e4s-arm", "hep"]
+    assert names(load_stacks(conn, lookups, ListFilters(q="arm"))) == ["e4s-arm"]
 
 
 def test_a_package_that_one_release_alone_shows() -> None:
@@ -187,7 +187,7 @@ def test_a_package_that_one_release_alone_shows() -> None:
 def test_a_row_says_all(conn: sqlite3.Connection, lookups: Lookups) -> None:
     """A row links to its page, narrowed as the list is, and what is missing is empty."""
     packages = load_packages(conn, lookups, ListFilters(q="netcdf", release="develop"))
-    branch = load_releases(lookups, ListFilters(kind="branch"))
+    branch = load_releases(conn, lookups, ListFilters(kind="branch"))
 
     assert list_rows(packages, "/package/") == (
         '<tr><th scope="row"><a href="/package/netcdf-c?release=develop">netcdf-c</a></th>'

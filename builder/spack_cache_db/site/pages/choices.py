@@ -11,12 +11,16 @@ from functools import lru_cache
 from spack_cache_db.query.catalogue import Counted
 from spack_cache_db.query.conditions import COLUMNS, Conditions
 from spack_cache_db.query.connection import Lookups, Release, Stack, select_in
-from spack_cache_db.site.pages.filters import LABELS, PLACES, Filters, hosts_of, value_of
+from spack_cache_db.site.pages.filters import (
+    LABELS,
+    PLACES,
+    Filters,
+    NameCounts,
+    hosts_of,
+    value_of,
+)
 from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.targets import runs_on
-
-Values = tuple[tuple[str, int], ...]
-"""What a filter can be set to, and how many configurations that leaves."""
 
 RELEASE_COUNTS = """
 SELECT release, count(*) FROM configuration_releases
@@ -56,12 +60,13 @@ class Choice:
     Attributes:
         label: what to call it; of a variant that is chosen, the variant's own name.
         chosen: its value now, which is one of the values; None where it asks nothing.
+        values: what it can be set to, and how many configurations that leaves.
     """
 
     name: str
     label: str
     chosen: str | None
-    values: Values
+    values: NameCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ def _with_chosen(choice: Choice, count: int) -> Choice:
 
 def _places(
     conn: sqlite3.Connection, lookups: Lookups, filters: Filters, name: str, ids: list[int]
-) -> Values:
+) -> NameCounts:
     """Return the releases of these configurations, or their stacks, by what of the two is named."""
     (other,) = (each for each in PLACES if each != name)
     chosen = filters.value(other)
@@ -155,18 +160,18 @@ def _places(
     return _named(counts, lookups.releases if name == "release" else lookups.stacks)
 
 
-def _versions(among: Sequence[Counted]) -> Values:
+def _versions(among: Sequence[Counted]) -> NameCounts:
     positions = {each.configuration.version: -each.position for each in among}
     return _counts((each.configuration.version for each in among), positions.__getitem__)
 
 
-def _part(name: str) -> Callable[[Sequence[Counted]], Values]:
+def _part(name: str) -> Callable[[Sequence[Counted]], NameCounts]:
     return lambda among: _counts(
         value_of(name, getattr(each.configuration, name)) for each in among
     )
 
 
-def _hosts(among: Sequence[Counted]) -> Values:
+def _hosts(among: Sequence[Counted]) -> NameCounts:
     """Return the machines on which something runs, by family."""
     targets = Counter(each.configuration.target for each in among)
     return tuple(
@@ -176,21 +181,21 @@ def _hosts(among: Sequence[Counted]) -> Values:
     )
 
 
-_PARTS: dict[str, Callable[[Sequence[Counted]], Values]] = {
+_PARTS: dict[str, Callable[[Sequence[Counted]], NameCounts]] = {
     "host": _hosts,
     "version": _versions,
     **{name: _part(name) for name in ("compiler", "os", "platform", "target")},
 }
 
 
-def _varying(among: Sequence[Counted]) -> Values:
+def _varying(among: Sequence[Counted]) -> NameCounts:
     """Return the variants that some have and others have not."""
     variants = Counter(text for each in among for text in each.configuration.variants)
     varying = {text: count for text, count in variants.items() if count < len(among)}
     return tuple(sorted(varying.items()))
 
 
-def _alternatives(among: Sequence[Counted], chosen: str) -> Values:
+def _alternatives(among: Sequence[Counted], chosen: str) -> NameCounts:
     """Return the values of one variant."""
     name = _variant_name(chosen)
     texts = (text for each in among for text in each.configuration.variants)
@@ -208,13 +213,13 @@ def _variant_name(text: str) -> str:
 
 def _named(
     counts: Iterable[tuple[int, int]], known: Mapping[int, Release] | Mapping[int, Stack]
-) -> Values:
+) -> NameCounts:
     found: Counter[int] = Counter()
     for key, count in counts:
         found[key] += count
     return tuple((each.name, found[key]) for key, each in known.items() if key in found)
 
 
-def _counts(values: Iterable[str], order: Callable[[str], int | str] = str) -> Values:
+def _counts(values: Iterable[str], order: Callable[[str], int | str] = str) -> NameCounts:
     counts = Counter(values)
     return tuple((value, counts[value]) for value in sorted(counts, key=order))

@@ -24,6 +24,9 @@ from spack_cache_db.spack.constraints import CompilerConstraint
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_on, target_matches
 
+NameCounts = tuple[tuple[str, int], ...]
+"""Names, each with how many there are of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:

@@ -19,7 +19,14 @@ from spack_cache_db.query.plain_words import Reading, match_of, plain_words, rea
 from spack_cache_db.query.questions import UnknownNameError, question_of, scope_of
 from spack_cache_db.query.selection import Candidates, package_id
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
-from spack_cache_db.site.pages.filters import EVERYWHERE, LABELS, Narrowing, hosts_of, paginated
+from spack_cache_db.site.pages.filters import (
+    EVERYWHERE,
+    LABELS,
+    NameCounts,
+    Narrowing,
+    hosts_of,
+    paginated,
+)
 from spack_cache_db.site.pages.package import PAGE_ROWS, folded
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.sandbox.sql_functions import parse
@@ -101,7 +108,7 @@ class FindPage:
     compiler: str | None = None
     prefix: str | None = None
     hashes: tuple[str, ...] = ()
-    packages: tuple[tuple[str, int], ...] = ()
+    packages: NameCounts = ()
     answer: Answer | None = None
     error: str | None = None
     why: WhyNot | None = None
@@ -286,7 +293,7 @@ def _refused(conn: sqlite3.Connection, text: str, error: Exception) -> FindPage:
     return FindPage(error=str(error), packages=_named(conn, words))
 
 
-def _named(conn: sqlite3.Connection, words: Sequence[str]) -> tuple[tuple[str, int], ...]:
+def _named(conn: sqlite3.Connection, words: Sequence[str]) -> NameCounts:
     """Return the packages with one of some words in their name."""
     packages = dict.fromkeys(each for word in words for each in _packages(conn, word))
     return tuple(packages)[:MOST_PACKAGES]
@@ -326,7 +333,7 @@ def _hashes(conn: sqlite3.Connection, prefix: str | None) -> tuple[str, ...]:
     return hashes_beginning(conn, prefix, MOST_CANDIDATES)
 
 
-def _packages(conn: sqlite3.Connection, name: str | None) -> tuple[tuple[str, int], ...]:
+def _packages(conn: sqlite3.Connection, name: str | None) -> NameCounts:
     """Return the packages whose name the searched name is part of."""
     if not name:
         return ()

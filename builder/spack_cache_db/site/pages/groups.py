@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from spack_cache_db.query.connection import Lookups, Release, Stack, select
 from spack_cache_db.query.installation import Install, Installation, install_example
 from spack_cache_db.site.pages.changes import Sides, latest_changes
-from spack_cache_db.site.pages.filters import hosts_of, value_of
+from spack_cache_db.site.pages.filters import NameCounts, hosts_of, value_of
 from spack_cache_db.site.pages.lag import has_package_data
 from spack_cache_db.site.pages.lists import counts
 
@@ -31,7 +31,6 @@ FACETS = (
     ("oss", "os", "Operating systems"),
     ("stacks", "stack", "Stacks"),
 )
-Counts = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Chart:
 
     title: str
     facet: str
-    bars: Counts
+    bars: NameCounts
     addresses: Mapping[str, str]
 
 
@@ -57,7 +56,7 @@ class ReleasePage:
     """
 
     release: Release
-    packages: Counts
+    packages: NameCounts
     hosts: Mapping[str, tuple[str, ...]]
     charts: tuple[Chart, ...]
     before: str | None
@@ -72,10 +71,10 @@ class StackPage:
     """Everything the page of a stack shows; `has_package_data` is as in `ReleasePage`."""
 
     stack: Stack
-    packages: Counts
+    packages: NameCounts
     hosts: Mapping[str, tuple[str, ...]]
     charts: tuple[Chart, ...]
-    releases: Counts
+    releases: NameCounts
     changes: tuple[Sides, ...]
     has_package_data: bool
 

@@ -18,7 +18,7 @@ from spack_cache_db.query.installation import (
     read_origin,
 )
 from spack_cache_db.records import INSTALLED
-from spack_cache_db.site.pages.filters import hosts_of
+from spack_cache_db.site.pages.filters import NameCounts, hosts_of
 
 TOTALS = """
 SELECT
@@ -77,10 +77,10 @@ class Home:
     hosts: Mapping[str, tuple[str, ...]]
     kinds: tuple[tuple[str, str, tuple[Release, ...]], ...]
     install: Install | Installation | None
-    over_time: tuple[tuple[str, int], ...]
-    families: tuple[tuple[str, int], ...]
-    stacks: tuple[tuple[str, int], ...]
-    largest: tuple[tuple[str, int], ...]
+    over_time: NameCounts
+    families: NameCounts
+    stacks: NameCounts
+    largest: NameCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class About:
     example: Release | None
     first_snapshot: str | None
     newest_snapshot: str | None
-    pages: tuple[tuple[str, int], ...]
+    pages: NameCounts
     mirrors: tuple[Mirror, ...]
     problem_count: int
 
@@ -165,7 +165,7 @@ def newest_snapshot(lookups: Lookups) -> str | None:
     return max((each.date for each in lookups.releases.values() if each.date), default=None)
 
 
-def _families(conn: sqlite3.Connection, lookups: Lookups) -> tuple[tuple[str, int], ...]:
+def _families(conn: sqlite3.Connection, lookups: Lookups) -> NameCounts:
     counts: Counter[str] = Counter()
     for target, count in select(conn, TARGETS):
         counts[lookups.families.get(target, target)] += count

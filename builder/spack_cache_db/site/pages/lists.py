@@ -430,7 +430,7 @@ def _faults(lookups: Lookups, asked: ListFilters) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def load_releases(lookups: Lookups, asked: ListFilters) -> ListPage:
+def load_releases(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of releases."""
     rows = [
         {
@@ -448,7 +448,7 @@ def load_releases(lookups: Lookups, asked: ListFilters) -> ListPage:
     return ListPage("releases", asked, tuple(wanted), len(rows), COLUMNS["releases"], names)
 
 
-def load_stacks(lookups: Lookups, asked: ListFilters) -> ListPage:
+def load_stacks(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of stacks, without `root`."""
     rows = [
         {"name": each.name, "releases": each.release_count, "specs": each.spec_count}
