@@ -50,9 +50,9 @@ from spack_cache_db.query.answers import (
     history_of,
     matching,
     notes_on,
-    row_values,
     shown_specs,
 )
+from spack_cache_db.query.catalogue import FoundSpec
 from spack_cache_db.query.conditions import Conditions, Question, UnsupportedQuery
 from spack_cache_db.query.connection import Lookups, connected, read_lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
@@ -236,12 +236,15 @@ def _total(found: Sequence[Found], total: int) -> str:
 def _rows(each: Found, hashes: bool, names: Iterable[str], common: set[str]) -> Iterator[list[str]]:
     words = [getattr(each.configuration, name) for name in names]
     variants = " ".join(text for text in each.configuration.variants if text not in common)
-    for _, value, place in row_values(each, hashes):
+    shown: list[tuple[str, Found | FoundSpec]] = [(f"{each.spec_count:,}", each)]
+    if hashes:
+        shown = [(spec.hash, spec) for spec in each.specs or ()]
+    for counted_as, place in shown:
         more = len(place.releases) - 1
         first = place.releases[0] if place.releases else NOTHING
         yield [
             *words,
-            value if isinstance(value, str) else f"{value:,}",
+            counted_as,
             place.last_seen or NOTHING,
             f"{first} +{more}" if more > 0 else first,
             variants or NOTHING,

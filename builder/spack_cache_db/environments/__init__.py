@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import ClassVar
 
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import Configuration
@@ -78,12 +79,16 @@ LONGEST_KEPT = 200
 
 @dataclass(frozen=True, slots=True)
 class SpecLine:
-    """One spec of an environment: its text and line, and what it asks, or why it is no spec."""
+    """One spec of an environment: its text and line, and what it asks, or why it is no spec.
+
+    Neither is known of one that was not read yet. `count` is that of the specs of a matrix.
+    """
 
     text: str
     line: int
     query: SpecQuery | None = None
     error: str | None = None
+    count: ClassVar[int] = 1
 
 
 def read_spec(

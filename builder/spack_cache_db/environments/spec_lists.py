@@ -26,16 +26,6 @@ MOST_EXCLUDED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class SpecItem:
-    """One spec of a list, as text; `error` if a list that it names is not known."""
-
-    text: str
-    line: int
-    error: str | None = None
-    count: int = 1
-
-
-@dataclass(frozen=True, slots=True)
 class Matrix:
     """Rows of which each spec takes one item.
 
@@ -48,13 +38,13 @@ class Matrix:
     """
 
     rows: tuple[tuple[Item, ...], ...]
-    exclude: tuple[SpecItem, ...]
+    exclude: tuple[SpecLine, ...]
     line: int
     count: int
     sign: str = ""
 
 
-Item = SpecItem | Matrix
+Item = SpecLine | Matrix
 _Combination = tuple[tuple[SpecLine, ...], SpecLine]
 """The items of a matrix that are taken together, and the spec that they make."""
 
@@ -127,10 +117,11 @@ class SpecLists:
         if count > self._most:
             raise LineFault(line, f"stands for {count:,} specs, expected at most {self._most:,}")
 
-    def _spec(self, item: SpecItem) -> SpecLine:
+    def _spec(self, item: SpecLine) -> SpecLine:
+        """Return an item with what it asks, or why it is no spec."""
         self._work.join(item.text, line=item.line)
         if item.error is not None:
-            return SpecLine(item.text, item.line, error=item.error)
+            return item
         return read_spec(item.text, item.line, self._longest, self._parse)
 
     def _item(self, node: yaml.Node) -> tuple[Item, ...]:
@@ -139,13 +130,13 @@ class SpecLists:
         text = text_of(node, "a spec").strip()
         if text.startswith("$"):
             return self._reference(text, line_of(node))
-        return (SpecItem(text, line_of(node)),)
+        return (SpecLine(text, line_of(node)),)
 
     def _reference(self, text: str, line: int) -> tuple[Item, ...]:
         sign = text[1:2] if text[1:2] in ("%", "^") else ""
         name = text[1 + len(sign) :]
         if name not in self._definitions and not self._is_whole:
-            return (SpecItem(text, line, f"{text} is defined in a file that is not here"),)
+            return (SpecLine(text, line, error=f"{text} is defined in a file that is not here"),)
         if name not in self._definitions:
             raise LineFault(line, f"{text} names a list that is not defined above it")
         items = self._definitions[name]
@@ -155,7 +146,7 @@ class SpecLists:
         return tuple(
             replace(each, sign=sign)
             if isinstance(each, Matrix)
-            else SpecItem(sign + each.text, line, each.error)
+            else SpecLine(sign + each.text, line, error=each.error)
             for each in items
         )
 
@@ -182,13 +173,13 @@ class SpecLists:
         if len(exclude) > MOST_EXCLUDED:
             said = f"excludes {len(exclude):,} specs, expected at most {MOST_EXCLUDED}"
             raise LineFault(line, said)
-        excluded = tuple(SpecItem(text_of(each, "a spec"), line_of(each)) for each in exclude)
+        excluded = tuple(SpecLine(text_of(each, "a spec"), line_of(each)) for each in exclude)
         count = prod(sum(item.count for item in row) for row in rows) if rows else 0
         if count > self._most:
             said = f"this matrix stands for {count:,} specs, expected at most {self._most:,}"
             raise LineFault(line, said)
         for each in chain.from_iterable(rows):
-            if isinstance(each, SpecItem) and each.error is not None:
+            if isinstance(each, SpecLine) and each.error is not None:
                 return (replace(each, line=line),)
         return (Matrix(rows, excluded, line, count),) if count else ()
 
@@ -218,7 +209,7 @@ class SpecLists:
             if isinstance(item, Matrix):
                 for taken, _ in self._combinations(item):
                     text = " ".join(spec_text(self._required(each)) for each in taken)
-                    found.append(self._spec(SpecItem(text, item.line)))
+                    found.append(self._spec(SpecLine(text, item.line)))
             else:
                 found.append(self._spec(item))
         for each in found:
@@ -233,7 +224,7 @@ class SpecLists:
     def _signed(self, taken: tuple[SpecLine, ...], matrix: Matrix) -> _Combination:
         """Return a combination with the matrix's sign before its first item."""
         text = matrix.sign + spec_text(self._required(taken[0]))
-        first = self._spec(SpecItem(text, matrix.line))
+        first = self._spec(SpecLine(text, matrix.line))
         joined = SpecLine(first.text, matrix.line, self._required(first))
         for each in taken[1:]:
             joined = self._both(joined, each)

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, replace
 from html import escape
 from itertools import islice
@@ -124,16 +124,19 @@ class Found:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that `find --json` prints."""
-        return next(self._dicts(hashes=False))
+        return self.configuration._asdict() | {"spec_count": self.spec_count} | _where(self)
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """Return the objects that `find --json --hashes` prints: one for each spec."""
-        return [*self._dicts(hashes=True)]
+        words = self.configuration._asdict()
+        return [
+            words | {"hash": each.hash} | _where(each) | {"differences": each.differences}
+            for each in self.specs or ()
+        ]
 
-    def _dicts(self, hashes: bool) -> Iterator[dict[str, Any]]:
-        words, where = self.configuration._asdict(), _columns(hashes)
-        for name, value, place in row_values(self, hashes):
-            yield words | {name: value} | {key: getattr(place, key) for key in where}
+
+def _where(place: Found | FoundSpec) -> dict[str, Any]:
+    return {name: getattr(place, name) for name in _WHERE}
 
 
 class FoundList(list[Found]):
@@ -335,43 +338,36 @@ def notes_on(conn: sqlite3.Connection, lookups: Lookups, question: Question) -> 
 
 def found_json(found: Iterable[Found], hashes: bool) -> str:
     """Return a JSON array with one object for each configuration, or for each spec."""
-    records = [
-        record for each in found for record in (each.as_dicts() if hashes else [each.as_dict()])
-    ]
-    return json_text(records)
+    return json_text([*_records(found, hashes)])
 
 
-def found_csv(found: Sequence[Found], hashes: bool) -> str:
+def found_csv(found: Iterable[Found], hashes: bool) -> str:
     """Return CSV, one line per configuration, or per spec.
 
     Lists are separated by blanks, differences by semicolons.
     """
-    names = (*Configuration._fields, "hash" if hashes else "spec_count", *_columns(hashes))
-    return csv_text(names, _csv_rows(found, hashes))
+    more = ("hash", *_WHERE, "differences") if hashes else ("spec_count", *_WHERE)
+    return csv_text((*Configuration._fields, *more), _csv_rows(found, hashes))
 
 
 def _csv_rows(found: Iterable[Found], hashes: bool) -> Iterator[tuple[Any, ...]]:
     for each in found:
         *words, variants = each.configuration
-        for _, value, place in row_values(each, hashes):
-            lists = (" ".join(place.releases), " ".join(place.stacks))
-            rest = (value, *lists, place.first_seen, place.last_seen)
-            apart = ("; ".join(place.differences),) if isinstance(place, FoundSpec) else ()
-            yield (*words, " ".join(variants), *rest, *apart)
+        words.append(" ".join(variants))
+        if not hashes:
+            yield (*words, each.spec_count, *_csv_where(each))
+        for spec in (each.specs or ()) if hashes else ():
+            yield (*words, spec.hash, *_csv_where(spec), "; ".join(spec.differences))
 
 
-def row_values(each: Found, hashes: bool) -> Iterator[tuple[str, str | int, Found | FoundSpec]]:
-    """Yield what a row counts and where that is: the configuration, or each of its specs."""
-    if not hashes:
-        yield "spec_count", each.spec_count, each
-        return
-    for spec in each.specs or ():
-        yield "hash", spec.hash, spec
+def _csv_where(place: Found | FoundSpec) -> tuple[Any, ...]:
+    lists = " ".join(place.releases), " ".join(place.stacks)
+    return (*lists, place.first_seen, place.last_seen)
 
 
-def _columns(hashes: bool) -> tuple[str, ...]:
-    """Return what is told of where a configuration is, or of a spec."""
-    return (*_WHERE, "differences") if hashes else _WHERE
+def _records(found: Iterable[Found], hashes: bool) -> Iterator[dict[str, Any]]:
+    for each in found:
+        yield from each.as_dicts() if hashes else [each.as_dict()]
 
 
 def json_text(value: Any) -> str:

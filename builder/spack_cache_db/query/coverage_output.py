@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from textwrap import wrap
 from typing import Any
@@ -153,36 +153,15 @@ class Cover:
 
 
 def _record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
-    words = each.configuration._asdict() if each.configuration else None
-    if isinstance(each, CoveredNode):
-        return {
-            "spec": each.spec,
-            "status": each.status,
-            "hash": each.hash,
-            "root": each.is_root,
-            "configuration": words,
-            "others": [*each.others],
-            "other_count": each.other_count,
-            "differences": [*each.differences],
-            "release": each.release,
-            "mirror": each.mirror,
-        }
-    return {
-        "spec": each.spec,
-        "status": each.status,
-        "line": each.line or None,
-        "query": each.query or None,
-        "configurations": each.configurations,
-        "spec_count": each.spec_count,
-        "configuration": words,
-        "hash": each.hash,
-        "reasons": [*each.reasons],
-        "corrected": each.corrected,
-        "group": each.group or None,
-        "external": each.external or None,
-        "release": each.release,
-        "mirror": each.mirror,
+    values = {field.name.removeprefix("is_"): getattr(each, field.name) for field in fields(each)}
+    record = {
+        name: [*value] if type(value) is tuple else value
+        for name, value in values.items()
+        if name != "why"
     }
+    if isinstance(each, CoveredSpec):
+        record |= {name: record[name] or None for name in ("line", "query", "group", "external")}
+    return record | {"configuration": each.configuration and each.configuration._asdict()}
 
 
 def cover_json(found: Cover) -> str:
@@ -192,21 +171,18 @@ def cover_json(found: Cover) -> str:
 
 def cover_csv(found: Cover) -> str:
     """Return CSV, one line a spec; the columns are those of the JSON, a configuration in words."""
-    return csv_of_records(map(csv_record, found.rows), ("spec", "status"))
+    return _csv([_csv_record(each) for each in found.rows], ("spec", "status"))
 
 
-def csv_of_records(records: Iterable[dict[str, Any]], otherwise: Sequence[str]) -> str:
-    """Return records as CSV; its columns are the keys of all, or `otherwise` if there are none."""
-    rows = [*records]
-    names = [*dict.fromkeys(name for row in rows for name in row)] or otherwise
-    return csv_text(names, ([row.get(name) for name in names] for row in rows))
-
-
-def csv_record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
+def _csv_record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
     """Return the record of one answer as a line of CSV has it."""
-    words = each.configuration and each.configuration.summary
-    record = _record(each) | {"configuration": words}
-    return {name: _cell(value) for name, value in record.items()}
+    return _record(each) | {"configuration": each.configuration and each.configuration.summary}
+
+
+def _csv(records: list[dict[str, Any]], otherwise: Sequence[str]) -> str:
+    """Return records as CSV; its columns are the keys of all, or `otherwise` if there are none."""
+    names = [*dict.fromkeys(name for each in records for name in each)] or otherwise
+    return csv_text(names, ([_cell(each.get(name)) for name in names] for each in records))
 
 
 def _cell(value: Any) -> Any:
@@ -376,12 +352,12 @@ def folder_json(found: FolderCover) -> str:
 
 def folder_csv(found: FolderCover) -> str:
     """Return CSV, one line a spec, with the path of its environment first."""
-    records = (
-        {"environment": path, **csv_record(each)}
+    records = [
+        {"environment": path, **_csv_record(each)}
         for path, cover in found.covers
         for each in cover.rows
-    )
-    return csv_of_records(records, ("environment", "spec", "status"))
+    ]
+    return _csv(records, ("environment", "spec", "status"))
 
 
 def folder_markdown(found: FolderCover) -> str:

@@ -270,6 +270,7 @@ def compare(
     arrived = [row for row in came if row.configuration not in before]
     had = _versions(conn, lookups, arrived, old, columns["target"])
     has = _versions(conn, lookups, left, new, columns["target"])
+    sides = ((arrived, had), (left, has))
     return Changes(
         old=":".join(each.text for each in old),
         new=":".join(each.text for each in new),
@@ -280,7 +281,7 @@ def compare(
         packages=Delta(
             *(
                 tuple({row.package for row in some} - {package for package, _ in known})
-                for some, known in ((arrived, had), (left, has))
+                for some, known in sides
             )
         ),
         configurations=Delta(
@@ -288,10 +289,7 @@ def compare(
         ),
         rebuilt=tuple(key for key in package_of if key in before and after[key]),
         versions=Delta(
-            *(
-                tuple({(row.package, row.version) for row in some} - known)
-                for some, known in ((arrived, had), (left, has))
-            )
+            *(tuple({(row.package, row.version) for row in some} - known) for some, known in sides)
         ),
         stacks=Delta(
             tuple(sorted(stacks_now - stacks_before)), tuple(sorted(stacks_before - stacks_now))
@@ -441,11 +439,10 @@ def as_json(found: Diff) -> str:
 
 def as_csv(found: Diff) -> str:
     """Return CSV, one line per configuration that was added, removed or rebuilt."""
-    names = ("change", *Configuration._fields, "kept", "added", "removed")
-    changes = ((change, each.configuration, each.specs) for change, each in _changes(found))
+    names = ("change", *Configuration._fields, *Amount._fields)
     rows = (
-        (change, *words, " ".join(variants), *specs)
-        for change, (*words, variants), specs in changes
+        (change, *each.configuration[:-1], " ".join(each.configuration.variants), *each.specs)
+        for change, each in _changes(found)
     )
     return csv_text(names, rows)
 

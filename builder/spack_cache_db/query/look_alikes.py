@@ -405,9 +405,9 @@ class Cause(NamedTuple):
 
     package: str
     what: str
-    old: str | None
-    new: str | None
-    configurations: int
+    old: str | None = None
+    new: str | None = None
+    configurations: int = 0
 
     def __str__(self) -> str:
         """Return the change as a line: `zlib-ng 2.2.3 → 2.2.4`."""
@@ -416,13 +416,6 @@ class Cause(NamedTuple):
         if self.what == "dependency":
             return f"{self.package}: {'no longer needed' if self.new is None else 'now needed'}"
         return f"{self.package} {self.old} → {self.new}"
-
-
-class _Change(NamedTuple):
-    package: str
-    what: str
-    old: str | None = None
-    new: str | None = None
 
 
 def causes_of_rebuilds(
@@ -453,7 +446,7 @@ def causes_of_rebuilds(
     graph = _Rebuilds(conn, lookups)
     graph.read(specs)
     ahead = {key: graph.pairs(gone[key], came[key]) for key in gone}
-    found: Counter[_Change] = Counter()
+    found: Counter[Cause] = Counter()
     seen: dict[int, set[Pair]] = {key: set() for key in ahead}
     compare = graph.recipe_changes
     while ahead:
@@ -469,7 +462,7 @@ def causes_of_rebuilds(
                 following[key] = children
         graph.read(spec for pairs in following.values() for pair in pairs for spec in pair)
         ahead, compare = following, graph.changes
-    causes = (Cause(*change, count) for change, count in found.items())
+    causes = (cause._replace(configurations=count) for cause, count in found.items())
     return tuple(sorted(causes, key=lambda each: (-each.configurations, each.package, str(each))))
 
 
@@ -510,25 +503,25 @@ class _Rebuilds:
         only = len(here.keys() ^ there.keys())
         return only, sum(here[package] != there[package] for package in both)
 
-    def changes(self, old: int, new: int) -> tuple[_Change, ...]:
+    def changes(self, old: int, new: int) -> tuple[Cause, ...]:
         """Return in what two specs of one package differ, apart from what they need."""
         was, now = self._facts[old].configuration, self._facts[new].configuration
         return self.recipe_changes(old, new) if was == now else _differences(was, now)
 
-    def recipe_changes(self, old: int, new: int) -> tuple[_Change, ...]:
+    def recipe_changes(self, old: int, new: int) -> tuple[Cause, ...]:
         """Return whether two specs of one configuration were built by different recipes."""
         was, now = self._facts[old], self._facts[new]
         if was.recipe and now.recipe and was.recipe != now.recipe:
-            return (_Change(was.configuration.package, "recipe"),)
+            return (Cause(was.configuration.package, "recipe"),)
         return ()
 
-    def needs_changed(self, old: int, new: int) -> Iterator[_Change]:
+    def needs_changed(self, old: int, new: int) -> Iterator[Cause]:
         """Yield the packages that only one of two specs needs directly."""
         here, there, names = self._edges[old], self._edges[new], self._lookups.words["package"]
         for package in here.keys() - there.keys():
-            yield _Change(names[package], "dependency", "needed", None)
+            yield Cause(names[package], "dependency", "needed", None)
         for package in there.keys() - here.keys():
-            yield _Change(names[package], "dependency", None, "needed")
+            yield Cause(names[package], "dependency", None, "needed")
 
     def children(self, old: int, new: int) -> Iterator[Pair]:
         """Yield the direct dependencies of one package that have other hashes in the two specs."""
@@ -538,14 +531,14 @@ class _Rebuilds:
             yield from zip(sorted(gone), sorted(came), strict=False)
 
 
-def _differences(was: Configuration, now: Configuration) -> tuple[_Change, ...]:
+def _differences(was: Configuration, now: Configuration) -> tuple[Cause, ...]:
     """Return how a dependency's configuration changed; with its version, the rest follows."""
     if was.version != now.version:
-        return (_Change(now.package, "version", was.version, now.version),)
+        return (Cause(now.package, "version", was.version, now.version),)
     parts = (
-        _Change(now.package, field, getattr(was, field), getattr(now, field)) for field in COMPARED
+        Cause(now.package, field, getattr(was, field), getattr(now, field)) for field in COMPARED
     )
     gone = " ".join(sorted({*was.variants} - {*now.variants}))
     came = " ".join(sorted({*now.variants} - {*was.variants}))
-    variants = _Change(now.package, "variants", gone or "nothing", came or "nothing")
+    variants = Cause(now.package, "variants", gone or "nothing", came or "nothing")
     return tuple(each for each in (*parts, variants) if each.old != each.new)
