@@ -10,6 +10,7 @@ lists counts nowhere.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -29,9 +30,15 @@ OF_PACKAGE = f"SELECT {_CONFIGURATION} FROM configurations WHERE package = :pack
 BY_ID = f"""
 SELECT {_CONFIGURATION} FROM configurations WHERE id IN (SELECT value FROM json_each(:ids))
 """
+RELEASES_OF_PACKAGE = """
+SELECT id, (
+  SELECT json_group_array(release) FROM configuration_releases WHERE configuration = every.id)
+FROM configurations AS every WHERE package = :package
+"""
+# Many pairs: SQLite gives each configuration's as one text.
 IN_PLACES = """
-SELECT configuration, {place} FROM configuration_{place}s
-WHERE configuration IN (SELECT value FROM json_each(:ids))
+SELECT configuration, json_group_array({place}) FROM configuration_{place}s
+WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY configuration
 """
 COUNTED_IN = """
 SELECT configuration, spec_count FROM configuration_{place}s
@@ -170,6 +177,11 @@ def configurations_of_package(
     return _in_words(conn, lookups, [*select(conn, OF_PACKAGE, package=package)])
 
 
+def releases_of_package(conn: sqlite3.Connection, package: int) -> dict[int, list[int]]:
+    """Return the ids of the releases that show each configuration of a package, by its id."""
+    return _arrays(select(conn, RELEASES_OF_PACKAGE, package=package))
+
+
 def configurations_by_id(
     conn: sqlite3.Connection, lookups: Lookups, ids: Sequence[int]
 ) -> list[Counted]:
@@ -194,12 +206,15 @@ def _in_words(
     conn: sqlite3.Connection, lookups: Lookups, rows: list[tuple[Any, ...]]
 ) -> list[Counted]:
     learn(conn, lookups, rows)
-    return [
-        Counted(
-            row[0], configuration_of(lookups, row[1:-1]), lookups.positions[row[_VERSION]], row[-1]
-        )
-        for row in rows
-    ]
+    # Column by column, which takes half as long as row by row.
+    columns = [*zip(*rows, strict=True)] or [()] * (len(CONFIGURATION) + 2)
+    words = (
+        map(lookups.words[name].__getitem__, keys)
+        for name, keys in zip(CONFIGURATION, columns[1:-1], strict=True)
+    )
+    configurations = map(Configuration._make, zip(*words, strict=True))
+    positions = map(lookups.positions.__getitem__, columns[_VERSION])
+    return [*map(Counted, columns[0], configurations, positions, columns[-1])]
 
 
 def presence_of_configurations(
@@ -209,8 +224,8 @@ def presence_of_configurations(
 
     They are in the releases that show them, and in the stacks that these releases have them in.
     """
-    releases = _grouped(select_in(conn, IN_PLACES.format(place="release"), ids))
-    stacks = _grouped(select_in(conn, IN_PLACES.format(place="stack"), ids))
+    releases = _arrays(select_in(conn, IN_PLACES.format(place="release"), ids))
+    stacks = _arrays(select_in(conn, IN_PLACES.format(place="stack"), ids))
     # Very many configurations are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)
     return {
@@ -393,8 +408,7 @@ def runs_of(ids: Iterable[int]) -> list[list[int]]:
     return runs
 
 
-def _grouped(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for key, number in pairs:
-        found.setdefault(key, []).append(number)
-    return found
+def _arrays(rows: Iterable[tuple[int, str]]) -> dict[int, list[int]]:
+    """Return arrays of JSON by their keys; one text is read in a third of the time of many."""
+    texts = dict(rows)
+    return dict(zip(texts, json.loads(f"[{','.join(texts.values())}]"), strict=True))

@@ -72,12 +72,14 @@ package,
 version IN (SELECT value FROM json_each(:branches)),
 version IN (SELECT value FROM json_each(:prereleases)),
 -version,
-(SELECT key FROM json_each(:nearest) WHERE value = target),
+{nearest}
 (SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id),
 id
 """
 """What one would install first: by system and family of CPUs, what most machines run first; of a
 package the version that Spack takes, what was built for the nearest target, and what is current."""
+
+_NEAREST = "(SELECT key FROM json_each(:nearest) WHERE value = target),"
 
 HASH_BEGINS = "hash >= :hash AND hash < :hash || '{'"
 _PLACES = {
@@ -163,11 +165,13 @@ def preference(
         conditions: of a machine that they choose (`--host zen4`, `target=:zen4`), what was built
             for the nearest target comes before what also runs on older ones.
     """
-    used = {"nearest": _nearest(lookups, conditions), **lookups.late_versions(conn)}
-    trees = lookups.trees()
-    if not trees:
-        return _ORDER, used
-    return _INSTALLED_FIRST + _ORDER, {"trees": next(json_pieces(trees)), **used}
+    used = {**lookups.late_versions(conn)}
+    if host := chosen_machine(conditions):
+        used["nearest"] = _nearest(lookups, host)
+    order = _ORDER.format(nearest=_NEAREST if host else "")
+    if trees := lookups.trees():
+        order, used["trees"] = _INSTALLED_FIRST + order, next(json_pieces(trees))
+    return order, used
 
 
 def chosen_machine(conditions: Conditions) -> str | None:
@@ -178,12 +182,10 @@ def chosen_machine(conditions: Conditions) -> str | None:
     return target[1:] if host is None and is_bound else host
 
 
-def _nearest(lookups: Lookups, conditions: Conditions) -> str:
-    """Return the ids of the targets that run on the chosen machine, the nearest first, as JSON."""
-    host = chosen_machine(conditions)
+def _nearest(lookups: Lookups, host: str) -> str:
+    """Return the ids of the targets that run on a machine, the nearest first, as JSON."""
     ids = {name: key for key, name in lookups.words["target"].items()}
-    names = (host, *ancestors(host)) if host else ()
-    return json.dumps([ids[name] for name in names if name in ids])
+    return json.dumps([ids[name] for name in (host, *ancestors(host)) if name in ids])
 
 
 def configuration_ids(

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 
 from spack_cache_db.query.catalogue import Counted
 from spack_cache_db.query.conditions import COLUMNS, Conditions
@@ -22,10 +23,6 @@ from spack_cache_db.site.pages.filters import (
 from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.targets import runs_on
 
-RELEASE_COUNTS = """
-SELECT release, count(*) FROM configuration_releases
-WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY release
-"""
 STACK_COUNTS = """
 SELECT stack, count(*) FROM configuration_stacks
 WHERE configuration IN (SELECT value FROM json_each(:ids)) AND spec_count > 0 GROUP BY stack
@@ -46,11 +43,8 @@ CROSS JOIN release_specs AS shown
 CROSS JOIN stack_set_members AS member ON member.stack_set = shown.stacks
 GROUP BY member.stack
 """
-_PLACE_COUNTS = {
-    "release": (RELEASE_COUNTS, RELEASE_COUNTS_IN_STACK),
-    "stack": (STACK_COUNTS, STACK_COUNTS_IN_RELEASE),
-}
-"""What counts the values of one place: anywhere, and within the other that is chosen."""
+_COUNTS_WITHIN = {"release": RELEASE_COUNTS_IN_STACK, "stack": STACK_COUNTS_IN_RELEASE}
+"""What counts the values of one place within the other, where that is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +101,24 @@ def choices_of(
     filters: Filters,
     anywhere: Matches,
     here: Matches,
+    releases: Mapping[int, Iterable[int]],
 ) -> tuple[Choice, ...]:
     """Return what each filter can be set to, the others staying as they are.
 
     Args:
         anywhere: the configurations by what they lack.
         here: the same, in the release and the stack that are chosen.
+        releases: the ids of the releases that show each configuration, by its id.
     """
-    ids = [each.id for each in anywhere.fitting]
-    choices = [
-        Choice(name, LABELS[name], filters.value(name), _places(conn, lookups, filters, name, ids))
-        for name in PLACES
-    ]
-    for name, values in _PARTS.items():
+    shown_in = {each.id: releases[each.id] for each in anywhere.fitting}
+    choices = []
+    for name in PLACES:
+        values = _places(conn, lookups, filters, name, shown_in)
+        choices.append(Choice(name, LABELS[name], filters.value(name), values))
+    for name, values_of in _PARTS.items():
         chosen = filters.value(name)
         among = here.fitting + here.lacking.get((name, chosen or ""), [])
-        choices.append(Choice(name, LABELS[name], chosen, values(among)))
+        choices.append(Choice(name, LABELS[name], chosen, values_of(among)))
     for text in filters.variants:
         among = here.fitting + here.lacking["variant", text]
         choices.append(Choice("variant", _variant_name(text), text, _alternatives(among, text)))
@@ -144,7 +140,11 @@ def _with_chosen(choice: Choice, count: int) -> Choice:
 
 
 def _places(
-    conn: sqlite3.Connection, lookups: Lookups, filters: Filters, name: str, ids: list[int]
+    conn: sqlite3.Connection,
+    lookups: Lookups,
+    filters: Filters,
+    name: str,
+    shown_in: Mapping[int, Iterable[int]],
 ) -> NameCounts:
     """Return the releases of these configurations, or their stacks, by what of the two is named."""
     (other,) = (each for each in PLACES if each != name)
@@ -152,11 +152,13 @@ def _places(
     known = {"release": lookups.release, "stack": lookups.stack}[other](chosen)
     if chosen and known is None:
         return ()
-    everywhere, there = _PLACE_COUNTS[name]
-    if known is None:
-        counts = select_in(conn, everywhere, ids)
+    counts: Iterable[tuple[int, int]]
+    if known is not None:
+        counts = select_in(conn, _COUNTS_WITHIN[name], shown_in, **{other: known.id})
+    elif name == "release":
+        counts = Counter(chain.from_iterable(shown_in.values())).items()
     else:
-        counts = select_in(conn, there, ids, **{other: known.id})
+        counts = select_in(conn, STACK_COUNTS, shown_in)
     return _named(counts, lookups.releases if name == "release" else lookups.stacks)
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from html import escape
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus, urlencode
 
 from markupsafe import Markup
 
@@ -203,6 +203,11 @@ class Filters:
         if name == "variant":
             return self._changed(variants=tuple(dict.fromkeys((*self.variants, value))))
         return self._changed(**{name: value})
+
+    def addresses(self, name: str, values: Iterable[str]) -> dict[str, str]:
+        """Return where each of some values of a single-valued filter leads: `with_value` in one."""
+        start, named, end = self.with_value(name, "").address().partition(f"{name}=")
+        return {value: f"{start}{named}{quote_plus(value)}{end}" for value in values}
 
     def without(self, name: str, value: str) -> Filters:
         """Return these filters without one of them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -11,7 +10,12 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from spack_cache_db.query.catalogue import Counted, configurations_of_package, counts_in_scope
+from spack_cache_db.query.catalogue import (
+    Counted,
+    configurations_of_package,
+    counts_in_scope,
+    releases_of_package,
+)
 from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Word
 from spack_cache_db.query.connection import Lookups, Release, select
 from spack_cache_db.query.dependency_graph import Node, dependent_packages, read_nodes
@@ -51,14 +55,6 @@ JOIN targets ON targets.id = configurations.target
 WHERE packages.name = :name ORDER BY targets.family
 """
 MOST_VERSIONS = 8
-
-PRESENT = """
-SELECT configurations.version, configurations.target, json_group_array(DISTINCT listed.release)
-FROM configurations CROSS JOIN configuration_releases AS listed
-  ON listed.configuration = configurations.id
-WHERE configurations.package = :package
-GROUP BY configurations.version, configurations.target
-"""
 
 _CHARACTER, _SPACE = 7, 12
 """The width of a character at 11 pixels, at most, and of what is beside a text."""
@@ -159,6 +155,7 @@ def load_package(
         return None
     package = Package(*found)
     every = configurations_of_package(conn, lookups, package.id)
+    releases = releases_of_package(conn, package.id)
     anywhere = matches_of(every, filters.conditions())
     scope = _scope(lookups, filters)
     here = anywhere.counted(lambda some: _counted(conn, lookups, scope, some))
@@ -169,7 +166,7 @@ def load_package(
     common, common_variants = ((), ()) if filters.common else folded(matching)
     window = paginated(len(matching), filters.page, PAGE_ROWS)
     shown = matching[window.rows]
-    choices = choices_of(conn, lookups, filters, anywhere, here)
+    choices = choices_of(conn, lookups, filters, anywhere, here, releases)
     data = read_package_data(conn, name)
     notes = data.variant_notes(_variants(shown, choices)) if data is not None else {}
     defaults = {text for text, note in notes.items() if note.is_default}
@@ -202,7 +199,7 @@ def load_package(
         needed_by=tuple(dependent_packages(conn, package.id)),
         known=() if package.release_count else _known(conn, package),
         changes=latest_changes(lookups, package=name),
-        timeline=load_timeline(conn, lookups, package.id, every_version=filters.all_versions),
+        timeline=timeline_of(lookups, every, releases, every_version=filters.all_versions),
         data=data,
         is_explicit=bool(lookups.trees() and next(select(conn, EXPLICIT, name=name))[0]),
         notes=notes,
@@ -301,29 +298,44 @@ def grid_of(matching: Sequence[Counted], every_version: bool) -> Grid:
     )
 
 
-def load_timeline(
-    conn: sqlite3.Connection, lookups: Lookups, package: int, *, every_version: bool
+def timeline_of(
+    lookups: Lookups,
+    every: Iterable[Counted],
+    releases: Mapping[int, Sequence[int]],
+    *,
+    every_version: bool,
 ) -> Timeline:
-    """Return since when each version of a package, given its id, is there."""
+    """Return since when each version of a package is there.
+
+    Args:
+        lookups: the small tables of the file.
+        every: the configurations of the package.
+        releases: the releases that show each of them, by their ids.
+        every_version: whether to tell of more than the newest `MOST_VERSIONS`.
+    """
     oldest_first = [*reversed(lookups.releases.values())]
     place = {each.id: at for at, each in enumerate(oldest_first)}
-    found: dict[int, dict[str, set[int]]] = {}
-    for version, target, releases in select(conn, PRESENT, package=package):
-        family = lookups.families[lookups.words["target"][target]]
-        places = found.setdefault(version, {}).setdefault(family, set())
-        places.update(map(place.__getitem__, json.loads(releases)))
-    # The ids of a package's versions are in Spack's order.
+    found: dict[tuple[int, str], dict[str, set[int]]] = {}
+    for each in every:
+        if listing := releases[each.id]:
+            words = each.configuration
+            families = found.setdefault((each.position, words.version), {})
+            families.setdefault(lookups.families[words.target], set()).update(listing)
     shown = sorted(found, reverse=True)[: None if every_version else MOST_VERSIONS]
-    lookups.learn(conn, {*shown}, set())
-    names = lookups.words["version"]
-    versions = (_version(names[key], found[key], oldest_first) for key in shown)
+    versions = (_version(key[1], found[key], place, oldest_first) for key in shown)
     return Timeline(tuple(each.name for each in oldest_first), tuple(versions), len(found))
 
 
 def _version(
-    name: str, families: Mapping[str, set[int]], releases: Sequence[Release]
+    name: str,
+    families: Mapping[str, Iterable[int]],
+    place: Mapping[int, int],
+    releases: Sequence[Release],
 ) -> VersionTimeline:
-    lanes = [_lane(family, sorted(places), releases) for family, places in families.items()]
+    lanes = [
+        _lane(family, sorted(map(place.__getitem__, ids)), releases)
+        for family, ids in families.items()
+    ]
     lanes.sort(key=lambda lane: (lane.runs[0][0], lane.family))
     first, *others = lanes
     parts = [f"{name} since {first.since}"]
