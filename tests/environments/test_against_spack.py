@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments import UnreadableEnvironment, UserSpecs
+from spack_cache_db.environments import UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED
@@ -62,7 +62,6 @@ def read(environment: Any) -> list[Any] | None:
         found = read_environment(json.dumps(environment).encode(), "spack.yaml")
     except UnreadableEnvironment:
         return None
-    assert isinstance(found, UserSpecs)
     if any(each.error for each in found.specs):
         return None
     return [meaning(parse_query(each.text)) for each in found.specs]

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.environments import (
+    Environment,
     Limits,
     UnreadableEnvironment,
-    UserSpecs,
     formats,
     read_spec,
     requirements,
@@ -57,7 +57,7 @@ class Counter:
         return counted
 
 
-def read(text: str, limits: Limits = SITE) -> tuple[UserSpecs | None, Counter]:
+def read(text: str, limits: Limits = SITE) -> tuple[Environment | None, Counter]:
     """Return what an environment asks for, None if it is refused; and what it took."""
     counter = Counter()
     joins = counter.counting(constrained, 60, 1)
@@ -72,7 +72,6 @@ def read(text: str, limits: Limits = SITE) -> tuple[UserSpecs | None, Counter]:
             found = read_environment(text.encode(), "x", limits)
         except UnreadableEnvironment:
             return None, counter
-    assert isinstance(found, UserSpecs)
     return found, counter
 
 

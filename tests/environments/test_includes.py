@@ -13,10 +13,10 @@ import pytest
 
 from spack_cache_db.bounded_yaml import CONFIGURATION_BOUNDS, compose, text_value
 from spack_cache_db.environments import (
+    Environment,
     Limits,
     Surroundings,
     UnreadableEnvironment,
-    UserSpecs,
     Work,
 )
 from spack_cache_db.environments.formats import read_environment
@@ -41,15 +41,13 @@ def surroundings(files: Mapping[str, str | Mapping[str, str]], **more: Any) -> S
     return Surroundings(open_file, **({"names": LINUX, "env": {}} | more))
 
 
-def read(text: str, files: Mapping[str, Any], **more: Any) -> UserSpecs:
+def read(text: str, files: Mapping[str, Any], **more: Any) -> Environment:
     """Return what an environment with these files asks for."""
     around = surroundings(files, **more)
-    found = read_environment(text.encode(), "/e/spack.yaml", surroundings=around)
-    assert isinstance(found, UserSpecs)
-    return found
+    return read_environment(text.encode(), "/e/spack.yaml", surroundings=around)
 
 
-def asked(found: UserSpecs) -> list[str]:
+def asked(found: Environment) -> list[str]:
     """Return what the first alternative of each spec asks, or why there is none."""
     return [str(each.error or each.alternatives[0].query.text) for each in found.specs]
 
@@ -325,7 +323,6 @@ def test_the_stacks_of_spacks_own_caches(name: str) -> None:
     path = STACKS / "stacks" / name / "spack.yaml"
     around = Surroundings(on_disk, names={**LINUX, "hostname": "x"}, env={}, variables={})
     found = read_environment(path.read_bytes(), str(path), surroundings=around)
-    assert isinstance(found, UserSpecs)
     assert all(each.error is None for each in found.specs)
     expected = EXPECTED.get(str(path.relative_to(STACKS)))
     if expected is None:

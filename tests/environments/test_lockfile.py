@@ -52,7 +52,7 @@ def first_versions(version: int) -> dict[str, Any]:
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_locks_before_spack_0_18(version: int) -> None:
     """Whatever the nodes are keyed by, each is known by the hash of its binary."""
-    hdf5, zlib = read_lock(first_versions(version), 10).specs
+    hdf5, zlib = read_lock(first_versions(version), 10).locked
 
     assert hdf5 == LockedSpec(hash_of("hdf5"), HDF5, is_root=True, needs=(hash_of("zlib"),))
     assert (zlib.hash, zlib.configuration.package, zlib.is_root) == (hash_of("zlib"), "zlib", False)
@@ -63,7 +63,7 @@ def test_locks_of_spack_0_18(version: int) -> None:
     """Nodes are keyed by the hash of the binary, and name their compiler."""
     nodes = by_hash(old_node("hdf5", "7", "zlib"), old_node("zlib", "7"))
 
-    assert read_lock(lock(version, nodes, hash_of("hdf5")), 10).specs[0] == LockedSpec(
+    assert read_lock(lock(version, nodes, hash_of("hdf5")), 10).locked[0] == LockedSpec(
         hash_of("hdf5"), HDF5, is_root=True, needs=(hash_of("zlib"),)
     )
 
@@ -81,7 +81,7 @@ def test_the_compiler_is_a_node(version: int) -> None:
         node("gcc", version="13.2.0", annotations={"compiler": "gcc@=12.2.0"}),
         node("clang", version="18.1.0"),
     )
-    specs = {each.configuration.package: each for each in read_lock(lock(version, nodes), 9).specs}
+    specs = {each.configuration.package: each for each in read_lock(lock(version, nodes), 9).locked}
 
     assert specs["hdf5"].configuration.compiler == "clang@18.1.0"
     assert specs["hdf5"].configuration.variants == ("+shared", "libs=a,b", "patches=f7d58d3")
@@ -94,8 +94,8 @@ def test_roots_come_first() -> None:
     nodes = by_hash(*(node(name) for name in "dbca"))
     found = read_lock(lock(6, nodes, hash_of("c"), hash_of("a"), hash_of("c")), 10)
 
-    assert [each.configuration.package for each in found.specs] == ["c", "a", "b", "d"]
-    assert [each.is_root for each in found.specs] == [True, True, False, False]
+    assert [each.configuration.package for each in found.locked] == ["c", "a", "b", "d"]
+    assert [each.is_root for each in found.locked] == [True, True, False, False]
 
 
 def test_externals_are_left_out() -> None:
@@ -103,8 +103,8 @@ def test_externals_are_left_out() -> None:
     nodes = by_hash(node("a", edge("b", "link")), node("b", external={"path": "/usr"}))
     found = read_lock(lock(6, nodes, hash_of("a"), hash_of("b")), 10)
 
-    assert [each.configuration.package for each in found.specs] == ["a"]
-    assert (found.specs[0].needs, found.specs[0].externals) == ((), (("b", "1.0"),))
+    assert [each.configuration.package for each in found.locked] == ["a"]
+    assert (found.locked[0].needs, found.locked[0].externals) == ((), (("b", "1.0"),))
     assert found.notes == ("one external needs no binary, and is left out",)
 
 
@@ -115,7 +115,7 @@ def test_included_environments_are_part_of_the_lock() -> None:
         lock(5, by_hash(node("a")), hash_of("a"), include_concrete={"/env": inner}), 10
     )
 
-    assert [(each.configuration.package, each.is_root) for each in found.specs] == [
+    assert [(each.configuration.package, each.is_root) for each in found.locked] == [
         ("a", True),
         ("b", True),
     ]

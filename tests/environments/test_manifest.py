@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from spack_cache_db.environments import Limits, UnreadableEnvironment, UserSpecs
+from spack_cache_db.environments import Environment, Limits, UnreadableEnvironment
 from spack_cache_db.environments.manifest import read_manifest
 
 
-def read(text: str) -> UserSpecs:
+def read(text: str) -> Environment:
     """Return what the lines under `spack:` ask for."""
     inner = "".join(f"  {line}\n" for line in text.splitlines())
     return read_manifest(f"spack:\n{inner}", "spack.yaml", Limits(1000))
@@ -25,7 +25,7 @@ def test_specs_are_asked_as_they_stand() -> None:
 @pytest.mark.parametrize("text", ["spack:\n", "spack: {}\n", "env:\n  specs: []\n"])
 def test_an_environment_without_specs(text: str) -> None:
     """It asks for nothing, which is no fault."""
-    assert read_manifest(text, "spack.yaml", Limits(10)) == UserSpecs(())
+    assert read_manifest(text, "spack.yaml", Limits(10)) == Environment()
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ from spack_cache_db.query.answers import find
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.dependency_graph import read_needs
 from spack_cache_db.query.look_alikes import (
-    FLAGS,
     Change,
     Differences,
     differences,
     distinctions,
     read_facts,
 )
+from spack_cache_db.spack.normal_forms import FLAG_NAMES
 from tests.graphs import installs, run_time, used
 from tests.indexes import edge, hash_of, index, node, record
 
@@ -162,7 +162,7 @@ def test_facts_are_those_of_the_index(real_index: sqlite3.Connection) -> None:
         assert each.configuration.package == told["name"]
         assert each.namespace == told["namespace"]
         assert each.recipe == (told.get("package_hash") or "")
-        flags = {name: told["parameters"].get(name, []) for name in FLAGS}
+        flags = {name: told["parameters"].get(name, []) for name in sorted(FLAG_NAMES)}
         assert each.flags == " ".join(
             f'{name}="{" ".join(values)}"' for name, values in flags.items() if values
         )

@@ -181,29 +181,21 @@ class LockedSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class UserSpecs:
-    """A `spack.yaml` or a list of specs.
+class Environment:
+    """What a `spack.yaml`, a `spack.lock` or a list of specs asks for.
 
     Attributes:
-        specs: what it asks for.
+        specs: the specs of a `spack.yaml` or a list.
         notes: what of it was left aside, and why.
-        locked: the nodes of the lockfiles that it includes.
+        locked: the nodes of a lockfile, or of those that a `spack.yaml` includes: of each the roots
+            in its order, then the other nodes by name; externals are left out.
+        is_lock: whether it is a lockfile.
     """
 
-    specs: tuple[UserSpec, ...]
+    specs: tuple[UserSpec, ...] = ()
     notes: tuple[str, ...] = ()
     locked: tuple[LockedSpec, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Lock:
-    """A `spack.lock`: roots in its order, then the other nodes by name; externals are left out."""
-
-    specs: tuple[LockedSpec, ...]
-    notes: tuple[str, ...] = ()
-
-
-Environment = UserSpecs | Lock
+    is_lock: bool = False
 
 
 def decoded(data: bytes, path: str = "") -> str:

@@ -25,7 +25,6 @@ from spack_cache_db.environments import (
     Limits,
     Surroundings,
     UserSpec,
-    UserSpecs,
     decoded,
     legacy_notes,
     read_spec,
@@ -88,7 +87,7 @@ def read_environment(
         UnreadableEnvironment: it is none of these, or cannot be read.
     """
     faults = Faults(path)
-    found: Environment = UserSpecs(())
+    found = Environment()
     with faults.collected():
         if len(data) > MAX_BYTES:
             raise LineFault(0, f"has more than {MAX_BYTES:,} bytes")
@@ -111,10 +110,10 @@ def _among(files: Mapping[str, str], surroundings: Surroundings) -> Surroundings
     return replace(surroundings, open=open_either)
 
 
-def user_specs(texts: Iterable[str], parse: Parser = parse_query) -> UserSpecs:
+def user_specs(texts: Iterable[str], parse: Parser = parse_query) -> Environment:
     """Return specs given one by one, as an environment."""
     specs = tuple(_user_spec(text, 0, LIMITS, parse) for text in texts)
-    return UserSpecs(specs, tuple(legacy_notes(specs)))
+    return Environment(specs, tuple(legacy_notes(specs)))
 
 
 def _read(text: str, path: str, limits: Limits, surroundings: Surroundings) -> Environment:
@@ -131,7 +130,7 @@ def _read(text: str, path: str, limits: Limits, surroundings: Surroundings) -> E
     return _list(text, limits, surroundings.parse)
 
 
-def _manifest(text: str, path: str, limits: Limits, surroundings: Surroundings) -> UserSpecs:
+def _manifest(text: str, path: str, limits: Limits, surroundings: Surroundings) -> Environment:
     # PyYAML takes longer to load than all that a list of specs needs.
     from spack_cache_db.environments.manifest import read_manifest
 
@@ -169,7 +168,7 @@ def _nodes(data: Any) -> list[Any]:
     return data if is_nodes else []
 
 
-def _list(text: str, limits: Limits, parse: Parser) -> UserSpecs:
+def _list(text: str, limits: Limits, parse: Parser) -> Environment:
     """Return the specs of a list, or of what Spack printed, and notes on the rest.
 
     Raises:
@@ -186,7 +185,7 @@ def _list(text: str, limits: Limits, parse: Parser) -> UserSpecs:
             specs += (_user_spec(each, line, limits, parse) for each in several)
         if len(specs) > limits.specs or below > limits.nodes:
             raise LineFault(0, f"has more than {limits.specs:,} specs")
-    return UserSpecs(tuple(specs), (*_notes(below, [*around]), *legacy_notes(specs)))
+    return Environment(tuple(specs), (*_notes(below, [*around]), *legacy_notes(specs)))
 
 
 def _notes(below: int, around: list[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from spack_cache_db.environments import Lock, LockedSpec, decoded
+from spack_cache_db.environments import Environment, LockedSpec, decoded
 from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.normal_forms import (
@@ -40,7 +40,7 @@ class _Node(NamedTuple):
     said: Mapping[str, Any]
 
 
-def read_lock_file(data: bytes, path: str, most: int) -> Lock:
+def read_lock_file(data: bytes, path: str, most: int) -> Environment:
     """Return what a lockfile asks for that an environment includes.
 
     Args:
@@ -59,7 +59,7 @@ def read_lock_file(data: bytes, path: str, most: int) -> Lock:
         raise LineFault(0, "broken JSON, expected a whole spack.lock", path) from None
 
 
-def read_lock(data: Mapping[str, Any], most: int) -> Lock:
+def read_lock(data: Mapping[str, Any], most: int) -> Environment:
     """Return what a lockfile asks for.
 
     Args:
@@ -87,7 +87,7 @@ def read_lock(data: Mapping[str, Any], most: int) -> Lock:
     return _lock(nodes, roots)
 
 
-def read_nodes(data: Sequence[Any], most: int) -> Lock:
+def read_nodes(data: Sequence[Any], most: int) -> Environment:
     """Return what nodes ask for that `spack find --json` or `spack spec --json` prints.
 
     Edges to what is not among them, which may be the compiler, are left out.
@@ -114,7 +114,7 @@ def read_nodes(data: Sequence[Any], most: int) -> Lock:
     return _lock(nodes, [*nodes])
 
 
-def _lock(nodes: Mapping[str, _Node], roots: list[str]) -> Lock:
+def _lock(nodes: Mapping[str, _Node], roots: list[str]) -> Environment:
     if missing := [key for key in roots if key not in nodes]:
         raise LineFault(0, f"its root {missing[0]} is not among its concrete_specs")
     asked = dict.fromkeys(nodes[key].hash for key in roots)
@@ -129,7 +129,7 @@ def _lock(nodes: Mapping[str, _Node], roots: list[str]) -> Lock:
     external = len({node.hash for node in nodes.values()}) - len(kept)
     notes = [f"{external:,} externals need no binary, and are left out"] if external > 1 else []
     notes += ["one external needs no binary, and is left out"] if external == 1 else []
-    return Lock(specs, tuple(notes))
+    return Environment((), tuple(notes), specs, is_lock=True)
 
 
 def _node(key: str, node: Any, version: int) -> _Node:

@@ -24,13 +24,13 @@ from spack_cache_db.bounded_yaml import (
 from spack_cache_db.environments import (
     NOWHERE,
     TOP_KEYS,
+    Environment,
     Faults,
     Limits,
     LockedSpec,
     SpecLine,
     Surroundings,
     UserSpec,
-    UserSpecs,
     Work,
     legacy_notes,
 )
@@ -63,7 +63,7 @@ _GROUP_KEYS = {"group", "specs", "matrix", "exclude", "needs", "explicit", "over
 
 def read_manifest(
     text: str, path: str, limits: Limits, surroundings: Surroundings = NOWHERE
-) -> UserSpecs:
+) -> Environment:
     """Return what a `spack.yaml` asks for.
 
     Args:
@@ -76,7 +76,7 @@ def read_manifest(
         UnreadableEnvironment: with all that is wrong with it.
     """
     faults = Faults(path)
-    found = UserSpecs(())
+    found = Environment()
     with faults.collected():
         top = composed(text, path)
         section = _section(top)
@@ -128,7 +128,7 @@ class _SpackYaml:
                 found = read_toolchains(self._configuration.sections["toolchains"], self._parse)
                 self._parse = parser_with(self._parse, found)
 
-    def specs(self) -> UserSpecs:
+    def specs(self) -> Environment:
         """Return all specs, and notes on what was left aside."""
         missing = self._configuration.missing + self._configuration.undecided
         lists = SpecLists(self._limits, self._work, self._parse, is_whole=not missing)
@@ -149,9 +149,9 @@ class _SpackYaml:
         with self._faults.collected():
             locked += self._locked()
         notes = tuple(self._notes(requirements, specs))
-        return UserSpecs(tuple(specs), notes, tuple(locked))
+        return Environment(tuple(specs), notes, tuple(locked))
 
-    def packages(self) -> UserSpecs:
+    def packages(self) -> Environment:
         """Return what `packages:` requires and which externals it has, each as a spec."""
         requirements = self._requirements(None)
         specs: list[UserSpec] = []
@@ -161,7 +161,7 @@ class _SpackYaml:
                 if len(specs) > self._limits.specs:
                     raise LineFault(0, f"stands for more than {self._limits.specs:,} specs")
         notes = _include_notes(self._configuration, self._surroundings, self._faults)
-        return UserSpecs(tuple(specs), (*notes, *requirements.notes))
+        return Environment(tuple(specs), (*notes, *requirements.notes))
 
     def _locked(self) -> Iterator[LockedSpec]:
         """Yield the nodes of the lockfiles of environments in `include_concrete`."""
@@ -175,7 +175,7 @@ class _SpackYaml:
             if not isinstance(found, bytes):
                 self._configuration.missing.append(written)
                 continue
-            for spec in read_lock_file(found, place, self._limits.nodes).specs:
+            for spec in read_lock_file(found, place, self._limits.nodes).locked:
                 if spec.hash not in hashes:
                     hashes.add(spec.hash)
                     yield spec

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from spack_cache_db import schema
 from spack_cache_db.arguments import AnyPath, checked_file, checked_texts
 from spack_cache_db.environment_files import read_environment_file
-from spack_cache_db.environments import Environment, Lock
+from spack_cache_db.environments import Environment
 from spack_cache_db.query.answers import find, history
 from spack_cache_db.query.catalogue import configurations_by_id, found_specs, specs_in_scope
 from spack_cache_db.query.conditions import Conditions
@@ -237,10 +237,7 @@ def retained(
 def _named(
     conn: sqlite3.Connection, lookups: Lookups, environment: Environment, scope: Conditions
 ) -> Iterator[str]:
-    """Yield the hashes that an environment locks, or that answer its specs."""
-    if isinstance(environment, Lock):
-        yield from (each.hash for each in environment.specs)
-        return
+    """Yield the hashes that an environment locks, and those that answer its specs."""
     yield from (each.hash for each in environment.locked)
     specs = replace(environment, locked=())
     for each in cover_environment(conn, lookups, specs, scope).specs:

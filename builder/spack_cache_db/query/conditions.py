@@ -27,7 +27,7 @@ from spack_cache_db.spack.constraints import (
     version_matches,
 )
 from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant, parse_variant
+from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant, readable_variant
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import runs_on, target_matches, unknown_bounds
 from spack_cache_db.spack.versions import VersionRanges, is_git_version
@@ -312,17 +312,8 @@ def notes_on_pages(query: SpecQuery) -> tuple[str, ...]:
 
 def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
     """Return the variants of a name, without texts that Spack would not read as a variant."""
-    found = []
-    for text in texts:
-        if name not in text:
-            continue
-        try:
-            variant = parse_variant(text)
-        except ValueError:
-            continue
-        if variant.name == name:
-            found.append(variant)
-    return found
+    found = (readable_variant(text) for text in texts if name in text)
+    return [each for each in found if each is not None and each.name == name]
 
 
 def _has_variant(constraint: VariantConstraint, texts: Iterable[str]) -> bool:

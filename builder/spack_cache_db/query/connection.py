@@ -140,8 +140,8 @@ def select_in(
     )
 
 
-def json_pieces(ids: Iterable[int | list[int]], most: int | None = None) -> Iterator[str]:
-    """Yield the ids, or lists of them, as JSON arrays of at most `most` (`IDS_AT_ONCE`) members."""
+def json_pieces(ids: Iterable[int | str | list[int]], most: int | None = None) -> Iterator[str]:
+    """Yield ids, hashes or runs of ids as JSON arrays of at most `most` (`IDS_AT_ONCE`) members."""
     rest = iter(ids)
     while some := [*islice(rest, most or IDS_AT_ONCE)]:
         yield json.dumps(some, separators=(",", ":"))

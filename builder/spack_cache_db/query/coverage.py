@@ -7,7 +7,6 @@ configuration.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,10 +24,8 @@ from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments import (
     Alternative,
     Environment,
-    Lock,
     LockedSpec,
     UserSpec,
-    UserSpecs,
 )
 from spack_cache_db.environments.formats import user_specs
 from spack_cache_db.query.catalogue import HASHES_AT_ONCE, IN_STACK, Spec, specs_in_scope
@@ -42,7 +39,7 @@ from spack_cache_db.query.conditions import (
     is_of_specs,
     without,
 )
-from spack_cache_db.query.connection import Database, Lookups, opened, select
+from spack_cache_db.query.connection import Database, Lookups, json_pieces, opened, select
 from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
 from spack_cache_db.query.dependency_graph import (
     Edge,
@@ -154,19 +151,13 @@ def cover_environment(
         scope: what narrows the answers.
         after_each: called after each spec; what it raises ends the work.
     """
-    candidates = Candidates(conn, lookups, scope)
-    if isinstance(environment, Lock):
-        notes = environment.notes
-        if without(scope, "release", "stack"):
-            notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
-        nodes = cover_lock(candidates, environment.specs, scope)
-        return Cover(
-            _placed(conn, nodes, scope), is_lock=True, notes=notes, is_of_trees=lookups.is_installed
-        )
+    candidates, notes = Candidates(conn, lookups, scope), environment.notes
+    if environment.is_lock and without(scope, "release", "stack"):
+        notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
     specs = _Specs(candidates, scope).answers(environment, after_each)
     nodes = cover_lock(candidates, environment.locked, scope) if environment.locked else ()
     answers = _placed(conn, (*specs, *nodes), scope)
-    return Cover(answers, is_lock=False, notes=environment.notes, is_of_trees=lookups.is_installed)
+    return Cover(answers, environment.is_lock, notes, is_of_trees=lookups.is_installed)
 
 
 def _placed(
@@ -200,7 +191,7 @@ class _Specs:
         self._known: dict[tuple[tuple[Alternative, ...], ...], CoveredSpec] = {}
 
     def answers(
-        self, environment: UserSpecs, after_each: Callable[[], None]
+        self, environment: Environment, after_each: Callable[[], None]
     ) -> tuple[CoveredSpec, ...]:
         queries = [each.query for spec in environment.specs for each in spec.alternatives]
         self._candidates.prepare(query.name for query in queries if query.name is not None)
@@ -528,8 +519,7 @@ def _binaries(conn: sqlite3.Connection, hashes: list[str], scope: Conditions) ->
     release, stack = asked(scope, "release"), asked(scope, "stack")
     sql = BINARIES if release is None else LISTED_BINARIES
     found: set[str] = set()
-    for start in range(0, len(hashes), HASHES_AT_ONCE):
-        some = json.dumps(hashes[start : start + HASHES_AT_ONCE])
+    for some in json_pieces(hashes, HASHES_AT_ONCE):
         rows = select(conn, sql, hashes=some, release=release, stack=stack)
         found.update(row[0] for row in rows)
     return found

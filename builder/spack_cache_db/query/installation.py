@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from spack_cache_db.query.answers import Found
 from spack_cache_db.query.catalogue import HASHES_AT_ONCE, IN_STACK, configurations_by_id
 from spack_cache_db.query.conditions import Conditions, asked
-from spack_cache_db.query.connection import Lookups, select
+from spack_cache_db.query.connection import Lookups, json_pieces, select
 from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.releases import PUBLIC_SITE, is_public_mirror, public_mirror
 from spack_cache_db.schema import TARBALL_PATH
@@ -271,9 +271,8 @@ def foremost_places(
     """
     given = {"release": asked(scope, "release"), "stack": asked(scope, "stack")}
     found: dict[str, tuple[str, str | None]] = {}
-    for start in range(0, len(hashes), HASHES_AT_ONCE):
-        some = hashes[start : start + HASHES_AT_ONCE]
-        for dag_hash, release, kind in select(conn, FOREMOST, hashes=json.dumps(some), **given):
+    for some in json_pieces(hashes, HASHES_AT_ONCE):
+        for dag_hash, release, kind in select(conn, FOREMOST, hashes=some, **given):
             url = None if kind == INSTALLED else mirror_url(conn, release, dag_hash)
             found[dag_hash] = release, url
     return found

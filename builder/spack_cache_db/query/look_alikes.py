@@ -22,8 +22,8 @@ from spack_cache_db.query.dependency_graph import Needs, Reach, read_needs, told
 from spack_cache_db.query.index_records import has_records
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.spack.normal_forms import FLAG_NAMES
 
-FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
 COMPARED = tuple(each for each in CONFIGURATION if each not in ("package", "version", "variants"))
 """The columns of a configuration in which specs of one version differ, by one word each."""
 
@@ -291,7 +291,7 @@ def _facts(conn: sqlite3.Connection, lookups: Lookups, specs: Iterable[int]) -> 
 
 def _flags(parameters: Mapping[str, Any]) -> str:
     """Return the compiler flags of a node's parameters as Spack writes them."""
-    flags = ((name, " ".join(map(str, parameters.get(name) or ()))) for name in FLAGS)
+    flags = ((name, " ".join(map(str, parameters.get(name) or ()))) for name in sorted(FLAG_NAMES))
     return " ".join(f'{name}="{value}"' for name, value in flags if value)
 
 
