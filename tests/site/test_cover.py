@@ -25,6 +25,7 @@ from spack_cache_db.site.pages.cover import (
     load_cover,
     load_pasted,
 )
+from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.routes import LONGEST_LINK
 from tests.indexes import node
 
@@ -234,9 +235,11 @@ def test_fields(conn: sqlite3.Connection, lookups: Lookups) -> None:
     """The first field of a name counts, an empty one asks nothing, and too many are refused."""
     pairs = [("q", "a\r\nb"), ("q", "c"), ("release", " "), ("host", "zen3"), ("x", "y")]
 
-    assert load_pasted(conn, lookups, urlencode(pairs)) == PastedText(text="a\nb", host="zen3")
+    assert load_pasted(conn, lookups, urlencode(pairs)) == PastedText(
+        "a\nb", Narrowing(host="zen3")
+    )
     assert load_pasted(conn, lookups, "q=a&" * MOST_FORM_FIELDS + "q=a") is None
-    assert PastedText(text="a b", release="develop").query == "q=a+b&release=develop"
+    assert PastedText("a b", Narrowing(release="develop")).query == "q=a+b&release=develop"
 
 
 def test_the_time_is_looked_at(conn: sqlite3.Connection, lookups: Lookups) -> None:

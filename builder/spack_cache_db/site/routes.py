@@ -112,7 +112,7 @@ async def package(datasette: Any, request: Any) -> Any:
 
 async def spec(datasette: Any, request: Any) -> Any:
     """`/spec/<hash>`, or a prefix of it: the only spec that has it, or a list of them."""
-    text, number = unquote(request.url_vars["hash"]).lower(), page_number(pairs_of(request))
+    text, number = unquote(request.url_vars["hash"]).lower(), page_number(request.args.get("page"))
     page = None
     if is_hash_prefix(text):
         page = await read(datasette, spec_page, text, number, request.args.get("release"))
@@ -179,8 +179,8 @@ def _to_package(datasette: Any, name: str, narrowing: Narrowing) -> Any:
 
 async def find(datasette: Any, request: Any) -> Any:
     """`/find?q=`."""
-    pairs = pairs_of(request)
-    text, narrowing = (request.args.get("q") or "").strip(), Narrowing.parse(pairs)
+    text = (request.args.get("q") or "").strip()
+    narrowing = Narrowing.parse(pairs_of(request))
     names = await read_once(datasette, load_names)
     is_virtual = text in await read_once(datasette, load_virtuals)
     name, parts = named(names, text), [] if is_virtual else having(names, text)
@@ -194,7 +194,7 @@ async def find(datasette: Any, request: Any) -> Any:
         reading = await read(datasette, read_words, text)
         listed = {"names": parts, "search_text": text, "reading": reading, "narrowing": narrowing}
         return await render(datasette, request, "names.html", listed)
-    number, opened = page_number(pairs), request.args.get("open")
+    number, opened = page_number(request.args.get("page")), request.args.get("open")
     page = await read(datasette, load_find, text, number, narrowing, opened)
     if page.reading is not None:
         narrowing = narrowing.within(page.reading.release, page.reading.stack)
@@ -221,7 +221,7 @@ async def find(datasette: Any, request: Any) -> Any:
 
 async def find_rows(datasette: Any, request: Any) -> Any:
     """`/find.json?q=` and `/find.csv?q=`: the rows of the command `find`."""
-    text, number = request.args.get("q") or "", page_number(pairs_of(request))
+    text, number = request.args.get("q") or "", page_number(request.args.get("page"))
     narrowing, form = Narrowing.parse(pairs_of(request)), request.url_vars["form"]
     start = (number - 1) * MOST_FOUND
     found = await read(datasette, find_data, text, narrowing, start, MOST_FOUND, form)
@@ -264,7 +264,8 @@ async def cover(datasette: Any, request: Any) -> Any:
 
 async def changes(datasette: Any, request: Any) -> Any:
     """`/diff/<old>...<new>`: two releases, or stacks of them; as a page, `.json` or `.csv`."""
-    sides = Sides.parse(unquote(request.url_vars["sides"]), pairs_of(request))
+    old, _, new = unquote(request.url_vars["sides"]).partition("...")
+    sides = replace(Sides.parse(pairs_of(request)), old=old, new=new)
     if (form := request.url_vars["form"]) is not None:
         return data(await read(datasette, changes_data, sides, form), form)
     page = await read_once(datasette, load_changes, sides)
@@ -275,10 +276,7 @@ async def changes(datasette: Any, request: Any) -> Any:
 
 async def compare(datasette: Any, request: Any) -> Any:
     """`/diff?old=&new=`: where a form with two releases leads."""
-    pairs = pairs_of(request)
-    named = dict(pairs)
-    sides = f"{named.get('old', '')}...{named.get('new', '')}"
-    return redirect(datasette, Sides.parse(sides, pairs).address())
+    return redirect(datasette, Sides.parse(pairs_of(request)).address())
 
 
 async def changes_feed(datasette: Any, request: Any) -> Any:
@@ -287,7 +285,7 @@ async def changes_feed(datasette: Any, request: Any) -> Any:
     from spack_cache_db.site.discovery import atom
 
     topic = Topic.parse(pairs_of(request))
-    if (request.url_vars["of"] == "find") != (topic.query is not None):
+    if (request.url_vars["of"] == "find") != (topic.q is not None):
         return data(Data(error="the feed of a spec is /find.atom?q=SPEC"), "atom")
     found = await read_once(datasette, load_feed, topic)
     if found.error is not None:

@@ -44,12 +44,12 @@ def test_a_new_filter_starts_at_the_first_page() -> None:
 
 def test_opening_a_row_keeps_the_page() -> None:
     """The hashes of one row are shown where the row stands, and a new filter closes them."""
-    filters = Filters(target="zen3", page=4).opening("abc")
+    filters = Filters(target="zen3", page=4, opened="abc")
 
     assert filters.address() == "?target=zen3&page=4&open=abc"
     assert Filters.parse(filters.pairs()) == filters
     assert filters.with_value("target", "zen4").opened is None
-    assert filters.at_page(5).opened is None
+    assert filters.changed(page=5).opened is None
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_opening_a_row_keeps_the_page() -> None:
 )
 def test_every_text_is_a_page_number(text: str, number: int) -> None:
     """A number has as many digits as it likes; what is none leads to the first page."""
-    assert page_number([("page", text)]) == number
+    assert page_number(text) == number
 
 
 def test_it_survives_the_address() -> None:
@@ -77,9 +77,9 @@ def test_it_survives_the_address() -> None:
     pairs = [("release", "develop"), ("host", "zen3")]
 
     assert Narrowing.parse([*pairs, ("host", "zen4"), ("q", "x")]).pairs == pairs
-    assert Narrowing.parse(pairs).narrowing == "&release=develop&host=zen3"
+    assert Narrowing.parse(pairs).but() == "&release=develop&host=zen3"
     assert Narrowing.parse([("release", ""), ("stack", " ")]) == EVERYWHERE
-    assert EVERYWHERE.narrowing == ""
+    assert EVERYWHERE.but() == ""
 
 
 def test_names_that_are_not_known_are_errors(conn: sqlite3.Connection, lookups: Lookups) -> None:

@@ -31,7 +31,7 @@ from tests.site.cache import HOSTILE
 
 def packages(conn: sqlite3.Connection, lookups: Lookups, **asked: str) -> ListPage:
     """Return the list of packages as an address with these fields asks for it."""
-    return load_packages(conn, lookups, ListFilters.parse(asked.items()))
+    return load_packages(conn, lookups, ListFilters.parse([*asked.items()]))
 
 
 def names(page: ListPage) -> list[str]:

@@ -133,13 +133,13 @@ def test_hashes_are_those_of_the_chosen_release(conn: sqlite3.Connection, lookup
 def test_an_opened_row_shows_every_hash(conn: sqlite3.Connection, lookups: Lookups) -> None:
     """A row has its first hash, and once it is opened all of them; the others stay closed."""
     closed = hdf5(conn, lookups, Filters(release="v0.23.1")).rows[0]
-    opened = hdf5(conn, lookups, Filters(release="v0.23.1").opening(closed.hashes[0])).rows[0]
+    opened = hdf5(conn, lookups, Filters(release="v0.23.1", opened=closed.hashes[0])).rows[0]
 
     assert len(closed.hashes) == 1
     assert len(opened.hashes) == opened.spec_count == closed.spec_count == 7
     assert opened.hashes[0] == closed.hashes[0]
     assert (closed.is_open, opened.is_open) == (False, True)
-    assert not any(row.is_open for row in hdf5(conn, lookups, Filters().opening("zzz")).rows)
+    assert not any(row.is_open for row in hdf5(conn, lookups, Filters(opened="zzz")).rows)
 
 
 def choice(page: PackagePage, name: str) -> dict[str, int]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import NamedTuple, Self
+from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.connection import Lookups
@@ -26,7 +26,7 @@ from spack_cache_db.query.difference import (
 )
 from spack_cache_db.query.look_alikes import Cause
 from spack_cache_db.query.questions import UnknownNameError, scope_of
-from spack_cache_db.site.pages.filters import hosts_of
+from spack_cache_db.site.pages.filters import AddressFields, hosts_of
 
 MOST_EXPLAINED = 5_000
 """Of so many added and removed hashes the causes are looked for; of more it takes seconds."""
@@ -34,38 +34,29 @@ MOST_LISTED = 15_000
 """So many configurations are given as JSON or CSV; 15,000 take some 60 MB."""
 MOST_ROWS = 150
 """So many configurations are shown one by one; of more, each package leads to its own."""
-_SIDES = ("old", "new")
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(AddressFields):
     """What an address compares: two releases or stacks, and what narrows them, by name."""
 
-    old: str
-    new: str
+    old: str = ""
+    new: str = ""
     stack: str | None = None
     package: str | None = None
     target: str | None = None
     host: str | None = None
 
-    @classmethod
-    def parse(cls, text: str, pairs: Iterable[tuple[str, str]]) -> Self:
-        """Read `<old>...<new>` and the pairs of a query string."""
-        old, _, new = text.partition("...")
-        known = {each.name for each in fields(cls)} - {*_SIDES}
-        narrowed = {name: value.strip() or None for name, value in pairs if name in known}
-        return cls(old, new, **narrowed)
-
-    def narrowed(self) -> dict[str, str]:
-        """Return the names that narrow the comparison."""
-        every = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in every.items() if value and name not in _SIDES}
+    @property
+    def narrowing(self) -> list[tuple[str, str]]:
+        """The names that narrow the comparison, by what they are of."""
+        return [(name, value) for name, value in self.pairs if name not in ("old", "new")]
 
     def address(self, form: str = "", **changes: str | None) -> str:
         """Return the address that compares the same but for `changes`; as a page, or as data."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)} | changes
-        old, new = (quote(str(values.pop(side)), safe=":") for side in _SIDES)
-        query = urlencode({name: value for name, value in values.items() if value})
+        asked = replace(self, **changes)  # type: ignore[arg-type]
+        old, new = (quote(side, safe=":") for side in (asked.old, asked.new))
+        query = urlencode(asked.narrowing)
         return f"/diff/{old}...{new}{form and f'.{form}'}{query and f'?{query}'}"
 
 

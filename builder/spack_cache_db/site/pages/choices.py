@@ -114,9 +114,9 @@ def choices_of(
     choices = []
     for name in PLACES:
         values = _places(conn, lookups, filters, name, shown_in)
-        choices.append(Choice(name, LABELS[name], filters.value(name), values))
+        choices.append(Choice(name, LABELS[name], getattr(filters, name), values))
     for name, values_of in _PARTS.items():
-        chosen = filters.value(name)
+        chosen = getattr(filters, name)
         among = here.fitting + here.lacking.get((name, chosen or ""), [])
         choices.append(Choice(name, LABELS[name], chosen, values_of(among)))
     for text in filters.variants:
@@ -148,7 +148,7 @@ def _places(
 ) -> NameCounts:
     """Return the releases of these configurations, or their stacks, by what of the two is named."""
     (other,) = (each for each in PLACES if each != name)
-    chosen = filters.value(other)
+    chosen = getattr(filters, other)
     known = {"release": lookups.release, "stack": lookups.stack}[other](chosen)
     if chosen and known is None:
         return ()

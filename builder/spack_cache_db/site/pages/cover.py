@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
 from spack_cache_db.environments import Limits, Surroundings, UnreadableEnvironment
@@ -18,7 +18,7 @@ from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec, counts_told, total
 from spack_cache_db.query.questions import UnknownNameError
-from spack_cache_db.site.pages.filters import Narrowing, hosts_of
+from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing, hosts_of
 from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
 from spack_cache_db.spack.parser import UnknownSpackVersion, parser_of
 
@@ -32,15 +32,16 @@ TOO_LONG = "takes too long for a web page: check fewer specs at once, or use the
 
 
 @dataclass(frozen=True, slots=True)
-class PastedText(Narrowing):
+class PastedText:
     """What a visitor asks: a text, and what narrows the answer."""
 
-    text: str = ""
+    text: str
+    narrowing: Narrowing = EVERYWHERE
 
     @property
     def query(self) -> str:
         """The query string that asks the same."""
-        return urlencode([("q", self.text), *self.pairs])
+        return urlencode([("q", self.text), *self.narrowing.pairs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def pasted_text(query: str) -> PastedText | None:
         return None
     text = dict(reversed(pairs)).get("q", "")
     # Forms send lines with carriage returns.
-    return replace(PastedText.parse(pairs), text=text.replace("\r\n", "\n"))
+    return PastedText(text.replace("\r\n", "\n"), Narrowing.parse(pairs))
 
 
 def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -> Cover:
@@ -95,8 +96,8 @@ def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -> C
         UnknownSpackVersion: its specs are written for no version of Spack.
         UnknownNameError: there is no such release, stack or host.
     """
-    scope = pasted.scope(conn, lookups)
-    around = Surroundings(parse=parser_of(pasted.spack))
+    scope = pasted.narrowing.scope(conn, lookups)
+    around = Surroundings(parse=parser_of(pasted.narrowing.spack))
     environment = read_environment(pasted.text.encode("utf-8", "replace"), NAME, LIMITS, around)
 
     def look_at_the_time() -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
 from spack_cache_db.query.answers import Shown, shown_specs
@@ -22,6 +22,7 @@ from spack_cache_db.query.connection import Lookups, Release, select
 from spack_cache_db.query.installation import read_origin
 from spack_cache_db.query.questions import UnknownNameError, question_of, scope_of
 from spack_cache_db.site.pages.changes import Sides
+from spack_cache_db.site.pages.filters import AddressFields
 from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.lexer import QuerySyntaxError
 
@@ -41,23 +42,17 @@ WHERE release IN (SELECT value FROM json_each(:releases)) GROUP BY release
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
-    """What a feed is about, by name; nothing for everything."""
+class Topic(AddressFields):
+    """What a feed is about: a spec (`q`), or names; nothing for everything."""
 
-    query: str | None = None
+    q: str | None = None
     package: str | None = None
     stack: str | None = None
     host: str | None = None
 
-    @classmethod
-    def parse(cls, pairs: Iterable[tuple[str, str]]) -> Topic:
-        """Read the pairs of a query string; the first of each name counts."""
-        named = {name: value.strip() or None for name, value in reversed([*pairs])}
-        return cls(*map(named.get, ("q", "package", "stack", "host")))
-
     def __str__(self) -> str:
         """Return the topic in words."""
-        words = [self.query or self.package or "all packages"]
+        words = [self.q or self.package or "all packages"]
         words += [f"in {self.stack}"] if self.stack else []
         words += [f"on {self.host}"] if self.host else []
         return " ".join(words)
@@ -65,8 +60,9 @@ class Topic:
     @property
     def page(self) -> str:
         """The address of the page that the feed is about."""
-        if self.query or self.host:
-            return self._address("/find", q=self.query or self.package or "*")
+        if self.q or self.host:
+            query = self.query_string(q=self.q or self.package or "*", package=None)
+            return f"/find?{query}"
         if self.package:
             return f"/package/{quote(self.package, safe='')}"
         return f"/stack/{quote(self.stack, safe='')}" if self.stack else "/releases"
@@ -74,13 +70,8 @@ class Topic:
     @property
     def feed(self) -> str:
         """The address of the feed."""
-        path = "/find.atom" if self.query else "/feed.atom"
-        return self._address(path, q=self.query, package=self.package)
-
-    def _address(self, path: str, **asked: str | None) -> str:
-        given = {**asked, "stack": self.stack, "host": self.host}
-        query = urlencode({name: value for name, value in given.items() if value})
-        return f"{path}?{query}" if query else path
+        query = self.query_string()
+        return f"/{'find' if self.q else 'feed'}.atom{query and f'?{query}'}"
 
 
 class FeedEntry(NamedTuple):
@@ -158,9 +149,9 @@ def _asked(
         QuerySyntaxError, UnsupportedQuery, UnknownNameError: this file cannot answer it.
     """
     scope = scope_of(lookups, package=topic.package, host=topic.host, stack=topic.stack)
-    if topic.query is None:
+    if topic.q is None:
         return scope, topic.package
-    query = parse(topic.query)
+    query = parse(topic.q)
     return question_of(conn, lookups, query, scope).conditions, query.name
 
 

@@ -28,8 +28,34 @@ NameCounts = tuple[tuple[str, int], ...]
 """Names, each with how many there are of it."""
 
 
+class AddressFields:
+    """What an address asks, as a frozen dataclass: each of its fields is one of a query string."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
+        """Read the pairs of a query string; the first of each name counts."""
+        given = {name: value.strip() for name, value in reversed(pairs)}
+        return cls(**{name: given[name] for name in cls._names() if given.get(name)})
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [each.name for each in fields(cls)]  # type: ignore[arg-type]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs of a query string that asks the same."""
+        named = ((name, getattr(self, name)) for name in self._names())
+        return [(name, value) for name, value in named if value]
+
+    def query_string(self, **changes: str | None) -> str:
+        """Return the query string, without question mark, that asks the same but for `changes`."""
+        return urlencode(replace(self, **changes).pairs)  # type: ignore[type-var]
+
+
 @dataclass(frozen=True, slots=True)
-class Narrowing:
+class Narrowing(AddressFields):
     """Names that narrow an answer, as a visitor gives them; None narrows nothing.
 
     `spack` narrows nothing: it is the version of Spack for which specs are written. With
@@ -42,36 +68,20 @@ class Narrowing:
     spack: str | None = None
     explicit: str | None = None
 
-    @classmethod
-    def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """Read the pairs of a query string; the first of each name counts."""
-        named = dict(reversed(pairs))
-        return cls(**{name: named.get(name, "").strip() or None for name in NAMES})
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """The pairs of an address that narrow the same."""
-        named = ((name, getattr(self, name)) for name in NAMES)
-        return [(name, value) for name, value in named if value is not None]
-
     def within(self, release: str | None, stack: str | None) -> Narrowing:
         """Return what is narrowed to a release and a stack, where they are given, as well."""
         return replace(self, release=release or self.release, stack=stack or self.stack)
 
-    @property
-    def narrowing(self) -> str:
-        """The same as the end of a query string."""
-        return self.but(())
-
-    def but(self, left_out: Collection[str]) -> str:
+    def but(self, left_out: Collection[str] = ()) -> str:
         """Return the end of a query string that narrows the same without some names."""
-        kept = [pair for pair in self.pairs if pair[0] not in left_out]
-        return f"&{urlencode(kept)}" if kept else ""
+        query = self.query_string(**dict.fromkeys(left_out))
+        return query and f"&{query}"
 
     @property
     def address(self) -> str:
         """The same as a whole query string, with its question mark; empty if it narrows nothing."""
-        return f"?{urlencode(self.pairs)}" if self.pairs else ""
+        query = self.query_string()
+        return query and f"?{query}"
 
     def scope(self, conn: sqlite3.Connection, lookups: Lookups) -> Conditions:
         """Return the conditions that it is in a file.
@@ -83,7 +93,6 @@ class Narrowing:
         return (*places, *explicitly(conn)) if self.explicit else places
 
 
-NAMES = tuple(each.name for each in fields(Narrowing))
 EVERYWHERE = Narrowing()
 
 SINGLE = ("release", "stack", "host", "version", "compiler", "os", "platform", "target")
@@ -155,17 +164,12 @@ class Filters:
             hides_defaults=("default", "hide") in pairs,
             all_versions=("versions", "all") in pairs,
             opened=next(iter(_repeated(pairs, "open")), None),
-            page=page_number(pairs),
+            page=page_number(next((value for key, value in pairs if key == "page"), None)),
         )
-
-    def value(self, name: str) -> str | None:
-        """Return the value chosen for one of the single-valued filters."""
-        chosen: str | None = getattr(self, name)
-        return chosen
 
     def chosen(self) -> list[tuple[str, str]]:
         """Return the active filters as pairs of name and value."""
-        single = [(name, self.value(name)) for name in SINGLE]
+        single = [(name, getattr(self, name)) for name in SINGLE]
         active = [(name, value) for name, value in single if value is not None]
         return active + [("variant", each) for each in self.variants]
 
@@ -201,8 +205,8 @@ class Filters:
     def with_value(self, name: str, value: str) -> Filters:
         """Return these filters narrowed by one more."""
         if name == "variant":
-            return self._changed(variants=tuple(dict.fromkeys((*self.variants, value))))
-        return self._changed(**{name: value})
+            return self.changed(variants=tuple(dict.fromkeys((*self.variants, value))))
+        return self.changed(**{name: value})
 
     def addresses(self, name: str, values: Iterable[str]) -> dict[str, str]:
         """Return where each of some values of a single-valued filter leads: `with_value` in one."""
@@ -213,31 +217,12 @@ class Filters:
         """Return these filters without one of them."""
         if name == "variant":
             rest = tuple(each for each in self.variants if each != value)
-            return self._changed(variants=rest)
-        return self._changed(**{name: None})
+            return self.changed(variants=rest)
+        return self.changed(**{name: None})
 
-    def _changed(self, **changes: Any) -> Filters:
+    def changed(self, **changes: Any) -> Filters:
+        """Return these filters with changes: on the first page, no row opened, unless they say."""
         return replace(self, **{"page": 1, "opened": None, **changes})
-
-    def at_page(self, page: int) -> Filters:
-        """Return these filters at another page of the table."""
-        return self._changed(page=page)
-
-    def toggled_common(self) -> Filters:
-        """Return these filters with common values shown where they were folded, or back."""
-        return self._changed(common=not self.common)
-
-    def toggled_defaults(self) -> Filters:
-        """Return these filters with Spack's defaults hidden where they were shown, or back."""
-        return self._changed(hides_defaults=not self.hides_defaults)
-
-    def with_all_versions(self) -> Filters:
-        """Return these filters with every version in the grid."""
-        return replace(self, all_versions=True)
-
-    def opening(self, dag_hash: str | None) -> Filters:
-        """Return these filters with all hashes of the configuration that begins with this one."""
-        return replace(self, opened=dag_hash)
 
 
 def value_of(name: str, word: str) -> str:
@@ -288,10 +273,9 @@ def options(
     return Markup("".join(pieces))
 
 
-def page_number(pairs: Sequence[tuple[str, str]]) -> int:
+def page_number(text: str | None) -> int:
     """Return the page asked for; anything that is not a page number is the first."""
-    text = next((value for key, value in pairs if key == "page"), "1")
-    if not (text.isascii() and text.isdigit()):
+    if not (text and text.isascii() and text.isdigit()):
         return 1
     # Python refuses to read numbers of thousands of digits.
     return min(max(int(text.lstrip("0")[:9] or "0"), 1), LAST_PAGE)

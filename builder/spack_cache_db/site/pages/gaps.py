@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
-from urllib.parse import urlencode
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from spack_cache_db.query.connection import Lookups, Release, select
-from spack_cache_db.site.pages.filters import page_number, paginated
+from spack_cache_db.site.pages.filters import AddressFields, page_number, paginated
 from spack_cache_db.site.pages.lists import counts
 
 PAGE_ROWS = 100
@@ -30,28 +28,22 @@ WHERE shown.release = :release GROUP BY 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class CoverageFilters:
+class CoverageFilters(AddressFields):
     """What an address asks: the columns, the reference, and the page of the rows."""
 
-    by: str = KINDS[0]
+    by: str = ""
     reference: str = ""
-    page: int = 1
+    page: str = ""
 
-    @classmethod
-    def parse(cls, pairs: Iterable[tuple[str, str]]) -> Self:
-        """Read the pairs of a query string."""
-        pairs = [*pairs]
-        named = {name: value.strip() for name, value in pairs}
-        by = named.get("by", "")
-        by = by if by in KINDS else KINDS[0]
-        return cls(by, named.get("reference", ""), page_number(pairs))
+    @property
+    def kind(self) -> str:
+        """What the columns are: families unless the address names another kind."""
+        return self.by if self.by in KINDS else KINDS[0]
 
-    def address(self, **changes: str | int) -> str:
-        """Return the query string that asks the same but for `changes`."""
-        asked = replace(self, **changes)  # type: ignore[arg-type]
-        values = {"by": asked.by, "reference": asked.reference}
-        values |= {"page": str(asked.page)} if asked.page > 1 else {}
-        return "?" + urlencode({name: value for name, value in values.items() if value})
+    def address(self, page: int = 1, **changes: str) -> str:
+        """Return the query string that asks the same but for the page and `changes`."""
+        values = {"by": self.kind, "page": str(page) if page > 1 else "", **changes}
+        return "?" + self.query_string(**values)
 
 
 class CoverageColumn(NamedTuple):
@@ -87,6 +79,7 @@ class CoveragePage:
     columns: tuple[CoverageColumn, ...]
     rows: tuple[CoverageRow, ...]
     row_count: int
+    page: int
     page_count: int
     releases: tuple[str, ...]
     fault: str | None = None
@@ -99,12 +92,12 @@ def load_gaps(
     release = lookups.release(name)
     if release is None:
         return None
-    held = _held(conn, lookups, release, asked.by)
+    held = _held(conn, lookups, release, asked.kind)
     packages = Counter(column for _, column in held)
     wanted, reference, fault = {*held}, asked.reference, None
     other = lookups.release(reference)
     if other is not None:
-        wanted = {*_held(conn, lookups, other, asked.by)}
+        wanted = {*_held(conn, lookups, other, asked.kind)}
     else:
         if reference not in packages:
             fault = f"Neither a release nor a column is called {reference}." if reference else None
@@ -118,10 +111,10 @@ def load_gaps(
     )
     gaps = Counter(column for _, column in missing)
     rows = sorted({package for package, _ in missing})
-    shown = paginated(len(rows), asked.page, PAGE_ROWS)
+    shown = paginated(len(rows), page_number(asked.page), PAGE_ROWS)
     return CoveragePage(
         release=release,
-        asked=replace(asked, page=shown.page),
+        asked=asked,
         reference=reference,
         columns=tuple(CoverageColumn(each, packages[each], gaps[each]) for each in columns),
         rows=tuple(
@@ -135,6 +128,7 @@ def load_gaps(
             for package in rows[shown.rows]
         ),
         row_count=len(rows),
+        page=shown.page,
         page_count=shown.page_count,
         releases=tuple(each.name for each in lookups.releases.values()),
         fault=fault,

@@ -19,6 +19,7 @@ from spack_cache_db.query.connection import Lookups, Release, Stack, select
 from spack_cache_db.site.pages.filters import (
     LABELS,
     PLACES,
+    AddressFields,
     Pagination,
     condition_of,
     hosts_of,
@@ -175,7 +176,7 @@ ListRow = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ListFilters:
+class ListFilters(AddressFields):
     """What an address asks of a list.
 
     Attributes:
@@ -209,11 +210,6 @@ class ListFilters:
     order: str = ""
     page: str = ""
 
-    @classmethod
-    def parse(cls, pairs: Iterable[tuple[str, str]]) -> ListFilters:
-        """Return what the pairs of a query string ask; unknown ones are passed over."""
-        return cls(**{name: value.strip() for name, value in pairs if name in cls.__slots__})
-
     @property
     def is_narrowed(self) -> bool:
         """Whether anything but an order is asked."""
@@ -221,8 +217,7 @@ class ListFilters:
 
     def address(self, **changes: str) -> str:
         """Return the query string of the first page that asks the same but for `changes`."""
-        values = {name: getattr(self, name) for name in self.__slots__} | {"page": ""} | changes
-        return "?" + urlencode({name: value for name, value in values.items() if value})
+        return "?" + self.query_string(**{"page": "", **changes})
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +279,7 @@ class ListPage:
     @property
     def window(self) -> Pagination:
         """Which of the rows, as they are sorted, this page shows."""
-        page = page_number([("page", self.asked.page)])
-        return paginated(len(self.rows), page, PAGE_ROWS)
+        return paginated(len(self.rows), page_number(self.asked.page), PAGE_ROWS)
 
     def at_page(self, page: int) -> str:
         """Return the address of another page of the same rows."""

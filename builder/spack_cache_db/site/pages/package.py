@@ -183,7 +183,7 @@ def load_package(
         rows = tuple(replace(row, variants=_others_first(row.variants, defaults)) for row in rows)
     return PackagePage(
         package=package,
-        filters=filters.at_page(window.page),
+        filters=filters.changed(page=window.page),
         configuration_count=len(matching),
         spec_count=sum(each.spec_count for each in matching),
         choices=choices,
