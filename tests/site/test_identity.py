@@ -11,7 +11,8 @@ import pytest
 from datasette.app import Datasette
 
 from spack_cache_db.build import build
-from spack_cache_db.site.identity import NOTHING, identity_of, learn
+from spack_cache_db.query.connection import Lookups
+from spack_cache_db.site.identity import NOTHING, identity_of, learn, read_choices
 from tests.indexes import index, node, record
 from tests.paths import ROOT
 from tests.site.addresses import get
@@ -125,3 +126,14 @@ async def test_a_site_without_a_file_has_no_snapshot() -> None:
     empty = Datasette([])
     await learn(empty)
     assert identity_of(empty) is NOTHING
+
+
+def test_forms_offer_what_the_file_has(conn: sqlite3.Connection, lookups: Lookups) -> None:
+    """Releases stand in the file's order, targets and machines by family."""
+    found = read_choices(conn, lookups)
+
+    assert found.releases[0] == "develop" and "v0.23.1" in found.releases
+    assert found.stacks == ("e4s", "e4s-arm", "hep")
+    assert "zen3" in found.hosts["x86_64"]
+    assert {*found.targets} == {*found.hosts}
+    assert not found.has_trees and not found.has_package_data

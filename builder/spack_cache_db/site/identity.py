@@ -6,15 +6,18 @@ What a metadata file says of the site comes first, so that whoever serves it can
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from spack_cache_db.query.connection import read_lookups
+from spack_cache_db.query.connection import Lookups, read_lookups
 from spack_cache_db.query.installation import Origin, read_origin
 from spack_cache_db.site.catalogues import NoCatalogue, published
+from spack_cache_db.site.pages.filters import hosts_of, value_of
 from spack_cache_db.site.pages.home import newest_snapshot
+from spack_cache_db.site.pages.lag import has_package_data
 
 LICENSE = {"license": "Apache-2.0", "license_url": "https://www.apache.org/licenses/LICENSE-2.0"}
 """The license of Spack's public build cache."""
@@ -38,6 +41,47 @@ INSTALLED_SPEC = Noun("spec", "specs", is_installed=True)
 
 
 @dataclass(frozen=True, slots=True)
+class FormChoices:
+    """What the forms of all pages offer.
+
+    Attributes:
+        releases: the names of all releases, in the file's order.
+        targets: the targets of binaries, by family.
+        compilers: compilers as filters ask for them.
+        hosts: the CPU targets of machines on which something runs, by family.
+        has_trees: whether the file has installed trees.
+        has_package_data: whether packages can be compared with Spack's.
+    """
+
+    releases: tuple[str, ...] = ()
+    stacks: tuple[str, ...] = ()
+    targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    compilers: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    has_trees: bool = False
+    has_package_data: bool = False
+
+
+def read_choices(conn: sqlite3.Connection, lookups: Lookups) -> FormChoices:
+    """Return what forms offer."""
+    compilers = {value_of("compiler", each) for each in lookups.words["compiler"].values()}
+    targets: dict[str, list[str]] = {}
+    for name, family in sorted(lookups.families.items()):
+        targets.setdefault(family, []).append(name)
+    return FormChoices(
+        releases=tuple(each.name for each in lookups.releases.values()),
+        stacks=tuple(each.name for each in lookups.stacks.values()),
+        targets={family: tuple(targets[family]) for family in sorted(targets)},
+        compilers=tuple(sorted(compilers)),
+        systems=tuple(sorted(lookups.words["os"].values())),
+        hosts=hosts_of(lookups.families),
+        has_trees=bool(lookups.trees()),
+        has_package_data=has_package_data(conn),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """What every page shows of the file.
 
@@ -45,14 +89,18 @@ class Identity:
         origin: whose build cache it is.
         newest: the day of the newest snapshot, YYYY-MM-DD.
         noun: what it lists.
+        choices: what forms offer.
     """
 
     origin: Origin
     newest: str | None
     noun: Noun
+    choices: FormChoices = field(hash=False)
 
 
-NOTHING = Identity(Origin("Spack build cache", "", url=None, is_public=False), None, BINARY)
+NOTHING = Identity(
+    Origin("Spack build cache", "", url=None, is_public=False), None, BINARY, FormChoices()
+)
 """What a site shows that has no file."""
 
 _identities: WeakKeyDictionary[Any, Identity] = WeakKeyDictionary()
@@ -62,7 +110,7 @@ def read_identity(conn: sqlite3.Connection) -> Identity:
     """Return what every page shows of a file."""
     lookups = read_lookups(conn)
     noun = INSTALLED_SPEC if lookups.is_installed else BINARY
-    return Identity(read_origin(conn), newest_snapshot(lookups), noun)
+    return Identity(read_origin(conn), newest_snapshot(lookups), noun, read_choices(conn, lookups))
 
 
 async def learn(datasette: Any) -> None:

@@ -121,6 +121,7 @@ def extra_template_vars(datasette: Any) -> dict[str, object]:
     return {
         "asset_version": _asset_version(),
         "catalogue": catalogues.name_of(datasette),
+        "choices": shown.choices,
         "in_order": datasettes.in_order,
         "links_to": {kind: partial(_link_to, datasette, kind) for kind in _KINDS},
         "is_cut": sandbox.is_cut(),

@@ -98,7 +98,7 @@ def test_what_cannot_be_compared_is_told(file: Path, samples_file: Path) -> None
     conn.close()
     conn = sqlite3.connect(samples_file)
     found = load_package_list(conn, read_lookups(conn), ListFilters(behind="1"))
-    assert (found.has_package_data, len(found.rows) > 0) == (False, True)
+    assert found.rows
     assert found.faults == ("There is no package data here, so nothing is compared with Spack.",)
     conn.close()
 

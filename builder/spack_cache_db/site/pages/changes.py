@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from spack_cache_db.query.difference import (
 )
 from spack_cache_db.query.look_alikes import Cause
 from spack_cache_db.query.questions import UnknownNameError, scope_of
-from spack_cache_db.site.pages.filters import AddressFields, hosts_of
+from spack_cache_db.site.pages.filters import AddressFields
 
 MOST_EXPLAINED = 5_000
 """Of so many added and removed hashes the causes are looked for; of more it takes seconds."""
@@ -106,9 +106,6 @@ class ChangesPage:
         error: why there is no comparison.
     """
 
-    releases: tuple[str, ...]
-    stacks: tuple[str, ...]
-    hosts: Mapping[str, tuple[str, ...]]
     total: str = ""
     parts: tuple[Part, ...] = ()
     upgrades: tuple[Upgrade, ...] = ()
@@ -118,15 +115,10 @@ class ChangesPage:
 
 def load_changes(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> ChangesPage:
     """Return the page; without a comparison where there is no such release, stack or package."""
-    choices = (
-        tuple(each.name for each in lookups.releases.values()),
-        tuple(each.name for each in lookups.stacks.values()),
-        hosts_of(lookups.families),
-    )
     try:
         found = _changes_of(conn, lookups, sides)
     except UnknownNameError as error:
-        return ChangesPage(*choices, error=str(error))
+        return ChangesPage(error=str(error))
     packages = packages_in_words(lookups, found)
     named_versions = versions_in_words(conn, lookups, found)
     versions = [dict(_by_package(some)) for some in (named_versions.removed, named_versions.added)]
@@ -145,7 +137,6 @@ def load_changes(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> Ch
         )
     ]
     return ChangesPage(
-        *choices,
         total=sentence(found),
         parts=(*parts, Part("rebuilt", (), (), (), rebuilt)),
         upgrades=tuple(

@@ -7,7 +7,6 @@ looked at the time after each spec.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
@@ -18,7 +17,7 @@ from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec, counts_told, total
 from spack_cache_db.query.questions import UnknownNameError
-from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing, hosts_of
+from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
 from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
 from spack_cache_db.spack.parser import UnknownSpackVersion, parser_of
 
@@ -46,11 +45,9 @@ class PastedText:
 
 @dataclass(frozen=True, slots=True)
 class CoverPage:
-    """The page: the form's choices, and the answer or why there is none.
+    """The page: the answer, or why there is none.
 
     Attributes:
-        releases: the names of all releases, in the file's order.
-        hosts: the CPU targets of machines on which something runs, by family.
         found: the answer; None before anything was asked.
         lacking: the specs that lack a binary.
         having: those that have one.
@@ -59,8 +56,6 @@ class CoverPage:
         error: why the environment cannot be read.
     """
 
-    releases: tuple[str, ...]
-    hosts: Mapping[str, tuple[str, ...]]
     found: Cover | None = None
     lacking: tuple[CoveredSpec | CoveredNode, ...] = ()
     having: tuple[CoveredSpec | CoveredNode, ...] = ()
@@ -113,17 +108,13 @@ def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -> C
 
 def load_cover(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -> CoverPage:
     """Return the page."""
-    releases = tuple(each.name for each in lookups.releases.values())
-    hosts = hosts_of(lookups.families)
     if not pasted.text.strip():
-        return CoverPage(releases, hosts)
+        return CoverPage()
     try:
         found = covered(conn, lookups, pasted)
     except (UnreadableEnvironment, UnknownNameError, UnknownSpackVersion) as error:
-        return CoverPage(releases, hosts, error=str(error))
+        return CoverPage(error=str(error))
     return CoverPage(
-        releases,
-        hosts,
         found,
         lacking=tuple(each for each in found.specs if each.status not in HAVING),
         having=tuple(each for each in found.specs if each.status in HAVING),

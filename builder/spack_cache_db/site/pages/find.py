@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from spack_cache_db.query.answers import ResultSet, counted_part, matching, notes_on
@@ -24,7 +24,6 @@ from spack_cache_db.site.pages.filters import (
     LABELS,
     NameCounts,
     Narrowing,
-    hosts_of,
     paginated,
 )
 from spack_cache_db.site.pages.package import PAGE_ROWS, folded
@@ -98,9 +97,6 @@ class FindPage:
         why: why nothing satisfies the spec, and what to search for instead.
         notes: what a reader should know of the answer.
         described: the packages that are described by the words, the best first.
-        releases: the names of all releases, in the file's order.
-        hosts: the CPU targets of machines on which something runs, by family.
-        has_trees: whether the file has installed trees.
     """
 
     package: str | None = None
@@ -114,9 +110,6 @@ class FindPage:
     why: WhyNot | None = None
     notes: tuple[str, ...] = ()
     described: tuple[DescribedPackage, ...] = ()
-    releases: tuple[str, ...] = ()
-    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    has_trees: bool = False
 
 
 def asked_spec(text: str, narrowing: Narrowing) -> PastedSpec:
@@ -149,15 +142,13 @@ def load_find(
         scope = narrowing.scope(conn, lookups)
         pasted = asked_spec(text, narrowing)
         found = _load(conn, lookups, pasted.spec, scope, page, opened)
-        found = replace(found, notes=(*pasted.notes_on(text), *found.notes))
-        if found.package is None and not found.hashes and not _SIGNS.search(pasted.spec):
-            described = described_packages(conn, pasted.spec, MOST_DESCRIBED)
-            found = replace(found, described=tuple(described))
     except (UnknownNameError, UnknownSpackVersion) as error:
-        found = FindPage(error=str(error))
-    names = tuple(each.name for each in lookups.releases.values())
-    hosts, has_trees = hosts_of(lookups.families), bool(lookups.trees())
-    return replace(found, releases=names, hosts=hosts, has_trees=has_trees)
+        return FindPage(error=str(error))
+    found = replace(found, notes=(*pasted.notes_on(text), *found.notes))
+    if found.package is None and not found.hashes and not _SIGNS.search(pasted.spec):
+        described = described_packages(conn, pasted.spec, MOST_DESCRIBED)
+        found = replace(found, described=tuple(described))
+    return found
 
 
 def _load(

@@ -81,7 +81,6 @@ class CoveragePage:
     row_count: int
     page: int
     page_count: int
-    releases: tuple[str, ...]
     fault: str | None = None
 
 
@@ -130,7 +129,6 @@ def load_gaps(
         row_count=len(rows),
         page=shown.page,
         page_count=shown.page_count,
-        releases=tuple(each.name for each in lookups.releases.values()),
         fault=fault,
     )
 

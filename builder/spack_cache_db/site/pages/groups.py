@@ -12,7 +12,6 @@ from spack_cache_db.query.connection import Lookups, Release, Stack, select
 from spack_cache_db.query.installation import Install, Installation, install_example
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.filters import NameCounts, hosts_of, value_of
-from spack_cache_db.site.pages.lag import has_package_data
 from spack_cache_db.site.pages.lists import counts
 
 RELEASE_FACETS = """
@@ -51,8 +50,7 @@ class Chart:
 class ReleasePage:
     """Everything the page of a release shows.
 
-    `explicit_count` is how much of an installed tree somebody asked for; `has_package_data` is
-    whether packages can be compared with Spack's.
+    `explicit_count` is how much of an installed tree somebody asked for.
     """
 
     release: Release
@@ -63,12 +61,11 @@ class ReleasePage:
     after: str | None
     install: Install | Installation
     explicit_count: int
-    has_package_data: bool
 
 
 @dataclass(frozen=True, slots=True)
 class StackPage:
-    """Everything the page of a stack shows; `has_package_data` is as in `ReleasePage`."""
+    """Everything the page of a stack shows."""
 
     stack: Stack
     packages: NameCounts
@@ -76,7 +73,6 @@ class StackPage:
     charts: tuple[Chart, ...]
     releases: NameCounts
     changes: tuple[Sides, ...]
-    has_package_data: bool
 
 
 def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> ReleasePage | None:
@@ -106,7 +102,6 @@ def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Relea
         after=next(after, None),
         install=install_example(conn, release.name),
         explicit_count=next(select(conn, EXPLICIT, release=name))[0],
-        has_package_data=has_package_data(conn),
     )
 
 
@@ -138,7 +133,6 @@ def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPa
             if key in listed
         ),
         changes=latest_changes(lookups, stack=name),
-        has_package_data=has_package_data(conn),
     )
 
 

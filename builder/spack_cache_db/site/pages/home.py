@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spack_cache_db.query.connection import Lookups, Release, select
@@ -18,7 +17,7 @@ from spack_cache_db.query.installation import (
     read_origin,
 )
 from spack_cache_db.records import INSTALLED
-from spack_cache_db.site.pages.filters import NameCounts, hosts_of
+from spack_cache_db.site.pages.filters import NameCounts
 
 TOTALS = """
 SELECT
@@ -65,7 +64,6 @@ class Home:
     """Everything the first page shows.
 
     Attributes:
-        hosts: the CPU targets of machines on which something runs, by family.
         kinds: for each kind of release its name, a title, and the releases.
         install: the commands that install a package from the newest release.
         over_time: how many specs each snapshot has, oldest first.
@@ -74,7 +72,6 @@ class Home:
     origin: Origin
     examples: Examples | None
     totals: Totals
-    hosts: Mapping[str, tuple[str, ...]]
     kinds: tuple[tuple[str, str, tuple[Release, ...]], ...]
     install: Install | Installation | None
     over_time: NameCounts
@@ -125,7 +122,6 @@ def load_home(conn: sqlite3.Connection, lookups: Lookups) -> Home:
         origin=read_origin(conn),
         examples=read_examples(conn, lookups),
         totals=read_totals(conn, lookups),
-        hosts=hosts_of(lookups.families),
         kinds=tuple(
             (kind, title, tuple(each for each in releases if each.kind == kind))
             for kind, title in KINDS

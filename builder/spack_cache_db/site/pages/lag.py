@@ -33,11 +33,10 @@ def has_package_data(conn: sqlite3.Connection) -> bool:
 
 def load_package_list(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of packages, with what `behind` or `missing` ask for."""
-    listed = load_packages(conn, lookups, asked)
-    page = replace(listed, has_package_data=has_package_data(conn))
+    page = load_packages(conn, lookups, asked)
     if not asked.behind and not asked.missing:
         return page
-    if not page.has_package_data:
+    if not has_package_data(conn):
         return _faulty(page, "There is no package data here, so nothing is compared with Spack.")
     if asked.missing and (asked.behind or asked.lacks):
         other = "behind" if asked.behind else "lacks"

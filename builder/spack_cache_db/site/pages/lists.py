@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from html import escape
 from operator import contains
@@ -25,7 +25,6 @@ from spack_cache_db.site.pages.filters import (
     hosts_of,
     page_number,
     paginated,
-    value_of,
 )
 
 _LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
@@ -227,7 +226,7 @@ class ListPage:
     Attributes:
         total: how many rows there are before anything is asked of them.
         faults: what is asked for and not known, in words.
-        has_package_data: whether packages can be compared with Spack's.
+        package_query: what to add to a package's address so that it is narrowed as the list is.
     """
 
     kind: str
@@ -235,14 +234,8 @@ class ListPage:
     rows: tuple[ListRow, ...]
     total: int
     columns: tuple[ListColumn, ...]
-    releases: tuple[str, ...] = ()
-    stacks: tuple[str, ...] = ()
-    targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    compilers: tuple[str, ...] = ()
-    systems: tuple[str, ...] = ()
-    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
-    has_package_data: bool = False
+    package_query: str = ""
 
     @property
     def sort(self) -> ListColumn:
@@ -263,18 +256,6 @@ class ListPage:
         if column == self.sort:
             descending = not self.is_descending
         return self.asked.address(sort=column.name, order="desc" if descending else "asc")
-
-    def package_query(self) -> str:
-        """Return what to add to a package's address so that it is narrowed as the list is."""
-        values = {name: getattr(self.asked, name) for name in (*PLACES, *OF_CONFIGURATIONS)}
-        if self.asked.has in self.releases:
-            values["release"] = values["release"] or self.asked.has
-        elif self.asked.has and (not values["target"] or values["target"].endswith(":")):
-            # Of two conditions on the target, the one that leaves less: a target of its family.
-            is_family = self.asked.has in self.targets
-            values["target"] = f"{self.asked.has}:" if is_family else self.asked.has
-        query = urlencode({name: value for name, value in values.items() if value})
-        return f"?{query}" if query and self.kind == "packages" else ""
 
     @property
     def window(self) -> Pagination:
@@ -313,24 +294,27 @@ def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters
             | {"version": versions[newest], "configurations": configurations, "specs": specs}
             for name, (configurations, specs, newest) in sorted(found.items())
         }
-    families = sorted(set(lookups.families.values()))
     return ListPage(
         "packages",
         asked,
         tuple(row for row in wanted.values() if _fits(row, asked)),
         len(rows),
         columns,
-        tuple(each.name for each in lookups.releases.values()),
-        tuple(each.name for each in lookups.stacks.values()),
-        {
-            each: tuple(sorted(name for name, of in lookups.families.items() if of == each))
-            for each in families
-        },
-        tuple(sorted(value_of("compiler", each) for each in lookups.words["compiler"].values())),
-        tuple(sorted(lookups.words["os"].values())),
-        hosts_of(lookups.families),
         _faults(lookups, asked),
+        _package_query(lookups, asked),
     )
+
+
+def _package_query(lookups: Lookups, asked: ListFilters) -> str:
+    values = {name: getattr(asked, name) for name in (*PLACES, *OF_CONFIGURATIONS)}
+    if _release_of(lookups, asked.has):
+        values["release"] = values["release"] or asked.has
+    elif asked.has and (not values["target"] or values["target"].endswith(":")):
+        # Of two conditions on the target, the one that leaves less: a target of its family.
+        is_family = asked.has in lookups.families.values()
+        values["target"] = f"{asked.has}:" if is_family else asked.has
+    query = urlencode({name: value for name, value in values.items() if value})
+    return query and f"?{query}"
 
 
 def _packages(conn: sqlite3.Connection) -> dict[str, ListRow]:
@@ -438,8 +422,7 @@ def load_releases(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -
         for each in lookups.releases.values()
     ]
     wanted = [row for row in rows if asked.kind in ("", row["kind"]) and _fits(row, asked)]
-    names = tuple(lookups.release_names(lookups.releases))
-    return ListPage("releases", asked, tuple(wanted), len(rows), COLUMNS["releases"], names)
+    return ListPage("releases", asked, tuple(wanted), len(rows), COLUMNS["releases"])
 
 
 def load_stacks(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
@@ -469,7 +452,7 @@ def list_rows(page: ListPage, start: str) -> Markup:
     Args:
         start: the address below which each of its names has a page.
     """
-    query = escape(page.package_query())
+    query = escape(page.package_query)
     columns = [(each.name, each.is_count, f"<td{classes(each)}>") for each in page.columns[1:]]
     lines = []
     for row in page.in_order()[page.window.rows]:
