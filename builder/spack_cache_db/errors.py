@@ -91,6 +91,11 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
+def counted(number: int, word: str, words: str | None = None) -> str:
+    """Return a number and its word, such as `1 page` and `2,000 pages`."""
+    return f"{number:,} {word if number == 1 else words or f'{word}s'}"
+
+
 def reason(error: BaseException) -> str:
     """Return what an exception says, on one line, without repeating the path."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.cli.terminal import counted
+from spack_cache_db.errors import counted
 from tests.commands import run
 from tests.pagetexts import SAMPLES, page, write
 

@@ -16,9 +16,9 @@ from spack_cache_db.query.conditions import UnsupportedQuery, record_conditions,
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.explanation import why_not
-from spack_cache_db.query.index_records import IndexRecords
 from spack_cache_db.query.questions import question_of, read_query
 from spack_cache_db.query.selection import Candidates
+from spack_cache_db.query.spec_records import SpecRecords
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
@@ -341,13 +341,13 @@ def test_many_queries_are_answered_as_each_by_itself(
     """Records that are kept change no answer, in any order of queries and where one is repeated."""
     conn: sqlite3.Connection = request.getfixturevalue(cache)
     lookups = read_lookups(conn)
-    kept = IndexRecords(conn, lookups)
+    kept = SpecRecords(conn, lookups)
     for text in (*QUERIES, *reversed(QUERIES)):
         query = parse_query(text)
-        assert told(kept, query) == told(IndexRecords(conn, lookups), query), text
+        assert told(kept, query) == told(SpecRecords(conn, lookups), query), text
 
 
-def told(records: IndexRecords, query: SpecQuery) -> object:
+def told(records: SpecRecords, query: SpecQuery) -> object:
     """Return the conditions of a query, the specs that satisfy them as they are, and notes."""
     try:
         question = read_query(records, query)

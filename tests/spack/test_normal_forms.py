@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from spack_cache_db.spack.normal_forms import (
     UNSPLIT_NAMES,
-    Kind,
-    Value,
     Variant,
+    VariantKind,
+    VariantValue,
     normal_compiler,
     normal_variant,
     parse_variant,
@@ -77,7 +77,7 @@ MULTIS = st.builds(
     ],
 )
 def test_printed_forms(
-    text: str, name: str, values: tuple[str, ...], kind: Kind, propagate: bool
+    text: str, name: str, values: tuple[str, ...], kind: VariantKind, propagate: bool
 ) -> None:
     """Each form that a Spack release prints is read as the variant that it stands for."""
     assert parse_variant(text) == Variant(name, values, kind, propagate)
@@ -192,7 +192,7 @@ def test_a_variant_is_taken_apart(
 
 def test_variants_are_printed_as_pages_print_them() -> None:
     """Bools, single values, sorted lists and short patches, in normal form; flags are left out."""
-    parameters: dict[str, Value] = {
+    parameters: dict[str, VariantValue] = {
         "shared": True,
         "pic": False,
         "build_system": "cmake",

@@ -20,13 +20,12 @@ from spack_cache_db.build.publication import discard
 from spack_cache_db.cli.options import GivenPath, input_options
 from spack_cache_db.cli.terminal import (
     ProgressBar,
-    counted,
     documents_read,
     say,
     say_notes,
     when_stopped,
 )
-from spack_cache_db.errors import BuilderError, reason
+from spack_cache_db.errors import BuilderError, counted, reason
 from spack_cache_db.site import site_folder
 from spack_cache_db.verify import verify as verify_file
 

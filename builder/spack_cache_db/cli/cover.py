@@ -192,4 +192,5 @@ def _end(found: Cover | FolderCover, forms: Forms, options: dict[str, Any]) -> N
     print_answer(found, forms, options)
     if isinstance(found, FolderCover) and len(found.covers) < len(found.environments):
         sys.exit(2)
-    sys.exit(0 if found.available == found.total else 1)
+    whole = found.whole if isinstance(found, FolderCover) else found
+    sys.exit(0 if whole.available == whole.total else 1)

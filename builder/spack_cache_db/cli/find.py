@@ -26,7 +26,6 @@ from spack_cache_db.cli.terminal import (
     CommandError,
     Forms,
     aligned,
-    counted,
     fail,
     form_of,
     more_rows,
@@ -38,6 +37,7 @@ from spack_cache_db.cli.terminal import (
     width,
     wrapped,
 )
+from spack_cache_db.errors import counted
 from spack_cache_db.query.answers import (
     Found,
     History,

@@ -26,7 +26,7 @@ from typing import IO, Any, NamedTuple, NoReturn
 
 import click
 
-from spack_cache_db.errors import printable
+from spack_cache_db.errors import counted, printable
 from spack_cache_db.query.answers import csv_text, json_text
 
 
@@ -327,11 +327,6 @@ def _show_cursor() -> str:
     # Click hides it while a bar moves.
     write_error("\x1b[?25h\n")
     return ""
-
-
-def counted(number: int, word: str, words: str | None = None) -> str:
-    """Return a number and its word, such as `1 page` and `2,000 pages`."""
-    return f"{number:,} {word if number == 1 else words or f'{word}s'}"
 
 
 def documents_read(pages: int, indexes: int, records: int, packages: int) -> list[str]:

@@ -17,6 +17,7 @@ from spack_cache_db.arguments import (
     checked_text,
     checked_texts,
 )
+from spack_cache_db.errors import counted
 from spack_cache_db.query.catalogue import (
     IN_STACK,
     Counted,
@@ -332,7 +333,7 @@ def notes_on(conn: sqlite3.Connection, lookups: Lookups, question: Question) -> 
     count = sum((matching(conn, lookups, conditions).counts or {}).values())
     if not count:
         return question.notes
-    specs = "1 more spec" if count == 1 else f"{count:,} more specs"
+    specs = counted(count, "more spec")
     return (*question.notes, f"{specs} may satisfy this, but nothing in this file shows it")
 
 

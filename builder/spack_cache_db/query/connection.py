@@ -15,6 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, islice
 from json import JSONDecodeError
 from pathlib import Path
@@ -301,6 +302,11 @@ class Lookups:
     words: dict[str, dict[int, Any]]
     positions: dict[int, int] = field(default_factory=dict)
     _once: dict[object, Any] = field(default_factory=dict)
+
+    @cached_property
+    def packages(self) -> dict[str, int]:
+        """The ids of all packages, by their names."""
+        return {name: key for key, name in self.words["package"].items()}
 
     @property
     def compilers(self) -> set[str]:

@@ -50,7 +50,6 @@ from spack_cache_db.query.dependency_graph import (
     told_of,
 )
 from spack_cache_db.query.explanation import WhyNot, explained
-from spack_cache_db.query.index_records import IndexRecords
 from spack_cache_db.query.installation import foremost_places
 from spack_cache_db.query.look_alikes import Change
 from spack_cache_db.query.questions import read_query, scope_of
@@ -61,6 +60,7 @@ from spack_cache_db.query.selection import (
     configuration_ids,
     misses_of,
 )
+from spack_cache_db.query.spec_records import SpecRecords
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.parser import parser_of
@@ -91,6 +91,8 @@ WHERE {IN_STACK.format("listings")}
 """
 MOST_OTHERS = 5
 A_NODE = "it is another node of this lockfile"
+_Found = dict[Candidate, tuple[int, Conditions]]
+"""What satisfies a spec: how many specs of each configuration, and what was asked of these."""
 
 
 def cover(
@@ -186,7 +188,7 @@ class _Specs:
         self._conn = candidates.conn
         self._candidates = candidates
         self._scope = scope
-        self._records = IndexRecords(candidates.conn, candidates.lookups).at(scope)
+        self._records = SpecRecords(candidates.conn, candidates.lookups).at(scope)
         self._unknown = 0
         self._known: dict[tuple[tuple[Alternative, ...], ...], CoveredSpec] = {}
 
@@ -226,8 +228,7 @@ class _Specs:
             alternatives: what is asked.
             legacy: the same as Spack before 1.0 reads it, which is what to ask if nothing is found.
         """
-        found: dict[Candidate, int] = {}
-        conditions: dict[Candidate, Conditions] = {}
+        found: _Found = {}
         refused: UnsupportedQuery | None = None
         for each in alternatives:
             try:
@@ -235,10 +236,9 @@ class _Specs:
             except UnsupportedQuery as error:
                 refused = error
                 continue
-            found |= rows
-            conditions |= dict.fromkeys(rows, asks)
+            found |= {row: (count, asks) for row, count in rows.items()}
         if found:
-            return self._binary(alternatives[0].query, found, conditions)
+            return self._binary(alternatives[0].query, found)
         corrected = self._first_found(legacy)
         whys = [] if corrected else [*self._legacy_whys(legacy)]
         if refused is None:
@@ -273,44 +273,37 @@ class _Specs:
                 why = self._why_not(each.query)
                 yield each.query, replace(why, read_as=spec_text(each.query))
 
-    def _binary(
-        self,
-        query: SpecQuery,
-        found: dict[Candidate, int],
-        conditions: dict[Candidate, Conditions],
-    ) -> CoveredSpec:
+    def _binary(self, query: SpecQuery, found: _Found) -> CoveredSpec:
         package = self._candidates.lookups.words["package"][next(iter(found)).key("package")]
         rows = [row for row in self._candidates.rows(package) if row in found]
-        asks = conditions[rows[0]]
+        _, asks = found[rows[0]]
         if chosen_machine(asks) != chosen_machine(self._scope):
             order = configuration_ids(self._conn, self._candidates.lookups, asks, every=True)
             places = {key: place for place, key in enumerate(order)}
             rows.sort(key=lambda row: places.get(row.id, len(places)))
         status, newest, current = "binary", rows[0], None
-        if installed := self._installed(rows, conditions):
+        if installed := self._installed(rows, found):
             status, (newest, current) = "installed", installed
         else:
-            current = next(self._specs([newest], conditions[newest], limit=1), None)
+            current = next(self._specs([newest], found[newest][1], limit=1), None)
         return CoveredSpec(
             "",
             status,
             0,
             query.text,
             len(found),
-            sum(found.values()),
+            sum(count for count, _ in found.values()),
             self._candidates.configuration(newest),
             current.hash if current else None,
         )
 
-    def _installed(
-        self, rows: list[Candidate], conditions: dict[Candidate, Conditions]
-    ) -> tuple[Candidate, Spec] | None:
+    def _installed(self, rows: list[Candidate], found: _Found) -> tuple[Candidate, Spec] | None:
         """Return the first of some configurations that a tree has, and its spec."""
         trees = self._candidates.lookups.trees(asked(self._scope, "release"))
         for tree in trees:
-            for asks in dict.fromkeys(conditions[row] for row in rows):
+            for asks in dict.fromkeys(found[row][1] for row in rows):
                 within = (Condition("release", "", tree), *without(asks, "release"))
-                ids = [row.id for row in rows if conditions[row] == asks]
+                ids = [row.id for row in rows if found[row][1] == asks]
                 specs = specs_in_scope(self._conn, ids, within)
                 if (row := next((row for row in rows if row.id in specs), None)) is not None:
                     return row, specs[row.id][0]
@@ -379,7 +372,7 @@ class _Specs:
 
     def _why_not(self, query: SpecQuery) -> WhyNot:
         named = self._named(query)
-        if named.name not in self._candidates.packages:
+        if named.name not in self._candidates.lookups.packages:
             self._unknown += 1
             if self._unknown > MOST_UNKNOWN:
                 return WhyNot(unknown=named.name)

@@ -8,6 +8,7 @@ from itertools import chain
 from textwrap import wrap
 from typing import Any
 
+from spack_cache_db.errors import counted
 from spack_cache_db.query.answers import csv_text, json_text
 from spack_cache_db.query.explanation import WhyNot
 from spack_cache_db.records import Configuration
@@ -325,19 +326,10 @@ class FolderCover:
         return [(each.path, each.cover) for each in self.environments if each.cover is not None]
 
     @property
-    def binary(self) -> int:
-        """How many specs have a binary, and are not installed."""
-        return sum(cover.binary for _, cover in self.covers)
-
-    @property
-    def available(self) -> int:
-        """How many specs are installed or have a binary."""
-        return sum(cover.available for _, cover in self.covers)
-
-    @property
-    def total(self) -> int:
-        """How many specs need one."""
-        return sum(cover.total for _, cover in self.covers)
+    def whole(self) -> Cover:
+        """The answers for all of them as one."""
+        every = chain.from_iterable(cover.specs for _, cover in self.covers)
+        return Cover(tuple(every), is_lock=False)
 
 
 def folder_json(found: FolderCover) -> str:
@@ -346,8 +338,8 @@ def folder_json(found: FolderCover) -> str:
         {"path": each.path, **(each.cover.as_dict() if each.cover else {"error": each.error})}
         for each in found.environments
     ]
-    counts = {"binary": found.binary, "total": found.total}
-    return json_text({"environments": records, **counts})
+    whole = found.whole
+    return json_text({"environments": records, "binary": whole.binary, "total": whole.total})
 
 
 def folder_csv(found: FolderCover) -> str:
@@ -386,11 +378,9 @@ def folder_table(found: FolderCover, width: int | None = None) -> str:
 
 
 def _total(found: FolderCover) -> str:
-    count = len(found.environments)
-    of = "1 environment" if count == 1 else f"{count:,} environments"
-    is_installed = found.available > found.binary
-    have = "are installed or have a binary" if is_installed else "have a binary"
-    return f"{found.available:,} of {found.total:,} specs {have}, in {of}"
+    whole, environments = found.whole, counted(len(found.environments), "environment")
+    have = "are installed or have a binary" if whole.counted("installed") else "have a binary"
+    return f"{whole.available:,} of {whole.total:,} specs {have}, in {environments}"
 
 
 def _lines(found: FolderCover) -> Iterator[tuple[str, str, str]]:

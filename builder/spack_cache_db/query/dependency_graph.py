@@ -187,7 +187,7 @@ def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | Non
     for other, types, virtuals in select(conn, EDGES_TO, spec=spec):
         edge, before = known.edge(spec, types, virtuals), found.get(other)
         found[other] = edge if before is None else _both(before, edge)
-    every = Dependencies(conn).with_ancestors({spec}, known.run_time_types)
+    every = Dependents(conn).with_ancestors({spec}, known.run_time_types)
     return {each: found.get(each) for each in every.union(found) if each != spec}
 
 
@@ -373,7 +373,7 @@ def _both(one: Edge, other: Edge) -> Edge:
     )
 
 
-class Dependencies:
+class Dependents:
     """The dependencies of a file, from what is needed to what needs it: sets of ids of specs.
 
     A level of the graph is one statement for each piece of the ids. A recursive statement takes

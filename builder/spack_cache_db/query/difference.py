@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.arguments import checked_text, checked_texts
+from spack_cache_db.errors import counted
 from spack_cache_db.query.answers import csv_text, json_text
 from spack_cache_db.query.catalogue import IN_STACK, configurations_by_id, counts_in_scope
 from spack_cache_db.query.conditions import Conditions, asked
@@ -471,7 +472,7 @@ def sentence(found: Diff | Changes) -> str:
     was = "was" if len(found.rebuilt) == 1 else "were"
     return (
         f"From {found.old} to {found.new}, {removed:,} specs were removed, {added:,} added "
-        f"and {kept:,} kept; {_many(len(found.rebuilt))} {was} rebuilt."
+        f"and {kept:,} kept; {counted(len(found.rebuilt), 'configuration')} {was} rebuilt."
     )
 
 
@@ -488,7 +489,9 @@ def sections(found: Diff) -> tuple[Section, ...]:
             Section(f"Stacks {change}", len(stacks), stacks),
             Section(f"Configurations {change}", len(configurations), _counted(configurations)),
         ]
-    causes = tuple(f"{cause}: {_many(cause.configurations)}" for cause in found.causes or ())
+    causes = tuple(
+        f"{cause}: {counted(cause.configurations, 'configuration')}" for cause in found.causes or ()
+    )
     parts.append(Section("Configurations rebuilt", len(found.rebuilt), _counted(found.rebuilt)))
     parts.append(Section("Causes of rebuilds", len(causes), causes))
     return tuple(each for each in parts if each.total)
@@ -515,11 +518,9 @@ def _by_package(versions: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 def _counted(some: Sequence[ChangedConfiguration]) -> tuple[str, ...]:
     """Return a line for each package, with its number of configurations."""
     counts = Counter(each.configuration.package for each in some)
-    return tuple(f"{package}: {_many(count)}" for package, count in counts.items())
-
-
-def _many(count: int) -> str:
-    return f"{count:,} configuration{'' if count == 1 else 's'}"
+    return tuple(
+        f"{package}: {counted(count, 'configuration')}" for package, count in counts.items()
+    )
 
 
 def _first(lines: Sequence[str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from spack_cache_db.errors import counted
 from spack_cache_db.query.catalogue import HASH_BEGINS, IN_STACK, specs_in_scope
 from spack_cache_db.query.conditions import (
     ANYWHERE,
@@ -24,7 +25,6 @@ from spack_cache_db.query.conditions import (
 )
 from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.dependency_graph import Edge, read_needs, read_nodes, told_of
-from spack_cache_db.query.index_records import IndexRecords
 from spack_cache_db.query.package_data import recipe_notes
 from spack_cache_db.query.questions import read_query
 from spack_cache_db.query.selection import (
@@ -34,6 +34,7 @@ from spack_cache_db.query.selection import (
     configuration_ids,
     misses_of,
 )
+from spack_cache_db.query.spec_records import SpecRecords
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.parser import legacy_reading
@@ -100,8 +101,8 @@ class Without:
         names = [label(each) for each in self.left_out if not self._is_replaced(each)]
         parts = [f"without {' and '.join(names)}"] if names else []
         parts += [f"with target={self.target}"] if self.target else []
-        counted = f"{self.configurations:,} configuration{'' if self.configurations == 1 else 's'}"
-        return "; ".join((f"{' and '.join(parts)}: {counted}", *self.instead))
+        found = counted(self.configurations, "configuration")
+        return "; ".join((f"{' and '.join(parts)}: {found}", *self.instead))
 
     def _is_replaced(self, condition: Condition) -> bool:
         return self.target is not None and condition.kind == "target"
@@ -209,15 +210,15 @@ def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -
 
 def _read(
     candidates: Candidates, query: SpecQuery, scope: Conditions
-) -> tuple[IndexRecords, Conditions]:
+) -> tuple[SpecRecords, Conditions]:
     """Return what a query asks within a scope, and the records about it."""
-    records = IndexRecords(candidates.conn, candidates.lookups)
+    records = SpecRecords(candidates.conn, candidates.lookups)
     conditions = (*read_query(records, query).conditions, *scope)
     return records.about(conditions), conditions
 
 
 def explained(
-    candidates: Candidates, query: SpecQuery, conditions: Conditions, records: IndexRecords
+    candidates: Candidates, query: SpecQuery, conditions: Conditions, records: SpecRecords
 ) -> WhyNot:
     """Return why nothing satisfies a query, taken as it is.
 
@@ -232,7 +233,7 @@ def explained(
     readings = _Readings(misses_of(candidates, conditions), records)
     misses = readings.without(())
     package = misses.package
-    if package is not None and package not in candidates.packages:
+    if package is not None and package not in candidates.lookups.packages:
         return _unknown(candidates, package, query, without(decided, "package"))
     found = tuple(_without(readings, query))
     release = [at for at, each in enumerate(misses.conditions) if each.kind == "release"]
@@ -250,7 +251,7 @@ def _unknown(
 ) -> WhyNot:
     """Return the names that are close to one that no package has, with what else is asked."""
     named, close = [], []
-    for name in close_names(package, candidates.packages):
+    for name in close_names(package, candidates.lookups.packages):
         asks = Condition("package", name, Word(name))
         fitting = misses_of(candidates, (asks, *conditions)).fitting()
         if fitting and conditions:
@@ -277,7 +278,7 @@ class _Readings:
     """
 
     whole: Misses
-    records: IndexRecords
+    records: SpecRecords
 
     def without(self, places: Iterable[int]) -> Misses:
         """Return what is missed, with the conditions decided as they are without some of them."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.conditions import VIRTUALS, Condition
 from spack_cache_db.query.connection import Lookups, select
-from spack_cache_db.query.index_records import has_records
 from spack_cache_db.query.selection import providers_of
+from spack_cache_db.query.spec_records import has_records
 from spack_cache_db.spack.constraints import LEGACY_COMPILERS
 from spack_cache_db.spack.targets import family, is_known
 from spack_cache_db.spack.versions import version_key

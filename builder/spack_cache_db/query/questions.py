@@ -37,7 +37,7 @@ from spack_cache_db.query.conditions import (
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import VIRTUALS as PROVIDED
 from spack_cache_db.query.dependency_graph import read_sets
-from spack_cache_db.query.index_records import IndexRecords, has_records
+from spack_cache_db.query.spec_records import SpecRecords, has_records
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.targets import is_known, known_targets
 
@@ -77,7 +77,7 @@ def question_of(
         QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
         UnsupportedQuery: the file cannot answer the query.
     """
-    records = IndexRecords(conn, lookups)
+    records = SpecRecords(conn, lookups)
     question = read_query(records, query)
     conditions = (*question.conditions, *scope)
     if not any(isinstance(each.asked, SpecQuery) for each in conditions):
@@ -86,7 +86,7 @@ def question_of(
     return Question(records.decided(conditions), (*question.notes, *records.notes(query)))
 
 
-def read_query(records: IndexRecords, query: SpecQuery) -> Question:
+def read_query(records: SpecRecords, query: SpecQuery) -> Question:
     """Return what a query asks of a file, without the answers of its records.
 
     A name that is virtual in Spack is a package like any other where the file has one.
@@ -120,7 +120,7 @@ def read_query(records: IndexRecords, query: SpecQuery) -> Question:
     return Question((*conditions, *dict.fromkeys(compilers)), notes_on_pages(query))
 
 
-def _provided(records: IndexRecords, query: SpecQuery, name: str) -> frozenset[str]:
+def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[str]:
     """Return the packages that provide a virtual one for which a query asks; none if it is none.
 
     Raises:
@@ -145,7 +145,7 @@ def _provided(records: IndexRecords, query: SpecQuery, name: str) -> frozenset[s
     return providers
 
 
-def _instead(records: IndexRecords, query: SpecQuery, dependency: str | None) -> str:
+def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> str:
     """Return what can be said of a dependency where no binary's are known.
 
     That is what provides it, and the option of the package that is called so.

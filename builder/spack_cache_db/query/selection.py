@@ -11,7 +11,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.catalogue import (
@@ -40,7 +40,6 @@ from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.spack.constraints import VariantConstraint, variant_matches
 from spack_cache_db.spack.targets import ancestors
 
-PACKAGE = "SELECT id FROM packages WHERE name = :name"
 _PROVIDERS = """
 SELECT virtual, known_packages.name FROM providers
 JOIN known_packages ON known_packages.id = providers.package
@@ -110,11 +109,6 @@ FROM configurations GROUP BY {{}} ORDER BY 1
 _PLACE = {column: place for place, column in enumerate(CONFIGURATION)}
 
 
-def package_id(conn: sqlite3.Connection, name: str) -> int | None:
-    """Return the id of a package, None where the file has none of that name."""
-    return next((row[0] for row in select(conn, PACKAGE, name=name)), None)
-
-
 def providers_of(conn: sqlite3.Connection, virtual: str) -> tuple[str, ...]:
     """Return the packages that package data knows to provide a virtual one, sorted."""
     return read_providers(conn).get(virtual, ())
@@ -140,7 +134,7 @@ def satisfying(
     if column == "package":
         several = isinstance(condition.asked, OneOf)
         names = condition.asked.words if several else (condition.asked.text,)
-        return {key for name in names if (key := package_id(conn, name)) is not None}
+        return {lookups.packages[name] for name in names if name in lookups.packages}
     if column == "variants":
         name = getattr(condition.asked, "name", None)
         named = select(conn, VARIANTS, name=name, text=condition.text)
@@ -319,18 +313,13 @@ class Candidates:
         self._satisfying: dict[tuple[str, Any, int | None], Set[int]] = {}
         self._counts: dict[tuple[Conditions, str | None], Mapping[int, int]] = {}
 
-    @cached_property
-    def packages(self) -> dict[str, int]:
-        """The ids of all packages."""
-        return {name: key for key, name in self.lookups.words["package"].items()}
-
     def prepare(self, names: Iterable[str | None]) -> None:
         """Read the configurations of several packages at once; None is all packages."""
         wanted = {*names}
         order, late = preference(self.conn, self.lookups, self._scope)
         if None in wanted:
             self._rows[None] = self._read(select(self.conn, EVERY_ROW.format(order), **late))
-        ids = {self.packages[name] for name in wanted if name in self.packages}
+        ids = {self.lookups.packages[name] for name in wanted if name in self.lookups.packages}
         found: dict[int, list[Candidate]] = {key: [] for key in sorted(ids - self._rows.keys())}
         read = select_in(self.conn, ROWS_OF_PACKAGES.format(order), found, **late)
         for row in self._read(read):
@@ -342,7 +331,7 @@ class Candidates:
 
         None is all packages.
         """
-        key = None if name is None else self.packages.get(name)
+        key = None if name is None else self.lookups.packages.get(name)
         if name is not None and key is None:
             return ()
         if key not in self._rows:
@@ -361,7 +350,7 @@ class Candidates:
 
     def satisfying(self, condition: Condition, package: str | None) -> Set[int]:
         """Return the ids of words that satisfy a condition; of versions those of the package."""
-        of = self.packages.get(package or "") if condition.kind == "version" else None
+        of = self.lookups.packages.get(package or "") if condition.kind == "version" else None
         known = (condition.kind, condition.asked, of)
         if known not in self._satisfying:
             found = satisfying(self.conn, self.lookups, condition, of)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spack_cache_db.spack.lexer import WORD, is_package
-from spack_cache_db.spack.normal_forms import PATCH_PRINTED, Kind, Variant, split_compiler
+from spack_cache_db.spack.normal_forms import PATCH_PRINTED, Variant, VariantKind, split_compiler
 from spack_cache_db.spack.versions import VersionRanges
 
 _BARE = re.compile(r"[a-zA-Z0-9_\-+*.,:=%^~/\\]+")
@@ -46,7 +46,7 @@ class VariantConstraint:
 
     name: str
     values: tuple[str, ...]
-    kind: Kind
+    kind: VariantKind
     exact: bool = False
     propagate: bool = False
     column: int = 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-Kind = Literal["bool", "single", "multi"]
+VariantKind = Literal["bool", "single", "multi"]
 
 NO_COMPILER = "none"
 """What is printed for a spec that uses no compiler."""
@@ -49,7 +49,7 @@ class Variant:
 
     name: str
     values: tuple[str, ...]
-    kind: Kind
+    kind: VariantKind
     propagate: bool = False
 
     @property
@@ -135,7 +135,7 @@ def parse_variant(text: str) -> Variant:
     if not pair["colon"] and value.upper() in ("TRUE", "FALSE"):
         return Variant(name, (value.capitalize(),), "bool", propagate)
     values = tuple(sorted(value.split(",")))
-    kind: Kind = "multi" if pair["colon"] or len(values) > 1 else "single"
+    kind: VariantKind = "multi" if pair["colon"] or len(values) > 1 else "single"
     return Variant(name, values, kind, propagate)
 
 
@@ -169,11 +169,11 @@ def readable_variant(text: str) -> Variant | None:
         return None
 
 
-Value = bool | str | tuple[str, ...]
+VariantValue = bool | str | tuple[str, ...]
 """A variant's value in a record; a tuple is a multi-valued variant, or flags of a compiler."""
 
 
-def printed_variants(parameters: Mapping[str, Value]) -> tuple[str, ...]:
+def printed_variants(parameters: Mapping[str, VariantValue]) -> tuple[str, ...]:
     """Return the variants of a concrete spec's `parameters` as caches print them.
 
     Bools are `+x` and `~x`, lists `k=a,b`, patches seven characters each (`generate_cache.py` of
@@ -187,7 +187,7 @@ def printed_variants(parameters: Mapping[str, Value]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=65536, typed=True)
-def _printed(name: str, value: Value) -> str:
+def _printed(name: str, value: VariantValue) -> str:
     if isinstance(value, bool):
         variant = Variant(name, (str(value),), "bool")
     elif isinstance(value, str):

@@ -26,7 +26,7 @@ from spack_cache_db.spack.constraints import (
 )
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, merged_edges
 from spack_cache_db.spack.lexer import A_CONSTRAINT, QuerySyntaxError, Token, tokens
-from spack_cache_db.spack.normal_forms import FLAG_NAMES, UNSPLIT_NAMES, Kind
+from spack_cache_db.spack.normal_forms import FLAG_NAMES, UNSPLIT_NAMES, VariantKind
 from spack_cache_db.spack.versions import VersionRanges
 
 _EDGE_KEYS = ("deptypes", "virtuals", "when")
@@ -76,7 +76,7 @@ def read_pair(word: Token) -> Pair:
 def _constraint(pair: Pair, column: int) -> VariantConstraint:
     """Read the value of a variant as Spack's `VariantValue.from_string_or_bool` does."""
     values: tuple[str, ...] = (pair.value,)
-    kind: Kind = "multi"
+    kind: VariantKind = "multi"
     exact = pair.exact
     if pair.value.upper() in ("TRUE", "FALSE"):
         values, kind, exact = (pair.value.capitalize(),), "bool", True

@@ -17,7 +17,7 @@ from spack_cache_db.query.explanation import WhyNot, close_names, why_corrected,
 from spack_cache_db.query.package_data import DescribedPackage, described_packages
 from spack_cache_db.query.plain_words import Reading, match_of, plain_words, read_words
 from spack_cache_db.query.questions import UnknownNameError, question_of, scope_of
-from spack_cache_db.query.selection import Candidates, package_id
+from spack_cache_db.query.selection import Candidates
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import (
     EVERYWHERE,
@@ -163,13 +163,13 @@ def _load(
         return FindPage()
     word = _ONE_WORD.fullmatch(text)
     hashes = hashes_beginning(conn, word[1], MOST_CANDIDATES) if word else ()
-    if word and hashes and package_id(conn, word[1]) is None:
+    if word and hashes and word[1] not in lookups.packages:
         return FindPage(prefix=word[1], hashes=hashes)
-    if package_id(conn, text.strip()) is not None:
+    if text.strip() in lookups.packages:
         # Its name need not be one that a spec could have: pages decide what packages are called.
         return FindPage(package=text.strip())
     pinned = _PINNED.fullmatch(text)
-    if pinned is not None and package_id(conn, pinned[1]) is not None:
+    if pinned is not None and pinned[1] in lookups.packages:
         found = _read(conn, lookups, text, scope, page, opened)
         if found is not None:
             return found
@@ -187,10 +187,10 @@ def _load(
                 return found
         candidates, refused = Candidates(conn, lookups), _refused(conn, text, error)
         return _explained(refused, lambda: why_corrected(candidates, query, scope))
-    if _is_name(query) and package_id(conn, str(query.name)) is not None:
+    if _is_name(query) and query.name in lookups.packages:
         return FindPage(package=query.name)
     is_virtual = isinstance(asked(question.conditions, "package"), OneOf)
-    if query.name is not None and not is_virtual and package_id(conn, query.name) is None:
+    if query.name is not None and not is_virtual and query.name not in lookups.packages:
         found = _read(conn, lookups, text, scope, page, opened)
         # What has Spack's signs is answered as a spec, even if its name is not known.
         if found is not None and (found.answer is None or _is_name(query)):

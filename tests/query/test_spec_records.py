@@ -20,8 +20,8 @@ from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import Verdict
 from spack_cache_db.query.connection import Lookups, read_lookups
 from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.dependency_graph import Dependencies
-from spack_cache_db.query.index_records import IndexRecords, has_records
+from spack_cache_db.query.dependency_graph import Dependents
+from spack_cache_db.query.spec_records import SpecRecords, has_records
 from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, index, node, old_node, record
 from tests.pagetexts import page, spec, spec_hash, write
 
@@ -62,17 +62,17 @@ def test_what_pages_alone_tell_of(make: Make) -> None:
 
     assert has_records(mixed)
     assert not has_records(make(PAGES))
-    assert hashes(mixed, IndexRecords(mixed, read_lookups(mixed)).unrecorded) == {spec_hash(1)}
-    assert hashes(mixed, IndexRecords(mixed, read_lookups(mixed)).every) == {
+    assert hashes(mixed, SpecRecords(mixed, read_lookups(mixed)).unrecorded) == {spec_hash(1)}
+    assert hashes(mixed, SpecRecords(mixed, read_lookups(mixed)).every) == {
         spec_hash(1),
         hash_of("aa"),
     }
-    for each in IndexRecords(mixed, read_lookups(mixed)).every:
-        assert IndexRecords(mixed, read_lookups(mixed), {each}).unrecorded == IndexRecords(
+    for each in SpecRecords(mixed, read_lookups(mixed)).every:
+        assert SpecRecords(mixed, read_lookups(mixed), {each}).unrecorded == SpecRecords(
             mixed, read_lookups(mixed)
         ).unrecorded & {each}
-        one = IndexRecords(mixed, read_lookups(mixed), {each}).with_node(lambda _: True)
-        assert one == IndexRecords(mixed, read_lookups(mixed)).with_node(lambda _: True) & {each}
+        one = SpecRecords(mixed, read_lookups(mixed), {each}).with_node(lambda _: True)
+        assert one == SpecRecords(mixed, read_lookups(mixed)).with_node(lambda _: True) & {each}
 
 
 def test_the_first_record_counts(make: Make) -> None:
@@ -80,11 +80,11 @@ def test_the_first_record_counts(make: Make) -> None:
     one, other = node("aa", namespace="own"), node("aa", namespace="builtin")
     conn = make({}, a=index(record(one)), b=index(record(other), record(node("bb"))))
 
-    found = IndexRecords(conn, read_lookups(conn)).with_node(lambda each: each.namespace == "own")
+    found = SpecRecords(conn, read_lookups(conn)).with_node(lambda each: each.namespace == "own")
 
     assert hashes(conn, found) == {hash_of("aa")}
     assert (
-        IndexRecords(conn, read_lookups(conn)).with_node(lambda each: "x" in each.parameters)
+        SpecRecords(conn, read_lookups(conn)).with_node(lambda each: "x" in each.parameters)
         == frozenset()
     )
 
@@ -101,14 +101,14 @@ def test_who_names_a_compiler(make: Make) -> None:
     )
     conn = make({}, a=new, b=index(record(old_node("old", "7")), version="7"))
 
-    assert hashes(conn, IndexRecords(conn, read_lookups(conn)).old) == {
+    assert hashes(conn, SpecRecords(conn, read_lookups(conn)).old) == {
         hash_of("old"),
         hash_of("kept"),
     }
     assert hashes(
         conn,
-        IndexRecords(conn, read_lookups(conn)).by_compiler
-        - IndexRecords(conn, read_lookups(conn)).old,
+        SpecRecords(conn, read_lookups(conn)).by_compiler
+        - SpecRecords(conn, read_lookups(conn)).old,
     ) == {hash_of("outside")}
 
 
@@ -117,8 +117,8 @@ def test_who_tells_of_virtual_packages(make: Make, version: str, tells: bool) ->
     """Indexes since database 7 do; those of before say it of no spec."""
     conn = make({}, a=index(record(old_node("old", version)), version=version))
 
-    assert IndexRecords(conn, read_lookups(conn)).tells_virtuals is tells
-    assert (IndexRecords(conn, read_lookups(conn)).without_virtuals == frozenset()) is tells
+    assert SpecRecords(conn, read_lookups(conn)).tells_virtuals is tells
+    assert (SpecRecords(conn, read_lookups(conn)).without_virtuals == frozenset()) is tells
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def test_whole_mirrors(tmp_path: Path) -> None:
     """Of mirrors without an index, those of Spack before 0.21 do not tell of virtual packages."""
     build([str(MIRRORS), str(REAL_FILE)], tmp_path / "out.db")
     conn = sqlite3.connect(tmp_path / "out.db")
-    mute = IndexRecords(conn, read_lookups(conn)).without_virtuals
+    mute = SpecRecords(conn, read_lookups(conn)).without_virtuals
     releases = {
         row[0]
         for row in conn.execute(
@@ -191,7 +191,7 @@ def test_what_needs_a_spec(
     expected: set[str],
 ) -> None:
     """An edge has one of the types, or none at all, and provides one of what is asked."""
-    edges = Dependencies(graph)
+    edges = Dependents(graph)
     wanted = None if of is None else {spec_id(graph, of)}
 
     found = edges.needing(wanted, edges.of_any_type(types), frozenset(virtuals))
@@ -205,7 +205,7 @@ def test_what_needs_a_spec(
 
 def test_all_types_at_once(graph: sqlite3.Connection) -> None:
     """An edge has all of the types; without any asked, every edge will do."""
-    edges, other = Dependencies(graph), {spec_id(graph, "other")}
+    edges, other = Dependents(graph), {spec_id(graph, "other")}
 
     assert names(graph, edges.needing(other, edges.of_all_types(("link", "test")))) == {"top"}
     assert edges.needing(other, edges.of_all_types(("link", "run"))) == set()
@@ -226,7 +226,7 @@ def test_all_that_needs_a_spec(
     graph: sqlite3.Connection, of: str, types: tuple[str, ...], expected: set[str]
 ) -> None:
     """Over any number of edges of these types; the spec itself is there."""
-    edges = Dependencies(graph)
+    edges = Dependents(graph)
 
     found = edges.with_ancestors({spec_id(graph, of)}, edges.of_any_type(types))
 
@@ -257,7 +257,7 @@ def test_from_both_ends(pairs: set[tuple[int, int, int]], of: set[int], among: s
     with closing(sqlite3.connect(":memory:")) as conn:
         conn.executescript(EDGE_TABLES)
         conn.executemany("INSERT INTO dependencies VALUES (?, ?, ?, 1)", sorted(pairs))
-        edges = Dependencies(conn)
+        edges = Dependents(conn)
         for types in (edges.of_any_type(("link", "run")), edges.of_any_type(("build",))):
             found = edges.leading_to(of, types, among)
 
@@ -274,14 +274,14 @@ def test_edges_that_are_kept(pairs: set[tuple[int, int, int]], of: set[int], mos
     ):
         conn.executescript(EDGE_TABLES)
         conn.executemany("INSERT INTO dependencies VALUES (?, ?, ?, 1)", sorted(pairs))
-        kept, read = Dependencies(conn, Lookups({}, {}, {}, {})), Dependencies(conn)
+        kept, read = Dependents(conn, Lookups({}, {}, {}, {})), Dependents(conn)
         for types in (read.of_any_type(("link", "run")), read.of_any_type(("build",))):
             assert kept.with_ancestors(of, types) == read.with_ancestors(of, types)
 
 
 def test_what_edges_provide(graph: sqlite3.Connection) -> None:
     """The virtual packages of all edges."""
-    assert Dependencies(graph).virtuals == {"c", "mpi"}
+    assert Dependents(graph).virtuals == {"c", "mpi"}
 
 
 TRUTHS = (True, False, None)

@@ -40,10 +40,9 @@ from spack_cache_db.query.conditions import (
     without,
 )
 from spack_cache_db.query.connection import Lookups, select, select_in
-from spack_cache_db.query.dependency_graph import RUN_TIME, Dependencies
+from spack_cache_db.query.dependency_graph import RUN_TIME, Dependents
 from spack_cache_db.query.selection import (
     configuration_ids,
-    package_id,
     read_providers,
     with_other_variant,
 )
@@ -120,7 +119,7 @@ class IndexNode(NamedTuple):
 
 
 @dataclass
-class IndexRecords:
+class SpecRecords:
     """The records of a file, each read when it is first asked for.
 
     Attributes:
@@ -136,10 +135,10 @@ class IndexRecords:
     among: Set[int] | None = None
     release: int | None = None
     stack: int | None = None
-    _elsewhere: dict[tuple[Any, Any], IndexRecords] = field(default_factory=dict)
+    _elsewhere: dict[tuple[Any, Any], SpecRecords] = field(default_factory=dict)
     _decided: dict[tuple[str, bool], Verdict] = field(default_factory=dict)
 
-    def about(self, conditions: Conditions) -> IndexRecords:
+    def about(self, conditions: Conditions) -> SpecRecords:
         """Return the records for conditions on one package: few specs to look at.
 
         They are those that some release shows as one of the package, whatever they are themselves.
@@ -148,15 +147,15 @@ class IndexRecords:
         if not isinstance(named, Word):
             return self
         ids = self._configurations(configuration_conditions(SpecQuery(name=named.text)))
-        return IndexRecords(self.conn, self.lookups, specs_showing(self.conn, ids))
+        return SpecRecords(self.conn, self.lookups, specs_showing(self.conn, ids))
 
-    def at(self, scope: Conditions) -> IndexRecords:
+    def at(self, scope: Conditions) -> SpecRecords:
         """Return the same records with those first of the release and stack that are asked for."""
         place = asked(scope, "release"), asked(scope, "stack")
         if place == (self.release, self.stack):
             return self
         if place not in self._elsewhere:
-            self._elsewhere[place] = IndexRecords(self.conn, self.lookups, self.among, *place)
+            self._elsewhere[place] = SpecRecords(self.conn, self.lookups, self.among, *place)
         return self._elsewhere[place]
 
     def decided(self, conditions: Conditions) -> Conditions:
@@ -175,9 +174,9 @@ class IndexRecords:
         return tuple(found)
 
     @cached_property
-    def edges(self) -> Dependencies:
+    def edges(self) -> Dependents:
         """The dependencies of all specs."""
-        return Dependencies(self.conn, self.lookups)
+        return Dependents(self.conn, self.lookups)
 
     @cached_property
     def every(self) -> Set[int]:
@@ -413,11 +412,11 @@ class IndexRecords:
         return holds if found is None else found & holds
 
     @cached_property
-    def _whole(self) -> IndexRecords:
+    def _whole(self) -> SpecRecords:
         """The records of the whole file: what is needed may be of any package."""
         if self.among is None:
             return self
-        return IndexRecords(self.conn, self.lookups, None, self.release, self.stack)
+        return SpecRecords(self.conn, self.lookups, None, self.release, self.stack)
 
     def _configured(self, node: SpecQuery) -> Set[int] | None:
         """Return the specs whose configuration and hash are as asked; None where none is."""
@@ -443,7 +442,7 @@ class IndexRecords:
 
     def is_package(self, name: str) -> bool:
         """Return whether the file has a package of that name."""
-        return package_id(self.conn, name) is not None
+        return name in self.lookups.packages
 
     @cached_property
     def providers(self) -> Mapping[str, tuple[str, ...]]:
