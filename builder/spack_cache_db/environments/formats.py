@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import StringIO
-from typing import Any, NamedTuple
+from typing import Any
 
 from spack_cache_db.environments import (
     NOWHERE,
@@ -42,6 +42,9 @@ from spack_cache_db.spack.pasted_specs import (
 
 MAX_BYTES = 2**26
 """Bytes of an environment; a lockfile of a thousand specs has two million."""
+
+_ListedSpec = tuple[int, PastedSpec]
+"""A spec of a list behind its line, counted from 1."""
 
 MOST_TOLD = 3
 LIMITS = Limits()
@@ -198,10 +201,10 @@ def _notes(below: int, around: list[str]) -> Iterator[str]:
         yield f"skipped: {'; '.join(around[:MOST_TOLD])}{more}"
 
 
-def _listed(text: str) -> Iterator[ListedSpec]:
+def _listed(text: str) -> Iterator[_ListedSpec]:
     """Yield the specs of a list that somebody typed; a line may be an item of a YAML list."""
     for number, line in enumerate(StringIO(text), start=1):
-        yield ListedSpec(number, pasted_spec(_COMMENT.sub("", line)))
+        yield number, pasted_spec(_COMMENT.sub("", line))
 
 
 def _user_spec(text: str, line: int, limits: Limits, parse: Parser) -> UserSpec:
@@ -257,19 +260,12 @@ def opened(files: Mapping[str, str], path: str) -> bytes | dict[str, bytes] | No
     return files[beside[0]].encode() if len(beside) == 1 else None
 
 
-class ListedSpec(NamedTuple):
-    """A spec of a list, and its line, counted from 1."""
-
-    line: int
-    spec: PastedSpec
-
-
 def is_spack_output(text: str) -> bool:
     """Return whether one of the first lines of a text is one that only Spack prints."""
     return any(_PRINTED.match(line) for line in text[:20_000].splitlines())
 
 
-def printed_specs(text: str) -> Iterator[ListedSpec]:
+def printed_specs(text: str) -> Iterator[_ListedSpec]:
     """Yield the specs of an output, with those that stand below others in a tree.
 
     What is between `Input spec` and `Concretized` is left out: the same follows, concretized.
@@ -287,7 +283,7 @@ def printed_specs(text: str) -> Iterator[ListedSpec]:
         elif words and not is_input and not _RULE.fullmatch(words):
             margin = _blanks(line) if margin < 0 else margin
             specs = _cells(line, around, margin) if are_cells else _line(line)
-            yield from (ListedSpec(number, each) for each in specs if each.spec)
+            yield from ((number, each) for each in specs if each.spec)
 
 
 def _built_for(section: re.Match[str]) -> str:

@@ -222,10 +222,8 @@ def _externals(node: yaml.Node, package: str, parse: Parser) -> Iterator[SpecQue
 
 
 def _required(node: yaml.Node, parse: Parser) -> Iterator[Requirement]:
-    if isinstance(node, yaml.ScalarNode):
-        yield Requirement((_query(node, parse),), line_of(node))
-        return
-    for each in items_of(node, "requirements"):
+    is_alone = isinstance(node, yaml.ScalarNode)
+    for each in [node] if is_alone else items_of(node, "requirements"):
         if isinstance(each, yaml.ScalarNode):
             yield Requirement((_query(each, parse),), line_of(each))
             continue

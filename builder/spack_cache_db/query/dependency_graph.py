@@ -163,8 +163,8 @@ def read_needs(
 
 def read_run_time(conn: sqlite3.Connection, lookups: Lookups, roots: Iterable[int]) -> Needs:
     """Return the graph of what some specs need to run, given their ids."""
-    found = _Reading(conn, _kept_edges(conn, lookups), 0)
-    found.add_run_time({*roots})
+    found = _Reading(conn, _kept_edges(conn, lookups), sys.maxsize)
+    found.follow({*roots})
     return Needs(found.edges, frozenset())
 
 
@@ -347,15 +347,13 @@ class _Reading:
 
     def add(self, roots: Mapping[int, list[Edge]]) -> bool:
         """Read what specs with these edges need; return whether there was room for all of it."""
-        ahead = self._found(roots)
+        return self.follow(self._found(roots))
+
+    def follow(self, ahead: set[int]) -> bool:
+        """Read what specs need to run; return whether there was room for all of it."""
         while ahead and len(self.edges) <= self.most:
             ahead = self._found(self.known.of_run_time(self.conn, ahead))
         return not ahead
-
-    def add_run_time(self, ahead: set[int]) -> None:
-        """Read what specs need to run."""
-        while ahead:
-            ahead = self._found(self.known.of_run_time(self.conn, ahead))
 
     def _found(self, read: Mapping[int, list[Edge]]) -> set[int]:
         """Take the edges of specs; return the specs that they lead to and that are new."""
