@@ -14,8 +14,8 @@ from urllib.parse import quote
 import pytest
 
 from spack_cache_db.query.connection import Lookups
-from spack_cache_db.site import loaders, routes
-from spack_cache_db.site.loaders import Prefixed, find_data, spec_page
+from spack_cache_db.site import routes
+from spack_cache_db.site.loaders import find_data
 from spack_cache_db.site.pages.filters import EVERYWHERE
 from spack_cache_db.site.pages.find import load_find
 from tests.commands import run
@@ -112,15 +112,16 @@ def test_the_next_part_of_data_does_not_search_again(
     assert (again, first) == (0, 1)
 
 
-def test_candidates_are_left_out_where_there_are_more(
-    conn: sqlite3.Connection, lookups: Lookups, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.asyncio
+async def test_candidates_are_left_out_where_there_are_more(
+    datasette: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A beginning of as many hashes as are shown leaves none out."""
     for most, is_more in ((1, True), (2, False), (3, False)):
-        monkeypatch.setattr(loaders, "MOST_CANDIDATES", most)
-        found = spec_page(conn, lookups, "aaaaaaa", 1, None)
-        assert isinstance(found, Prefixed)
-        assert (len(found.candidates), found.is_more) == (min(most, 2), is_more)
+        monkeypatch.setattr(routes, "MOST_CANDIDATES", most)
+        page = (await get(datasette, "/spec/aaaaaaa")).text
+        assert page.count("<tr><th") == min(most, 2) + 1
+        assert ("There are more" in page) == is_more
 
 
 @pytest.mark.asyncio

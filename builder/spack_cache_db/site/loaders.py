@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from spack_cache_db.environments import UnreadableEnvironment
 from spack_cache_db.query.answers import Found, found_csv, found_json, found_part
-from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.connection import Lookups
 from spack_cache_db.query.coverage_output import cover_csv, cover_json
@@ -31,7 +30,6 @@ from spack_cache_db.site.pages.lists import (
     load_stacks,
 )
 from spack_cache_db.site.pages.spec import (
-    MOST_CANDIDATES,
     HashMatch,
     SpecPage,
     load_candidates,
@@ -57,19 +55,6 @@ class Data:
     body: str = ""
     is_more: bool = False
     error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Prefixed:
-    """The specs whose hash begins so; those after the first `MOST_CANDIDATES` are left out.
-
-    Attributes:
-        only: the hash of the only one.
-    """
-
-    only: str | None = None
-    candidates: tuple[HashMatch, ...] = ()
-    is_more: bool = False
 
 
 def find_data(
@@ -130,15 +115,7 @@ def list_data(
 
 def spec_page(
     conn: sqlite3.Connection, lookups: Lookups, text: str, page: int, release: str | None
-) -> SpecPage | Prefixed | None:
-    """Return the page of a spec, or the specs whose hash begins so; None where there is none."""
+) -> SpecPage | tuple[HashMatch, ...]:
+    """Return the page of the spec with this hash, or else the specs whose hash begins so."""
     found = load_spec(conn, lookups, text, page, release)
-    if found is not None:
-        return found
-    hashes = hashes_beginning(conn, text, MOST_CANDIDATES + 1)
-    if not hashes:
-        return None
-    if len(hashes) == 1:
-        return Prefixed(only=hashes[0])
-    shown = load_candidates(conn, lookups, hashes[:MOST_CANDIDATES])
-    return Prefixed(candidates=tuple(shown), is_more=len(hashes) > MOST_CANDIDATES)
+    return found or load_candidates(conn, lookups, text)

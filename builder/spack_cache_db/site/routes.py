@@ -24,7 +24,6 @@ from spack_cache_db.site.discovery import opensearch, robots, sitemap
 from spack_cache_db.site.loaders import (
     LISTED,
     Data,
-    Prefixed,
     changes_data,
     cover_data,
     find_data,
@@ -63,7 +62,7 @@ from spack_cache_db.site.pages.names import (
     suggested,
 )
 from spack_cache_db.site.pages.package import load_badge, load_package
-from spack_cache_db.site.pages.spec import is_hash_prefix
+from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.sandbox.database import Load, read, read_once
 
 FORM_TYPE = "application/x-www-form-urlencoded"
@@ -113,15 +112,16 @@ async def package(datasette: Any, request: Any) -> Any:
 async def spec(datasette: Any, request: Any) -> Any:
     """`/spec/<hash>`, or a prefix of it: the only spec that has it, or a list of them."""
     text, number = unquote(request.url_vars["hash"]).lower(), page_number(request.args.get("page"))
-    page = None
+    page: Any = ()
     if is_hash_prefix(text):
         page = await read(datasette, spec_page, text, number, request.args.get("release"))
-    if page is None:
+    if not page:
         return await missing(datasette, request, "spec", text)
-    if isinstance(page, Prefixed):
-        if page.only is not None:
-            return redirect(datasette, f"/spec/{page.only}")
-        context = {"prefix": text, "candidates": page.candidates, "is_more": page.is_more}
+    if isinstance(page, tuple):
+        if len(page) == 1:
+            return redirect(datasette, f"/spec/{page[0].hash}")
+        shown, is_more = page[:MOST_CANDIDATES], len(page) > MOST_CANDIDATES
+        context = {"prefix": text, "candidates": shown, "is_more": is_more}
         return await render(datasette, request, "candidates.html", context)
     table = "build_listings" if page.listings else "specs"
     links = data_links(data_path(datasette), table, [("hash", text)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -58,8 +58,11 @@ _PINNED = re.compile(r"\s*([\w-]+)==?\d\S*\s*")
 """What other package managers call a version of a package, and Spack the value of a variant."""
 _ONE_WORD = re.compile(r"\s*/?([a-z2-7]{7,32})\s*")
 
-FACETS = ("package", "os", "target")
-"""The columns whose values a spec can ask for in every file; a compiler is a dependency in some."""
+FACETS = {"package": "name", "os": "os", "target": "target"}
+"""The columns whose values a spec can ask for in every file, and by which of its parts.
+
+A compiler is a dependency in some files.
+"""
 MOST_VALUES = 8
 
 MOST_ANSWERS = 4
@@ -139,9 +142,9 @@ def load_find(
         opened: the first hash of the row of which all hashes are wanted.
     """
     try:
-        scope = narrowing.scope(conn, lookups)
+        search = _Search(conn, lookups, narrowing.scope(conn, lookups), page, opened)
         pasted = asked_spec(text, narrowing)
-        found = _load(conn, lookups, pasted.spec, scope, page, opened)
+        found = search.load(pasted.spec)
     except (UnknownNameError, UnknownSpackVersion) as error:
         return FindPage(error=str(error))
     found = replace(found, notes=(*pasted.notes_on(text), *found.notes))
@@ -151,131 +154,147 @@ def load_find(
     return found
 
 
-def _load(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    text: str,
-    scope: Conditions,
-    page: int,
-    opened: str | None,
-) -> FindPage:
-    if not text.strip():
-        return FindPage()
-    word = _ONE_WORD.fullmatch(text)
-    hashes = hashes_beginning(conn, word[1], MOST_CANDIDATES) if word else ()
-    if word and hashes and word[1] not in lookups.packages:
-        return FindPage(prefix=word[1], hashes=hashes)
-    if text.strip() in lookups.packages:
-        # Its name need not be one that a spec could have: pages decide what packages are called.
-        return FindPage(package=text.strip())
-    pinned = _PINNED.fullmatch(text)
-    if pinned is not None and pinned[1] in lookups.packages:
-        found = _read(conn, lookups, text, scope, page, opened)
-        if found is not None:
-            return found
-    try:
-        query = parse(text)
-        question = kept_question(conn, lookups, query, scope)
-    except QuerySyntaxError as error:
-        found = _read(conn, lookups, text, scope, page, opened)
-        return replace(found, error=str(error)) if found else _refused(conn, text, error)
-    except UnsupportedQuery as error:
-        # `hdf5-1.14` is a package called `14`, in a namespace.
-        if query.namespace is not None:
-            found = _read(conn, lookups, text, scope, page, opened)
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One search: in which file, whose specs count, and which rows are shown."""
+
+    conn: sqlite3.Connection
+    lookups: Lookups
+    scope: Conditions
+    page: int
+    opened: str | None
+
+    def load(self, text: str) -> FindPage:
+        """Return the answer to a text, without what its words describe."""
+        if not text.strip():
+            return FindPage()
+        word = _ONE_WORD.fullmatch(text)
+        hashes = hashes_beginning(self.conn, word[1], MOST_CANDIDATES) if word else ()
+        if word and hashes and word[1] not in self.lookups.packages:
+            return FindPage(prefix=word[1], hashes=hashes)
+        if text.strip() in self.lookups.packages:
+            # Pages decide what packages are called: the name need not be one in a spec.
+            return FindPage(package=text.strip())
+        pinned = _PINNED.fullmatch(text)
+        if pinned is not None and pinned[1] in self.lookups.packages:
+            found = self._read(text)
             if found is not None:
                 return found
-        candidates, refused = Candidates(conn, lookups), _refused(conn, text, error)
-        return _explained(refused, lambda: why_corrected(candidates, query, scope))
-    if _is_name(query) and query.name in lookups.packages:
-        return FindPage(package=query.name)
-    is_virtual = isinstance(asked(question.conditions, "package"), OneOf)
-    if query.name is not None and not is_virtual and query.name not in lookups.packages:
-        found = _read(conn, lookups, text, scope, page, opened)
-        # What has Spack's signs is answered as a spec, even if its name is not known.
-        if found is not None and (found.answer is None or _is_name(query)):
+        try:
+            query = parse(text)
+            question = kept_question(self.conn, self.lookups, query, self.scope)
+        except QuerySyntaxError as error:
+            found = self._read(text)
+            return replace(found, error=str(error)) if found else _refused(self.conn, text, error)
+        except UnsupportedQuery as error:
+            # `hdf5-1.14` is a package called `14`, in a namespace.
+            if query.namespace is not None:
+                found = self._read(text)
+                if found is not None:
+                    return found
+            refused = _refused(self.conn, text, error)
+            return self._explained(refused, why_corrected, query, self.scope)
+        if _is_name(query) and query.name in self.lookups.packages:
+            return FindPage(package=query.name)
+        is_virtual = isinstance(asked(question.conditions, "package"), OneOf)
+        if query.name is not None and not is_virtual and query.name not in self.lookups.packages:
+            found = self._read(text)
+            # What has Spack's signs is answered as a spec, even if its name is not known.
+            if found is not None and (found.answer is None or _is_name(query)):
+                return found
+        prefix = asked(question.conditions, "hash")
+        hashes = _hashes(self.conn, prefix)
+        results = kept_matching(self.conn, self.lookups, question.conditions)
+        answer = self._answer(results, query)
+        if answer.count == 1 and len(hashes) == 1:
+            return FindPage(prefix=prefix, hashes=hashes)
+        notes, compiler = notes_on(self.conn, self.lookups, question), self._compiled(query)
+        found = FindPage(prefix=prefix, answer=answer, notes=notes, compiler=compiler)
+        if answer.count:
             return found
-    prefix = asked(question.conditions, "hash")
-    hashes = _hashes(conn, prefix)
-    results = kept_matching(conn, lookups, question.conditions)
-    answer = _answer(conn, lookups, results, query, page, opened)
-    if answer.count == 1 and len(hashes) == 1:
-        return FindPage(prefix=prefix, hashes=hashes)
-    notes, compiler = notes_on(conn, lookups, question), _compiled(conn, lookups, query, scope)
-    found = FindPage(prefix=prefix, answer=answer, notes=notes, compiler=compiler)
-    if answer.count:
-        return found
-    if compiler is not None:
-        return FindPage(reading=Reading(compiler))
-    found = replace(found, packages=_packages(conn, query.name))
-    candidates = Candidates(conn, lookups)
-    return _explained(found, lambda: why_not(candidates, query, scope))
+        if compiler is not None:
+            return FindPage(reading=Reading(compiler))
+        found = replace(found, packages=_packages(self.conn, query.name))
+        return self._explained(found, why_not, query, self.scope)
 
+    def _read(self, text: str) -> FindPage | None:
+        """Return what a text asks for as plain words; None if that is nothing else than it says.
 
-def _read(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    text: str,
-    scope: Conditions,
-    page: int,
-    opened: str | None,
-) -> FindPage | None:
-    """Return what a text asks for as plain words; None if that is nothing else than it says.
+        Where the words are more than a spec, this is the answer to them.
+        """
+        reading = read_words(self.conn, self.lookups, text)
+        if reading is None or reading.spec == text.strip():
+            return None
+        if not reading.words and not reading.left_out:
+            return FindPage(reading=reading)
+        scope = (*scope_of(self.lookups, reading.release, reading.stack), *self.scope)
+        try:
+            query = parse(reading.spec or "*")
+            question = kept_question(
+                self.conn, self.lookups, query, (*reading.conditions(), *scope)
+            )
+        except (QuerySyntaxError, UnsupportedQuery):
+            # A word is a part of a spec, such as `^[virtuals=c,cxx]`, that says nothing alone.
+            return None
+        results = kept_matching(self.conn, self.lookups, question.conditions)
+        found = [*results.ids] if query.name is None else []
+        if found:
+            match = " OR ".join(match_of((word,)) for word in plain_words(text))
+            first = {row[0] for row in select_in(self.conn, WITH_NAMES, found, match=match)}
+            results = replace(results, ids=sorted(found, key=lambda each: each not in first))
+        names = self.lookups.words["package"].values()
+        close = (each for word in reading.left_out for each in close_names(word, names))
+        read = FindPage(
+            reading=reading,
+            answer=self._answer(results, query),
+            notes=notes_on(self.conn, self.lookups, question),
+            packages=() if query.name else _named(self.conn, [*close, *plain_words(text)]),
+        )
+        if results.ids or reading.words:
+            return read
+        return self._explained(read, why_not, query, scope)
 
-    Where the words are more than a spec, this is the answer to them.
-    """
-    reading = read_words(conn, lookups, text)
-    if reading is None or reading.spec == text.strip():
-        return None
-    if not reading.words and not reading.left_out:
-        return FindPage(reading=reading)
-    scope = (*scope_of(lookups, reading.release, reading.stack), *scope)
-    try:
-        query = parse(reading.spec or "*")
-        question = kept_question(conn, lookups, query, (*reading.conditions(), *scope))
-    except (QuerySyntaxError, UnsupportedQuery):
-        # A word is a part of a spec, such as `^[virtuals=c,cxx]`, that says nothing alone.
-        return None
-    results = kept_matching(conn, lookups, question.conditions)
-    found = [*results.ids] if query.name is None else []
-    if found:
-        match = " OR ".join(match_of((word,)) for word in plain_words(text))
-        first = {row[0] for row in select_in(conn, WITH_NAMES, found, match=match)}
-        results = replace(results, ids=sorted(found, key=lambda each: each not in first))
-    names = lookups.words["package"].values()
-    close = (each for word in reading.left_out for each in close_names(word, names))
-    read = FindPage(
-        reading=reading,
-        answer=_answer(conn, lookups, results, query, page, opened),
-        notes=notes_on(conn, lookups, question),
-        packages=() if query.name else _named(conn, [*close, *plain_words(text)]),
-    )
-    if results.ids or reading.words:
-        return read
-    return _explained(read, lambda: why_not(Candidates(conn, lookups), query, scope))
+    def _explained(
+        self,
+        found: FindPage,
+        explain: Callable[[Candidates, SpecQuery, Conditions], WhyNot | None],
+        query: SpecQuery,
+        scope: Conditions,
+    ) -> FindPage:
+        """Return a page without rows with why there are none, as far as there is time for it."""
+        try:
+            why = explain(Candidates(self.conn, self.lookups), query, scope)
+        except sqlite3.OperationalError as error:
+            if not is_interrupted(error):
+                raise
+            return replace(found, notes=(*found.notes, NO_TIME))
+        return replace(found, why=why)
 
+    def _compiled(self, query: SpecQuery) -> str | None:
+        """Return the spec of what a compiler has built, where it is asked for as a package."""
+        name = SpecQuery(name=query.name, text=query.text)
+        if query.name not in self.lookups.compilers or replace(query, versions=None) != name:
+            return None
+        built = f"%{spec_text(query)}"
+        question = question_of(self.conn, self.lookups, parse(built), self.scope)
+        return built if matching(self.conn, self.lookups, question.conditions).ids else None
 
-def _compiled(
-    conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery, scope: Conditions
-) -> str | None:
-    """Return the spec of what a compiler has built, where it is asked for as a package."""
-    name = SpecQuery(name=query.name, text=query.text)
-    if query.name not in lookups.compilers or replace(query, versions=None) != name:
-        return None
-    built = f"%{spec_text(query)}"
-    question = question_of(conn, lookups, parse(built), scope)
-    return built if matching(conn, lookups, question.conditions).ids else None
-
-
-def _explained(found: FindPage, explain: Callable[[], WhyNot | None]) -> FindPage:
-    """Return a page without rows with why there are none, as far as there is time for it."""
-    try:
-        why = explain()
-    except sqlite3.OperationalError as error:
-        if not is_interrupted(error):
-            raise
-        return replace(found, notes=(*found.notes, NO_TIME))
-    return replace(found, why=why)
+    def _answer(self, results: ResultSet, query: SpecQuery) -> Answer:
+        """Return the configurations that satisfy a query, newest versions first."""
+        shown = paginated(len(results.ids), self.page, PAGE_ROWS)
+        found = counted_part(self.conn, self.lookups, results, shown.rows)
+        common, variants = folded(found) if shown.page_count == 1 else ((), ())
+        return Answer(
+            count=len(results.ids),
+            rows=table_rows(
+                self.conn, self.lookups, found, variants, results.conditions, self.opened
+            ),
+            common=common,
+            common_variants=variants,
+            page=shown.page,
+            page_count=shown.page_count,
+            facets=facets_of(self.conn, self.lookups, results, query),
+        )
 
 
 def _refused(conn: sqlite3.Connection, text: str, error: Exception) -> FindPage:
@@ -288,29 +307,6 @@ def _named(conn: sqlite3.Connection, words: Sequence[str]) -> NameCounts:
     """Return the packages with one of some words in their name."""
     packages = dict.fromkeys(each for word in words for each in _packages(conn, word))
     return tuple(packages)[:MOST_PACKAGES]
-
-
-def _answer(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    results: ResultSet,
-    query: SpecQuery,
-    page: int,
-    opened: str | None,
-) -> Answer:
-    """Return the configurations that satisfy a query, newest versions first."""
-    shown = paginated(len(results.ids), page, PAGE_ROWS)
-    found = counted_part(conn, lookups, results, shown.rows)
-    common, variants = folded(found) if shown.page_count == 1 else ((), ())
-    return Answer(
-        count=len(results.ids),
-        rows=table_rows(conn, lookups, found, variants, results.conditions, opened),
-        common=common,
-        common_variants=variants,
-        page=shown.page,
-        page_count=shown.page_count,
-        facets=facets_of(conn, lookups, results, query),
-    )
 
 
 def _is_name(query: SpecQuery) -> bool:
@@ -354,36 +350,20 @@ def facets_of(
     conn: sqlite3.Connection, lookups: Lookups, results: ResultSet, query: SpecQuery
 ) -> tuple[Facet, ...]:
     """Return what the results of a query differ in, as far as the query does not ask for it."""
-    words = asked_words(results)
-    return tuple(_facets(conn, lookups, results.ids, query, words))
-
-
-def _asking(query: SpecQuery, column: str, value: str | None) -> SpecQuery:
-    """Return a query that asks for a value of a column, None for any."""
-    if column == "package":
-        return replace(query, name=value)
-    return replace(query, os=value) if column == "os" else replace(query, target=value)
-
-
-def asked_words(results: ResultSet) -> str:
-    """Return the words that are looked for beside the query."""
-    return next((each.text for each in results.conditions if each.kind == "words"), "")
-
-
-def _facets(
-    conn: sqlite3.Connection, lookups: Lookups, ids: list[int], query: SpecQuery, words: str
-) -> Iterator[Facet]:
-    for column in FACETS:
-        if _asking(query, column, None) != query:
+    facets = []
+    words = next((each.text for each in results.conditions if each.kind == "words"), "")
+    for column, part in FACETS.items():
+        if getattr(query, part) is not None:
             continue
         of_configurations = lookups.column(conn, "configurations", column)
-        counts = Counter(map(of_configurations.__getitem__, ids))
+        counts = Counter(map(of_configurations.__getitem__, results.ids))
         if len(counts) > 1:
             names = lookups.words[column]
             named = ((names[key], count) for key, count in counts.items())
             found = sorted(named, key=lambda each: (-each[1], each[0]))
             values = tuple(
-                (value, f"{spec_text(_asking(query, column, value))} {words}".strip(), count)
+                (value, f"{spec_text(replace(query, **{part: value}))} {words}".strip(), count)
                 for value, count in found[:MOST_VALUES]
             )
-            yield Facet(LABELS[column], values, len(found))
+            facets.append(Facet(LABELS[column], values, len(found)))
+    return tuple(facets)

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spack_cache_db.query.catalogue import Spec, configurations_by_id
+from spack_cache_db.query.catalogue import Spec, configurations_by_id, hashes_beginning
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import (
     Needs,
@@ -211,9 +211,10 @@ def is_hash_prefix(text: str) -> bool:
 
 
 def load_candidates(
-    conn: sqlite3.Connection, lookups: Lookups, hashes: tuple[str, ...]
+    conn: sqlite3.Connection, lookups: Lookups, prefix: str
 ) -> tuple[HashMatch, ...]:
-    """Return the specs that a short hash may mean."""
+    """Return the specs whose hash begins so: the first, one more than `MOST_CANDIDATES`."""
+    hashes = hashes_beginning(conn, prefix, MOST_CANDIDATES + 1)
     rows = [*select(conn, CANDIDATES, hashes=json.dumps(hashes))]
     found = configurations_by_id(conn, lookups, [configuration for _, configuration in rows])
     return tuple(
