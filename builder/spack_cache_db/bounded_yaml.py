@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -74,13 +74,13 @@ def compose(text: str, bounds: YamlBounds, path: str = "") -> yaml.Node | None:
 def load(text: str, bounds: YamlBounds) -> Any:
     """Return the value of a text with one YAML document, with the types of YAML 1.1.
 
-    Aliases are refused: a value could grow without end where it is written out.
+    Where aliases are allowed, the value may be endless, or grow without end if it is written out.
 
     Raises:
         LineFault: it is no YAML, is too large, or has a scalar that is none of its tag.
     """
-    node = _compose(text, replace(bounds, aliases=0), _ValueLoader)
-    return None if node is None else _value(_Constructor(), node)
+    node = _compose(text, bounds, _ValueLoader)
+    return None if node is None else _value(_Constructor(), _merged(node, text, bounds))
 
 
 def merge_keys(root: yaml.Node, most: int) -> None:
@@ -159,8 +159,12 @@ def composed(text: str, path: str) -> yaml.Node | None:
         LineFault: it is no YAML, or too large.
     """
     node = compose(text, CONFIGURATION_BOUNDS, path)
-    if node is not None and "<<" in text:
-        merge_keys(node, CONFIGURATION_BOUNDS.parts)
+    return None if node is None else _merged(node, text, CONFIGURATION_BOUNDS)
+
+
+def _merged(node: yaml.Node, text: str, bounds: YamlBounds) -> yaml.Node:
+    if "<<" in text:
+        merge_keys(node, bounds.parts)
     return node
 
 
@@ -304,7 +308,9 @@ def _require_small(text: str, bounds: YamlBounds, loader: Any) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > bounds.depth:
-                raise LineFault(0, f"is nested more than {bounds.depth} levels deep")
+                deepest = f"is nested more than {bounds.depth} levels deep, expected fewer"
+                mark = event.start_mark
+                raise LineFault(mark.line + 1 if mark else 0, deepest)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         elif isinstance(event, yaml.AliasEvent):

@@ -164,6 +164,18 @@ def test_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "this machine is zen3, ubuntu24.04, linux" in result.stderr
 
 
+def test_a_machine_that_the_file_does_not_know(samples_file: Path) -> None:
+    """It may be a typo, or one for which nothing is built yet: a note, and no error."""
+    result = run("py-mpi4py", samples_file, "--os", "ubunto24.04", "--platform", "solaris")
+
+    first, second = result.stderr.splitlines()
+    assert first.startswith("Note: nothing here was built for the operating system 'ubunto24.04'")
+    assert "; close: ubuntu24.04" in first
+    assert second.startswith("Note: nothing here was built for the platform 'solaris'; ")
+    assert result.exit_code == 1
+    assert run("py-mpi4py", samples_file, "--os", "ubuntu24.04").stderr == ""
+
+
 def test_a_file_that_is_not_there(samples_file: Path, tmp_path: Path) -> None:
     """An environment or a database that cannot be opened is said by its name."""
     result = CliRunner().invoke(cli, ["cover", str(tmp_path / "no.yaml"), str(samples_file)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from tests.builds import whole
 from tests.pagetexts import SAMPLES
 from tests.processes import completed
+from tests.serving import answers, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -78,6 +81,24 @@ def test_closed_streams_are_no_error(closed: str, database: Path) -> None:
         done = completed(["/bin/sh", "-c", line], cwd=database.parent)
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     assert whole(database.parent / "y.db")
+
+
+@pytest.mark.parametrize("closed", ["1", "2", "1 2"])
+def test_a_server_needs_no_streams(closed: str, database: Path) -> None:
+    """`serve` answers without a place for its log, and ends as any other."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    shut = " ".join(f"{number}>&-" for number in closed.split())
+    line = f'exec "{sys.executable}" -m spack_cache_db serve x.db --port {port} {shut}'
+    with subprocess.Popen(
+        ["/bin/sh", "-c", line], cwd=database.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        try:
+            eventually(lambda: answers(f"http://127.0.0.1:{port}/"))
+        finally:
+            server.terminate()
+            _, told = server.communicate()
+    assert (server.returncode, b"rror" in told) == (0, False), told
 
 
 def test_errors_go_into_no_file(tmp_path: Path) -> None:

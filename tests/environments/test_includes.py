@@ -132,7 +132,7 @@ def test_what_is_not_known() -> None:
         ({"/e/a.yaml": "include: [{paht: x}]"}, "/e/a.yaml:1: paht: is not known"),
         ({"/e/a.yaml": "packages: &a {b: [*a]}"}, "expected what is said of the package"),
         ({"/e/a.yaml": "packages: {all: {require: &a [*a]}}"}, "stands within itself"),
-        ({"/e/a.yaml": "a: " + "[" * 100 + "]" * 100}, "/e/a.yaml: is nested more than 32"),
+        ({"/e/a.yaml": "a: " + "[" * 100 + "]" * 100}, "/e/a.yaml:1: is nested more than 32"),
     ],
 )
 def test_what_is_wrong(files: Mapping[str, str], said: str) -> None:

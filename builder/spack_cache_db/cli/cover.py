@@ -52,7 +52,7 @@ from spack_cache_db.query.coverage_output import (
     folder_markdown,
     folder_table,
 )
-from spack_cache_db.query.questions import scope_of
+from spack_cache_db.query.questions import hint, scope_of
 from spack_cache_db.spack.parser import parser_of
 
 
@@ -95,6 +95,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
         with connected(file) as conn:
             lookups = read_lookups(conn)
             scope = scope_of(lookups, **names)
+            say_notes(_notes_on_machine(lookups, names))
             if is_keeplist:
                 read = [_read(str(each), names, options) for each in paths]
                 _end_keeplist(retained(conn, lookups, read, scope))
@@ -113,6 +114,17 @@ def _names(options: dict[str, Any]) -> dict[str, str | None]:
     """Return the names that narrow an answer, those of an operating system and a platform too."""
     given = {name: options[name] for name in ("os", "platform") if options[name]}
     return scope_names(options) | given
+
+
+def _notes_on_machine(lookups: Lookups, names: dict[str, str | None]) -> list[str]:
+    """Return which names of the machine the file lacks: typos, or what nobody has built for yet."""
+    notes = []
+    for kind, what in (("os", "operating system"), ("platform", "platform")):
+        name, known = names.get(kind), sorted(lookups.words[kind].values())
+        if name is not None and name not in known:
+            close = hint(name, known, f"the file has {', '.join(known) or 'none'}")
+            notes.append(f"nothing here was built for the {what} {name!r}; {close}")
+    return notes
 
 
 def _covered(

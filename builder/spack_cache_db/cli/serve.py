@@ -20,6 +20,7 @@ from spack_cache_db.errors import BuilderError, reason
 from spack_cache_db.site import site_folder
 
 _BACKLOG = 2048
+_LAST_STREAM = 2
 _FIRST_LISTENER = 3
 """The number of the first socket that a process is started with (sd_listen_fds(3))."""
 
@@ -133,6 +134,7 @@ def serve(
         plugins_dir=plugins_dir,
         embedding=embedding,
     )
+    _open_closed_streams()
     # A terminal that closes sends SIGHUP as well.
     has_terminal = sys.stdin is not None and sys.stdin.isatty()
     for each in SIGNALS:
@@ -168,6 +170,19 @@ def serve(
         _start_again(kept)
 
 
+def _open_closed_streams() -> None:
+    """Let what is written to a closed standard output or error be lost.
+
+    uvicorn needs both, and the next files and sockets would get the numbers of closed ones, here
+    and in the processes that are started.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST_STREAM:
+        os.set_inheritable(number, True)
+    os.close(number)
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(_LAST_STREAM, "w")
+
+
 def _give_up_unread() -> None:
     """Forget what is left to be written to a reader who has left.
 
@@ -175,8 +190,7 @@ def _give_up_unread() -> None:
     (docs.python.org/3/library/signal.html, "Note on SIGPIPE").
     """
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -26,8 +26,10 @@ from datasette.app import DEFAULT_SETTINGS, Datasette
 from datasette.plugins import pm
 from datasette.utils import StartupError
 
+from spack_cache_db.bounded_files import read_file, unreadable
+from spack_cache_db.bounded_yaml import YamlBounds, load
 from spack_cache_db.build.publication import NAME, current_inspection
-from spack_cache_db.errors import DatabaseError, reason
+from spack_cache_db.errors import DatabaseError, Fault, LineFault, reason
 from spack_cache_db.query.connection import open_database
 from spack_cache_db.site import plugin, site_folder
 from spack_cache_db.site.allowances import NAME as NAME_OF_PLUGIN
@@ -41,6 +43,9 @@ SECTIONS: Mapping[str, Any] = {
     "settings": {},
 }
 """Which parts of metadata are mappings (Datasette's documentation, "Metadata"); `*` is any name."""
+
+_METADATA = YamlBounds(size=2**24, parts=500_000, aliases=1_000)
+"""How large a metadata file may be: its owner wrote it, with a query of any length."""
 
 SettingValues = dict[str, bool | int | str]
 
@@ -170,9 +175,11 @@ def read_metadata(path: Path) -> dict[str, Any]:
             no way that Datasette understands who may see what.
     """
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
+        found = load(read_file(path, _METADATA.size).decode(), _METADATA)
+    except LineFault as fault:
+        raise DatabaseError(str(Fault(str(path), fault.line, fault.message))) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatabaseError(f"{path}: {unreadable(error)}") from None
     if not isinstance(found, dict):
         raise DatabaseError(f"{path}: expected a mapping, such as title: Our build cache")
     try:

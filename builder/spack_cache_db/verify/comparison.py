@@ -113,7 +113,10 @@ def _verify(file: RawFile | MirrorFolder, database: Path, place: Place) -> Itera
     """Yield, for each page, index or file of package data, what came out."""
     if isinstance(file, MirrorFolder):
         for index in open_mirror(file, place):
-            yield _verify_index(index, database)
+            if isinstance(index, Fault):
+                yield Verification(faults=(index,))
+            else:
+                yield _verify_index(index, database)
     elif is_package_data(file.data):
         yield _verify_package_data(file, database)
     elif is_spacks(file.data):

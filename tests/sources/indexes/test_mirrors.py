@@ -78,6 +78,27 @@ def test_an_index_may_be_packed(tmp_path: Path) -> None:
     assert rows(folder, "SELECT package FROM builds") == [("a",)]
 
 
+def test_what_is_good_in_a_mirror_is_kept(tmp_path: Path) -> None:
+    """`--keep-going` leaves out an address that is too large and an index that is broken."""
+    views: dict[str | None, bytes] = {"good": index(record(node("a"))), "bad": b"{"}
+    folder = write_layout3(tmp_path / "mirror", views)
+    (folder / "mirror.json").write_text(json.dumps({"url": "https://host", "more": "x" * 2**16}))
+    output = tmp_path / "x.db"
+
+    report = build(folder, output, keep_going=True)
+
+    address, broken = map(str, report.faults)
+    assert address.startswith(f"{folder}/mirror.json: has 65,")
+    assert broken.startswith(f"{folder}/v3/manifests/index/bad/index.manifest.json: ")
+    assert verify(output, folder).faults == report.faults
+    assert verify(output, folder).differences == ()
+    with closing(sqlite3.connect(output)) as connection:
+        found = connection.execute("SELECT code, message FROM problems").fetchall()
+        assert found == [("refused", str(each)) for each in report.faults]
+        assert connection.execute("SELECT package FROM builds").fetchall() == [("a",)]
+        assert connection.execute("SELECT url FROM mirrors").fetchall() == [(None,)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["5", "6", "7", "8"])
 def test_the_index_of_an_empty_mirror(tmp_path: Path, version: str) -> None:

@@ -90,9 +90,18 @@ class MirrorReader:
         self._reader.add(*open_file(file, self._place), self.share)
 
     def add_mirror(self, mirror: MirrorFolder) -> None:
-        """Read the folder of a mirror (as `add`)."""
+        """Read the folder of a mirror (as `add`); an index without faults is kept all the same."""
+        faults: list[Fault] = []
         for index in open_mirror(mirror, self._place):
-            self._reader.add(*index, self.share)
+            if isinstance(index, Fault):
+                faults.append(index)
+                continue
+            try:
+                self._reader.add(*index, self.share)
+            except InputError as error:
+                faults += error.faults
+        if faults:
+            raise InputError(faults)
 
 
 def open_file(file: RawFile, place: Place) -> OpenIndex:
@@ -110,11 +119,26 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
         return OpenIndex(document, SpecFileRecords([found]), _listing_of(None))
 
 
-def open_mirror(mirror: MirrorFolder, place: Place) -> list[OpenIndex]:
-    """Open all indexes of a mirror, or one made of its spec files (as `open_file`)."""
+def open_mirror(mirror: MirrorFolder, place: Place) -> Iterator[OpenIndex | Fault]:
+    """Yield all indexes of a mirror, or one made of its spec files, and what is wrong with others.
+
+    Where its address cannot be read, binaries have no URL.
+
+    Raises:
+        InputError: the folder cannot be listed.
+    """
     with _faults_of(mirror.location):
         found = _Mirror(mirror, place)
-        return _each(found.index_paths(), found.index) or [found.spec_files()]
+        paths = found.index_paths()
+    yield from found.faults
+    for path in paths or [found.folder]:
+        try:
+            with _faults_of(str(path) if paths else mirror.location):
+                index = found.index(path) if paths else found.spec_files()
+        except InputError as error:
+            yield from error.faults
+        else:
+            yield index
 
 
 @contextmanager
@@ -147,14 +171,19 @@ def _each(paths: Iterable[Path], read: Callable[[Path], T]) -> list[T]:
 class _Mirror:
     """The folder of a mirror: its indexes or spec files, and where its binaries lie.
 
-    `url` is the mirror's address, None where nothing says it.
+    `url` is the mirror's address, None where nothing says it; `faults` are those of its file.
     """
 
     def __init__(self, mirror: MirrorFolder, place: Place) -> None:
         self.folder = folder = Path(mirror.location)
         self.url: str | None = None
+        self.faults: tuple[Fault, ...] = ()
         if _has(folder, ADDRESS_FILE):
-            self.url = read_address(read_file(folder / ADDRESS_FILE, MAX_ADDRESS))
+            try:
+                with _faults_of(mirror.location):
+                    self.url = read_address(read_file(folder / ADDRESS_FILE, MAX_ADDRESS))
+            except InputError as error:
+                self.faults = error.faults
         self._base = self.url.rstrip("/") if self.url else None
         self._mirror = mirror
         self._place = place
