@@ -14,7 +14,7 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.query.connection import connected, read_lookups
 from spack_cache_db.query.difference import diff
-from spack_cache_db.site.loaders import changes_data
+from spack_cache_db.site.loaders import changes_data, data_of
 from spack_cache_db.site.pages import changes
 from spack_cache_db.site.pages.changes import Sides
 from tests.commands import run
@@ -157,8 +157,8 @@ def test_what_is_too_much_for_data_is_told(
     monkeypatch.setattr(changes, "MOST_LISTED", 1)
     with connected(planted) as conn:
         lookups = read_lookups(conn)
-        whole = changes_data(conn, lookups, Sides(OLD, NEW), form)
-        one = changes_data(conn, lookups, Sides(OLD, NEW, package="rebuilt"), form)
+        whole = data_of(conn, lookups, changes_data, Sides(OLD, NEW), form)
+        one = data_of(conn, lookups, changes_data, Sides(OLD, NEW, package="rebuilt"), form)
     assert whole.body == "" and "6 configurations differ, and at most 1 " in str(whole.error)
     assert one.error is None and "rebuilt" in one.body
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import re
 
 import pytest
 
 from spack_cache_db.site import delivery, queues
 from spack_cache_db.site.middleware import Message, Receive, Scope, Send
 from spack_cache_db.site.queues import BOUNDS, STREAMS, Bound, Queue, QueueFull, admit, queue_name
-from spack_cache_db.site.routes import ROUTES
 from spack_cache_db.site.sandbox.pool import Quota
 
 pytestmark = pytest.mark.once
-
-OWN = [re.compile(pattern) for pattern, _ in ROUTES]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +36,7 @@ OWN = [re.compile(pattern) for pattern, _ in ROUTES]
 )
 def test_every_kind_of_request_has_its_queue(path: str, query: str, name: str | None) -> None:
     """Own pages, searches, data, streams and downloads are told apart; static files never wait."""
-    assert queue_name(path, query.encode(), OWN) == name
+    assert queue_name(path, query.encode()) == name
 
 
 def test_all_together_stay_below_the_bound_on_connections() -> None:
@@ -129,7 +125,7 @@ async def test_who_is_behind_loses_to_a_newcomer(monkeypatch: pytest.MonkeyPatch
         def setting(self, _: str) -> str:
             return ""
 
-    served = delivery.deliver(admit(app, Site(), []))
+    served = delivery.deliver(admit(app, Site()))
     ended = asyncio.Event()
 
     def visit(*, reads: bool) -> tuple[asyncio.Task[None], list[Message]]:

@@ -8,11 +8,9 @@ takes a second of the event loop for each bad address.
 from __future__ import annotations
 
 import errno
-import re
 import sqlite3
 import sys
 import traceback
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +32,7 @@ from spack_cache_db.site.middleware import (
     send_text,
 )
 from spack_cache_db.site.queues import RETRY_AFTER_SECONDS
-from spack_cache_db.site.routes import ROUTES
+from spack_cache_db.site.routes import is_own_page
 from spack_cache_db.site.sandbox.database import PAGE_SECONDS, refusal
 from spack_cache_db.site.sandbox.process import NO_MEMORY
 
@@ -115,8 +113,8 @@ def _without_status(exception: Exception, *, is_own: bool) -> Failure:
 async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
     """Return the answer to a request that failed."""
     path = path_below(request.path, datasette.setting("base_url"))
-    is_own = any(re.match(pattern, path) for pattern, _ in ROUTES)
-    failure = failure_of(exception, datasette.setting("sql_time_limit_ms"), is_own=is_own)
+    limit = datasette.setting("sql_time_limit_ms")
+    failure = failure_of(exception, limit, is_own=is_own_page(path))
     if failure.status == 500:
         traceback.print_exception(exception, file=sys.stderr)
     elif failure.sentence == UNREADABLE:
@@ -143,8 +141,8 @@ async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
     return Response.html(html, status=failure.status, headers=headers)
 
 
-def guard_csv(app: App, base_url: str = "/", own: Iterable[str] = ()) -> App:
-    """Return the application, none of whose CSV is an error with status 200.
+def guard_csv(app: App, base_url: str = "/") -> App:
+    """Return the application, none of whose CSV is an error with status 200; our pages know better.
 
     Datasette writes why a stream broke off into the stream, as if it were a row, and where a query
     is refused 0.65 answers 200 with an empty line; both would be kept by caches. Here an error is a
@@ -153,15 +151,11 @@ def guard_csv(app: App, base_url: str = "/", own: Iterable[str] = ()) -> App:
     Args:
         app: the application.
         base_url: the path below which the site is.
-        own: regular expressions for the paths of the catalogue's own pages, which know better.
     """
-    patterns = [re.compile(each) for each in own]
 
     def is_csv(scope: Scope) -> bool:
-        if scope["type"] != "http" or not str(scope["path"]).endswith(".csv"):
-            return False
-        path = path_of(scope, base_url)
-        return not any(each.match(path) for each in patterns)
+        is_named = scope["type"] == "http" and str(scope["path"]).endswith(".csv")
+        return is_named and not is_own_page(path_of(scope, base_url))
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         await app(scope, receive, _Csv(send).send if is_csv(scope) else send)

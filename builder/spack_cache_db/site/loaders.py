@@ -8,16 +8,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from spack_cache_db.environments import UnreadableEnvironment
+from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import Found, found_csv, found_json, found_part
-from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.connection import Lookups
 from spack_cache_db.query.coverage_output import cover_csv, cover_json
 from spack_cache_db.query.difference import as_csv, as_json
 from spack_cache_db.query.package_data import PackageData, read_package_data
-from spack_cache_db.query.questions import UnknownNameError
-from spack_cache_db.site.pages.changes import Sides, TooManyChanges, difference_of
+from spack_cache_db.site.pages.changes import Sides, difference_of
 from spack_cache_db.site.pages.cover import PastedText, covered
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.find import asked_spec, kept_matching, kept_question
@@ -36,8 +35,6 @@ from spack_cache_db.site.pages.spec import (
     load_spec,
 )
 from spack_cache_db.site.sandbox.sql_functions import parse
-from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.parser import UnknownSpackVersion
 
 _FOUND: dict[str, Callable[[list[Found], bool], str]] = {"json": found_json, "csv": found_csv}
 _CHANGED = {"json": as_json, "csv": as_csv}
@@ -57,6 +54,16 @@ class Data:
     error: str | None = None
 
 
+def data_of(
+    conn: sqlite3.Connection, lookups: Lookups, load: Callable[..., Data], *arguments: Any
+) -> Data:
+    """Return what a function of this module returns, or why the file cannot answer."""
+    try:
+        return load(conn, lookups, *arguments)
+    except BuilderError as error:
+        return Data(error=str(error))
+
+
 def find_data(
     conn: sqlite3.Connection,
     lookups: Lookups,
@@ -67,31 +74,22 @@ def find_data(
     form: str,
 ) -> Data:
     """Return what the command `find` prints with `--json` or `--csv`, `most` rows from `start`."""
-    try:
-        query = parse(asked_spec(text, narrowing).spec)
-        question = kept_question(conn, lookups, query, narrowing.scope(conn, lookups))
-        results = kept_matching(conn, lookups, question.conditions)
-        part = slice(start, start + most + 1)
-        found = found_part(conn, lookups, results, part, with_hashes=False)
-    except (QuerySyntaxError, UnsupportedQuery, UnknownNameError, UnknownSpackVersion) as error:
-        return Data(error=str(error))
+    query = parse(asked_spec(text, narrowing).spec)
+    question = kept_question(conn, lookups, query, narrowing.scope(conn, lookups))
+    results = kept_matching(conn, lookups, question.conditions)
+    part = slice(start, start + most + 1)
+    found = found_part(conn, lookups, results, part, with_hashes=False)
     return Data(_FOUND[form](found[:most], False), len(found) > most)
 
 
 def changes_data(conn: sqlite3.Connection, lookups: Lookups, sides: Sides, form: str) -> Data:
     """Return what the command `diff` prints with `--json` or `--csv`."""
-    try:
-        return Data(_CHANGED[form](difference_of(conn, lookups, sides)))
-    except (UnknownNameError, TooManyChanges) as error:
-        return Data(error=str(error))
+    return Data(_CHANGED[form](difference_of(conn, lookups, sides)))
 
 
 def cover_data(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText, form: str) -> Data:
     """Return what the command `cover` prints with `--json` or `--csv`."""
-    try:
-        return Data(_COVERED[form](covered(conn, lookups, pasted)))
-    except (UnreadableEnvironment, UnknownNameError, UnknownSpackVersion) as error:
-        return Data(error=str(error))
+    return Data(_COVERED[form](covered(conn, lookups, pasted)))
 
 
 def package_data(conn: sqlite3.Connection, _: Lookups, name: str) -> PackageData | None:

@@ -205,9 +205,8 @@ def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
     def wrap(app: middleware.App) -> middleware.App:
         if not is_site(datasette):
             return app
-        own = [pattern for pattern, _ in routes.ROUTES]
-        app = error_pages.guard_csv(app, datasette.setting("base_url"), own)
-        app = queues.admit(app, datasette, own)
+        app = error_pages.guard_csv(app, datasette.setting("base_url"))
+        app = queues.admit(app, datasette)
         app = delivery.collect(app)
         app = middleware.guard(app, datasette)
         return delivery.deliver(warm_start.warm(app, datasette))

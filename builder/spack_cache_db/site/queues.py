@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +32,7 @@ from spack_cache_db.site.middleware import (
     send_text,
     send_whole,
 )
+from spack_cache_db.site.routes import is_own_page
 from spack_cache_db.site.sandbox.pool import COUNT, Quota, quota
 
 PATIENCE_SECONDS = 10.0
@@ -159,23 +160,22 @@ class Turn:
         return send_and_wait
 
 
-def admit(app: App, datasette: Any, own: Iterable[str]) -> App:
+def admit(app: App, datasette: Any) -> App:
     """Return the application with a queue for each kind of request before it.
 
     Args:
         app: the application.
         datasette: its Datasette; the queues are one set for each.
-        own: regular expressions for the paths of the catalogue's own pages.
     """
     queues = _queues.setdefault(datasette, {name: Queue(bound) for name, bound in BOUNDS.items()})
     delayed = _delayed.setdefault(datasette, asyncio.Semaphore(MOST_DELAYED))
-    patterns, base_url = [re.compile(each) for each in own], datasette.setting("base_url")
+    base_url = datasette.setting("base_url")
 
     async def admitted(scope: Scope, receive: Receive, send: Send) -> None:
         name = None
         if scope["type"] == "http":
             path = path_of(scope, base_url)
-            name = queue_name(path, scope.get("query_string", b""), patterns)
+            name = queue_name(path, scope.get("query_string", b""))
         if name is None:
             await app(scope, receive, send)
             return
@@ -192,13 +192,12 @@ def admit(app: App, datasette: Any, own: Iterable[str]) -> App:
     return admitted
 
 
-def queue_name(path: str, query: bytes, own: Iterable[re.Pattern[str]]) -> str | None:
+def queue_name(path: str, query: bytes) -> str | None:
     """Return the queue of a request, None if it needs no turn.
 
     Args:
         path: the path below the site's base, beginning with `/`.
         query: the query string.
-        own: what the paths of the catalogue's own pages look like; all others are Datasette's.
     """
     if path.startswith(("/static/", "/-/")):
         return None
@@ -206,7 +205,7 @@ def queue_name(path: str, query: bytes, own: Iterable[re.Pattern[str]]) -> str |
         return FILES
     if re.fullmatch(r"/(?:find|cover)(?:\.\w+)?|/feed\.atom|/(?:diff|coverage)/.+", path):
         return SEARCH
-    if any(pattern.match(path) for pattern in own):
+    if is_own_page(path):
         return PAGES
     if "_stream" in parse_qs(query.decode("latin-1"), keep_blank_values=True):
         return STREAMS

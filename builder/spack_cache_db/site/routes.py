@@ -7,6 +7,7 @@ rendered.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from spack_cache_db.site.loaders import (
     Data,
     changes_data,
     cover_data,
+    data_of,
     find_data,
     list_data,
     package_data,
@@ -43,8 +45,6 @@ from spack_cache_db.site.pages.filters import (
     Filters,
     Narrowing,
     data_links,
-    found_links,
-    list_links,
     package_links,
     page_number,
 )
@@ -151,7 +151,7 @@ async def listed(datasette: Any, request: Any) -> Any:
         return data(await read(datasette, list_data, kind, asked, form), form)
     page = await read(datasette, LISTED[kind], asked)
     rows = list_rows(page, datasette.urls.path(f"/{page.kind.removesuffix('s')}/"))
-    links = list_links(kind, asked.address())
+    links = DataLinks.of_page(f"/{kind}", asked.address())
     feed = Topic().feed if kind == "releases" else None
     words = {"rows": rows, "classes": classes, "links": links, "feed": feed}
     context = {"page": page, "asked": page.asked, **words}
@@ -211,7 +211,8 @@ async def find(datasette: Any, request: Any) -> Any:
         listed = {"names": parts, "search_text": text, "narrowing": narrowing}
         return await render(datasette, request, "names.html", listed)
     has_rows = page.answer and page.answer.rows and page.reading is None
-    links = found_links(text, narrowing) if has_rows else None
+    query = f"?{urlencode([('q', text), *narrowing.pairs])}"
+    links = DataLinks.of_page("/find", query) if has_rows else None
     is_spec = page.answer is not None and page.reading is None
     topic = Topic(text, stack=narrowing.stack, host=narrowing.host)
     context = {"page": page, "search_text": text, "links": links, "narrowing": narrowing}
@@ -224,7 +225,7 @@ async def find_rows(datasette: Any, request: Any) -> Any:
     text, number = request.args.get("q") or "", page_number(request.args.get("page"))
     narrowing, form = Narrowing.parse(pairs_of(request)), request.url_vars["form"]
     start = (number - 1) * MOST_FOUND
-    found = await read(datasette, find_data, text, narrowing, start, MOST_FOUND, form)
+    found = await read(datasette, data_of, find_data, text, narrowing, start, MOST_FOUND, form)
     headers = {}
     if found.is_more:
         following = urlencode([("q", text), *narrowing.pairs, ("page", number + 1)])
@@ -253,7 +254,7 @@ async def cover(datasette: Any, request: Any) -> Any:
         said = f"Error: the form has more than {MOST_FORM_FIELDS} fields\n"
         return Response.text(said, status=413)
     if (form := request.url_vars["form"]) is not None:
-        return data(await read(datasette, cover_data, pasted, form), form)
+        return data(await read(datasette, data_of, cover_data, pasted, form), form)
     is_short = len(pasted.text) <= LONGEST_LINK and len(pasted.query) <= LONGEST_LINK
     if is_form and is_short:
         return Response.redirect(f"{datasette.urls.path('/cover')}?{pasted.query}", status=303)
@@ -267,7 +268,7 @@ async def changes(datasette: Any, request: Any) -> Any:
     old, _, new = unquote(request.url_vars["sides"]).partition("...")
     sides = replace(Sides.parse(pairs_of(request)), old=old, new=new)
     if (form := request.url_vars["form"]) is not None:
-        return data(await read(datasette, changes_data, sides, form), form)
+        return data(await read(datasette, data_of, changes_data, sides, form), form)
     page = await read_once(datasette, load_changes, sides)
     links = DataLinks(None, sides.address("json"), sides.address("csv"))
     context = {"page": page, "sides": sides, "links": None if page.error else links}
@@ -309,11 +310,11 @@ async def package_json(datasette: Any, request: Any) -> Any:
 async def badge(datasette: Any, request: Any) -> Any:
     """`/badge/<package>.svg`: a picture for a README."""
     name = unquote(request.url_vars["name"])
-    found = await read_once(datasette, load_badge, name)
-    if found is None:
+    text = await read_once(datasette, load_badge, name)
+    if text is None:
         return await missing(datasette, request, "package", name)
-    text = await rendered(datasette, request, "badge.svg", {"badge": found})
-    return data(Data(text), "svg")
+    picture = await rendered(datasette, request, "badge.svg", {"package": name, "text": text})
+    return data(Data(picture), "svg")
 
 
 async def coverage(datasette: Any, request: Any) -> Any:
@@ -381,6 +382,13 @@ ROUTES: tuple[tuple[str, Handler], ...] = (
     (r"^/opensearch\.xml$", opensearch),
     (r"^/(?P<database>[^/]+)\.db$", download),
 )
+
+_OWN = [re.compile(pattern) for pattern, _ in ROUTES]
+
+
+def is_own_page(path: str) -> bool:
+    """Return whether a path, below the site's base, is that of one of our pages."""
+    return any(pattern.match(path) for pattern in _OWN)
 
 
 async def render(

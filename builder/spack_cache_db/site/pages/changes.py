@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
+from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.connection import Lookups
 from spack_cache_db.query.difference import (
     ChangedConfiguration,
@@ -60,7 +61,7 @@ class Sides(AddressFields):
         return f"/diff/{old}...{new}{form and f'.{form}'}{query and f'?{query}'}"
 
 
-class TooManyChanges(Exception):
+class TooManyChanges(BuilderError):
     """Two releases differ in more configurations than are listed."""
 
 

@@ -18,7 +18,7 @@ from spack_cache_db.query.catalogue import (
 )
 from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.connection import Lookups, select, select_in
-from spack_cache_db.query.look_alikes import distinctions
+from spack_cache_db.query.look_alikes import Differences, distinctions
 from spack_cache_db.records import Configuration
 
 SIZES = """
@@ -45,11 +45,13 @@ class LookAlike:
     Attributes:
         places: its releases, stacks, days and size, as far as they tell it from the others.
         is_installed: whether an installed tree has it.
+        differences: how it differs from the spec of a page; None where that is not known.
     """
 
     spec: FoundSpec
     places: tuple[str, ...]
     is_installed: bool
+    differences: Differences | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,13 @@ from urllib.parse import parse_qsl, urlencode
 
 from spack_cache_db.environments import Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
-from spack_cache_db.errors import Fault
+from spack_cache_db.errors import BuilderError, Fault
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec, counts_told, total
-from spack_cache_db.query.questions import UnknownNameError
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
 from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
-from spack_cache_db.spack.parser import UnknownSpackVersion, parser_of
+from spack_cache_db.spack.parser import parser_of
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST, work=2_000_000)
 MOST_FORM_FIELDS = 20
@@ -112,7 +111,7 @@ def load_cover(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -
         return CoverPage()
     try:
         found = covered(conn, lookups, pasted)
-    except (UnreadableEnvironment, UnknownNameError, UnknownSpackVersion) as error:
+    except BuilderError as error:
         return CoverPage(error=str(error))
     return CoverPage(
         found,

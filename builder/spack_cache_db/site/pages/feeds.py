@@ -15,16 +15,16 @@ from typing import NamedTuple
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
+from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import Shown, shown_specs
 from spack_cache_db.query.catalogue import configurations_by_id
-from spack_cache_db.query.conditions import Conditions, UnsupportedQuery, without
+from spack_cache_db.query.conditions import Conditions, without
 from spack_cache_db.query.connection import Lookups, Release, select
 from spack_cache_db.query.installation import read_origin
-from spack_cache_db.query.questions import UnknownNameError, question_of, scope_of
+from spack_cache_db.query.questions import question_of, scope_of
 from spack_cache_db.site.pages.changes import Sides
 from spack_cache_db.site.pages.filters import AddressFields
 from spack_cache_db.site.sandbox.sql_functions import parse
-from spack_cache_db.spack.lexer import QuerySyntaxError
 
 MOST_SNAPSHOTS = 26
 """A feed looks at so many snapshots, the newest: half a year of weekly ones."""
@@ -119,7 +119,7 @@ def load_feed(conn: sqlite3.Connection, lookups: Lookups, topic: Topic) -> Feed:
     seed = f"{origin.url or origin.owner} {topic.feed}"
     try:
         conditions, package = _asked(conn, lookups, topic)
-    except (QuerySyntaxError, UnsupportedQuery, UnknownNameError) as error:
+    except BuilderError as error:
         return Feed(_id(seed), origin.owner, error=str(error))
     changes = [each for each in _changes(conn, lookups, conditions) if each.added or each.removed]
     words = _words(conn, lookups, changes)

@@ -326,6 +326,11 @@ class DataLinks:
     json: str
     csv: str
 
+    @classmethod
+    def of_page(cls, path: str, query: str) -> Self:
+        """Return the addresses of the rows of one of our pages; `query` has its question mark."""
+        return cls(None, f"{path}.json{query}", f"{path}.csv{query}")
+
 
 def data_links(
     database: str, table: str, pairs: Sequence[tuple[str, str]], *, many: bool = False
@@ -373,14 +378,3 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
         return data_links(database, "build_listings", pairs)
     table = "builds" if filters.host is None else "host_builds"
     return data_links(database, table, pairs)
-
-
-def list_links(kind: str, query: str) -> DataLinks:
-    """Return the addresses of the rows of a list; `query` begins with its question mark."""
-    return DataLinks(browse=None, json=f"/{kind}.json{query}", csv=f"/{kind}.csv{query}")
-
-
-def found_links(text: str, narrowing: Narrowing) -> DataLinks:
-    """Return the addresses of what a spec finds."""
-    query = urlencode([("q", text), *narrowing.pairs])
-    return DataLinks(browse=None, json=f"/find.json?{query}", csv=f"/find.csv?{query}")

@@ -56,9 +56,6 @@ WHERE packages.name = :name ORDER BY targets.family
 """
 MOST_VERSIONS = 8
 
-_CHARACTER, _SPACE = 7, 12
-"""The width of a character at 11 pixels, at most, and of what is beside a text."""
-
 
 @dataclass(frozen=True, slots=True)
 class Package:
@@ -374,24 +371,7 @@ def _runs(places: Iterable[int]) -> list[tuple[int, int]]:
     return runs
 
 
-@dataclass(frozen=True, slots=True)
-class Badge:
-    """Two texts side by side, each with its width in pixels."""
-
-    package: str
-    text: str
-
-    @property
-    def widths(self) -> tuple[int, int]:
-        """How much room the package and the text take."""
-        package, text = (len(each) * _CHARACTER + _SPACE for each in (self.package, self.text))
-        return package, text
-
-
-def load_badge(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Badge | None:
-    """Return the badge of the package called `name`; None where it has no binary."""
+def load_badge(conn: sqlite3.Connection, lookups: Lookups, name: str) -> str | None:
+    """Return the text of a package's badge; None where it has no binary."""
     found = [*select(conn, NEWEST, name=name)]
-    if not found:
-        return None
-    families = ", ".join(family for _, family in found)
-    return Badge(name, f"{found[0][0]} on {families}")
+    return f"{found[0][0]} on {', '.join(family for _, family in found)}" if found else None

@@ -6,7 +6,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spack_cache_db.query.catalogue import Spec, configurations_by_id, hashes_beginning
 from spack_cache_db.query.connection import Lookups, select
@@ -24,7 +24,7 @@ from spack_cache_db.query.installation import (
     install_listed,
     installations_of,
 )
-from spack_cache_db.query.look_alikes import Differences, differences
+from spack_cache_db.query.look_alikes import differences
 from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.site.pages.configurations import MOST_NODES, LookAlike, look_alikes
 from spack_cache_db.site.pages.dependency_tree import Trees, trees
@@ -41,13 +41,6 @@ ORDER BY id LIMIT :limit OFFSET :offset
 """
 
 
-@dataclass(frozen=True, slots=True)
-class OtherSpec(LookAlike):
-    """Another spec of the same configuration; `differences` is None where they are not known."""
-
-    differences: Differences | None
-
-
 def read_others(
     conn: sqlite3.Connection, configuration: int, dag_hash: str, page: int
 ) -> list[Spec]:
@@ -59,13 +52,13 @@ def read_others(
 
 def compared(
     conn: sqlite3.Connection, lookups: Lookups, graph: Needs, spec: int, others: Sequence[Spec]
-) -> tuple[OtherSpec, ...]:
+) -> tuple[LookAlike, ...]:
     """Return the others with in what each differs from a spec, as far as the graph has both."""
     known = [each.id for each in others if each.id in graph.edges] if spec in graph.edges else []
     found = differences(conn, lookups, graph, spec, known)
     told = look_alikes(conn, lookups, others, {})
     return tuple(
-        OtherSpec(each.spec, each.places, each.is_installed, found.get(other.id))
+        replace(each, differences=found.get(other.id))
         for other, each in zip(others, told, strict=True)
     )
 
@@ -177,7 +170,7 @@ class SpecPage:
     trees: Trees | None
     needed_by: tuple[Node, ...]
     other_count: int
-    others: tuple[OtherSpec, ...]
+    others: tuple[LookAlike, ...]
     page: int
     page_count: int
     release: str | None
