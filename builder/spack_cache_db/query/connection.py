@@ -332,7 +332,8 @@ class Lookups:
 
     def trees(self, release: int | None = None) -> tuple[int, ...]:
         """Return the ids of installed trees: all, or this release if it is one."""
-        trees = (each.id for each in self.releases.values() if each.kind == INSTALLED)
+        every = self.releases.values()
+        trees = self.once(INSTALLED, lambda: [each.id for each in every if each.kind == INSTALLED])
         return tuple(each for each in trees if release in (None, each))
 
     def release_names(self, ids: Iterable[int]) -> tuple[str, ...]:

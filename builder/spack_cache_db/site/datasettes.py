@@ -267,6 +267,15 @@ def _remembered(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitabl
     return remembered
 
 
+def join_plain_addresses(datasette: Any) -> None:
+    """Have a Datasette join addresses as plain texts, as it does for each value of a facet.
+
+    Those that its `urls` makes are of a class that lists all methods of texts before it calls one.
+    """
+    inner = datasette.absolute_url
+    datasette.absolute_url = lambda request, path: inner(request, str(path))
+
+
 async def ensure(datasette: Any, actor: Any, action: str, database: str) -> None:
     """Ask whether a visitor may do something with a database.
 

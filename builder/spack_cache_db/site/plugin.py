@@ -98,6 +98,7 @@ def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
     if not allowances_of(datasette).sql_in_server:
         sandbox.use_sandbox(datasette)
     datasettes.remember_schemas(datasette)
+    datasettes.join_plain_addresses(datasette)
     return partial(identity.learn, datasette)
 
 

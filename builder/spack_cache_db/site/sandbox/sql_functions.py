@@ -29,7 +29,7 @@ LONGEST = 2_000
 MOST_KEPT = 8
 # More steps than Datasette lets pass between two looks at the time.
 LOOK_AT_THE_TIME = """
-WITH RECURSIVE steps(step) AS (SELECT 1 UNION ALL SELECT step + 1 FROM steps WHERE step < 200)
+WITH RECURSIVE steps(step) AS (SELECT 1 UNION ALL SELECT step + 1 FROM steps WHERE step < 70)
 SELECT count(*) FROM steps
 """
 SPEC = "SELECT id, configuration FROM specs WHERE hash = :hash"
