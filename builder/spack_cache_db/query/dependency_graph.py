@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 from operator import and_
 from typing import NamedTuple
 
@@ -153,12 +153,17 @@ def read_needs(
     """
     known = _kept_edges(conn, lookups)
     found, direct = _Reading(conn, known, most), known.all_of(conn, [*roots])
-    missing = frozenset([root for root, edges in direct.items() if not found.add({root: edges})])
-    read = found.edges.keys()
-    if missing:
-        for spec, edges in found.edges.items():
-            found.edges[spec] = [each for each in edges if each.dependency in read]
-    return Needs(found.edges, missing)
+    missing, read = list[int](), found.edges
+    ends: set[int] = set()
+    for root, edges in direct.items():
+        before = len(read)
+        if not found.add({root: edges}):
+            missing.append(root)
+            ends.update((root,), islice(read, before, None))
+    # Only these may need what was not read.
+    for spec in ends:
+        read[spec] = [each for each in read[spec] if each.dependency in read]
+    return Needs(read, frozenset(missing))
 
 
 def read_run_time(conn: sqlite3.Connection, lookups: Lookups, roots: Iterable[int]) -> Needs:

@@ -358,8 +358,12 @@ class SpecRecords:
             needing |= self.edges.needing(of, run, virtuals)
             building |= self.edges.needing(of, build, virtuals)
         if self.among is not None:
-            return self.edges.leading_to(needing, run, self.among) | building
-        return self.edges.with_ancestors(needing, run) | building
+            holds = self.edges.leading_to(needing, run, self.among)
+        else:
+            holds = self.edges.with_ancestors(needing, run)
+        # In place: these may be a hundred thousand.
+        holds |= building
+        return holds
 
     def _ways(self, node: SpecQuery) -> list[Way]:
         """Return what an edge leads to: a package as asked, or whatever provides a virtual one."""
