@@ -124,7 +124,7 @@ def extra_template_vars(datasette: Any) -> dict[str, object]:
         "catalogue": catalogues.name_of(datasette),
         "choices": shown.choices,
         "in_order": datasettes.in_order,
-        "links_to": {kind: partial(_link_to, datasette, kind) for kind in _KINDS},
+        "links_to": {kind: cache(partial(_link_to, datasette, kind)) for kind in _KINDS},
         "is_cut": sandbox.is_cut(),
         "newest_snapshot": shown.newest,
         "noun": shown.noun,
