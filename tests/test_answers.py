@@ -27,8 +27,8 @@ from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.coverage_output import CoveredSpec
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
-from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.package import load_package
+from spack_cache_db.site.pages.search import load_find
 from spack_cache_db.site.pages.spec import load_spec
 from spack_cache_db.spack.parser import parse_query
 from tests import metadata

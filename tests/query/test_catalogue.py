@@ -20,7 +20,7 @@ from spack_cache_db.query.catalogue import (
 )
 from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Verdict
 from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.site.pages.find import load_find
+from spack_cache_db.site.pages.search import load_find
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
 

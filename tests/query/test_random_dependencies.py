@@ -12,7 +12,7 @@ from spack_cache_db.query.answers import Found, found_part, matching, notes_on
 from spack_cache_db.query.conditions import UnsupportedQuery, rooted
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.questions import question_of
-from spack_cache_db.site.pages.find import load_find
+from spack_cache_db.site.pages.search import load_find
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from tests import metadata

@@ -21,8 +21,8 @@ from spack_cache_db.query.coverage_output import CoveredSpec
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
-from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.package import load_package
+from spack_cache_db.site.pages.search import load_find
 from spack_cache_db.site.sandbox import database as sandbox
 from spack_cache_db.site.sandbox import sql_functions, statements
 from spack_cache_db.spack.parser import parse_query

@@ -17,7 +17,7 @@ from spack_cache_db.query.connection import Lookups
 from spack_cache_db.site import routes
 from spack_cache_db.site.loaders import find_data
 from spack_cache_db.site.pages.filters import EVERYWHERE
-from spack_cache_db.site.pages.find import load_find
+from spack_cache_db.site.pages.search import load_find
 from tests.commands import run
 from tests.site.addresses import get
 

@@ -17,9 +17,7 @@ from spack_cache_db.query.coverage_output import cover_csv, cover_json
 from spack_cache_db.query.difference import as_csv, as_json
 from spack_cache_db.query.package_data import PackageData, read_package_data
 from spack_cache_db.site.pages.changes import Sides, difference_of
-from spack_cache_db.site.pages.cover import PastedText, covered
 from spack_cache_db.site.pages.filters import Narrowing
-from spack_cache_db.site.pages.find import asked_spec, kept_matching, kept_question
 from spack_cache_db.site.pages.lag import load_package_list
 from spack_cache_db.site.pages.lists import (
     ListFilters,
@@ -28,6 +26,8 @@ from spack_cache_db.site.pages.lists import (
     load_releases,
     load_stacks,
 )
+from spack_cache_db.site.pages.pasted_environment import PastedText, covered
+from spack_cache_db.site.pages.search import asked_spec, kept_matching, kept_question
 from spack_cache_db.site.pages.spec import (
     HashMatch,
     SpecPage,

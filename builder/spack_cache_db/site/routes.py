@@ -35,7 +35,6 @@ from spack_cache_db.site.loaders import (
 )
 from spack_cache_db.site.middleware import OWN_PAGE
 from spack_cache_db.site.pages.changes import Sides, load_changes
-from spack_cache_db.site.pages.cover import MOST_FORM_FIELDS, load_cover, load_pasted, pasted_text
 from spack_cache_db.site.pages.dependency_tree import tree_rows
 from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
@@ -48,7 +47,6 @@ from spack_cache_db.site.pages.filters import (
     package_links,
     page_number,
 )
-from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.gaps import CoverageFilters, load_gaps
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
@@ -62,6 +60,13 @@ from spack_cache_db.site.pages.names import (
     suggested,
 )
 from spack_cache_db.site.pages.package import load_badge, load_package
+from spack_cache_db.site.pages.pasted_environment import (
+    MOST_FORM_FIELDS,
+    load_cover,
+    load_pasted,
+    pasted_text,
+)
+from spack_cache_db.site.pages.search import load_find
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.sandbox.database import Load, read, read_once
 

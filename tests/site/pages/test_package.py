@@ -10,8 +10,8 @@ from spack_cache_db.query.answers import find
 from spack_cache_db.query.connection import Lookups, read_lookups
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.site.pages.filters import Filters, Narrowing
-from spack_cache_db.site.pages.find import load_find
 from spack_cache_db.site.pages.package import PackagePage, load_package
+from spack_cache_db.site.pages.search import load_find
 from tests import pagetexts
 from tests.conftest import Build
 from tests.pagetexts import spec

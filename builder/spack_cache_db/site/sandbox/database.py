@@ -34,7 +34,7 @@ from spack_cache_db.site.sandbox.statements import (
     PAGE_CELLS,
     RESULT_CELLS,
     Rows,
-    Value,
+    SqlValue,
     run_part,
     run_statement,
 )
@@ -213,7 +213,7 @@ class _Sandboxed:
         return most + 1 if most == (page_size or self._datasette.page_size) else most
 
 
-def plain_params(sql: str, params: Any) -> dict[str, Value] | list[Value]:
+def plain_params(sql: str, params: Any) -> dict[str, SqlValue] | list[SqlValue]:
     """Return parameters as they can be sent; canned queries have some that are asked one by one."""
     if params is None:
         return {}

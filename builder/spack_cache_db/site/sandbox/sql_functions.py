@@ -19,6 +19,7 @@ from spack_cache_db.query.conditions import UnsupportedQuery, asked
 from spack_cache_db.query.connection import Lookups, read_lookups, select
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.site.sandbox.statements import SqlValue
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
@@ -33,8 +34,6 @@ WITH RECURSIVE steps(step) AS (SELECT 1 UNION ALL SELECT step + 1 FROM steps WHE
 SELECT count(*) FROM steps
 """
 SPEC = "SELECT id, configuration FROM specs WHERE hash = :hash"
-
-Value = str | bytes | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class SpecFunctions:
         self._lookups: Lookups | None = None
         self._answers: dict[str, _Answer] = {}
 
-    def match(self, query: Value, which: Value) -> int | None:
+    def match(self, query: SqlValue, which: SqlValue) -> int | None:
         """`spec_match(query, hash)` or `spec_match(query, configuration)`.
 
         A text is the hash of a spec, a number the id of a configuration.
@@ -108,12 +107,12 @@ class SpecFunctions:
         own = self._by_hash.execute(SPEC, {"hash": which}).fetchone()
         return int(own is not None and answer.holds(configuration=own[1], spec=own[0]))
 
-    def error(self, query: Value) -> str | None:
+    def error(self, query: SqlValue) -> str | None:
         """`spec_error(query)`: why it cannot be answered; NULL where it can."""
         answer = self._answer(query)
         return None if answer is None else answer.error
 
-    def _answer(self, query: Value) -> _Answer | None:
+    def _answer(self, query: SqlValue) -> _Answer | None:
         if query is None:
             return None
         # What is too long is refused; no more of it is worth keeping.

@@ -15,14 +15,14 @@ import difflib
 import re
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-Value = Any
-"""What SQLite stores: text, bytes, a number or None."""
-Params = dict[str, Value] | list[Value]
+SqlValue = str | bytes | int | float | None
+"""What SQLite stores."""
+Params = Mapping[str, SqlValue] | Sequence[SqlValue]
 
 MOST_BEGUN = 2
 """So many statements are kept that can go on: each may hold what it has sorted."""
@@ -117,7 +117,7 @@ class Rows(NamedTuple):
     """The result of a statement; `is_cut` says that there are more rows than were asked for."""
 
     columns: list[str]
-    rows: list[tuple[Value, ...]]
+    rows: Sequence[tuple[SqlValue, ...]]
     is_cut: bool
 
 
@@ -223,7 +223,7 @@ def run_part(conn: sqlite3.Connection, sql: str, params: Params, first: int, cou
     Raises:
         TooLarge, sqlite3.Error: as `run_statement` does.
     """
-    key = (conn, sql, *(params.items() if isinstance(params, dict) else params))
+    key = (conn, sql, *(params.items() if isinstance(params, Mapping) else params))
     begun = _begun.pop(key, None)
     if begun is None or begun.first != first:
         begun = _Begun(first, (), _executed(conn, f"{sql} LIMIT -1 OFFSET {first}", params))
@@ -240,7 +240,7 @@ class _Begun(NamedTuple):
     """A statement that can go on: the number of its next row, which may have been read before."""
 
     first: int
-    again: tuple[tuple[Value, ...], ...]
+    again: tuple[tuple[SqlValue, ...], ...]
     cursor: sqlite3.Cursor
 
 
@@ -260,13 +260,13 @@ def _columns_of(cursor: sqlite3.Cursor) -> list[str]:
 
 def _bounded(
     columns: list[str],
-    found: Iterable[tuple[Value, ...]],
+    found: Iterable[tuple[SqlValue, ...]],
     most_rows: int | None,
     most_cells: int,
     *,
     may_cut: bool = False,
 ) -> Rows:
-    rows: list[tuple[Value, ...]] = []
+    rows: list[tuple[SqlValue, ...]] = []
     size = cells = 0
     # JSON and HTML repeat the names in each row.
     names = sum(map(_size, columns))
@@ -305,7 +305,7 @@ def _columns(conn: sqlite3.Connection, tables: Iterable[str]) -> list[str]:
     return [*found]
 
 
-def _size(value: Value) -> int:
+def _size(value: SqlValue) -> int:
     if isinstance(value, str):
         # JSON escapes what is not ASCII.
         return len(value) if value.isascii() else 3 * len(value)

@@ -1,4 +1,4 @@
-"""site.pages.cover and its answers: the page says what the command says, within bounds."""
+"""Environments that are pasted: the page says what the command says, within bounds."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from spack_cache_db.cli import cli
 from spack_cache_db.query.connection import Lookups
 from spack_cache_db.site import routes
 from spack_cache_db.site.delivery import MOST_BODY
-from spack_cache_db.site.pages import cover
-from spack_cache_db.site.pages.cover import (
+from spack_cache_db.site.pages.filters import Narrowing
+from spack_cache_db.site.pages.pasted_environment import (
     LIMITS,
     MOST_FORM_FIELDS,
     PastedText,
     load_cover,
     load_pasted,
 )
-from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.routes import LONGEST_LINK
 from tests.indexes import node
 
@@ -206,7 +205,7 @@ async def test_no_form_is_read_where_others_wait(
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("a form was read on the event loop")
 
-    for room in (cover, routes):
+    for room in (pasted_environment, routes):
         monkeypatch.setattr(room, "parse_qsl", refused)
     answer = await datasette.client.post("/cover", data={"q": "zlib\n" * LONGEST_LINK})
     assert "has more than 1,000 specs" in answer.text

@@ -15,8 +15,8 @@ import pytest
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.connection import Lookups
 from spack_cache_db.site.pages.filters import Narrowing
-from spack_cache_db.site.pages.find import NO_TIME, FindPage, load_find
 from spack_cache_db.site.pages.names import LONGEST, Name, having, load_names, named, suggested
+from spack_cache_db.site.pages.search import NO_TIME, FindPage, load_find
 from tests.site.addresses import get
 
 
