@@ -17,6 +17,7 @@ from spack_cache_db.cli import cli
 from spack_cache_db.query.connection import Lookups
 from spack_cache_db.site import routes
 from spack_cache_db.site.delivery import MOST_BODY
+from spack_cache_db.site.pages import pasted_environment
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.pasted_environment import (
     LIMITS,
