@@ -308,7 +308,7 @@ def _require_small(text: str, bounds: YamlBounds, loader: Any) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > bounds.depth:
-                deepest = f"is nested more than {bounds.depth} levels deep, expected fewer"
+                deepest = f"is nested more than {bounds.depth} levels deep: use fewer"
                 mark = event.start_mark
                 raise LineFault(mark.line + 1 if mark else 0, deepest)
         elif isinstance(event, yaml.CollectionEndEvent):

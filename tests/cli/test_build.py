@@ -148,7 +148,7 @@ def test_deep_yaml_is_refused(opening: bytes, tmp_path: Path, output: Path) -> N
     data = page().replace(b'"zlib"', b"\n " + opening * 100_000)
     path = write(tmp_path, deep=data) / "deep.md"
     (line,) = refusal(output, path)
-    assert line.startswith(f"{path}:2: "), line
+    assert line.startswith(f"{path}:3: is nested more than 32 levels deep"), line
 
 
 def test_a_page_above_the_limit_is_refused_unread(tmp_path: Path, output: Path) -> None:

@@ -121,7 +121,7 @@ def test_workers_need_the_extra(samples_file: Path, monkeypatch: pytest.MonkeyPa
         (("--setting", "allow_download", "5"), "neither on nor off"),
         (("--metadata", "[1]"), "expected a mapping"),
         (("--metadata", "a: [b"), "m.yml:1: broken YAML"),
-        (("--metadata", "a:\n " + "[" * 9_999), "m.yml:2: is nested more than 32 levels deep, "),
+        (("--metadata", "a:\n " + "[" * 9_999), "m.yml:2: is nested more than 32 levels deep: "),
         (("--metadata", "a: 1\na: 2"), "m.yml:1: a key stands twice here, expected once"),
         (("--metadata", "settings: {nope: 1}"), "no setting is called 'nope'"),
         (("--metadata", "plugins: {spack-cache-db: {open: 1}}"), "no key is called 'open'"),
