@@ -18,7 +18,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -137,16 +137,17 @@ def prepare(built: Path, output: Path) -> str:
 
 def inspect(database: Path) -> dict[str, Any]:
     """Return what Datasette's inspect file holds: hash, size in bytes, rows of each table."""
-    connection = sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
-    try:
+    with closing(_connected(database)) as connection:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         counts = {name: {"count": _count(connection, name)} for (name,) in names.fetchall()}
-    finally:
-        connection.close()
     size = database.stat().st_size
     return {
         NAME: {"hash": sha256_of(database), "size": size, "file": database.name, "tables": counts}
     }
+
+
+def _connected(database: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
 
 
 def _count(connection: sqlite3.Connection, table: str) -> int:
@@ -180,11 +181,8 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
 
 
 def _check(database: Path) -> None:
-    connection = sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
-    try:
+    with closing(_connected(database)) as connection:
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    finally:
-        connection.close()
     if found != "ok":
         raise sqlite3.DatabaseError(" ".join(found.split()))
 

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from spack_cache_db.cli.terminal import FaultyInput, UnexpectedError, end_full, fail, heed_signals
-from spack_cache_db.errors import TRACEBACK, BuilderError, InputError, printable, unexpected
+from spack_cache_db.errors import (
+    TRACEBACK,
+    BuilderError,
+    InputError,
+    counted,
+    printable,
+    unexpected,
+)
 
 
 class Command(NamedTuple):
@@ -80,8 +87,7 @@ class _Commands(click.Group):
             raise click.UsageError(printable(error.format_message()), error.ctx) from None
         except InputError as error:
             click.echo(str(error), err=True)
-            count = len(error.faults)
-            said = f"{count} fault{'' if count == 1 else 's'} in the input"
+            said = f"{counted(len(error.faults), 'fault')} in the input"
             if ctx.invoked_subcommand == "build":
                 said += "; nothing was written. Fix it, or leave it out with --keep-going."
             raise FaultyInput(said) from None

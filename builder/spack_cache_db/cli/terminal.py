@@ -196,39 +196,32 @@ def print_rows(names: Sequence[str], rows: Iterable[tuple[Any, ...]], options: A
         rows: texts, numbers and None.
         options: `as_json`, `as_csv`, `every`.
     """
-    rows = [*rows]
-    match form_of(options):
-        case "json":
-            records = [dict(zip(names, row, strict=True)) for row in rows]
-            click.echo(printable_json(json_text(records)))
-        case "csv":
-            print_csv(partial(csv_text, names), tuple(rows))
-        case "markdown":
-            _print_markdown(names, rows)
-        case _ if rows:
-            _print_table(names, rows, options)
+    found = tuple(rows)
+    if found or form_of(options) in ("json", "csv"):
+        forms = Forms(
+            lambda rows: _table(names, rows, most_rows(options)),
+            lambda rows: json_text([dict(zip(names, row, strict=True)) for row in rows]),
+            partial(csv_text, names),
+            lambda rows: _markdown(names, rows),
+        )
+        print_answer(found, forms, options)
 
 
-def _print_table(names: Sequence[str], rows: list[tuple[Any, ...]], options: Any) -> None:
-    most = most_rows(options)
+def _table(names: Sequence[str], rows: Sequence[tuple[Any, ...]], most: int | None) -> str:
     cells = [[_cell(each) for each in row] for row in rows[:most]]
-    for line in aligned([name.replace("_", " ") for name in names], cells, width()):
-        click.echo(line)
+    lines = [*aligned([name.replace("_", " ") for name in names], cells, width())]
     if most is not None and len(rows) > most:
-        say("")
-        say(more_rows(len(rows) - most))
+        lines += ["", more_rows(len(rows) - most)]
+    return "\n".join(lines)
 
 
-def _print_markdown(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-    """Print rows as a table in Markdown; what would be markup there is text."""
+def _markdown(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> str:
+    """Return rows as a table in Markdown; what would be markup there is text."""
     lines = [[name.replace("_", " ") for name in names], ["---"] * len(names)]
-    lines += [[_escaped(_cell(each)) for each in row] for row in rows]
-    for line in lines if len(lines) > 2 else ():
-        click.echo(f"| {' | '.join(line)} |")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
+    lines += [
+        [_cell(each).replace("|", "\\|").replace("<", "&lt;") for each in row] for row in rows
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def print_csv(as_csv: Callable[[Any], str], found: Any) -> None:

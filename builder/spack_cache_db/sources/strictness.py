@@ -132,8 +132,8 @@ def _cut(text: str) -> str:
 
 
 def named(text: str) -> str:
-    """Return text of an index as it may stand in a message: printable, and not long."""
-    return text if text.isprintable() and len(text) <= 60 else repr(text[:57] + "...")
+    """Return text as it may stand in a message: as it is, unless it is not printable or long."""
+    return text if text.isprintable() and len(text) <= 60 else quoted(text)
 
 
 def read_strictly(text: bytes) -> Any:

@@ -16,6 +16,15 @@ from spack_cache_db.spack.normal_forms import normal_compiler, readable_variant
 StackSets = Collection[tuple[tuple[str, ...], int]]
 """Sets of stacks, each with the number of its listings."""
 
+_COLUMNS = {
+    "versions": "version",
+    "compilers": "compiler",
+    "oss": "os",
+    "platforms": "platform",
+    "targets": "target",
+}
+"""The lists of `meta`, each with the field of a configuration that it has."""
+
 Facts = dict[str, Any]
 """The value of each key of `meta`."""
 
@@ -76,11 +85,10 @@ def computed_meta(distinct: Collection[Configuration], stack_sets: StackSets) ->
     """
     stacks = _count_stacks(stack_sets)
     return {
-        "versions": sorted({each.version for each in distinct}),
-        "compilers": sorted({each.compiler for each in distinct}),
-        "oss": sorted({each.os for each in distinct}),
-        "platforms": sorted({each.platform for each in distinct}),
-        "targets": sorted({each.target for each in distinct}),
+        **{
+            key: sorted({getattr(each, column) for each in distinct})
+            for key, column in _COLUMNS.items()
+        },
         "stacks": sorted(stacks),
         "num_specs": sum(count for _, count in stack_sets),
         "num_specs_by_stack": dict(sorted(stacks.items())),
@@ -90,12 +98,8 @@ def computed_meta(distinct: Collection[Configuration], stack_sets: StackSets) ->
 def declared_meta(meta: Meta) -> Facts:
     """Return the `meta` that a page declares, in normal form: sorted, compilers without `@=`."""
     return {
-        "versions": sorted(meta.versions),
+        **{key: sorted(getattr(meta, key)) for key in (*_COLUMNS, "stacks")},
         "compilers": sorted(set(map(_compiler, meta.compilers))),
-        "oss": sorted(meta.oss),
-        "platforms": sorted(meta.platforms),
-        "targets": sorted(meta.targets),
-        "stacks": sorted(meta.stacks),
         "num_specs": meta.num_specs,
         "num_specs_by_stack": dict(sorted(meta.num_specs_by_stack.items())),
     }

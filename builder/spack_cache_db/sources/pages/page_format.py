@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import fields
 
 from spack_cache_db.errors import LineFault
-from spack_cache_db.sources.strictness import quoted
+from spack_cache_db.sources.strictness import named, quoted
 
 
 class Meta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, eq=False):
@@ -200,7 +200,7 @@ def _detail_faults(value: Any, line: int) -> list[LineFault]:
             said = f"{where}.hash is {quoted(dag_hash)}, expected 32 characters of a-z and 2-7"
             faults.append(LineFault(line, said))
     faults += [
-        LineFault(line, f"spec_details lists the hash {_name(text)} {count} times, expected once")
+        LineFault(line, f"spec_details lists the hash {named(text)} {count} times, expected once")
         for text, count in hashes.items()
         if count > 1
     ]
@@ -213,7 +213,7 @@ def _object_faults(value: Any, shape: Shape, where: str, line: int) -> list[Line
     kinds = shape.kinds
     counts = Counter(key for key, _ in value)
     said = [
-        f"{where}.{_name(key)} stands {n} times, expected once"
+        f"{where}.{named(key)} stands {n} times, expected once"
         for key, n in counts.items()
         if n > 1
     ]
@@ -224,7 +224,7 @@ def _object_faults(value: Any, shape: Shape, where: str, line: int) -> list[Line
     ]
     for key, member in value:
         if key not in kinds:
-            said.append(f"unknown key {where}.{_name(key)}, expected only {', '.join(kinds)}")
+            said.append(f"unknown key {where}.{named(key)}, expected only {', '.join(kinds)}")
         elif not _is(member, kinds[key]):
             said.append(f"{where}.{key} has a wrong type, expected {kinds[key]}")
         elif isinstance(member, _Pairs) and len(dict(member)) < len(member):
@@ -248,7 +248,3 @@ def _has_nul(value: Any) -> bool:
     if isinstance(value, str):
         return "\0" in value
     return isinstance(value, list | tuple) and any(map(_has_nul, value))
-
-
-def _name(text: str) -> str:
-    return text if text.isprintable() and len(text) <= 60 else quoted(text)
