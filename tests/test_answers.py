@@ -146,7 +146,7 @@ def the_search_finds_what_find_finds(
     found: dict[Configuration, int] = {}
     number, count = 1, 1
     while number <= count:
-        page = load_find(conn, lookups, text, number, narrowing)
+        page = load_find(lookups, text, number, narrowing)
         if page.hashes:
             # It leads to the spec, whatever its release shows.
             assert {*page.hashes} >= {each for some in answer.values() for each in some}, text
@@ -188,7 +188,7 @@ def the_page_of_a_package_follows_the_rule(
     conn: sqlite3.Connection, expected: BruteForce, name: str, filters: Filters
 ) -> None:
     """Rows, counts, hashes, and what each filter promises, are those of the sources."""
-    listed = load_package(conn, read_lookups(conn), name, filters)
+    listed = load_package(read_lookups(conn), name, filters)
     assert listed is not None
     place = {key: getattr(filters, key) for key in ("release", "stack", "host", "os")}
 
@@ -217,7 +217,7 @@ def test_the_page_of_a_spec_tells_each_contradiction(drawn: list[Listing]) -> No
     expected = BruteForce(drawn)
     with opened(drawn) as conn:
         for dag_hash, own in expected.own.items():
-            page = load_spec(conn, read_lookups(conn), dag_hash)
+            page = load_spec(read_lookups(conn), dag_hash)
             assert page is not None
             shown = {
                 name: some[dag_hash] for name, some in expected.shown.items() if dag_hash in some

@@ -73,8 +73,8 @@ def test_every_count_is_that_of_the_sources(drawn: list[Listing]) -> None:
         the_views_follow_the_rule(conn, expected)
         the_tables_follow_the_rule(conn, expected)
         facets_follow_the_rule(conn, expected)
-        lists_follow_the_rule(conn, lookups, expected)
-        groups_follow_the_rule(conn, lookups, expected)
+        lists_follow_the_rule(lookups, expected)
+        groups_follow_the_rule(lookups, expected)
 
 
 def printed(each: Configuration) -> tuple[str, ...]:
@@ -178,14 +178,14 @@ def facets_follow_the_rule(conn: sqlite3.Connection, expected: BruteForce) -> No
     }
 
 
-def lists_follow_the_rule(conn: sqlite3.Connection, lookups: Lookups, expected: BruteForce) -> None:
+def lists_follow_the_rule(lookups: Lookups, expected: BruteForce) -> None:
     """`/packages`, in each release and stack and for a machine; and all that there is."""
     packages = len({each.package for each in expected.own.values()})
     totals = (packages, len(expected.own), len({*expected.own.values()}))
-    home, about = load_home(conn, lookups).totals, load_about(conn, lookups).totals
+    home, about = load_home(lookups).totals, load_about(lookups).totals
     assert (home.packages, home.specs, home.configurations) == totals
     assert (about.packages, about.specs, about.configurations) == totals
-    assert load_packages(conn, lookups, ListFilters()).total == packages
+    assert load_packages(lookups, ListFilters()).total == packages
     for release in (None, *expected.releases):
         for stack in (None, *(each.name for each in lookups.stacks.values())):
             for host in (None, "zen3"):
@@ -197,7 +197,7 @@ def lists_follow_the_rule(conn: sqlite3.Connection, lookups: Lookups, expected: 
                     count[0] += 1
                     count[1] += len(hashes)
                     versions.setdefault(each.package, []).append(each.version)
-                rows = load_packages(conn, lookups, asked).in_order()
+                rows = load_packages(lookups, asked).in_order()
                 assert {
                     row["name"]: [row["configurations"], row["specs"]] for row in rows
                 } == counts
@@ -207,17 +207,15 @@ def lists_follow_the_rule(conn: sqlite3.Connection, lookups: Lookups, expected: 
                     }
 
 
-def groups_follow_the_rule(
-    conn: sqlite3.Connection, lookups: Lookups, expected: BruteForce
-) -> None:
+def groups_follow_the_rule(lookups: Lookups, expected: BruteForce) -> None:
     """`/release/<name>` and `/stack/<name>`: their packages, and the releases of a stack."""
     for release in expected.releases:
-        page = load_release(conn, lookups, release)
+        page = load_release(lookups, release)
         assert page is not None
         shown = expected.counting(release).values()
         assert dict(page.packages) == Counter(each.package for each in shown)
     for stack in (each.name for each in lookups.stacks.values()):
-        group = load_stack(conn, lookups, stack)
+        group = load_stack(lookups, stack)
         assert group is not None
         held = expected.counting(stack=stack).values()
         assert dict(group.packages) == Counter(each.package for each in held)

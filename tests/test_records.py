@@ -66,7 +66,7 @@ def test_specs_that_differ_in_one_field_are_two_wherever_they_are_shown(
     for text in (found_csv(found, hashes=False), as_table(found, hashes=False)):
         *_, one, two = text.splitlines()
         assert one != two
-    candidates = Candidates(connection, read_lookups(connection))
+    candidates = Candidates(read_lookups(connection))
     rows = map(candidates.configuration, candidates.rows("zlib"))
     assert {*rows} == {each.configuration for each in found}
     for view in ("builds", "build_listings", "host_builds WHERE host = 'zen3'"):

@@ -62,7 +62,7 @@ def conditions_by(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -
     """Return what a spec asks, and what names narrow."""
     lookups = read_lookups(cache)
     scope = scope_of(lookups, **names)
-    return question_of(cache, lookups, parse_query(text), scope).conditions
+    return question_of(lookups, parse_query(text), scope).conditions
 
 
 def found(
@@ -103,7 +103,7 @@ def test_what_is_left_is_what_find_finds(
 ) -> None:
     """With any conditions left out the same configurations are left, with as many specs."""
     query = parse_query(text)
-    candidates = Candidates(cache, read_lookups(cache))
+    candidates = Candidates(read_lookups(cache))
     misses = misses_of(candidates, conditions_by(cache, text, names))
     left_out = {place for place in left_out if place < len(misses.conditions)}
 

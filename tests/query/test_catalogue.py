@@ -69,7 +69,7 @@ def test_each_spec_is_told_with_its_own_places(order: sqlite3.Connection) -> Non
     """Releases in the file's order, stacks without root, days of snapshots only."""
     specs = specs_in_scope(order, [1], ANYWHERE)[1]
 
-    told = {each.hash: each for each in found_specs(order, read_lookups(order), specs)}
+    told = {each.hash: each for each in found_specs(read_lookups(order), specs)}
 
     assert [
         (told[spec_hash(number)].releases, told[spec_hash(number)].last_seen)
@@ -159,7 +159,7 @@ def test_a_spec_that_no_release_lists_counts_nowhere(
 ) -> None:
     """What was not pushed is known, and is no answer; neither is it a row of the views."""
     found = find(unlisted, text, with_hashes=True)
-    searched = load_find(unlisted, read_lookups(unlisted), f"zlib {text}" if "/" in text else text)
+    searched = load_find(read_lookups(unlisted), f"zlib {text}" if "/" in text else text)
 
     assert [each.hashes for each in found] in ([], [(spec_hash(1),)])
     lines = () if searched.answer is None else searched.answer.rows
@@ -199,7 +199,7 @@ def test_words_are_those_of_the_view(all_samples: sqlite3.Connection) -> None:
     """Every configuration has the words of its specs in `builds`, and counts them."""
     expected = {row[0]: row[1:] for row in all_samples.execute(WORDS)}
 
-    found = configurations_by_id(all_samples, read_lookups(all_samples), [*expected])
+    found = configurations_by_id(read_lookups(all_samples), [*expected])
 
     assert {
         each.id: (*each.configuration[:-1], " ".join(each.configuration.variants), each.spec_count)
@@ -211,7 +211,7 @@ def test_the_order_is_that_of_the_ids(all_samples: sqlite3.Connection) -> None:
     """Configurations come in the order in which they were asked for."""
     lookups = read_lookups(all_samples)
 
-    found = configurations_by_id(all_samples, lookups, [3, 1, 2])
+    found = configurations_by_id(lookups, [3, 1, 2])
 
     assert [each.id for each in found] == [3, 1, 2]
 
@@ -222,6 +222,4 @@ def test_a_package_has_all_of_its_configurations(all_samples: sqlite3.Connection
     rows = all_samples.execute("SELECT id, package FROM configurations").fetchall()
     for package in {package for _, package in rows}:
         ids = [key for key, each in rows if each == package]
-        assert configurations_of_package(all_samples, lookups, package) == (
-            configurations_by_id(all_samples, lookups, ids)
-        )
+        assert configurations_of_package(lookups, package) == (configurations_by_id(lookups, ids))

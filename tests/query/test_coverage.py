@@ -31,7 +31,7 @@ __all__ = ["cache"]
 
 def covered(conn: sqlite3.Connection, text: str) -> list[CoveredSpec]:
     """Return the answers for an environment."""
-    found = cover_environment(conn, read_lookups(conn), read_environment(text.encode(), "-"))
+    found = cover_environment(read_lookups(conn), read_environment(text.encode(), "-"))
     return [each for each in found.specs if isinstance(each, CoveredSpec)]
 
 
@@ -43,7 +43,7 @@ def test_answers_are_those_of_find(
     """A spec has a binary if and only if `find` finds some, with the same counts."""
     environment = read_environment("\n".join(specs).encode(), "-")
     scope = scope_of(read_lookups(cache), **names)
-    answers = cover_environment(cache, read_lookups(cache), environment, scope)
+    answers = cover_environment(read_lookups(cache), environment, scope)
 
     assert answers.total == len(specs)
     for each, text in zip(answers.specs, specs, strict=True):
@@ -143,7 +143,7 @@ def test_requirements_of_before_spack_1_0(samples: sqlite3.Connection) -> None:
     }
     text = json.dumps({"spack": environment}).encode()
     read = read_environment(text, "-", surroundings=Surroundings(parse=parser_of("0.23")))
-    (answer,) = cover_environment(samples, read_lookups(samples), read).specs
+    (answer,) = cover_environment(read_lookups(samples), read).specs
 
     assert isinstance(answer, CoveredSpec)
     assert (answer.query, answer.status) == (
@@ -190,7 +190,7 @@ def test_every_proposal_finds_something(
     """What is proposed instead of a spec has binaries, where they are asked for."""
     lookups = read_lookups(cache)
     environment = read_environment(text.encode(), "-")
-    (answer,) = cover_environment(cache, lookups, environment, scope_of(lookups, **names)).specs
+    (answer,) = cover_environment(lookups, environment, scope_of(lookups, **names)).specs
     assert isinstance(answer, CoveredSpec)
 
     if answer.corrected is not None:

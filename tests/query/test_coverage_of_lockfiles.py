@@ -71,7 +71,7 @@ def covered(conn: sqlite3.Connection, data: bytes = b"", **names: Any) -> Cover:
     """Return the answers for a lockfile."""
     lookups = read_lookups(conn)
     read = read_environment(data or lock(), "-")
-    return cover_environment(conn, lookups, read, scope_of(lookups, **names))
+    return cover_environment(lookups, read, scope_of(lookups, **names))
 
 
 def nodes_of(found: Cover) -> list[CoveredNode]:

@@ -38,7 +38,7 @@ def test_a_graph_is_what_is_needed(dag_hash: str, real_index: sqlite3.Connection
     """Of the spec all edges, of what it needs those of run time, with types and virtuals."""
     numbers = ids(real_index)
     names = {number: each for each, number in numbers.items()}
-    graph = read_needs(real_index, read_lookups(real_index), [numbers[dag_hash]], 10_000)
+    graph = read_needs(read_lookups(real_index), [numbers[dag_hash]], 10_000)
 
     assert {names[each] for each in graph.edges} == used(dag_hash)
     assert graph.missing == frozenset()
@@ -62,12 +62,11 @@ def test_what_is_kept_changes_no_answer(
     lookups = read_lookups(real_index)
     for root in ids(real_index).values():
         new, graph = (
-            read_needs(real_index, each, [root], 10_000)
-            for each in (read_lookups(real_index), lookups)
+            read_needs(each, [root], 10_000) for each in (read_lookups(real_index), lookups)
         )
 
         assert graph == new
-        nodes = kept_nodes(real_index, lookups, graph.edges)
+        nodes = kept_nodes(lookups, graph.edges)
         assert [*nodes.items()] == [*read_nodes(real_index, graph.edges).items()]
 
 
@@ -89,11 +88,11 @@ def test_what_is_too_much_is_not_read(real_index: sqlite3.Connection) -> None:
     small, large = (
         numbers[how(installs(), key=lambda each: (len(used(each)), each))] for how in (min, max)
     )
-    graph = read_needs(real_index, read_lookups(real_index), [small, large], 5)
+    graph = read_needs(read_lookups(real_index), [small, large], 5)
 
     assert graph.missing == {large}
     assert {each.dependency for found in graph.edges.values() for each in found} <= {*graph.edges}
-    assert read_needs(real_index, read_lookups(real_index), [large], 10_000).missing == frozenset()
+    assert read_needs(read_lookups(real_index), [large], 10_000).missing == frozenset()
 
 
 def test_modules_are_a_place_too(tmp_path: Path) -> None:
@@ -148,7 +147,7 @@ def test_several_ways_to_need_one_thing_are_one_edge(tmp_path: Path) -> None:
     conn = sqlite3.connect(tmp_path / "x.db")
     main, lib = (ids(conn)[hash_of(each)] for each in ("main", "lib"))
 
-    (found,) = read_needs(conn, read_lookups(conn), [main], 10).edges[main]
+    (found,) = read_needs(read_lookups(conn), [main], 10).edges[main]
     assert found == Edge(lib, ("build", "link"), ("x", "y"))
     assert found.is_run_time
     conn.close()

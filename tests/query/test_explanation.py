@@ -49,7 +49,7 @@ def meant_by(candidates: Candidates, query: SpecQuery) -> str | None:
 
 def explained(conn: sqlite3.Connection, text: str, **names: str | None) -> WhyNot:
     """Return why there is no answer."""
-    candidates = Candidates(conn, read_lookups(conn))
+    candidates = Candidates(read_lookups(conn))
     scope = scope_of(candidates.lookups, **names)
     return why_not(candidates, parse_query(text), scope)
 
@@ -61,7 +61,7 @@ def test_what_is_found_without_conditions(
 ) -> None:
     """Each condition, or else pair, without which something is found is named with its count."""
     query = parse_query(text)
-    candidates = Candidates(cache, read_lookups(cache))
+    candidates = Candidates(read_lookups(cache))
     misses = misses_of(candidates, conditions_by(cache, text, names))
     if found(cache, misses, query, names, set()):
         return
@@ -198,21 +198,21 @@ def test_every_proposed_spec_finds_something_and_keeps_the_rest(
 def proposals_hold(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> None:
     """Ask each spec that is proposed in place of one that finds nothing."""
     lookups, query = read_lookups(cache), parse_query(text)
-    candidates, scope = Candidates(cache, lookups), scope_of(lookups, **names)
+    candidates, scope = Candidates(lookups), scope_of(lookups, **names)
     why: WhyNot | None
     try:
-        whole = question_of(cache, lookups, query, scope).conditions
+        whole = question_of(lookups, query, scope).conditions
     except UnsupportedQuery:
         why = why_corrected(candidates, query, scope)
     else:
-        if matching(cache, lookups, whole).ids:
+        if matching(lookups, whole).ids:
             return
-        own = question_of(cache, lookups, query).conditions
+        own = question_of(lookups, query).conditions
         why = why_not(candidates, query, scope)
     if why is None:
         return
     meant = meant_by(candidates, query) or spec_text(query)
-    asked = {each.text for each in question_of(cache, lookups, parse_query(meant)).conditions}
+    asked = {each.text for each in question_of(lookups, parse_query(meant)).conditions}
     if why.corrected is not None:
         assert found_texts(cache, why.corrected, names) == asked
     for spec_named, count in why.named:
@@ -461,6 +461,6 @@ def test_what_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> N
 )
 def test_what_was_meant(samples: sqlite3.Connection, typed: str, meant: str | None) -> None:
     """What pages cannot answer either, or contradicts the rest, is not offered."""
-    candidates = Candidates(samples, read_lookups(samples))
+    candidates = Candidates(read_lookups(samples))
 
     assert meant_by(candidates, parse_query(typed)) == meant

@@ -89,8 +89,8 @@ def compared(
     found = dict(conn.execute("SELECT hash, id FROM specs"))
     ids = {name: found[each["hash"]] for name, each in tops.items()}
     this = ids.pop("this")
-    graph = read_needs(conn, read_lookups(conn), [this, *ids.values()], most)
-    told = differences(conn, read_lookups(conn), graph, this, [*ids.values()])
+    graph = read_needs(read_lookups(conn), [this, *ids.values()], most)
+    told = differences(read_lookups(conn), graph, this, [*ids.values()])
     conn.close()
     return {name: told[key] for name, key in ids.items() if key in told}
 
@@ -155,7 +155,7 @@ def test_what_was_not_read_is_not_compared(tmp_path: Path) -> None:
 def test_facts_are_those_of_the_index(real_index: sqlite3.Connection) -> None:
     """Each spec of the real index comes with its namespace, its recipe, and its flags."""
     numbers = dict(real_index.execute("SELECT id, hash FROM specs"))
-    facts = read_facts(real_index, read_lookups(real_index), numbers)
+    facts = read_facts(read_lookups(real_index), numbers)
 
     for number, each in facts.items():
         told = installs()[numbers[number]]["spec"]
@@ -202,9 +202,9 @@ def test_mpi_is_told_first(tmp_path: Path) -> None:
 def test_what_differs_is_said_differently(real_index: sqlite3.Connection) -> None:
     """Of two look-alikes the same is said exactly where they need and use the same."""
     groups = groups_of(real_index)
-    told = distinctions(real_index, read_lookups(real_index), groups.values())
+    told = distinctions(read_lookups(real_index), groups.values())
     hashes = dict(real_index.execute("SELECT id, hash FROM specs"))
-    facts = read_facts(real_index, read_lookups(real_index), hashes)
+    facts = read_facts(read_lookups(real_index), hashes)
     specs = {dag_hash: facts[spec] for spec, dag_hash in hashes.items()}
 
     assert {*told} == {spec for group in groups.values() for spec in group}
@@ -220,4 +220,4 @@ def test_what_differs_is_said_differently(real_index: sqlite3.Connection) -> Non
 
 def test_pages_tell_nothing_apart(samples: sqlite3.Connection) -> None:
     """Specs that no index tells of are left out."""
-    assert distinctions(samples, read_lookups(samples), groups_of(samples).values()) == {}
+    assert distinctions(read_lookups(samples), groups_of(samples).values()) == {}

@@ -25,10 +25,10 @@ def test_every_column_of_a_configuration_has_its_words(samples: sqlite3.Connecti
 def test_versions_and_sets_of_variants_are_read_once(samples: sqlite3.Connection) -> None:
     """What was learned needs no connection any more."""
     lookups = read_lookups(samples)
-    lookups.learn(samples, {1, 2}, {1})
+    lookups.learn({1, 2}, {1})
     before = dict(lookups.words["version"])
 
-    lookups.learn(sqlite3.connect(":memory:"), {2, 1}, {1})
+    lookups.learn({2, 1}, {1})
 
     assert lookups.words["version"] == before
     assert before.keys() == lookups.positions.keys() == {1, 2}
@@ -58,11 +58,11 @@ def test_releases_and_stacks(built: Build) -> None:
 def test_a_column_of_ids_is_that_of_the_table(samples: sqlite3.Connection) -> None:
     """Each row's id leads to its value, and the id of no row to 0; it is read once."""
     lookups = read_lookups(samples)
-    found = lookups.column(samples, "specs", "configuration")
+    found = lookups.column("specs", "configuration")
 
     rows = dict(samples.execute("SELECT id, configuration FROM specs"))
     assert dict(enumerate(found)) == {0: 0} | rows
-    assert lookups.column(sqlite3.connect(":memory:"), "specs", "configuration") is found
+    assert lookups.column("specs", "configuration") is found
 
 
 @given(st.lists(st.lists(st.integers(0, 9), unique=True), max_size=9), st.integers(1, 12))

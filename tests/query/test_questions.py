@@ -43,7 +43,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connect
 def notes(conn: sqlite3.Connection, text: str) -> tuple[str, ...]:
     """Return what is said beside the answer to a query."""
     lookups = read_lookups(conn)
-    return notes_on(conn, lookups, question_of(conn, lookups, parse_query(text)))
+    return notes_on(lookups, question_of(lookups, parse_query(text)))
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> Non
     assert len(find(mixed, "hwloc")) == 1
     assert find(mixed, "hwloc namespace=builtin") == []
     lookups, query = read_lookups(mixed), parse_query("hwloc namespace=builtin")
-    (note,) = why_not(Candidates(mixed, lookups), query).notes
+    (note,) = why_not(Candidates(lookups), query).notes
     assert note.startswith("no release lists such a spec")
 
 
@@ -268,7 +268,7 @@ def test_a_sigil_without_a_name_is_any_package(
 def test_capitals_of_a_name_do_not_matter(real_index: sqlite3.Connection) -> None:
     """A package is found however its name is written, and a note says how it was read."""
     assert find(real_index, "HDF5@1.14: +mpi") == find(real_index, "hdf5@1.14: +mpi") != []
-    question = question_of(real_index, read_lookups(real_index), parse_query("HDF5 ^OpenMPI"))
+    question = question_of(read_lookups(real_index), parse_query("HDF5 ^OpenMPI"))
     assert question.notes[0] == "HDF5 is read as hdf5"
 
 
@@ -283,7 +283,7 @@ def test_why_nothing_has_such_a_dependency(mixed: sqlite3.Connection) -> None:
     query = parse_query("app@1.0 os=debian12 namespace=builtin ^mpich@9")
 
     lookups = read_lookups(mixed)
-    why = why_not(Candidates(mixed, lookups), query)
+    why = why_not(Candidates(lookups), query)
 
     assert [(each.spec, each.configurations) for each in why.without] == [
         ("builtin.app@1.0 os=debian12", 1),
@@ -341,10 +341,10 @@ def test_many_queries_are_answered_as_each_by_itself(
     """Records that are kept change no answer, in any order of queries and where one is repeated."""
     conn: sqlite3.Connection = request.getfixturevalue(cache)
     lookups = read_lookups(conn)
-    kept = SpecRecords(conn, lookups)
+    kept = SpecRecords(lookups)
     for text in (*QUERIES, *reversed(QUERIES)):
         query = parse_query(text)
-        assert told(kept, query) == told(SpecRecords(conn, lookups), query), text
+        assert told(kept, query) == told(SpecRecords(lookups), query), text
 
 
 def told(records: SpecRecords, query: SpecQuery) -> object:

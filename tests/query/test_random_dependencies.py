@@ -31,21 +31,19 @@ def test_any_query_has_the_answer_of_a_walk(drawn: Sources, queries: list[str]) 
         walk, lookups = Walk.of(drawn, conn), read_lookups(conn)
         for text in queries:
             try:
-                question = question_of(conn, lookups, parse_query(text))
+                question = question_of(lookups, parse_query(text))
             except (UnsupportedQuery, QuerySyntaxError) as error:
                 assert refused(drawn, text, str(error)), (text, str(error))
                 continue
             truths = {
                 each: walk.satisfies(each, rooted(parse_query(text))) for each in walk.binaries
             }
-            matches = matching(conn, lookups, question.conditions)
-            found = found_part(conn, lookups, matches, slice(None), with_hashes=True)
+            matches = matching(lookups, question.conditions)
+            found = found_part(lookups, matches, slice(None), with_hashes=True)
 
             expected = {each for each, truth in truths.items() if truth}
             assert {each for one in found for each in one.hashes or ()} == expected, text
-            assert left_out(notes_on(conn, lookups, question)) == [*truths.values()].count(None), (
-                text
-            )
+            assert left_out(notes_on(lookups, question)) == [*truths.values()].count(None), text
             every_road_leads_there(conn, text, found)
             for release in {name for name, _ in drawn.mirrors}:
                 shown, there = shown_in(conn, release), Walk.of(drawn, conn, release)
@@ -68,7 +66,7 @@ def every_road_leads_there(conn: sqlite3.Connection, text: str, found: list[Foun
     # Where releases contradict each other, a configuration is that of more specs than its own.
     by_id = "SELECT count(*) FROM configurations WHERE spec_count > 0 AND spec_match(?, id)"
     assert conn.execute(by_id, [text]).fetchone()[0] >= len(found), text
-    page = load_find(conn, read_lookups(conn), text)
+    page = load_find(read_lookups(conn), text)
     if page.answer is not None:
         rows = {row.configuration: (row.spec_count, {*row.hashes}) for row in page.answer.rows}
         wanted = {each.configuration: each for each in found}

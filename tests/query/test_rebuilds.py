@@ -126,7 +126,7 @@ def test_causes_of_too_much_are_not_looked_for(tmp_path: Path) -> None:
         lookups = read_lookups(conn)
         sides = side_of(lookups, "v1.0"), side_of(lookups, "v1.1")
         hashes = 2 * (len(new) - 1)
-        changes = compare(conn, lookups, *sides, ())
-        found = [named(conn, lookups, changes, most) for most in (None, hashes, hashes - 1)]
+        changes = compare(lookups, *sides, ())
+        found = [named(lookups, changes, most) for most in (None, hashes, hashes - 1)]
     assert found[0].causes == found[1].causes != ()
     assert found[2].causes is None and found[2].rebuilt == found[0].rebuilt

@@ -63,5 +63,5 @@ def test_the_reasons_of_an_empty_answer_have_it(conn: sqlite3.Connection) -> Non
     lookups = read_lookups(conn)
     for text in ("a@5.0", "b"):
         query = parse_query(text)
-        why = why_not(Candidates(conn, lookups), query)
+        why = why_not(Candidates(lookups), query)
         assert why.sentences()[-1] == recipe_notes(conn, query)[-1]

@@ -170,7 +170,7 @@ def test_a_spec_finds_itself(cache: sqlite3.Connection) -> None:
 def ids_of(conn: sqlite3.Connection, text: str, scope: Conditions = ANYWHERE) -> list[int]:
     """Return the configurations that satisfy a spec and more conditions."""
     conditions = (*configuration_conditions(parse_query(text)), *scope)
-    return configuration_ids(conn, read_lookups(conn), conditions)
+    return configuration_ids(read_lookups(conn), conditions)
 
 
 def test_the_order_is_that_of_machines_names_and_versions(all_samples: sqlite3.Connection) -> None:
@@ -240,9 +240,7 @@ def test_other_values_of_a_variant(built: Build) -> None:
 def test_a_word_is_that_very_word(all_samples: sqlite3.Connection) -> None:
     """A filter of a page asks for a word itself, and not for what Spack could mean by it."""
     lookups, every = read_lookups(all_samples), ids_of(all_samples, "*")
-    words = {
-        each.id: each.configuration for each in configurations_by_id(all_samples, lookups, every)
-    }
+    words = {each.id: each.configuration for each in configurations_by_id(lookups, every)}
     for kind, text in (
         ("version", "4.0.1"), ("version", "4"), ("compiler", "gcc"), ("target", "x86_64_v3"),
         ("target", ":zen3"), ("variant", "build_system=python_pip"), ("variant", "build_system=*"),

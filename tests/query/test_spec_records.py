@@ -62,17 +62,17 @@ def test_what_pages_alone_tell_of(make: Make) -> None:
 
     assert has_records(mixed)
     assert not has_records(make(PAGES))
-    assert hashes(mixed, SpecRecords(mixed, read_lookups(mixed)).unrecorded) == {spec_hash(1)}
-    assert hashes(mixed, SpecRecords(mixed, read_lookups(mixed)).every) == {
+    assert hashes(mixed, SpecRecords(read_lookups(mixed)).unrecorded) == {spec_hash(1)}
+    assert hashes(mixed, SpecRecords(read_lookups(mixed)).every) == {
         spec_hash(1),
         hash_of("aa"),
     }
-    for each in SpecRecords(mixed, read_lookups(mixed)).every:
-        assert SpecRecords(mixed, read_lookups(mixed), {each}).unrecorded == SpecRecords(
-            mixed, read_lookups(mixed)
+    for each in SpecRecords(read_lookups(mixed)).every:
+        assert SpecRecords(read_lookups(mixed), {each}).unrecorded == SpecRecords(
+            read_lookups(mixed)
         ).unrecorded & {each}
-        one = SpecRecords(mixed, read_lookups(mixed), {each}).with_node(lambda _: True)
-        assert one == SpecRecords(mixed, read_lookups(mixed)).with_node(lambda _: True) & {each}
+        one = SpecRecords(read_lookups(mixed), {each}).with_node(lambda _: True)
+        assert one == SpecRecords(read_lookups(mixed)).with_node(lambda _: True) & {each}
 
 
 def test_the_first_record_counts(make: Make) -> None:
@@ -80,11 +80,11 @@ def test_the_first_record_counts(make: Make) -> None:
     one, other = node("aa", namespace="own"), node("aa", namespace="builtin")
     conn = make({}, a=index(record(one)), b=index(record(other), record(node("bb"))))
 
-    found = SpecRecords(conn, read_lookups(conn)).with_node(lambda each: each.namespace == "own")
+    found = SpecRecords(read_lookups(conn)).with_node(lambda each: each.namespace == "own")
 
     assert hashes(conn, found) == {hash_of("aa")}
     assert (
-        SpecRecords(conn, read_lookups(conn)).with_node(lambda each: "x" in each.parameters)
+        SpecRecords(read_lookups(conn)).with_node(lambda each: "x" in each.parameters)
         == frozenset()
     )
 
@@ -101,14 +101,13 @@ def test_who_names_a_compiler(make: Make) -> None:
     )
     conn = make({}, a=new, b=index(record(old_node("old", "7")), version="7"))
 
-    assert hashes(conn, SpecRecords(conn, read_lookups(conn)).old) == {
+    assert hashes(conn, SpecRecords(read_lookups(conn)).old) == {
         hash_of("old"),
         hash_of("kept"),
     }
     assert hashes(
         conn,
-        SpecRecords(conn, read_lookups(conn)).by_compiler
-        - SpecRecords(conn, read_lookups(conn)).old,
+        SpecRecords(read_lookups(conn)).by_compiler - SpecRecords(read_lookups(conn)).old,
     ) == {hash_of("outside")}
 
 
@@ -117,8 +116,8 @@ def test_who_tells_of_virtual_packages(make: Make, version: str, tells: bool) ->
     """Indexes since database 7 do; those of before say it of no spec."""
     conn = make({}, a=index(record(old_node("old", version)), version=version))
 
-    assert SpecRecords(conn, read_lookups(conn)).tells_virtuals is tells
-    assert (SpecRecords(conn, read_lookups(conn)).without_virtuals == frozenset()) is tells
+    assert SpecRecords(read_lookups(conn)).tells_virtuals is tells
+    assert (SpecRecords(read_lookups(conn)).without_virtuals == frozenset()) is tells
 
 
 @pytest.mark.slow
@@ -126,7 +125,7 @@ def test_whole_mirrors(tmp_path: Path) -> None:
     """Of mirrors without an index, those of Spack before 0.21 do not tell of virtual packages."""
     build([str(MIRRORS), str(REAL_FILE)], tmp_path / "out.db")
     conn = sqlite3.connect(tmp_path / "out.db")
-    mute = SpecRecords(conn, read_lookups(conn)).without_virtuals
+    mute = SpecRecords(read_lookups(conn)).without_virtuals
     releases = {
         row[0]
         for row in conn.execute(
@@ -274,7 +273,7 @@ def test_edges_that_are_kept(pairs: set[tuple[int, int, int]], of: set[int], mos
     ):
         conn.executescript(EDGE_TABLES)
         conn.executemany("INSERT INTO dependencies VALUES (?, ?, ?, 1)", sorted(pairs))
-        kept, read = Dependents(conn, Lookups({}, {}, {}, {})), Dependents(conn)
+        kept, read = Dependents(conn, Lookups(conn, {}, {}, {}, {})), Dependents(conn)
         for types in (read.of_any_type(("link", "run")), read.of_any_type(("build",))):
             assert kept.with_ancestors(of, types) == read.with_ancestors(of, types)
 

@@ -132,7 +132,7 @@ def test_whose_it_is(
 def test_examples_find_something(file: str, request: pytest.FixtureRequest) -> None:
     """Whatever a file holds, each of its examples has an answer in it."""
     conn: sqlite3.Connection = request.getfixturevalue(file)
-    examples = read_examples(conn, read_lookups(conn))
+    examples = read_examples(read_lookups(conn))
 
     assert examples is not None
     for query in examples:
@@ -152,7 +152,7 @@ def test_what_is_well_known_comes_first(built: Build) -> None:
         ),
     )
 
-    assert read_examples(conn, read_lookups(conn)) == Examples(
+    assert read_examples(read_lookups(conn)) == Examples(
         "hdf5 +mpi", "target=zen3 %gcc@13", "hdf5 +mpi target=zen3"
     )
 
@@ -161,7 +161,7 @@ def test_without_compiler_and_variants(built: Build) -> None:
     """What has no compiler, and no variant that many know, is asked for without."""
     conn = built(a=page("foo", specs=[spec(1, compiler="none", variants=["~x"])]))
 
-    assert read_examples(conn, read_lookups(conn)) == Examples(
+    assert read_examples(read_lookups(conn)) == Examples(
         "foo", "target=x86_64_v3", "foo target=x86_64_v3"
     )
 
@@ -170,4 +170,4 @@ def test_nothing_has_no_examples(built: Build) -> None:
     """A file without a binary is asked for nothing."""
     conn = built(a=page("foo", specs=[]))
 
-    assert read_examples(conn, read_lookups(conn)) is None
+    assert read_examples(read_lookups(conn)) is None

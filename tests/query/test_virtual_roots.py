@@ -48,8 +48,8 @@ def test_a_virtual_root_finds_its_providers(file: Path) -> None:
     assert found(file, "mpi target=zen4") == {("mpich", "zen4")}
     conn = sqlite3.connect(file)
     query, lookups = parse_query("mpi os=none"), read_lookups(conn)
-    question = question_of(conn, lookups, query)
-    why = why_not(Candidates(conn, lookups), query)
+    question = question_of(lookups, query)
+    why = why_not(Candidates(lookups), query)
     conn.close()
     assert question.notes[0] == "the virtual package mpi is known to be provided by mpich"
     assert why.sentences()[0].startswith("without os=none: 2 configurations")
@@ -113,6 +113,6 @@ def test_known_providers_answer_for_old_indexes(version: str, tmp_path: Path) ->
         with pytest.raises(UnsupportedQuery, match="no index in this file says what provides"):
             find(tmp_path / "x.db", text)
     conn = sqlite3.connect(tmp_path / "x.db")
-    question = question_of(conn, read_lookups(conn), parse_query("c ^mpi"))
+    question = question_of(read_lookups(conn), parse_query("c ^mpi"))
     conn.close()
     assert any("known to be provided by mpich" in each for each in question.notes)

@@ -141,8 +141,8 @@ def test_what_is_too_much_for_a_page_has_pages_of_its_own(
     monkeypatch.setattr(changes, "MOST_ROWS", 1)
     with connected(planted) as conn:
         lookups = read_lookups(conn)
-        whole = changes.load_changes(conn, lookups, Sides(OLD, NEW)).parts[2]
-        one = changes.load_changes(conn, lookups, Sides(OLD, NEW, package="rebuilt")).parts[2]
+        whole = changes.load_changes(lookups, Sides(OLD, NEW)).parts[2]
+        one = changes.load_changes(lookups, Sides(OLD, NEW, package="rebuilt")).parts[2]
     assert [(each.package, each.configurations, each.rows) for each in whole.configurations] == [
         ("rebuilt", 1, ())
     ]
@@ -157,8 +157,8 @@ def test_what_is_too_much_for_data_is_told(
     monkeypatch.setattr(changes, "MOST_LISTED", 1)
     with connected(planted) as conn:
         lookups = read_lookups(conn)
-        whole = data_of(conn, lookups, changes_data, Sides(OLD, NEW), form)
-        one = data_of(conn, lookups, changes_data, Sides(OLD, NEW, package="rebuilt"), form)
+        whole = data_of(lookups, changes_data, Sides(OLD, NEW), form)
+        one = data_of(lookups, changes_data, Sides(OLD, NEW, package="rebuilt"), form)
     assert whole.body == "" and "6 configurations differ, and at most 1 " in str(whole.error)
     assert one.error is None and "rebuilt" in one.body
 

@@ -137,10 +137,8 @@ def test_every_configuration_is_found(conn: sqlite3.Connection, text: str) -> No
     """A spec that all satisfy finds all, by package and newest version first."""
     lookups = read_lookups(conn)
 
-    found = configuration_ids(
-        conn, lookups, question_of(conn, lookups, parse_query(text)).conditions
-    )
-    first, last = (load_find(conn, lookups, text, page).answer for page in (1, 99_999))
+    found = configuration_ids(lookups, question_of(lookups, parse_query(text)).conditions)
+    first, last = (load_find(lookups, text, page).answer for page in (1, 99_999))
     by_sql = "SELECT count(*) FROM configurations WHERE spec_match(?, id)"
 
     assert found == [
@@ -161,9 +159,7 @@ def test_hashes_of_everything(conn: sqlite3.Connection) -> None:
     ids = range(1, CONFIGURATIONS + 1)
 
     specs = specs_in_scope(conn, ids, (Condition("release", "develop", 1),))
-    found = found_specs(
-        conn, read_lookups(conn), (each for some in specs.values() for each in some)
-    )
+    found = found_specs(read_lookups(conn), (each for some in specs.values() for each in some))
 
     assert specs.keys() == {*ids}
     assert {each.releases for each in found} == {("develop",)}
@@ -200,7 +196,7 @@ def test_what_is_asked_of_dependencies(recorded: sqlite3.Connection, text: str, 
     )
 
     narrowed = Narrowing(release="develop")
-    pages = [load_find(recorded, lookups, text, 1, each) for each in (EVERYWHERE, narrowed)]
+    pages = [load_find(lookups, text, 1, each) for each in (EVERYWHERE, narrowed)]
     asked = [recorded.execute(each, [text]).fetchone()[0] for each in by_sql]
 
     assert [page.answer.count for page in pages if page.answer] == [count, count]
@@ -215,7 +211,7 @@ def test_a_package_of_thousands_of_versions(recorded: sqlite3.Connection) -> Non
     specs = ["pkg-1", "pkg-1 +x", "pkg-2 ^pkg-1", "pkg-2@0"]
 
     pages = [
-        load_package(recorded, lookups, "pkg-1", filters)
+        load_package(lookups, "pkg-1", filters)
         for filters in (Filters(), Filters(release="develop", host="zen3", variants=("+x",)))
     ]
     found = cover(recorded, specs, release="develop")

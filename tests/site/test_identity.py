@@ -128,9 +128,9 @@ async def test_a_site_without_a_file_has_no_snapshot() -> None:
     assert identity_of(empty) is NOTHING
 
 
-def test_forms_offer_what_the_file_has(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_forms_offer_what_the_file_has(lookups: Lookups) -> None:
     """Releases stand in the file's order, targets and machines by family."""
-    found = read_choices(conn, lookups)
+    found = read_choices(lookups)
 
     assert found.releases[0] == "develop" and "v0.23.1" in found.releases
     assert found.stacks == ("e4s", "e4s-arm", "hep")

@@ -6,7 +6,6 @@ import csv
 import html
 import io
 import re
-import sqlite3
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -86,28 +85,24 @@ async def test_many_rows_come_in_pages(datasette: Any, monkeypatch: pytest.Monke
     assert found == everything
 
 
-def test_a_full_page_is_not_followed_by_an_empty_one(
-    conn: sqlite3.Connection, lookups: Lookups
-) -> None:
+def test_a_full_page_is_not_followed_by_an_empty_one(lookups: Lookups) -> None:
     """There is another page of data where there are more rows, and not where these are all."""
-    pages = [find_data(conn, lookups, "*", EVERYWHERE, 0, most, "json") for most in (11, 12, 13)]
+    pages = [find_data(lookups, "*", EVERYWHERE, 0, most, "json") for most in (11, 12, 13)]
 
     assert [each.is_more for each in pages] == [True, False, False]
 
 
-def test_the_next_part_of_data_does_not_search_again(
-    conn: sqlite3.Connection, lookups: Lookups
-) -> None:
+def test_the_next_part_of_data_does_not_search_again(lookups: Lookups) -> None:
     """A page's rows, and each part of JSON and CSV, are of one answer that was looked for once."""
-    load_find(conn, lookups, "* %gcc")
+    load_find(lookups, "* %gcc")
     asked: list[str] = []
-    conn.set_trace_callback(asked.append)
+    lookups.conn.set_trace_callback(asked.append)
     for form, start in (("json", 0), ("csv", 0), ("csv", 2)):
-        assert find_data(conn, lookups, "* %gcc", EVERYWHERE, start, 2, form).body
+        assert find_data(lookups, "* %gcc", EVERYWHERE, start, 2, form).body
     again = len([sql for sql in asked if "ORDER BY platform" in " ".join(sql.split())])
-    find_data(conn, lookups, "* %gcc@1:", EVERYWHERE, 0, 2, "json")
+    find_data(lookups, "* %gcc@1:", EVERYWHERE, 0, 2, "json")
     first = len([sql for sql in asked if "ORDER BY platform" in " ".join(sql.split())])
-    conn.set_trace_callback(None)
+    lookups.conn.set_trace_callback(None)
 
     assert (again, first) == (0, 1)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import sqlite3
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -231,24 +230,22 @@ async def test_only_environments_may_be_sent(datasette: Any) -> None:
         assert (await datasette.client.post(path, data={"q": "x"})).status_code == 405
 
 
-def test_fields(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_fields(lookups: Lookups) -> None:
     """The first field of a name counts, an empty one asks nothing, and too many are refused."""
     pairs = [("q", "a\r\nb"), ("q", "c"), ("release", " "), ("host", "zen3"), ("x", "y")]
 
-    assert load_pasted(conn, lookups, urlencode(pairs)) == PastedText(
-        "a\nb", Narrowing(host="zen3")
-    )
-    assert load_pasted(conn, lookups, "q=a&" * MOST_FORM_FIELDS + "q=a") is None
+    assert load_pasted(lookups, urlencode(pairs)) == PastedText("a\nb", Narrowing(host="zen3"))
+    assert load_pasted(lookups, "q=a&" * MOST_FORM_FIELDS + "q=a") is None
     assert PastedText("a b", Narrowing(release="develop")).query == "q=a+b&release=develop"
 
 
-def test_the_time_is_looked_at(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_the_time_is_looked_at(lookups: Lookups) -> None:
     """When the time is over, the page says what to do, whatever is under way."""
-    conn.set_progress_handler(lambda: 1, 50)
+    lookups.conn.set_progress_handler(lambda: 1, 50)
     try:
-        page = load_cover(conn, lookups, PastedText(text="\n".join(f"none{n}" for n in range(500))))
+        page = load_cover(lookups, PastedText(text="\n".join(f"none{n}" for n in range(500))))
     finally:
-        conn.set_progress_handler(None, 0)
+        lookups.conn.set_progress_handler(None, 0)
 
     assert page.error is not None and "check fewer specs at once" in page.error
 

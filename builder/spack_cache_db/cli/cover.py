@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -98,8 +97,8 @@ def cover(environment: str, file: Path, **options: Any) -> None:
             say_notes(_notes_on_machine(lookups, names))
             if is_keeplist:
                 read = [_read(str(each), names, options) for each in paths]
-                _end_keeplist(retained(conn, lookups, read, scope))
-            found = [_covered(conn, lookups, str(each), scope, names, options) for each in paths]
+                _end_keeplist(retained(lookups, read, scope))
+            found = [_covered(lookups, str(each), scope, names, options) for each in paths]
     except BuilderError as error:
         fail(str(error))
     if is_folder:
@@ -128,7 +127,6 @@ def _notes_on_machine(lookups: Lookups, names: dict[str, str | None]) -> list[st
 
 
 def _covered(
-    conn: sqlite3.Connection,
     lookups: Lookups,
     path: str,
     scope: Conditions,
@@ -140,7 +138,7 @@ def _covered(
         read = _read(path, names, options)
     except UnreadableEnvironment as error:
         return EnvironmentCover(path, None, str(error))
-    found = cover_environment(conn, lookups, read, scope)
+    found = cover_environment(lookups, read, scope)
     return EnvironmentCover(path, replace(found, only=options["only"]))
 
 

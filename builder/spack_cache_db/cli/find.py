@@ -106,22 +106,21 @@ def find(spec: str, file: Path, **options: Any) -> None:
         lookups = read_lookups(conn)
         scope = scope_of(lookups, **names)
         scope = (*scope, *explicitly(conn)) if options["explicit"] else scope
-        question = question_or_advice(conn, lookups, query, scope)
-        results = matching(conn, lookups, question.conditions)
+        question = question_or_advice(lookups, query, scope)
+        results = matching(lookups, question.conditions)
         limit, with_hashes = options["limit"], options["hashes"] or options["install"]
         if limit is None and form not in ("json", "csv"):
             limit = most_rows(options)
         found = found_part(
-            conn,
             lookups,
             results,
             slice(limit),
             with_hashes=with_hashes,
             with_differences=options["hashes"],
         )
-        say_notes([*pasted.notes_on(spec), *notes_on(conn, lookups, question)])
+        say_notes([*pasted.notes_on(spec), *notes_on(lookups, question)])
         if not found:
-            say_why_not(why_not(Candidates(conn, lookups), query, scope))
+            say_why_not(why_not(Candidates(lookups), query, scope))
             sys.exit(1)
         _print(conn, found, len(results.ids), options)
 
@@ -137,18 +136,16 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
         raise CommandError(str(error)) from None
 
 
-def question_or_advice(
-    conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery, scope: Conditions
-) -> Question:
+def question_or_advice(lookups: Lookups, query: SpecQuery, scope: Conditions) -> Question:
     """Return what a query asks of a file.
 
     Raises:
         UnsupportedQuery: the file cannot answer it; the text says what to ask instead.
     """
     try:
-        return question_of(conn, lookups, query, scope)
+        return question_of(lookups, query, scope)
     except UnsupportedQuery as error:
-        why = why_corrected(Candidates(conn, lookups), query, scope)
+        why = why_corrected(Candidates(lookups), query, scope)
         advice = _advice(why) if why else ()
         raise UnsupportedQuery("; ".join((str(error), *advice))) from None
 
@@ -281,11 +278,11 @@ def history(spec: str, file: Path, stack: str | None, host: str | None, **option
     with _opened(file) as conn:
         query, lookups = parse_query(spec), read_lookups(conn)
         scope = scope_of(lookups, stack=stack, host=host)
-        question = question_or_advice(conn, lookups, query, scope)
-        found = history_of(lookups, spec, shown_specs(conn, lookups, question.conditions))
-        say_notes(notes_on(conn, lookups, question))
+        question = question_or_advice(lookups, query, scope)
+        found = history_of(lookups, spec, shown_specs(lookups, question.conditions))
+        say_notes(notes_on(lookups, question))
         if not found.present:
-            say_why_not(why_not(Candidates(conn, lookups), query, scope))
+            say_why_not(why_not(Candidates(lookups), query, scope))
     if form or found.present:
         print_answer(found, _HISTORY_FORMS, options)
     sys.exit(0 if found.present else 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, fields, replace
 from html import escape
@@ -220,48 +219,40 @@ def find(
     checked_texts(release=release, stack=stack, host=host, os=os, platform=platform, spack=spack)
     checked_limit(limit)
     parsed = parser_of(spack)(checked_text("query", query))
-    with opened(db) as (conn, lookups):
+    with opened(db) as lookups:
         scope = scope_of(lookups, release, stack, host, os, platform)
-        scope = (*scope, *explicitly(conn)) if explicit else scope
-        results = matching(conn, lookups, question_of(conn, lookups, parsed, scope).conditions)
+        scope = (*scope, *explicitly(lookups.conn)) if explicit else scope
+        results = matching(lookups, question_of(lookups, parsed, scope).conditions)
         found = found_part(
-            conn,
-            lookups,
-            results,
-            slice(limit),
-            with_hashes=with_hashes,
-            with_differences=with_hashes,
+            lookups, results, slice(limit), with_hashes=with_hashes, with_differences=with_hashes
         )
         return FoundList(found)
 
 
-def matching(conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions) -> ResultSet:
+def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
     """Return what satisfies conditions, in the order of `selection.preference`."""
-    ids = configuration_ids(conn, lookups, conditions)
+    ids = configuration_ids(lookups, conditions)
     places = {each.kind for each in conditions if each.kind in PLACES}
     if len(places) < 2 and not is_of_specs(conditions):
         return ResultSet(conditions, ids)
     # Each place may have some spec of a configuration, and none may be in all of them.
-    counts = counts_in_scope(conn, lookups, ids, conditions)
+    counts = counts_in_scope(lookups, ids, conditions)
     return ResultSet(conditions, [*filter(counts.__contains__, ids)], counts)
 
 
-def counted_part(
-    conn: sqlite3.Connection, lookups: Lookups, results: ResultSet, part: slice
-) -> list[Counted]:
+def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Counted]:
     """Return some of the configurations, each with how many specs count."""
     ids = results.ids[part]
-    found = configurations_by_id(conn, lookups, ids)
+    found = configurations_by_id(lookups, ids)
     if not any(each.kind in PLACES for each in results.conditions):
         return found
     counts = results.counts
     if counts is None:
-        counts = counts_in_scope(conn, lookups, ids, results.conditions)
+        counts = counts_in_scope(lookups, ids, results.conditions)
     return [each._replace(spec_count=counts[each.id]) for each in found]
 
 
 def found_part(
-    conn: sqlite3.Connection,
     lookups: Lookups,
     results: ResultSet,
     part: slice,
@@ -272,23 +263,22 @@ def found_part(
     """Return some of the configurations that satisfy conditions, and where they are.
 
     Args:
-        conn: a connection to the file.
-        lookups: its small tables.
+        lookups: the small tables of the file.
         results: all that satisfy them.
         part: which of these.
         with_hashes: tell of each spec as well.
         with_differences: and of what tells it apart from the others of its configuration.
     """
-    found = counted_part(conn, lookups, results, part)
+    found = counted_part(lookups, results, part)
     ids, of_specs = [each.id for each in found], is_of_specs(results.conditions)
     told: dict[int, tuple[FoundSpec, ...]] = {}
     if with_hashes or of_specs:
-        specs = specs_in_scope(conn, ids, results.conditions)
-        told = _told(conn, lookups, {key: specs[key] for key in ids}, with_differences)
+        specs = specs_in_scope(lookups.conn, ids, results.conditions)
+        told = _told(lookups, {key: specs[key] for key in ids}, with_differences)
     if of_specs:
         presence = {key: joined(lookups, each) for key, each in told.items()}
     else:
-        presence = presence_of_configurations(conn, lookups, ids)
+        presence = presence_of_configurations(lookups, ids)
     return [
         Found(
             *each.configuration,
@@ -305,17 +295,14 @@ def found_part(
 
 
 def _told(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    specs: dict[int, list[Spec]],
-    with_differences: bool,
+    lookups: Lookups, specs: dict[int, list[Spec]], with_differences: bool
 ) -> dict[int, tuple[FoundSpec, ...]]:
     """Return what there is to tell of the specs of each configuration."""
     every = [spec for some in specs.values() for spec in some]
-    told = found_specs(conn, lookups, every)
+    told = found_specs(lookups, every)
     if with_differences:
         groups = ([spec.id for spec in some] for some in specs.values())
-        known = distinctions(conn, lookups, groups)
+        known = distinctions(lookups, groups)
         told = (
             replace(each, differences=known.get(spec.id, ()))
             for spec, each in zip(every, told, strict=True)
@@ -323,14 +310,14 @@ def _told(
     return {key: tuple(islice(told, len(some))) for key, some in specs.items()}
 
 
-def notes_on(conn: sqlite3.Connection, lookups: Lookups, question: Question) -> tuple[str, ...]:
+def notes_on(lookups: Lookups, question: Question) -> tuple[str, ...]:
     """Return what a user should know of an answer: how it was read, and what it leaves out."""
     verdict = asked(question.conditions, "specs")
     if verdict is None or not verdict.unknown:
         return question.notes
     unknown = Verdict(verdict.unknown)
     conditions = (*without(question.conditions, "specs"), Condition("specs", "", unknown))
-    count = sum((matching(conn, lookups, conditions).counts or {}).values())
+    count = sum((matching(lookups, conditions).counts or {}).values())
     if not count:
         return question.notes
     specs = counted(count, "more spec")
@@ -465,10 +452,10 @@ def history(
     """
     checked_texts(stack=stack, host=host)
     parsed = parse_query(checked_text("spec", spec))
-    with opened(db) as (conn, lookups):
+    with opened(db) as lookups:
         scope = scope_of(lookups, stack=stack, host=host)
-        conditions = question_of(conn, lookups, parsed, scope).conditions
-        return history_of(lookups, spec, shown_specs(conn, lookups, conditions))
+        conditions = question_of(lookups, parsed, scope).conditions
+        return history_of(lookups, spec, shown_specs(lookups, conditions))
 
 
 def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
@@ -499,10 +486,7 @@ def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
 
 
 def shown_specs(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    conditions: Conditions,
-    releases: Iterable[int] | None = None,
+    lookups: Lookups, conditions: Conditions, releases: Iterable[int] | None = None
 ) -> Shown:
     """Return what satisfies conditions in each release, by the configuration shown there.
 
@@ -514,17 +498,17 @@ def shown_specs(
     places = {"stack": asked(conditions, "stack"), "releases": json.dumps([*found])}
     every = without(conditions, "release", "stack")
     if not every:
-        for release, spec, configuration in select(conn, ALL_SHOWN, **places):
+        for release, spec, configuration in select(lookups.conn, ALL_SHOWN, **places):
             found[release][spec] = configuration
         return found
-    configurations = {*configuration_ids(conn, lookups, every, every=True)}
-    specs: Set[int] = specs_showing(conn, configurations)
+    configurations = {*configuration_ids(lookups, every, every=True)}
+    specs: Set[int] = specs_showing(lookups.conn, configurations)
     if (prefix := asked(every, "hash")) is not None:
-        specs &= specs_beginning(conn, prefix).keys()
+        specs &= specs_beginning(lookups.conn, prefix).keys()
     if (verdict := asked(every, "specs")) is not None:
         specs &= verdict.holds
     for runs in json_pieces(runs_of(sorted(specs)), IDS_AT_ONCE // 4):
-        for release, spec, configuration in select(conn, SHOWN, runs=runs, **places):
+        for release, spec, configuration in select(lookups.conn, SHOWN, runs=runs, **places):
             if configuration in configurations:
                 found[release][spec] = configuration
     return found

@@ -144,9 +144,9 @@ def binaries(
         DatabaseError: the file is not one of this builder.
     """
     checked_texts(release=release, stack=stack)
-    with opened(db) as (conn, lookups):
+    with opened(db) as lookups:
         scope = scope_of(lookups, release, stack)
-        ids = configuration_ids(conn, lookups, scope)
+        ids = configuration_ids(lookups, scope)
     return _read(db, ids, scope)
 
 
@@ -159,11 +159,11 @@ def _read(db: Database, ids: list[int], scope: Conditions) -> Iterator[Binary]:
 
 
 def _some(db: Database, ids: list[int], scope: Conditions) -> list[Binary]:
-    with opened(db) as (conn, lookups):
-        specs = specs_in_scope(conn, ids, scope)
-        counted = configurations_by_id(conn, lookups, [each for each in ids if each in specs])
+    with opened(db) as lookups:
+        specs = specs_in_scope(lookups.conn, ids, scope)
+        counted = configurations_by_id(lookups, [each for each in ids if each in specs])
         words = [each.configuration for each in counted for _ in specs[each.id]]
-        told = found_specs(conn, lookups, (spec for each in counted for spec in specs[each.id]))
+        told = found_specs(lookups, (spec for each in counted for spec in specs[each.id]))
         return [
             Binary(one.hash, *known, one.releases, one.stacks, one.first_seen, one.last_seen)
             for known, one in zip(words, told, strict=True)
@@ -215,41 +215,34 @@ def retention(
     """
     checked_texts(release=release, stack=stack)
     read = [read_environment_file(checked_file("environments", each)) for each in environments]
-    with opened(db) as (conn, lookups):
-        return retained(conn, lookups, read, scope_of(lookups, release, stack))
+    with opened(db) as lookups:
+        return retained(lookups, read, scope_of(lookups, release, stack))
 
 
-def retained(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    environments: Iterable[Environment],
-    scope: Conditions,
-) -> Retention:
+def retained(lookups: Lookups, environments: Iterable[Environment], scope: Conditions) -> Retention:
     """Return what environments need of the binaries in a scope; see `retention`."""
-    named = {each for one in environments for each in _named(conn, lookups, one, scope)}
-    needed = named | _run_time(conn, lookups, named)
-    specs = specs_in_scope(conn, configuration_ids(conn, lookups, scope), scope)
+    named = {each for one in environments for each in _named(lookups, one, scope)}
+    needed = named | _run_time(lookups, named)
+    specs = specs_in_scope(lookups.conn, configuration_ids(lookups, scope), scope)
     every = {each.hash for some in specs.values() for each in some}
     keep, prune, missing = needed & every, every - needed, needed - every
     return Retention(*(tuple(sorted(each)) for each in (keep, prune, missing)))
 
 
-def _named(
-    conn: sqlite3.Connection, lookups: Lookups, environment: Environment, scope: Conditions
-) -> Iterator[str]:
+def _named(lookups: Lookups, environment: Environment, scope: Conditions) -> Iterator[str]:
     """Yield the hashes that an environment locks, and those that answer its specs."""
     yield from (each.hash for each in environment.locked)
     specs = replace(environment, locked=())
-    for each in cover_environment(conn, lookups, specs, scope).specs:
+    for each in cover_environment(lookups, specs, scope).specs:
         if each.hash:
             yield each.hash
 
 
-def _run_time(conn: sqlite3.Connection, lookups: Lookups, hashes: Set[str]) -> set[str]:
+def _run_time(lookups: Lookups, hashes: Set[str]) -> set[str]:
     """Return the hashes of some specs and of what they need to run, without externals."""
     given = json.dumps(sorted(hashes))
-    ids = [spec for (spec,) in select(conn, WITH_HASHES, hashes=given)]
-    nodes = read_nodes(conn, read_run_time(conn, lookups, ids).edges)
+    ids = [spec for (spec,) in select(lookups.conn, WITH_HASHES, hashes=given)]
+    nodes = read_nodes(lookups.conn, read_run_time(lookups, ids).edges)
     return {each.hash for each in nodes.values() if each.kind != "external"}
 
 

@@ -170,11 +170,9 @@ class FoundSpec(Presence):
     differences: tuple[str, ...] = ()
 
 
-def configurations_of_package(
-    conn: sqlite3.Connection, lookups: Lookups, package: int
-) -> list[Counted]:
+def configurations_of_package(lookups: Lookups, package: int) -> list[Counted]:
     """Return the configurations of a package, given its id; `spec_count` counts all specs."""
-    return _in_words(conn, lookups, [*select(conn, OF_PACKAGE, package=package)])
+    return _in_words(lookups, [*select(lookups.conn, OF_PACKAGE, package=package)])
 
 
 def releases_of_package(conn: sqlite3.Connection, package: int) -> dict[int, list[int]]:
@@ -182,18 +180,16 @@ def releases_of_package(conn: sqlite3.Connection, package: int) -> dict[int, lis
     return _arrays(select(conn, RELEASES_OF_PACKAGE, package=package))
 
 
-def configurations_by_id(
-    conn: sqlite3.Connection, lookups: Lookups, ids: Sequence[int]
-) -> list[Counted]:
+def configurations_by_id(lookups: Lookups, ids: Sequence[int]) -> list[Counted]:
     """Return configurations in the order of their ids here; `spec_count` counts all specs."""
-    found = {each.id: each for each in _in_words(conn, lookups, [*select_in(conn, BY_ID, ids)])}
+    found = {each.id: each for each in _in_words(lookups, [*select_in(lookups.conn, BY_ID, ids)])}
     return [found[key] for key in ids]
 
 
-def learn(conn: sqlite3.Connection, lookups: Lookups, rows: Iterable[tuple[Any, ...]]) -> None:
+def learn(lookups: Lookups, rows: Iterable[tuple[Any, ...]]) -> None:
     """Read the words of some rows, each an id and the columns of a configuration, once."""
     rows = [*rows]
-    lookups.learn(conn, {row[_VERSION] for row in rows}, {row[_VARIANTS] for row in rows})
+    lookups.learn({row[_VERSION] for row in rows}, {row[_VARIANTS] for row in rows})
 
 
 def configuration_of(lookups: Lookups, keys: Iterable[int]) -> Configuration:
@@ -202,10 +198,8 @@ def configuration_of(lookups: Lookups, keys: Iterable[int]) -> Configuration:
     return Configuration._make(lookups.words[column][key] for column, key in words)
 
 
-def _in_words(
-    conn: sqlite3.Connection, lookups: Lookups, rows: list[tuple[Any, ...]]
-) -> list[Counted]:
-    learn(conn, lookups, rows)
+def _in_words(lookups: Lookups, rows: list[tuple[Any, ...]]) -> list[Counted]:
+    learn(lookups, rows)
     # Column by column, which takes half as long as row by row.
     columns = [*zip(*rows, strict=True)] or [()] * (len(CONFIGURATION) + 2)
     words = (
@@ -217,15 +211,13 @@ def _in_words(
     return [*map(Counted, columns[0], configurations, positions, columns[-1])]
 
 
-def presence_of_configurations(
-    conn: sqlite3.Connection, lookups: Lookups, ids: Sequence[int]
-) -> dict[int, Presence]:
+def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int, Presence]:
     """Return where configurations are, by their ids.
 
     They are in the releases that show them, and in the stacks that these releases have them in.
     """
-    releases = _arrays(select_in(conn, IN_PLACES.format(place="release"), ids))
-    stacks = _arrays(select_in(conn, IN_PLACES.format(place="stack"), ids))
+    releases = _arrays(select_in(lookups.conn, IN_PLACES.format(place="release"), ids))
+    stacks = _arrays(select_in(lookups.conn, IN_PLACES.format(place="stack"), ids))
     # Very many configurations are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)
     return {
@@ -235,7 +227,7 @@ def presence_of_configurations(
             first_seen,
             last_seen,
         )
-        for key, first_seen, last_seen in select_in(conn, SEEN, ids)
+        for key, first_seen, last_seen in select_in(lookups.conn, SEEN, ids)
     }
 
 
@@ -265,19 +257,17 @@ def specs_in_scope(
     return found
 
 
-def counts_in_scope(
-    conn: sqlite3.Connection, lookups: Lookups, ids: Collection[int], conditions: Conditions
-) -> Counter[int]:
+def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditions) -> Counter[int]:
     """Return how many specs `specs_in_scope` gives for each configuration, without reading them."""
     specs = asked(conditions, "specs")
     places = {each.kind for each in conditions if each.kind in PLACES}
     if places in ({"release"}, {"stack"}):
         (place,) = places
         sql = COUNTED_IN.format(place=place)
-        return Counter(dict(select_in(conn, sql, ids, **{place: asked(conditions, place)})))
+        return Counter(dict(select_in(lookups.conn, sql, ids, **{place: asked(conditions, place)})))
     if places != {"specs"} or _is_few(specs.holds, ids):
-        return Counter(row[0] for row in _in_scope(conn, ids, conditions, "specs.id"))
-    own = lookups.column(conn, "specs", _COUNTED)
+        return Counter(row[0] for row in _in_scope(lookups.conn, ids, conditions, "specs.id"))
+    own = lookups.column("specs", _COUNTED)
     counts = Counter(map(own.__getitem__, specs.holds))
     for key in counts.keys() - {*ids}:
         del counts[key]
@@ -329,18 +319,16 @@ def _is_few(specs: Collection[int], configurations: Collection[int]) -> bool:
     return len(specs) <= min(len(configurations), IDS_AT_ONCE)
 
 
-def found_specs(
-    conn: sqlite3.Connection, lookups: Lookups, specs: Iterable[Spec]
-) -> Iterator[FoundSpec]:
+def found_specs(lookups: Lookups, specs: Iterable[Spec]) -> Iterator[FoundSpec]:
     """Yield the specs with all that there is to tell of them, in their order."""
     specs = [*specs]
     releases: dict[int, list[int]] = {spec.id: [] for spec in specs}
     # Very many specs are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)
     for runs in json_pieces(runs_of(sorted(releases)), IDS_AT_ONCE // 4):
-        for spec, release in select(conn, SPEC_RELEASES, runs=runs):
+        for spec, release in select(lookups.conn, SPEC_RELEASES, runs=runs):
             releases[spec].append(release)
-    stack_sets = lookups.stack_sets(conn)
+    stack_sets = lookups.stack_sets()
     for spec in specs:
         yield FoundSpec(
             names(tuple(releases[spec.id])),

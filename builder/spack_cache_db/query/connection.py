@@ -286,9 +286,10 @@ class KeptRows(Generic[Read]):
 # Answers are kept by what they were read with: two of them are compared by identity.
 @dataclass(frozen=True, eq=False)
 class Lookups:
-    """The small tables of one file.
+    """The small tables of one file, and a connection to it, from which the others are read.
 
     Attributes:
+        conn: the connection.
         releases: by id, in the file's order: branches, then releases and snapshots from new to old.
         stacks: by id, sorted by name, without `root`.
         families: the family of each target, by name.
@@ -296,6 +297,7 @@ class Lookups:
         positions: the place of a version in Spack's order within its package, by id; see `learn`.
     """
 
+    conn: sqlite3.Connection
     releases: dict[int, Release]
     stacks: dict[int, Stack]
     families: dict[str, str]
@@ -356,38 +358,37 @@ class Lookups:
             self._once[key] = read()
         return cast("Read", self._once[key])
 
-    def column(self, conn: sqlite3.Connection, table: str, column: str) -> array[int]:
+    def column(self, table: str, column: str) -> array[int]:
         """Return a column of ids by the id of their rows, 0 where there is no row.
 
         To look up a hundred thousand of them here takes a tenth of the time that it takes SQLite,
         and four bytes for each row.
 
         Args:
-            conn: a connection to the file.
             table: the table.
             column: the column, or an expression of columns that is an id or 0.
         """
-        return self.once((table, column), lambda: _column(conn, table, column))
+        return self.once((table, column), lambda: _column(self.conn, table, column))
 
-    def stack_sets(self, conn: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
+    def stack_sets(self) -> dict[int, tuple[str, ...]]:
         """Return the names in each set of stacks, sorted, without `root`."""
         return self.once(
             STACK_SETS,
-            lambda: {key: tuple(json.loads(shown)) for key, shown in select(conn, STACK_SETS)},
+            lambda: {key: tuple(json.loads(shown)) for key, shown in select(self.conn, STACK_SETS)},
         )
 
-    def late_versions(self, conn: sqlite3.Connection) -> dict[str, str]:
+    def late_versions(self) -> dict[str, str]:
         """Return the ids of `branches` and `prereleases`, which Spack takes last, as JSON."""
-        return self.once(LETTERED_VERSIONS, lambda: _late_versions(conn))
+        return self.once(LETTERED_VERSIONS, lambda: _late_versions(self.conn))
 
-    def learn(self, conn: sqlite3.Connection, versions: set[int], variant_sets: set[int]) -> None:
+    def learn(self, versions: set[int], variant_sets: set[int]) -> None:
         """Make sure that `words` and `positions` have these versions and sets of variants."""
-        for key, name, position in select_in(conn, VERSIONS, versions - self.positions.keys()):
+        for key, name, position in select_in(self.conn, VERSIONS, versions - self.positions.keys()):
             self.words["version"][key] = name
             self.positions[key] = position
         known = self.words["variants"]
         texts: dict[int, list[str]] = {key: [] for key in variant_sets - known.keys()}
-        for key, text in select_in(conn, VARIANTS, texts):
+        for key, text in select_in(self.conn, VARIANTS, texts):
             texts[key].append(text)
         known.update((key, tuple(found)) for key, found in texts.items())
 
@@ -395,6 +396,7 @@ class Lookups:
 def read_lookups(conn: sqlite3.Connection) -> Lookups:
     """Return the small tables, read anew: a few milliseconds, worth keeping for many questions."""
     return Lookups(
+        conn,
         releases={row[0]: Release(*row) for row in select(conn, RELEASES)},
         stacks={row[0]: Stack(*row) for row in select(conn, STACKS)},
         families=dict(select(conn, FAMILIES)),
@@ -460,8 +462,8 @@ Database = AnyPath | sqlite3.Connection | OpenFile
 
 
 @contextmanager
-def opened(db: Database) -> Iterator[tuple[sqlite3.Connection, Lookups]]:
-    """Yield a connection to a built file and its small tables; only a path is closed again.
+def opened(db: Database) -> Iterator[Lookups]:
+    """Yield the small tables of a built file with its connection; only a path is closed again.
 
     Raises:
         ArgumentError: it is no path, connection or open file.
@@ -469,7 +471,7 @@ def opened(db: Database) -> Iterator[tuple[sqlite3.Connection, Lookups]]:
     """
     if isinstance(db, OpenFile):
         with db.lock, told_as_damaged(db.path):
-            yield db.conn, db.lookups
+            yield db.lookups
         return
     with connected(checked_database(db)) as conn:
-        yield conn, read_lookups(conn)
+        yield read_lookups(conn)

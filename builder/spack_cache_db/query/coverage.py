@@ -132,13 +132,12 @@ def cover(
         read = read_environment_file(given, parse=parse)
     else:
         read = user_specs(given, parse)
-    with opened(db) as (conn, lookups):
+    with opened(db) as lookups:
         scope = scope_of(lookups, release, stack, host, os, platform)
-        return cover_environment(conn, lookups, read, scope)
+        return cover_environment(lookups, read, scope)
 
 
 def cover_environment(
-    conn: sqlite3.Connection,
     lookups: Lookups,
     environment: Environment,
     scope: Conditions = ANYWHERE,
@@ -147,18 +146,17 @@ def cover_environment(
     """Return the answers for an environment that was read.
 
     Args:
-        conn: a connection to the file.
-        lookups: its small tables.
+        lookups: the small tables of the file.
         environment: what was read.
         scope: what narrows the answers.
         after_each: called after each spec; what it raises ends the work.
     """
-    candidates, notes = Candidates(conn, lookups, scope), environment.notes
+    candidates, notes = Candidates(lookups, scope), environment.notes
     if environment.is_lock and without(scope, "release", "stack"):
         notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
     specs = _Specs(candidates, scope).answers(environment, after_each)
     nodes = cover_lock(candidates, environment.locked, scope) if environment.locked else ()
-    answers = _placed(conn, (*specs, *nodes), scope)
+    answers = _placed(lookups.conn, (*specs, *nodes), scope)
     return Cover(answers, environment.is_lock, notes, is_of_trees=lookups.is_installed)
 
 
@@ -185,10 +183,10 @@ class _Specs:
     """The specs of one environment, answered with the same rows and records in mind."""
 
     def __init__(self, candidates: Candidates, scope: Conditions) -> None:
-        self._conn = candidates.conn
+        self._conn = candidates.lookups.conn
         self._candidates = candidates
         self._scope = scope
-        self._records = SpecRecords(candidates.conn, candidates.lookups).at(scope)
+        self._records = SpecRecords(candidates.lookups).at(scope)
         self._unknown = 0
         self._known: dict[tuple[tuple[Alternative, ...], ...], CoveredSpec] = {}
 
@@ -278,7 +276,7 @@ class _Specs:
         rows = [row for row in self._candidates.rows(package) if row in found]
         _, asks = found[rows[0]]
         if chosen_machine(asks) != chosen_machine(self._scope):
-            order = configuration_ids(self._conn, self._candidates.lookups, asks, every=True)
+            order = configuration_ids(self._candidates.lookups, asks, every=True)
             places = {key: place for place, key in enumerate(order)}
             rows.sort(key=lambda row: places.get(row.id, len(places)))
         status, newest, current = "binary", rows[0], None
@@ -391,10 +389,10 @@ def cover_lock(
         scope: a release and a stack that must have the binaries; a machine is not looked at.
     """
     hashes = [each.hash for each in locked]
-    binaries = _binaries(candidates.conn, hashes, scope)
+    binaries = _binaries(candidates.lookups.conn, hashes, scope)
     installed = _installed(candidates, hashes, scope)
     rows = _rows(candidates, {each.configuration for each in locked if each.hash not in binaries})
-    others = specs_in_scope(candidates.conn, {row.id for row in rows.values()}, scope)
+    others = specs_in_scope(candidates.lookups.conn, {row.id for row in rows.values()}, scope)
     comparison = _Comparison(candidates, locked, [x for some in others.values() for x in some])
     found = []
     for each in locked:
@@ -436,10 +434,10 @@ class _Comparison:
     def __init__(
         self, candidates: Candidates, locked: tuple[LockedSpec, ...], others: list[Spec]
     ) -> None:
-        conn = candidates.conn
+        conn = candidates.lookups.conn
         self._places: dict[tuple[str, str], int] = {}
         self._told = {*told_of(conn, [each.id for each in others])}
-        graph = read_run_time(conn, candidates.lookups, self._told)
+        graph = read_run_time(candidates.lookups, self._told)
         nodes = read_nodes(conn, graph.edges)
         bits = {key: self._bit(each.package, each.version) for key, each in nodes.items()}
         self._recorded = Reach(graph, bits)
@@ -504,7 +502,7 @@ def _installed(candidates: Candidates, hashes: list[str], scope: Conditions) -> 
     found: set[str] = set()
     for tree in candidates.lookups.trees(asked(scope, "release")):
         within = (Condition("release", "", tree), *without(scope, "release"))
-        found |= _binaries(candidates.conn, hashes, within)
+        found |= _binaries(candidates.lookups.conn, hashes, within)
     return found
 
 

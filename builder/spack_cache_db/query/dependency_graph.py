@@ -140,19 +140,16 @@ def told_of(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
     return [spec for spec in specs if spec in told]
 
 
-def read_needs(
-    conn: sqlite3.Connection, lookups: Lookups, roots: Iterable[int], most: int
-) -> Needs:
+def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
     """Return the graph of some specs, given their ids; the first of them have precedence.
 
     Args:
-        conn: a connection to the file.
-        lookups: its small tables, which keep what was read.
+        lookups: the small tables of the file, which keep what was read.
         roots: the specs.
         most: when so many specs have been read, what more the next ones need is `missing`.
     """
-    known = _kept_edges(conn, lookups)
-    found, direct = _Reading(conn, known, most), known.all_of(conn, [*roots])
+    known = _kept_edges(lookups)
+    found, direct = _Reading(lookups.conn, known, most), known.all_of(lookups.conn, [*roots])
     missing, read = list[int](), found.edges
     ends: set[int] = set()
     for root, edges in direct.items():
@@ -166,9 +163,9 @@ def read_needs(
     return Needs(read, frozenset(missing))
 
 
-def read_run_time(conn: sqlite3.Connection, lookups: Lookups, roots: Iterable[int]) -> Needs:
+def read_run_time(lookups: Lookups, roots: Iterable[int]) -> Needs:
     """Return the graph of what some specs need to run, given their ids."""
-    found = _Reading(conn, _kept_edges(conn, lookups), sys.maxsize)
+    found = _Reading(lookups.conn, _kept_edges(lookups), sys.maxsize)
     found.follow({*roots})
     return Needs(found.edges, frozenset())
 
@@ -210,10 +207,10 @@ def dependent_packages(conn: sqlite3.Connection, package: int) -> list[str]:
     return [row[0] for row in rows]
 
 
-def kept_nodes(conn: sqlite3.Connection, lookups: Lookups, ids: Iterable[int]) -> dict[int, Node]:
+def kept_nodes(lookups: Lookups, ids: Iterable[int]) -> dict[int, Node]:
     """Return what specs are, by their ids; pages of specs share most of them."""
     kept = lookups.once(Node, lambda: KeptRows[Node](MOST_KEPT_NODES))
-    return kept.of(ids, lambda new: read_nodes(conn, new))
+    return kept.of(ids, lambda new: read_nodes(lookups.conn, new))
 
 
 def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
@@ -290,8 +287,8 @@ class Reach:
         return tuple(found)
 
 
-def _kept_edges(conn: sqlite3.Connection, lookups: Lookups) -> _Edges:
-    return lookups.once(_Edges, lambda: _Edges(conn))
+def _kept_edges(lookups: Lookups) -> _Edges:
+    return lookups.once(_Edges, lambda: _Edges(lookups.conn))
 
 
 class _Edges:

@@ -209,10 +209,10 @@ def diff(
     """
     checked_texts(stack=stack, package=package, target=target, host=host)
     names = checked_text("old", old), checked_text("new", new)
-    with opened(db) as (conn, lookups):
+    with opened(db) as lookups:
         before, after = (side_of(lookups, name, stack) for name in names)
         narrowing = scope_of(lookups, host=host, package=package, target=target)
-        return named(conn, lookups, compare(conn, lookups, before, after, narrowing))
+        return named(lookups, compare(lookups, before, after, narrowing))
 
 
 def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions:
@@ -229,48 +229,41 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions
     return scope_of(lookups, release, named or stack)
 
 
-def compare(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    old: Conditions,
-    new: Conditions,
-    narrowing: Conditions,
-) -> Changes:
+def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Conditions) -> Changes:
     """Return what changed from one side to the other.
 
     What both show alike is only counted: of two snapshots that is most of what they have.
 
     Args:
-        conn: a connection to the file.
-        lookups: its small tables.
+        lookups: the small tables of the file.
         old: the one side, a release and perhaps a stack in it.
         new: the other side.
         narrowing: conditions on package and target.
     """
-    ids = column_ids(conn, lookups, narrowing)
+    ids = column_ids(lookups, narrowing)
     columns: dict[str, str | None] = {"package": None, "target": None}
     columns |= {column: json.dumps([*some]) for column, some in ids.items()}
     here, there = (
         {kind: asked(side, kind) for kind in ("release", "stack")} for side in (old, new)
     )
     listed = f"SELECT here.stacks, count(*) {NARROWED if ids else LISTED} GROUP BY 1"
-    was, now = (dict(select(conn, listed, **place, **columns)) for place in (here, there))
-    gone = _only_in(conn, here, there, columns)
-    came = _only_in(conn, there, here, columns)
-    names = lookups.stack_sets(conn)
+    was, now = (dict(select(lookups.conn, listed, **place, **columns)) for place in (here, there))
+    gone = _only_in(lookups.conn, here, there, columns)
+    came = _only_in(lookups.conn, there, here, columns)
+    names = lookups.stack_sets()
     stacks_before, stacks_now = (
         {name for key in side for name in names[key]} for side in (was, now)
     )
     package_of = {row.configuration: row.package for row in (*gone, *came)}
-    before = counts_in_scope(conn, lookups, package_of, old)
+    before = counts_in_scope(lookups, package_of, old)
     after = Counter(before)
     after.update(row.configuration for row in came)
     after.subtract(row.configuration for row in gone)
     removed, added = ({row.spec for row in some} for some in (gone, came))
     left = [row for row in gone if not after[row.configuration]]
     arrived = [row for row in came if row.configuration not in before]
-    had = _versions(conn, lookups, arrived, old, columns["target"])
-    has = _versions(conn, lookups, left, new, columns["target"])
+    had = _versions(lookups, arrived, old, columns["target"])
+    has = _versions(lookups, left, new, columns["target"])
     sides = ((arrived, had), (left, has))
     return Changes(
         old=":".join(each.text for each in old),
@@ -301,36 +294,33 @@ def compare(
     )
 
 
-def named(
-    conn: sqlite3.Connection, lookups: Lookups, changes: Changes, most_explained: int | None = None
-) -> Diff:
+def named(lookups: Lookups, changes: Changes, most_explained: int | None = None) -> Diff:
     """Return the changes in words.
 
     Args:
-        conn: a connection to the file.
-        lookups: its small tables.
+        lookups: the small tables of the file.
         changes: what `compare` found in it.
         most_explained: of so many rebuilt hashes the causes are looked for; None for any number.
     """
-    removed, added, rebuilt = configurations_in_words(conn, lookups, changes)
+    removed, added, rebuilt = configurations_in_words(lookups, changes)
     return Diff(
         old=changes.old,
         new=changes.new,
         packages=packages_in_words(lookups, changes),
-        versions=versions_in_words(conn, lookups, changes),
+        versions=versions_in_words(lookups, changes),
         configurations=Delta(added, removed),
         rebuilt=rebuilt,
         stacks=changes.stacks,
         specs=changes.specs,
-        causes=causes_in_words(conn, lookups, changes, most_explained),
+        causes=causes_in_words(lookups, changes, most_explained),
     )
 
 
 def configurations_in_words(
-    conn: sqlite3.Connection, lookups: Lookups, changes: Changes
+    lookups: Lookups, changes: Changes
 ) -> tuple[tuple[ChangedConfiguration, ...], ...]:
     """Return what was removed, added and rebuilt: by package, the newest version first."""
-    counted = configurations_by_id(conn, lookups, sorted(changes.package_of))
+    counted = configurations_by_id(lookups, sorted(changes.package_of))
     counted.sort(key=lambda each: (each.configuration.package, -each.position, each.id))
     kinds = (changes.configurations.removed, changes.configurations.added, changes.rebuilt)
     return tuple(
@@ -349,11 +339,9 @@ def packages_in_words(lookups: Lookups, changes: Changes) -> Delta[str]:
     return Delta(*(tuple(sorted(words[key] for key in some)) for some in changes.packages))
 
 
-def versions_in_words(
-    conn: sqlite3.Connection, lookups: Lookups, changes: Changes
-) -> Delta[tuple[str, str]]:
+def versions_in_words(lookups: Lookups, changes: Changes) -> Delta[tuple[str, str]]:
     """Return the versions that only one side has: by package, the oldest first."""
-    lookups.learn(conn, {version for some in changes.versions for _, version in some}, set())
+    lookups.learn({version for some in changes.versions for _, version in some}, set())
     packages, versions = lookups.words["package"], lookups.words["version"]
 
     def in_words(some: tuple[tuple[int, int], ...]) -> tuple[tuple[str, str], ...]:
@@ -364,14 +352,14 @@ def versions_in_words(
 
 
 def causes_in_words(
-    conn: sqlite3.Connection, lookups: Lookups, changes: Changes, most: int | None = None
+    lookups: Lookups, changes: Changes, most: int | None = None
 ) -> tuple[Cause, ...] | None:
     """Return why configurations were rebuilt; None where that are more than `most` hashes."""
     gone, came = (
         {key: side.get(key, frozenset()) for key in changes.rebuilt}
         for side in (changes.gone, changes.came)
     )
-    return causes_of_rebuilds(conn, lookups, gone, came, most)
+    return causes_of_rebuilds(lookups, gone, came, most)
 
 
 class _Row(NamedTuple):
@@ -393,16 +381,12 @@ def _only_in(
 
 
 def _versions(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    rows: Iterable[_Row],
-    side: Conditions,
-    target: str | None,
+    lookups: Lookups, rows: Iterable[_Row], side: Conditions, target: str | None
 ) -> set[tuple[int, int]]:
     """Return the versions that a side has of the packages in these rows, with their package."""
-    found = select_in(conn, VERSIONS, {row.package for row in rows}, target=target)
+    found = select_in(lookups.conn, VERSIONS, {row.package for row in rows}, target=target)
     known = {key: (package, version) for key, package, version in found}
-    return {known[key] for key in counts_in_scope(conn, lookups, known, side)}
+    return {known[key] for key in counts_in_scope(lookups, known, side)}
 
 
 def _specs_of(rows: Iterable[_Row]) -> dict[int, set[int]]:

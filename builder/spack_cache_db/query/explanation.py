@@ -182,7 +182,7 @@ def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ANYWHE
         return corrected
     records, conditions = _read(candidates, query, scope)
     why = explained(candidates, query, conditions, records)
-    why = replace(why, notes=(*why.notes, *recipe_notes(candidates.conn, query)))
+    why = replace(why, notes=(*why.notes, *recipe_notes(candidates.lookups.conn, query)))
     return why if corrected is None else replace(why, corrected=corrected.corrected)
 
 
@@ -212,7 +212,7 @@ def _read(
     candidates: Candidates, query: SpecQuery, scope: Conditions
 ) -> tuple[SpecRecords, Conditions]:
     """Return what a query asks within a scope, and the records about it."""
-    records = SpecRecords(candidates.conn, candidates.lookups)
+    records = SpecRecords(candidates.lookups)
     conditions = (*read_query(records, query).conditions, *scope)
     return records.about(conditions), conditions
 
@@ -429,8 +429,8 @@ def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, .
         candidates: the configurations of the file.
         conditions: nothing satisfies them, whatever the release.
     """
-    conn, lookups = candidates.conn, candidates.lookups
-    ids = configuration_ids(conn, lookups, without(conditions, "release", "stack"), every=True)
+    conn, lookups = candidates.lookups.conn, candidates.lookups
+    ids = configuration_ids(lookups, without(conditions, "release", "stack"), every=True)
     verdict = asked(conditions, "specs")
     places = {"hash": asked(conditions, "hash") or "", "stack": asked(conditions, "stack")}
 
@@ -483,13 +483,13 @@ def needed_instead(
         rows: the configurations.
         places: which of their specs count.
     """
-    conn, edges = candidates.conn, part.dependencies
+    conn, edges = candidates.lookups.conn, part.dependencies
     if len(edges) != 1 or edges[0].node.name is None:
         return ""
     name, wanted = edges[0].node.name, {*(edges[0].virtuals or (edges[0].node.name,))}
     specs = specs_in_scope(conn, [row.id for row in rows[:_MOST_COMPARED]], places).values()
     roots = told_of(conn, [spec.id for some in specs for spec in some][:_MOST_COMPARED])
-    graph = read_needs(conn, candidates.lookups, roots, _MOST_NODES)
+    graph = read_needs(candidates.lookups, roots, _MOST_NODES)
     nodes = read_nodes(conn, graph.edges)
     used: Iterable[list[Edge]] = graph.edges.values()
     if edges[0].direct:

@@ -394,11 +394,11 @@ class Examples(NamedTuple):
     whole: str
 
 
-def read_examples(conn: sqlite3.Connection, lookups: Lookups) -> Examples | None:
+def read_examples(lookups: Lookups) -> Examples | None:
     """Return queries that find something; None where there is nothing to be found."""
-    ids = [key for (key,) in select(conn, OF_PACKAGE, names=json.dumps(EXAMPLES))]
-    ids = ids or [key for (key,) in select(conn, LARGEST_CONFIGURATION)]
-    found = [each.configuration for each in configurations_by_id(conn, lookups, ids)]
+    ids = [key for (key,) in select(lookups.conn, OF_PACKAGE, names=json.dumps(EXAMPLES))]
+    ids = ids or [key for (key,) in select(lookups.conn, LARGEST_CONFIGURATION)]
+    found = [each.configuration for each in configurations_by_id(lookups, ids)]
     if not found:
         return None
     one = min((each for each in found if each.package == found[0].package), key=_known)

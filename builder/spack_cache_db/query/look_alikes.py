@@ -7,7 +7,6 @@ dependencies; of specs from pages alone nothing is known beyond the configuratio
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -117,7 +116,7 @@ class Facts(NamedTuple):
 
 
 def differences(
-    conn: sqlite3.Connection, lookups: Lookups, graph: Needs, this: int, others: Sequence[int]
+    lookups: Lookups, graph: Needs, this: int, others: Sequence[int]
 ) -> dict[int, Differences]:
     """Return in what other specs differ from this one, by their ids.
 
@@ -133,7 +132,7 @@ def differences(
         for each in others
     }
     ids = {spec for both in sides.values() for here, there in both for spec in (*here, *there)}
-    facts = read_facts(conn, lookups, ids)
+    facts = read_facts(lookups, ids)
     provides = _virtuals(graph)
 
     @cache
@@ -150,16 +149,12 @@ def differences(
 
 
 def distinctions(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    groups: Iterable[Sequence[int]],
-    most: int = sys.maxsize,
+    lookups: Lookups, groups: Iterable[Sequence[int]], most: int = sys.maxsize
 ) -> dict[int, tuple[str, ...]]:
     """Return what tells the specs of each group apart, by their ids.
 
     Args:
-        conn: a connection to the file.
-        lookups: its small tables.
+        lookups: the small tables of the file.
         groups: the ids of specs that share a configuration.
         most: when so many specs have been read, those that need more are left out.
 
@@ -171,12 +166,12 @@ def distinctions(
     """
     found: dict[int, tuple[str, ...]] = {}
     for some in _pieces(group for group in groups if len(group) > 1):
-        told = {*told_of(conn, [spec for group in some for spec in group])}
-        graph = read_needs(conn, lookups, sorted(told), most)
+        told = {*told_of(lookups.conn, [spec for group in some for spec in group])}
+        graph = read_needs(lookups, sorted(told), most)
         provides, reach = _virtuals(graph), Reach(graph)
         for group in some:
             alike = [spec for spec in group if spec in told - graph.missing]
-            found |= _told_apart(conn, lookups, reach, provides, alike)
+            found |= _told_apart(lookups, reach, provides, alike)
     return found
 
 
@@ -192,18 +187,14 @@ def _pieces(groups: Iterable[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
 
 
 def _told_apart(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    reach: Reach,
-    provides: Mapping[int, frozenset[str]],
-    group: Sequence[int],
+    lookups: Lookups, reach: Reach, provides: Mapping[int, frozenset[str]], group: Sequence[int]
 ) -> dict[int, tuple[str, ...]]:
     """Return what tells the specs of one group apart (see `distinctions`)."""
     found: dict[int, dict[str, _Rank]] = {spec: {} for spec in group}
     for needs, said in ((reach.run_time, "{}"), (reach.used, "built with {}")):
         for alike in _with_the_same(found):
             only = reach.not_in_all([needs(spec) for spec in alike])
-            facts = read_facts(conn, lookups, {each for some in only for each in some})
+            facts = read_facts(lookups, {each for some in only for each in some})
             sides = [_by_package(facts, some) for some in only]
             names = {name: specs for side in sides for name, specs in side.items()}
             ranks = {name: _rank(name, specs, provides) for name, specs in names.items()}
@@ -264,23 +255,21 @@ def _apart(
     return {group: f"{name} {' '.join(each)}" for group, each in texts.items() if each}
 
 
-def read_facts(
-    conn: sqlite3.Connection, lookups: Lookups, specs: Iterable[int]
-) -> dict[int, Facts]:
+def read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
     """Return what specs are, as the first mirror that tells of them says."""
     kept = lookups.once(Facts, lambda: KeptRows[Facts](MOST_KEPT))
-    return kept.of(specs, lambda new: _facts(conn, lookups, new))
+    return kept.of(specs, lambda new: _facts(lookups, new))
 
 
-def _facts(conn: sqlite3.Connection, lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
-    rows = [*select_in(conn, RECORDED, specs)]
+def _facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
+    rows = [*select_in(lookups.conn, RECORDED, specs)]
     wanted = sorted({configuration for _, configuration, _ in rows})
-    found = configurations_by_id(conn, lookups, wanted)
+    found = configurations_by_id(lookups, wanted)
     configurations = {each.id: each.configuration for each in found}
     nodes = {
         key: (namespace, package_hash or "", _flags(json.loads(parameters)))
         for key, namespace, package_hash, parameters in select_in(
-            conn, NODES, {node for *_, node in rows if node is not None}
+            lookups.conn, NODES, {node for *_, node in rows if node is not None}
         )
     }
     return {
@@ -419,7 +408,6 @@ class Cause(NamedTuple):
 
 
 def causes_of_rebuilds(
-    conn: sqlite3.Connection,
     lookups: Lookups,
     gone: Mapping[int, Set[int]],
     came: Mapping[int, Set[int]],
@@ -432,18 +420,17 @@ def causes_of_rebuilds(
     differs in more than its hash. What changed further away is not told.
 
     Args:
-        conn: a connection to the file.
-        lookups: its small tables.
+        lookups: the small tables of the file.
         gone: the ids of the specs that the new release lacks, by the id of their configuration.
         came: the ids of those that the old release lacks; the same keys.
         most: the result is None where there are more specs than that.
     """
-    if not has_records(conn):
+    if not has_records(lookups.conn):
         return ()
     specs = [spec for side in (gone, came) for some in side.values() for spec in some]
     if most is not None and len(specs) > most:
         return None
-    graph = _Rebuilds(conn, lookups)
+    graph = _Rebuilds(lookups)
     graph.read(specs)
     ahead = {key: graph.pairs(gone[key], came[key]) for key in gone}
     found: Counter[Cause] = Counter()
@@ -469,17 +456,17 @@ def causes_of_rebuilds(
 class _Rebuilds:
     """Specs, what they are and what they need directly; read from the file once each."""
 
-    def __init__(self, conn: sqlite3.Connection, lookups: Lookups) -> None:
-        self._conn, self._lookups = conn, lookups
+    def __init__(self, lookups: Lookups) -> None:
+        self._lookups = lookups
         self._facts: dict[int, Facts] = {}
         self._edges: dict[int, dict[int, set[int]]] = {}
 
     def read(self, specs: Iterable[int]) -> None:
         """Read some specs, those that are not known yet."""
         new = {*specs} - self._facts.keys()
-        self._facts |= read_facts(self._conn, self._lookups, new)
+        self._facts |= read_facts(self._lookups, new)
         self._edges |= {spec: {} for spec in new}
-        for spec, package, dependency in select_in(self._conn, EDGES, new):
+        for spec, package, dependency in select_in(self._lookups.conn, EDGES, new):
             self._edges[spec].setdefault(package, set()).add(dependency)
 
     def pairs(self, old: Set[int], new: Set[int]) -> set[Pair]:

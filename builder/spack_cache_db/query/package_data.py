@@ -265,8 +265,8 @@ def package_data(db: Database, name: str) -> PackageData | None:
         DatabaseError: the file is not one of this builder.
     """
     checked_text("name", name)
-    with opened(db) as (conn, _):
-        return read_package_data(conn, name)
+    with opened(db) as lookups:
+        return read_package_data(lookups.conn, name)
 
 
 def package_names(file: AnyPath) -> tuple[str, ...]:
@@ -462,20 +462,18 @@ def behind(
         DatabaseError: the file is not one of this builder, or has no package data.
     """
     checked_texts(release=release, stack=stack)
-    with opened(db) as (conn, lookups):
-        found = read_status(conn, lookups, scope_of(lookups, release=release, stack=stack))
+    with opened(db) as lookups:
+        found = read_status(lookups, scope_of(lookups, release=release, stack=stack))
     if not found:
         data = "the output of spack list --format version_json"
         raise DatabaseError(f"the database has no package data; build it with {data} as well")
     return [each for each in found if each.versions_behind]
 
 
-def read_status(
-    conn: sqlite3.Connection, lookups: Lookups, scope: Conditions
-) -> list[PackageStatus]:
+def read_status(lookups: Lookups, scope: Conditions) -> list[PackageStatus]:
     """Return every package that Spack has, by name, and its binaries within a scope."""
-    found = [PackageStatus(*row) for row in select(conn, _STATUS)]
-    return [*_within(conn, lookups, scope, found)] if scope else found
+    found = [PackageStatus(*row) for row in select(lookups.conn, _STATUS)]
+    return [*_within(lookups, scope, found)] if scope else found
 
 
 def released_versions(conn: sqlite3.Connection) -> Mapping[str, list[str]]:
@@ -487,14 +485,14 @@ def released_versions(conn: sqlite3.Connection) -> Mapping[str, list[str]]:
 
 
 def _within(
-    conn: sqlite3.Connection, lookups: Lookups, scope: Conditions, found: list[PackageStatus]
+    lookups: Lookups, scope: Conditions, found: list[PackageStatus]
 ) -> Iterator[PackageStatus]:
     """Yield packages with the binaries of a scope in the place of all."""
-    released = released_versions(conn)
+    released = released_versions(lookups.conn)
     newest: dict[str, tuple[int, str]] = {}
     counts: dict[str, int] = defaultdict(int)
-    results = matching(conn, lookups, scope)
-    for each in counted_part(conn, lookups, results, slice(None)):
+    results = matching(lookups, scope)
+    for each in counted_part(lookups, results, slice(None)):
         package, version = each.configuration.package, each.configuration.version
         newest[package] = max(newest.get(package, (0, "")), (each.position, version))
         counts[package] += each.spec_count

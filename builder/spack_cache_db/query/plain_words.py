@@ -99,7 +99,7 @@ def match_of(words: Sequence[str]) -> str:
     return " ".join('"' + each.replace('"', '""') + '"' for each in words)
 
 
-def read_words(conn: sqlite3.Connection, lookups: Lookups, text: str) -> Reading | None:
+def read_words(lookups: Lookups, text: str) -> Reading | None:
     """Return what plain words ask for; None where none of them means anything in this file."""
     words = plain_words(text)
     if not 0 < len(words) <= MOST_WORDS:
@@ -110,19 +110,19 @@ def read_words(conn: sqlite3.Connection, lookups: Lookups, text: str) -> Reading
     # Alone, a part of a name may be many packages.
     prefixes = PREFIXES[:1] if is_alone else PREFIXES
     # A variant may stand before the package whose variant it is.
-    package = _Reader(conn, lookups, prefixes).package_of(words)
-    reader = _Reader(conn, lookups, prefixes, package)
-    is_part = is_alone and not package and bool(_Reader(conn, lookups, PREFIXES).package_of(words))
+    package = _Reader(lookups, prefixes).package_of(words)
+    reader = _Reader(lookups, prefixes, package)
+    is_part = is_alone and not package and bool(_Reader(lookups, PREFIXES).package_of(words))
     rest = words if is_part else [*reader.unread(words)]
     found: list[str] = []
     for word in rest:
         # A number alone is in very many versions.
         is_number = _NUMBER.fullmatch(word.lower()) is not None
         match = match_of([*found, word])
-        if not is_number and any(select(conn, WITH_WORDS, match=match, package=package)):
+        if not is_number and any(select(lookups.conn, WITH_WORDS, match=match, package=package)):
             found.append(word)
     if len(rest) == len(words) and not found:
-        return _of_hash(conn, words)
+        return _of_hash(lookups.conn, words)
     return reader.reading(tuple(found), tuple(each for each in rest if each not in found))
 
 
@@ -140,20 +140,14 @@ class _Reader:
     `package` is the one that is meant; empty for the first whose name is read, and any variants.
     """
 
-    def __init__(
-        self,
-        conn: sqlite3.Connection,
-        lookups: Lookups,
-        prefixes: Sequence[str],
-        package: str = "",
-    ) -> None:
-        self._conn = conn
+    def __init__(self, lookups: Lookups, prefixes: Sequence[str], package: str = "") -> None:
+        self._conn = lookups.conn
         self._prefixes = prefixes
         self._lookups = lookups
         self._package_meant = package
         # What only others depend on has no binary of its own.
-        self._packages = {name: bool(count) for name, count in select(conn, PACKAGES)}
-        self._has_records = has_records(conn)
+        self._packages = {name: bool(count) for name, count in select(lookups.conn, PACKAGES)}
+        self._has_records = has_records(lookups.conn)
         self._compilers = lookups.compilers
         self._name = self._version = self._built_with = ""
         self._conditions: dict[str, str] = {}

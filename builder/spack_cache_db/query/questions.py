@@ -62,14 +62,11 @@ WHERE packages.name = :package AND variants.text = :on LIMIT 1
 """
 
 
-def question_of(
-    conn: sqlite3.Connection, lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE
-) -> Question:
+def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE) -> Question:
     """Return what a query asks of a file.
 
     Args:
-        conn: a connection to the file.
-        lookups: its small tables.
+        lookups: the small tables of the file.
         query: what is asked.
         scope: what narrows it; what the records of its release and stack say counts.
 
@@ -77,7 +74,7 @@ def question_of(
         QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
         UnsupportedQuery: the file cannot answer the query.
     """
-    records = SpecRecords(conn, lookups)
+    records = SpecRecords(lookups)
     question = read_query(records, query)
     conditions = (*question.conditions, *scope)
     if not any(isinstance(each.asked, SpecQuery) for each in conditions):
@@ -94,7 +91,7 @@ def read_query(records: SpecRecords, query: SpecQuery) -> Question:
     Raises:
         QuerySyntaxError, UnsupportedQuery: see `question_of`.
     """
-    conn, name = records.conn, query.name
+    conn, name = records.lookups.conn, query.name
     if name is not None and not records.is_package(name):
         if records.is_package(name.lower()):
             found = read_query(records, replace(query, name=name.lower()))
@@ -127,8 +124,10 @@ def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[st
         UnsupportedQuery: package data does not say it, or the query asks for versions or variants,
             which are those of no provider.
     """
-    sets = [key for key, names in read_sets(records.conn, PROVIDED).items() if name in names]
-    rows = select(records.conn, PROVIDERS, sets=json.dumps(sets)) if sets else ()
+    sets = [
+        key for key, names in read_sets(records.lookups.conn, PROVIDED).items() if name in names
+    ]
+    rows = select(records.lookups.conn, PROVIDERS, sets=json.dumps(sets)) if sets else ()
     recorded = [each for (each,) in rows]
     known = records.providers.get(name, ())
     if recorded and not known:
@@ -153,7 +152,7 @@ def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> 
     providers = records.providers.get(dependency or "", ())
     words = [f"{dependency} is known to be provided by {', '.join(providers)}"] if providers else []
     asked = {"package": query.name, "on": f"+{dependency}"}
-    if any(select(records.conn, OPTION, **asked)):
+    if any(select(records.lookups.conn, OPTION, **asked)):
         words.append(f"{f'{query.name}+{dependency}'!r} asks for its option")
     return "".join(f"; {each}" for each in words)
 

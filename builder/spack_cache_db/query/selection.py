@@ -122,9 +122,7 @@ def read_providers(conn: sqlite3.Connection) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def satisfying(
-    conn: sqlite3.Connection, lookups: Lookups, condition: Condition, package: int | None = None
-) -> Set[int]:
+def satisfying(lookups: Lookups, condition: Condition, package: int | None = None) -> Set[int]:
     """Return the ids of the words in a condition's column that satisfy it.
 
     Args:
@@ -137,20 +135,18 @@ def satisfying(
         return {lookups.packages[name] for name in names if name in lookups.packages}
     if column == "variants":
         name = getattr(condition.asked, "name", None)
-        named = select(conn, VARIANTS, name=name, text=condition.text)
-        return _sets_with(conn, (key for key, text in named if condition.holds((text,))))
+        named = select(lookups.conn, VARIANTS, name=name, text=condition.text)
+        return _sets_with(lookups.conn, (key for key, text in named if condition.holds((text,))))
     if column == "version":
         sql = VERSIONS if package is None else VERSIONS_OF_PACKAGE
         used = {} if package is None else {"package": package}
         # Many packages share a version such as 1.0.0.
         holds = lru_cache(maxsize=None)(condition.holds)
-        return {key for key, name in select(conn, sql, **used) if holds(name)}
+        return {key for key, name in select(lookups.conn, sql, **used) if holds(name)}
     return {key for key, name in lookups.words[column].items() if condition.holds(name)}
 
 
-def preference(
-    conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions = ()
-) -> tuple[str, dict[str, str]]:
+def preference(lookups: Lookups, conditions: Conditions = ()) -> tuple[str, dict[str, str]]:
     """Return the order in which every answer lists configurations, as SQL with its parameters.
 
     What is installed comes first; then what most machines run.
@@ -159,7 +155,7 @@ def preference(
         conditions: of a machine that they choose (`--host zen4`, `target=:zen4`), what was built
             for the nearest target comes before what also runs on older ones.
     """
-    used = {**lookups.late_versions(conn)}
+    used = {**lookups.late_versions()}
     if host := chosen_machine(conditions):
         used["nearest"] = _nearest(lookups, host)
     order = _ORDER.format(nearest=_NEAREST if host else "")
@@ -183,7 +179,7 @@ def _nearest(lookups: Lookups, host: str) -> str:
 
 
 def configuration_ids(
-    conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions, *, every: bool = False
+    lookups: Lookups, conditions: Conditions, *, every: bool = False
 ) -> list[int]:
     """Return the configurations that satisfy conditions, in the order of `preference`.
 
@@ -201,11 +197,11 @@ def configuration_ids(
     filters = [_PLACES[kind] for kind in used]
     if not every and not used.keys() & {"release", "stack"}:
         filters.append(_OWN)
-    columns = column_ids(conn, lookups, conditions)
+    columns = column_ids(lookups, conditions)
 
     def read() -> list[int]:
-        order, late = preference(conn, lookups, conditions)
-        return _having(conn, columns, filters, used | late, order)
+        order, late = preference(lookups, conditions)
+        return _having(lookups.conn, columns, filters, used | late, order)
 
     if columns or used or chosen_machine(conditions) is not None:
         return read()
@@ -228,9 +224,7 @@ def _sets_with(conn: sqlite3.Connection, variants: Iterable[int]) -> set[int]:
     return {row[0] for row in select_in(conn, SETS_WITH, variants)}
 
 
-def column_ids(
-    conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions
-) -> dict[str, Set[int]]:
+def column_ids(lookups: Lookups, conditions: Conditions) -> dict[str, Set[int]]:
     """Return the ids that satisfy the conditions on each column, up to one that none satisfies."""
     found: dict[str, Set[int]] = {}
     for each in conditions:
@@ -239,7 +233,7 @@ def column_ids(
         column = COLUMNS[each.kind]
         packages = found.get("package", ())
         package = next(iter(packages)) if len(packages) == 1 else None
-        ids = satisfying(conn, lookups, each, package)
+        ids = satisfying(lookups, each, package)
         found[column] = found[column] & ids if column in found else ids
         if not found[column]:
             break
@@ -303,10 +297,7 @@ class Candidates:
     Their order is that of answers in `scope`.
     """
 
-    def __init__(
-        self, conn: sqlite3.Connection, lookups: Lookups, scope: Conditions = ANYWHERE
-    ) -> None:
-        self.conn = conn
+    def __init__(self, lookups: Lookups, scope: Conditions = ANYWHERE) -> None:
         self.lookups = lookups
         self._scope = scope
         self._rows: dict[int | None, _Rows] = {}
@@ -316,12 +307,14 @@ class Candidates:
     def prepare(self, names: Iterable[str | None]) -> None:
         """Read the configurations of several packages at once; None is all packages."""
         wanted = {*names}
-        order, late = preference(self.conn, self.lookups, self._scope)
+        order, late = preference(self.lookups, self._scope)
         if None in wanted:
-            self._rows[None] = self._read(select(self.conn, EVERY_ROW.format(order), **late))
+            self._rows[None] = self._read(
+                select(self.lookups.conn, EVERY_ROW.format(order), **late)
+            )
         ids = {self.lookups.packages[name] for name in wanted if name in self.lookups.packages}
         found: dict[int, list[Candidate]] = {key: [] for key in sorted(ids - self._rows.keys())}
-        read = select_in(self.conn, ROWS_OF_PACKAGES.format(order), found, **late)
+        read = select_in(self.lookups.conn, ROWS_OF_PACKAGES.format(order), found, **late)
         for row in self._read(read):
             found[row.key("package")].append(row)
         self._rows.update((key, tuple(rows)) for key, rows in found.items())
@@ -341,11 +334,11 @@ class Candidates:
     def groups(self, columns: Iterable[str]) -> _Rows:
         """Return all configurations, one for each group that is the same in these columns."""
         grouped = ", ".join(("spec_count > 0", *columns))
-        return self._read(select(self.conn, GROUPS.format(grouped)))
+        return self._read(select(self.lookups.conn, GROUPS.format(grouped)))
 
     def _read(self, rows: Iterable[tuple[Any, ...]]) -> _Rows:
         rows = [*rows]
-        learn(self.conn, self.lookups, rows)
+        learn(self.lookups, rows)
         return tuple(Candidate(row[0], row[1:-2], *row[-2:]) for row in rows)
 
     def satisfying(self, condition: Condition, package: str | None) -> Set[int]:
@@ -353,7 +346,7 @@ class Candidates:
         of = self.lookups.packages.get(package or "") if condition.kind == "version" else None
         known = (condition.kind, condition.asked, of)
         if known not in self._satisfying:
-            found = satisfying(self.conn, self.lookups, condition, of)
+            found = satisfying(self.lookups, condition, of)
             self._satisfying[known] = found
         return self._satisfying[known]
 
@@ -368,11 +361,11 @@ class Candidates:
             package: its name; None for any.
         """
         if is_of_specs(places):
-            return counts_in_scope(self.conn, self.lookups, [row.id for row in rows], places)
+            return counts_in_scope(self.lookups, [row.id for row in rows], places)
         known = places, package
         if known not in self._counts:
             ids = [row.id for row in self.rows(package)]
-            self._counts[known] = counts_in_scope(self.conn, self.lookups, ids, places)
+            self._counts[known] = counts_in_scope(self.lookups, ids, places)
         return self._counts[known]
 
     def configuration(self, row: Candidate) -> Configuration:
@@ -447,7 +440,9 @@ class Misses:
         if found and of_specs:
             least = min(missed.bit_count() for missed, _ in found) + len(of_specs)
             found = [each for each in found if each[0].bit_count() <= least]
-            specs = specs_in_scope(self.candidates.conn, [row.id for _, row in found], where)
+            specs = specs_in_scope(
+                self.candidates.lookups.conn, [row.id for _, row in found], where
+            )
             found = [
                 (missed | self._missed_by(specs[row.id], of_specs), row) for missed, row in found
             ]

@@ -123,14 +123,12 @@ class SpecRecords:
     """The records of a file, each read when it is first asked for.
 
     Attributes:
-        conn: a connection to the file.
         lookups: its small tables, which keep what does not depend on the other three.
         among: of these specs only.
         release: the release whose records count first, by its id.
         stack: the same of a stack.
     """
 
-    conn: sqlite3.Connection
     lookups: Lookups
     among: Set[int] | None = None
     release: int | None = None
@@ -147,7 +145,7 @@ class SpecRecords:
         if not isinstance(named, Word):
             return self
         ids = self._configurations(configuration_conditions(SpecQuery(name=named.text)))
-        return SpecRecords(self.conn, self.lookups, specs_showing(self.conn, ids))
+        return SpecRecords(self.lookups, specs_showing(self.lookups.conn, ids))
 
     def at(self, scope: Conditions) -> SpecRecords:
         """Return the same records with those first of the release and stack that are asked for."""
@@ -155,7 +153,7 @@ class SpecRecords:
         if place == (self.release, self.stack):
             return self
         if place not in self._elsewhere:
-            self._elsewhere[place] = SpecRecords(self.conn, self.lookups, self.among, *place)
+            self._elsewhere[place] = SpecRecords(self.lookups, self.among, *place)
         return self._elsewhere[place]
 
     def decided(self, conditions: Conditions) -> Conditions:
@@ -176,22 +174,25 @@ class SpecRecords:
     @cached_property
     def edges(self) -> Dependents:
         """The dependencies of all specs."""
-        return Dependents(self.conn, self.lookups)
+        return Dependents(self.lookups.conn, self.lookups)
 
     @cached_property
     def every(self) -> Set[int]:
         """All specs that are asked about."""
         if self.among is not None:
             return self.among
-        return frozenset(chain.from_iterable(select(self.conn, SPECS)))
+        return frozenset(chain.from_iterable(select(self.lookups.conn, SPECS)))
 
     @cached_property
     def unrecorded(self) -> frozenset[int]:
         """The specs that have no record: pages alone tell of them."""
         if self.among is not None:
-            return frozenset(chain.from_iterable(select_in(self.conn, UNRECORDED_OF, self.among)))
+            return frozenset(
+                chain.from_iterable(select_in(self.lookups.conn, UNRECORDED_OF, self.among))
+            )
         return self.lookups.once(
-            UNRECORDED, lambda: frozenset(chain.from_iterable(select(self.conn, UNRECORDED)))
+            UNRECORDED,
+            lambda: frozenset(chain.from_iterable(select(self.lookups.conn, UNRECORDED))),
         )
 
     @cached_property
@@ -206,7 +207,7 @@ class SpecRecords:
         Beside the old ones, these are externals without dependencies (Spack 1.1 `Spec.satisfies`).
         """
         external = {key for key, is_external, is_old in self._origins if is_external and not is_old}
-        alone = select_in(self.conn, WITHOUT_EDGES, self._with_node(external))
+        alone = select_in(self.lookups.conn, WITHOUT_EDGES, self._with_node(external))
         return self.old.union(chain.from_iterable(alone))
 
     @cached_property
@@ -217,11 +218,11 @@ class SpecRecords:
     @cached_property
     def tells_virtuals(self) -> bool:
         """Whether some index of the file says which virtual packages its edges provide."""
-        return any(row[0] not in self._mute for row in select(self.conn, MIRRORS))
+        return any(row[0] not in self._mute for row in select(self.lookups.conn, MIRRORS))
 
     def with_node(self, is_as_asked: Callable[[IndexNode], bool]) -> frozenset[int]:
         """Return the specs whose node is as asked."""
-        nodes = select(self.conn, NODES)
+        nodes = select(self.lookups.conn, NODES)
         return self._with_node(
             {
                 key
@@ -236,12 +237,12 @@ class SpecRecords:
         specfile = lru_cache(maxsize=None)(_specfile)
         return [
             (key, bool(is_external), specfile(rest) < EDGES_NAME_COMPILERS)
-            for key, is_external, rest in select(self.conn, ORIGINS)
+            for key, is_external, rest in select(self.lookups.conn, ORIGINS)
         ]
 
     @cached_property
     def _mute(self) -> frozenset[int]:
-        return frozenset(chain.from_iterable(select(self.conn, WITHOUT_VIRTUALS)))
+        return frozenset(chain.from_iterable(select(self.lookups.conn, WITHOUT_VIRTUALS)))
 
     def _with_node(self, nodes: Set[int]) -> frozenset[int]:
         if not nodes:
@@ -253,8 +254,8 @@ class SpecRecords:
         """Of each spec its first record: spec, node, mirror."""
         place = {"release": self.release, "stack": self.stack}
         if self.among is not None:
-            return [*select_in(self.conn, FIRST_RECORDS_OF, self.among, **place)]
-        return [*select(self.conn, FIRST_RECORDS, **place)]
+            return [*select_in(self.lookups.conn, FIRST_RECORDS_OF, self.among, **place)]
+        return [*select(self.lookups.conn, FIRST_RECORDS, **place)]
 
     def notes(self, query: SpecQuery) -> tuple[str, ...]:
         """Return what a user should know of the answer."""
@@ -389,7 +390,7 @@ class SpecRecords:
 
     def _propagated(self, variant: VariantConstraint) -> Verdict:
         """Return the specs of which neither they nor anything they need has another value."""
-        others = self._with(with_other_variant(self.conn, variant))
+        others = self._with(with_other_variant(self.lookups.conn, variant))
         needing = self.edges.with_ancestors(others, self.edges.of_any_type(DEPTYPES))
         possible = self.every - needing
         return Verdict(possible - self.unrecorded, possible & self.unrecorded)
@@ -420,7 +421,7 @@ class SpecRecords:
         """The records of the whole file: what is needed may be of any package."""
         if self.among is None:
             return self
-        return SpecRecords(self.conn, self.lookups, None, self.release, self.stack)
+        return SpecRecords(self.lookups, None, self.release, self.stack)
 
     def _configured(self, node: SpecQuery) -> Set[int] | None:
         """Return the specs whose configuration and hash are as asked; None where none is."""
@@ -430,7 +431,7 @@ class SpecRecords:
         if words:
             found = self._with(self._configurations(words))
         if prefix is not None:
-            beginning = specs_beginning(self.conn, prefix).keys()
+            beginning = specs_beginning(self.lookups.conn, prefix).keys()
             found = beginning if found is None else found & beginning
         return found
 
@@ -438,10 +439,10 @@ class SpecRecords:
         return self._with(self._configurations((compiler_condition(constraint),)))
 
     def _configurations(self, conditions: Conditions) -> list[int]:
-        return configuration_ids(self.conn, self.lookups, conditions, every=True)
+        return configuration_ids(self.lookups, conditions, every=True)
 
     def _with(self, configurations: Iterable[int]) -> frozenset[int]:
-        rows = select_in(self.conn, WITH_CONFIGURATION, configurations)
+        rows = select_in(self.lookups.conn, WITH_CONFIGURATION, configurations)
         return frozenset(chain.from_iterable(rows))
 
     def is_package(self, name: str) -> bool:
@@ -451,7 +452,7 @@ class SpecRecords:
     @cached_property
     def providers(self) -> Mapping[str, tuple[str, ...]]:
         """The packages that package data knows to provide each virtual one."""
-        return read_providers(self.conn)
+        return read_providers(self.lookups.conn)
 
     def _is_virtual(self, name: str | None) -> bool:
         return name in VIRTUALS or name in self.edges.virtuals or name in self.providers

@@ -63,7 +63,7 @@ class FormChoices:
     has_package_data: bool = False
 
 
-def read_choices(conn: sqlite3.Connection, lookups: Lookups) -> FormChoices:
+def read_choices(lookups: Lookups) -> FormChoices:
     """Return what forms offer."""
     compilers = {value_of("compiler", each) for each in lookups.words["compiler"].values()}
     targets: dict[str, list[str]] = {}
@@ -77,7 +77,7 @@ def read_choices(conn: sqlite3.Connection, lookups: Lookups) -> FormChoices:
         systems=tuple(sorted(lookups.words["os"].values())),
         hosts=hosts_of(lookups.families),
         has_trees=bool(lookups.trees()),
-        has_package_data=has_package_data(conn),
+        has_package_data=has_package_data(lookups.conn),
     )
 
 
@@ -110,7 +110,7 @@ def read_identity(conn: sqlite3.Connection) -> Identity:
     """Return what every page shows of a file."""
     lookups = read_lookups(conn)
     noun = INSTALLED_SPEC if lookups.is_installed else BINARY
-    return Identity(read_origin(conn), newest_snapshot(lookups), noun, read_choices(conn, lookups))
+    return Identity(read_origin(conn), newest_snapshot(lookups), noun, read_choices(lookups))
 
 
 async def learn(datasette: Any) -> None:

@@ -5,7 +5,6 @@ Like the pages, these are functions of a connection, the small tables, and what 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -54,66 +53,56 @@ class Data:
     error: str | None = None
 
 
-def data_of(
-    conn: sqlite3.Connection, lookups: Lookups, load: Callable[..., Data], *arguments: Any
-) -> Data:
+def data_of(lookups: Lookups, load: Callable[..., Data], *arguments: Any) -> Data:
     """Return what a function of this module returns, or why the file cannot answer."""
     try:
-        return load(conn, lookups, *arguments)
+        return load(lookups, *arguments)
     except BuilderError as error:
         return Data(error=str(error))
 
 
 def find_data(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    text: str,
-    narrowing: Narrowing,
-    start: int,
-    most: int,
-    form: str,
+    lookups: Lookups, text: str, narrowing: Narrowing, start: int, most: int, form: str
 ) -> Data:
     """Return what the command `find` prints with `--json` or `--csv`, `most` rows from `start`."""
     query = parse(asked_spec(text, narrowing).spec)
-    question = kept_question(conn, lookups, query, narrowing.scope(conn, lookups))
-    results = kept_matching(conn, lookups, question.conditions)
+    question = kept_question(lookups, query, narrowing.scope(lookups))
+    results = kept_matching(lookups, question.conditions)
     part = slice(start, start + most + 1)
-    found = found_part(conn, lookups, results, part, with_hashes=False)
+    found = found_part(lookups, results, part, with_hashes=False)
     return Data(_FOUND[form](found[:most], False), len(found) > most)
 
 
-def changes_data(conn: sqlite3.Connection, lookups: Lookups, sides: Sides, form: str) -> Data:
+def changes_data(lookups: Lookups, sides: Sides, form: str) -> Data:
     """Return what the command `diff` prints with `--json` or `--csv`."""
-    return Data(_CHANGED[form](difference_of(conn, lookups, sides)))
+    return Data(_CHANGED[form](difference_of(lookups, sides)))
 
 
-def cover_data(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText, form: str) -> Data:
+def cover_data(lookups: Lookups, pasted: PastedText, form: str) -> Data:
     """Return what the command `cover` prints with `--json` or `--csv`."""
-    return Data(_COVERED[form](covered(conn, lookups, pasted)))
+    return Data(_COVERED[form](covered(lookups, pasted)))
 
 
-def package_data(conn: sqlite3.Connection, _: Lookups, name: str) -> PackageData | None:
+def package_data(lookups: Lookups, name: str) -> PackageData | None:
     """Return what Spack says of a package; None if the file does not have it."""
-    return read_package_data(conn, name)
+    return read_package_data(lookups.conn, name)
 
 
 LISTED = {"packages": load_package_list, "releases": load_releases, "stacks": load_stacks}
 _LIST_FORMS = {"json": list_json, "csv": list_csv}
 
 
-def list_data(
-    conn: sqlite3.Connection, lookups: Lookups, kind: str, asked: ListFilters, form: str
-) -> Data:
+def list_data(lookups: Lookups, kind: str, asked: ListFilters, form: str) -> Data:
     """Return the rows of a list; an error where something is asked for that the file lacks."""
-    page = LISTED[kind](conn, lookups, asked)
+    page = LISTED[kind](lookups, asked)
     if page.faults:
         return Data(error=" ".join(page.faults))
     return Data(_LIST_FORMS[form](page))
 
 
 def spec_page(
-    conn: sqlite3.Connection, lookups: Lookups, text: str, page: int, release: str | None
+    lookups: Lookups, text: str, page: int, release: str | None
 ) -> SpecPage | tuple[HashMatch, ...]:
     """Return the page of the spec with this hash, or else the specs whose hash begins so."""
-    found = load_spec(conn, lookups, text, page, release)
-    return found or load_candidates(conn, lookups, text)
+    found = load_spec(lookups, text, page, release)
+    return found or load_candidates(lookups, text)

@@ -90,7 +90,7 @@ def test_what_was_not_read_is_told() -> None:
 def test_the_real_index(dag_hash: str, real_index: sqlite3.Connection) -> None:
     """All that is needed is there, each level that opens is closed, and rows are in order."""
     ids = dict(real_index.execute("SELECT hash, id FROM specs"))
-    graph = read_needs(real_index, read_lookups(real_index), [ids[dag_hash]], 10_000)
+    graph = read_needs(read_lookups(real_index), [ids[dag_hash]], 10_000)
     found = trees(graph, read_nodes(real_index, graph.edges), ids[dag_hash])
     rows = (*found.run_time, *found.build_only)
 

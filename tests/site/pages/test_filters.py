@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import pytest
 
 from spack_cache_db.query.connection import Lookups
@@ -82,19 +80,19 @@ def test_it_survives_the_address() -> None:
     assert EVERYWHERE.but() == ""
 
 
-def test_names_that_are_not_known_are_errors(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_names_that_are_not_known_are_errors(lookups: Lookups) -> None:
     """A release, a stack or a machine that is not there is told, and not taken for any."""
-    assert EVERYWHERE.scope(conn, lookups) == Narrowing(release=None).scope(conn, lookups)
+    assert EVERYWHERE.scope(lookups) == Narrowing(release=None).scope(lookups)
     for narrowing in (Narrowing(release="v9"), Narrowing(stack="root"), Narrowing(host="zen99")):
         with pytest.raises(UnknownNameError):
-            narrowing.scope(conn, lookups)
+            narrowing.scope(lookups)
 
 
-def test_what_it_is_in_a_file(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_what_it_is_in_a_file(lookups: Lookups) -> None:
     """Names become the ids of the file."""
-    scope = Narrowing("develop", "e4s", "zen3").scope(conn, lookups)
-    release = conn.execute("SELECT id FROM releases WHERE name = 'develop'").fetchone()[0]
-    stack = conn.execute("SELECT id FROM stacks WHERE name = 'e4s'").fetchone()[0]
+    scope = Narrowing("develop", "e4s", "zen3").scope(lookups)
+    release = lookups.conn.execute("SELECT id FROM releases WHERE name = 'develop'").fetchone()[0]
+    stack = lookups.conn.execute("SELECT id FROM stacks WHERE name = 'e4s'").fetchone()[0]
 
     found = {each.kind: (each.text, each.asked) for each in scope}
     assert found == {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 
 import pytest
@@ -28,19 +27,15 @@ def held(release: str, by: str) -> Counter[tuple[str, str]]:
     return found
 
 
-def page(
-    conn: sqlite3.Connection, lookups: Lookups, release: str, asked: CoverageFilters
-) -> CoveragePage:
+def page(lookups: Lookups, release: str, asked: CoverageFilters) -> CoveragePage:
     """Return the page of a release."""
-    found = load_gaps(conn, lookups, release, asked)
+    found = load_gaps(lookups, release, asked)
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("by", gaps.KINDS)
-def test_gaps_are_where_only_the_reference_has_a_binary(
-    conn: sqlite3.Connection, lookups: Lookups, by: str
-) -> None:
+def test_gaps_are_where_only_the_reference_has_a_binary(lookups: Lookups, by: str) -> None:
     """The reference is a column of the release, or another release."""
     releases = [each.name for each in lookups.releases.values()]
     for release in releases:
@@ -53,7 +48,7 @@ def test_gaps_are_where_only_the_reference_has_a_binary(
                 for column in columns
                 if chosen == reference
             }
-            found = page(conn, lookups, release, CoverageFilters(by, reference))
+            found = page(lookups, release, CoverageFilters(by, reference))
             missing = {
                 (row.package, column.name)
                 for row in found.rows
@@ -75,26 +70,24 @@ def test_gaps_are_where_only_the_reference_has_a_binary(
             )
 
 
-def test_unknown_reference_is_told(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_unknown_reference_is_told(lookups: Lookups) -> None:
     """The page then compares with the column that has most packages, and says so."""
-    found = page(conn, lookups, "develop", CoverageFilters("family", "nope"))
+    found = page(lookups, "develop", CoverageFilters("family", "nope"))
     assert found.reference == "x86_64" and "nope" in str(found.fault)
-    assert load_gaps(conn, lookups, "nope", CoverageFilters()) is None
+    assert load_gaps(lookups, "nope", CoverageFilters()) is None
 
 
-def test_packages_with_gaps_have_pages(
-    conn: sqlite3.Connection, lookups: Lookups, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_with_gaps_have_pages(lookups: Lookups, monkeypatch: pytest.MonkeyPatch) -> None:
     """All pages together have each package once, by name; a number too large is the last page."""
-    whole = page(conn, lookups, "develop", CoverageFilters())
+    whole = page(lookups, "develop", CoverageFilters())
     monkeypatch.setattr(gaps, "PAGE_ROWS", 2)
-    first = page(conn, lookups, "develop", CoverageFilters())
+    first = page(lookups, "develop", CoverageFilters())
     rows = [
         row
         for number in range(1, first.page_count + 1)
-        for row in page(conn, lookups, "develop", CoverageFilters(page=str(number))).rows
+        for row in page(lookups, "develop", CoverageFilters(page=str(number))).rows
     ]
     assert first.page_count > 1 and rows == [*whole.rows]
-    assert page(conn, lookups, "develop", CoverageFilters(page="99")).rows == (
+    assert page(lookups, "develop", CoverageFilters(page="99")).rows == (
         *rows[-2 + len(rows) % 2 :],
     )

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 from spack_cache_db.query.connection import Lookups
 from spack_cache_db.site.pages.groups import load_release, load_stack
 
 
-def test_releases_know_their_neighbours(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_releases_know_their_neighbours(lookups: Lookups) -> None:
     """A snapshot leads to the one before and after; the branch comes after its newest."""
-    earlier = load_release(conn, lookups, "develop-2025-04-13")
-    later = load_release(conn, lookups, "develop-2025-04-20")
-    branch = load_release(conn, lookups, "develop")
+    earlier = load_release(lookups, "develop-2025-04-13")
+    later = load_release(lookups, "develop-2025-04-20")
+    branch = load_release(lookups, "develop")
 
     assert earlier is not None and (earlier.before, earlier.after) == (None, "develop-2025-04-20")
     assert later is not None and (later.before, later.after) == ("develop-2025-04-13", "develop")
     assert branch is not None and (branch.before, branch.after) == ("develop-2025-04-20", None)
 
 
-def test_stack_counts_each_spec_once(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_stack_counts_each_spec_once(lookups: Lookups) -> None:
     """A stack's packages are counted over all releases, each spec once."""
-    page = load_stack(conn, lookups, "hep")
+    page = load_stack(lookups, "hep")
 
     assert page is not None
     assert page.packages == (("hdf5", 7),)
     assert len(page.releases) == 4
 
 
-def test_root_has_no_page(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_root_has_no_page(lookups: Lookups) -> None:
     """The top-level index is in the file, but is shown as no stack."""
-    assert load_stack(conn, lookups, "root") is None
+    assert load_stack(lookups, "root") is None
 
 
-def test_every_bar_leads_somewhere(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_every_bar_leads_somewhere(lookups: Lookups) -> None:
     """Each value of a release and a stack has an address; the largest comes first."""
-    release = load_release(conn, lookups, "develop")
-    stack = load_stack(conn, lookups, "e4s")
+    release = load_release(lookups, "develop")
+    stack = load_stack(lookups, "e4s")
     assert release is not None and stack is not None
 
     for chart in (*release.charts, *stack.charts):
@@ -48,9 +46,9 @@ def test_every_bar_leads_somewhere(conn: sqlite3.Connection, lookups: Lookups) -
     assert stack.charts[1].addresses["gcc@13.2.0"] == "/packages?stack=e4s&compiler=gcc%4013.2.0"
 
 
-def test_packages_are_counted_in_the_release(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_packages_are_counted_in_the_release(lookups: Lookups) -> None:
     """A release's packages stand by name, each with its specs there, whatever the source."""
-    page = load_release(conn, lookups, "v0.23.1")
+    page = load_release(lookups, "v0.23.1")
 
     assert page is not None
     assert page.packages == (("hdf5", 7), ("py-torch", 1), ("zlib", 3))

@@ -11,9 +11,9 @@ from spack_cache_db.site.pages.home import load_about, load_home, newest_snapsho
 from tests.indexes import index, node, record
 
 
-def test_home_counts_everything(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_home_counts_everything(lookups: Lookups) -> None:
     """The totals on the first page are those of the file, and it starts with a release."""
-    page = load_home(conn, lookups)
+    page = load_home(lookups)
 
     assert (page.totals.packages, page.totals.releases) == (6, 4)
     assert page.install is not None and page.install.release == "v0.23.1"
@@ -22,16 +22,16 @@ def test_home_counts_everything(conn: sqlite3.Connection, lookups: Lookups) -> N
 
 def test_what_is_no_binary_is_not_counted(real_index: sqlite3.Connection) -> None:
     """Externals of an index, and packages that only they have, are in no total and no list."""
-    page = load_home(real_index, read_lookups(real_index))
+    page = load_home(read_lookups(real_index))
 
     assert (page.totals.packages, page.totals.specs) == (226, 883)
     assert min(count for _, count in page.largest) > 0
     assert sum(count for _, count in page.families) == 883
 
 
-def test_of_pages(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_of_pages(lookups: Lookups) -> None:
     """Totals, dates and sources are those of the file's own tables."""
-    page = load_about(conn, lookups)
+    page = load_about(lookups)
 
     assert (page.totals.packages, page.totals.specs, page.totals.releases) == (6, 23, 4)
     assert (page.first_snapshot, page.newest_snapshot) == ("2025-04-13", "2025-04-20")
@@ -47,7 +47,7 @@ def test_of_an_index(tmp_path: Path) -> None:
     place.write_bytes(index(record(node("zlib"))))
     build([str(tmp_path / "v1.0")], tmp_path / "out.db", release="v1.0", stack="e4s")
     conn = sqlite3.connect(tmp_path / "out.db")
-    page = load_about(conn, read_lookups(conn))
+    page = load_about(read_lookups(conn))
     newest = newest_snapshot(read_lookups(conn))
     conn.close()
 

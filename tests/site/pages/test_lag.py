@@ -55,13 +55,13 @@ def test_the_list_is_that_of_the_command(file: Path) -> None:
     for release in (None, *RELEASES):
         for stack in (None, *STACKS):
             where = {"release": release or "", "stack": stack or ""}
-            found = load_package_list(conn, lookups, ListFilters(**where, behind="1"))
+            found = load_package_list(lookups, ListFilters(**where, behind="1"))
             assert {(row["name"], row["version"], row["behind"]) for row in found.rows} == {
                 (each.name, each.newest_version, each.versions_behind)
                 for each in behind(file, release=release, stack=stack)
             }
-            every = load_package_list(conn, lookups, ListFilters(**where))
-            missing = load_package_list(conn, lookups, ListFilters(**where, missing="1"))
+            every = load_package_list(lookups, ListFilters(**where))
+            missing = load_package_list(lookups, ListFilters(**where, missing="1"))
             assert {row["name"] for row in missing.rows} == {f"p{at}" for at in range(12)} - {
                 row["name"] for row in every.rows
             }
@@ -73,17 +73,17 @@ def test_most_comes_first(file: Path) -> None:
     """Unless another order is asked for; rows are text, and CSV has their columns."""
     conn = sqlite3.connect(file)
     lookups = read_lookups(conn)
-    found = load_package_list(conn, lookups, ListFilters(behind="1"))
+    found = load_package_list(lookups, ListFilters(behind="1"))
     counts = [row["behind"] for row in found.in_order()]
     assert counts == sorted(counts, reverse=True)
     asked = ListFilters(missing="1", q="p1", sort="name")
-    assert [row["name"] for row in load_package_list(conn, lookups, asked).in_order()] == [
+    assert [row["name"] for row in load_package_list(lookups, asked).in_order()] == [
         "p10",
         "p11",
     ]
-    rows = list_rows(load_package_list(conn, lookups, asked), "/package/")
+    rows = list_rows(load_package_list(lookups, asked), "/package/")
     assert "&lt;b&gt;What&lt;/b&gt; it is.<" in rows
-    text = list_data(conn, lookups, "packages", asked, "csv").body
+    text = list_data(lookups, "packages", asked, "csv").body
     assert text.startswith("name,latest,dependents,summary\np10,")
     conn.close()
 
@@ -93,11 +93,11 @@ def test_what_cannot_be_compared_is_told(file: Path, samples_file: Path) -> None
     conn = sqlite3.connect(file)
     for other in ("behind", "lacks"):
         asked = ListFilters(missing="1", **{other: "x86_64"})
-        told = list_data(conn, read_lookups(conn), "packages", asked, "json").error
+        told = list_data(read_lookups(conn), "packages", asked, "json").error
         assert told == f"missing and {other} exclude each other: ask for one of them."
     conn.close()
     conn = sqlite3.connect(samples_file)
-    found = load_package_list(conn, read_lookups(conn), ListFilters(behind="1"))
+    found = load_package_list(read_lookups(conn), ListFilters(behind="1"))
     assert found.rows
     assert found.faults == ("There is no package data here, so nothing is compared with Spack.",)
     conn.close()

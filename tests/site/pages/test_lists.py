@@ -29,9 +29,9 @@ from tests.pagetexts import spec_hash
 from tests.site.cache import HOSTILE
 
 
-def packages(conn: sqlite3.Connection, lookups: Lookups, **asked: str) -> ListPage:
+def packages(lookups: Lookups, **asked: str) -> ListPage:
     """Return the list of packages as an address with these fields asks for it."""
-    return load_packages(conn, lookups, ListFilters.parse([*asked.items()]))
+    return load_packages(lookups, ListFilters.parse([*asked.items()]))
 
 
 def names(page: ListPage) -> list[str]:
@@ -59,17 +59,15 @@ def names(page: ListPage) -> list[str]:
         ({"sort": "nothing", "order": "desc"}, ["zlib", "py-torchvision", "py-torch", "netcdf-c"]),
     ],
 )
-def test_packages(
-    conn: sqlite3.Connection, lookups: Lookups, asked: dict[str, str], expected: list[str]
-) -> None:
+def test_packages(lookups: Lookups, asked: dict[str, str], expected: list[str]) -> None:
     """A name, a release, a target that is there and one that is not narrow the list; all hold."""
-    assert names(packages(conn, lookups, **asked))[: len(expected) or None] == expected
+    assert names(packages(lookups, **asked))[: len(expected) or None] == expected
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-def test_a_long_list_comes_in_pages(conn: sqlite3.Connection, lookups: Lookups, order: str) -> None:
+def test_a_long_list_comes_in_pages(lookups: Lookups, order: str) -> None:
     """The pages together show each row once, in the order of the JSON; filters are kept."""
-    known = load_packages(conn, lookups, ListFilters(sort="name", order=order))
+    known = load_packages(lookups, ListFilters(sort="name", order=order))
     many = tuple(
         row | {"name": f"{row['name']}-{number:03}"} for row in known.rows for number in range(90)
     )
@@ -85,17 +83,17 @@ def test_a_long_list_comes_in_pages(conn: sqlite3.Connection, lookups: Lookups, 
 
 
 @pytest.mark.parametrize("page", ["0", "-1", "x", "9" * 5_000, ""])
-def test_any_page_number_shows_rows(conn: sqlite3.Connection, lookups: Lookups, page: str) -> None:
+def test_any_page_number_shows_rows(lookups: Lookups, page: str) -> None:
     """What is no page number is the first, and what is too large the last."""
-    assert "/package/hdf5" in list_rows(packages(conn, lookups, page=page), "/package/")
+    assert "/package/hdf5" in list_rows(packages(lookups, page=page), "/package/")
 
 
-def test_counts_are_those_of_what_is_asked(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_counts_are_those_of_what_is_asked(lookups: Lookups) -> None:
     """In a release, for a target, the numbers are of that release and that target."""
-    rows = packages(conn, lookups, release="develop", has="aarch64").rows
-    on_haswell = packages(conn, lookups, q="hdf5", host="haswell").rows
-    both = packages(conn, lookups, release="develop", stack="hep").rows
-    everywhere = packages(conn, lookups, q="hdf5").rows
+    rows = packages(lookups, release="develop", has="aarch64").rows
+    on_haswell = packages(lookups, q="hdf5", host="haswell").rows
+    both = packages(lookups, release="develop", stack="hep").rows
+    everywhere = packages(lookups, q="hdf5").rows
 
     assert [(row["configurations"], row["specs"]) for row in rows] == [(1, 2)]
     assert [(row["configurations"], row["specs"]) for row in both] == [(1, 7)]
@@ -108,16 +106,16 @@ def test_only_binaries_are_listed(conn: sqlite3.Connection) -> None:
     copy = sqlite3.connect(":memory:")
     conn.backup(copy)
     copy.execute("UPDATE packages SET spec_count = 0 WHERE name = 'zlib'")
-    page = packages(copy, read_lookups(copy))
+    page = packages(read_lookups(copy))
     copy.close()
 
     assert "zlib" not in names(page)
     assert page.total == 5
 
 
-def test_what_is_not_known_is_told(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_what_is_not_known_is_told(lookups: Lookups) -> None:
     """A release or target that the file does not have is named."""
-    page = packages(conn, lookups, release="v9", has="zen9", host="zen8")
+    page = packages(lookups, release="v9", has="zen9", host="zen8")
 
     assert [each.split(":")[0] for each in page.faults] == [
         "There is no release v9",
@@ -126,9 +124,9 @@ def test_what_is_not_known_is_told(conn: sqlite3.Connection, lookups: Lookups) -
     ]
 
 
-def test_an_address_keeps_what_is_asked(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_an_address_keeps_what_is_asked(lookups: Lookups) -> None:
     """A heading sorts by its column and then the other way round, and keeps the filters."""
-    page = packages(conn, lookups, q="py torch", sort="specs")
+    page = packages(lookups, q="py torch", sort="specs")
     by_name, version, _, by_specs, *_ = page.columns
 
     assert page.sorted_by(by_name) == "?q=py+torch&sort=name&order=asc"
@@ -137,21 +135,21 @@ def test_an_address_keeps_what_is_asked(conn: sqlite3.Connection, lookups: Looku
     assert (page.sort, page.is_descending) == (by_specs, True)
 
 
-def test_releases(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_releases(lookups: Lookups) -> None:
     """Releases stand in the file's order, by kind and name as asked; dates may be missing."""
-    snapshots = load_releases(conn, lookups, ListFilters(kind="snapshot", sort="date", order="asc"))
-    by_date = load_releases(conn, lookups, ListFilters(sort="date"))
+    snapshots = load_releases(lookups, ListFilters(kind="snapshot", sort="date", order="asc"))
+    by_date = load_releases(lookups, ListFilters(sort="date"))
 
-    assert names(load_releases(conn, lookups, ListFilters()))[0] == "develop"
+    assert names(load_releases(lookups, ListFilters()))[0] == "develop"
     assert names(snapshots) == ["develop-2025-04-13", "develop-2025-04-20"]
     assert names(by_date)[:2] == ["develop-2025-04-20", "develop-2025-04-13"]
     assert by_date.total == len(by_date.rows) == 4
 
 
-def test_stacks(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_stacks(lookups: Lookups) -> None:
     """Stacks are listed without root."""
-    assert names(load_stacks(conn, lookups, ListFilters())) == ["e4s", "e4s-arm", "hep"]
-    assert names(load_stacks(conn, lookups, ListFilters(q="arm"))) == ["e4s-arm"]
+    assert names(load_stacks(lookups, ListFilters())) == ["e4s", "e4s-arm", "hep"]
+    assert names(load_stacks(lookups, ListFilters(q="arm"))) == ["e4s-arm"]
 
 
 def test_a_package_that_one_release_alone_shows() -> None:
@@ -177,17 +175,17 @@ def test_a_package_that_one_release_alone_shows() -> None:
             {"release": "v1.0"},
             {"release": "v1.0", "has": "zen2"},
         )
-        found = [packages(conn, lookups, **each) for each in asked]
+        found = [packages(lookups, **each) for each in asked]
 
     assert [names(page) for page in found] == [["aa"], ["aa"], ["bb"], ["bb"]]
     assert {page.total for page in found} == {1}
     assert {row["specs"] for page in found for row in page.rows} == {1}
 
 
-def test_a_row_says_all(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_a_row_says_all(lookups: Lookups) -> None:
     """A row links to its page, narrowed as the list is, and what is missing is empty."""
-    packages = load_packages(conn, lookups, ListFilters(q="netcdf", release="develop"))
-    branch = load_releases(conn, lookups, ListFilters(kind="branch"))
+    packages = load_packages(lookups, ListFilters(q="netcdf", release="develop"))
+    branch = load_releases(lookups, ListFilters(kind="branch"))
 
     assert list_rows(packages, "/package/") == (
         '<tr><th scope="row"><a href="/package/netcdf-c?release=develop">netcdf-c</a></th>'
@@ -197,9 +195,9 @@ def test_a_row_says_all(conn: sqlite3.Connection, lookups: Lookups) -> None:
     assert '<td class="minor"></td>' in list_rows(branch, "/release/")
 
 
-def test_words_are_text(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_words_are_text(lookups: Lookups) -> None:
     """A name or a version that is a script is shown, not run."""
-    page = load_packages(conn, lookups, ListFilters())
+    page = load_packages(lookups, ListFilters())
     row = {**page.rows[0], "name": HOSTILE, "version": HOSTILE}
 
     body = list_rows(replace(page, rows=(row,)), "/package/")
@@ -208,9 +206,9 @@ def test_words_are_text(conn: sqlite3.Connection, lookups: Lookups) -> None:
     assert body.count("&lt;script&gt;") == 2
 
 
-def test_a_thousand_packages_are_few_bytes(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_a_thousand_packages_are_few_bytes(lookups: Lookups) -> None:
     """1,400 packages with names and numbers of their own fit into 60 kB, compressed."""
-    page = load_packages(conn, lookups, ListFilters())
+    page = load_packages(lookups, ListFilters())
     many = tuple(
         {
             **page.rows[0],
@@ -231,38 +229,34 @@ def test_a_thousand_packages_are_few_bytes(conn: sqlite3.Connection, lookups: Lo
     ("release", "stack"),
     [*product([None, "develop", "develop-2025-04-20", "v0.23.1"], [None, "e4s", "hep"])],
 )
-def test_counts_are_what_is_found(
-    conn: sqlite3.Connection, lookups: Lookups, release: str | None, stack: str | None
-) -> None:
+def test_counts_are_what_is_found(lookups: Lookups, release: str | None, stack: str | None) -> None:
     """Every count is that of the answer to `*` in the same release and stack."""
     expected: dict[str, dict[str, tuple[int, int]]] = {}
-    for found in find(conn, "*", release=release, stack=stack):
+    for found in find(lookups.conn, "*", release=release, stack=stack):
         of_package = expected.setdefault(found.package, {})
         configurations, specs = of_package.get(found.target, (0, 0))
         of_package[found.target] = (configurations + 1, specs + found.spec_count)
 
     place = lookups.release(release), lookups.stack(stack)
     counted: dict[str, dict[str, tuple[int, int]]] = {}
-    for (name, target), count in counts(conn, lookups, *place, "package", "target").items():
+    for (name, target), count in counts(lookups, *place, "package", "target").items():
         counted.setdefault(name, {})[target] = count.configurations, count.specs
 
     assert counted == expected
     assert counted
     assert {
         name: (count.configurations, count.specs)
-        for (name,), count in counts(conn, lookups, *place, "package").items()
+        for (name,), count in counts(lookups, *place, "package").items()
     } == {
         name: (sum(each[0] for each in parts.values()), sum(each[1] for each in parts.values()))
         for name, parts in expected.items()
     }
 
 
-def test_every_column_of_a_narrowed_list_says_what_the_narrowing_has(
-    conn: sqlite3.Connection, lookups: Lookups
-) -> None:
+def test_every_column_of_a_narrowed_list_says_what_the_narrowing_has(lookups: Lookups) -> None:
     """The newest version is that of the release; columns of all releases say that they are."""
     release, machine, whole = (
-        packages(conn, lookups, q="hdf5", **asked)
+        packages(lookups, q="hdf5", **asked)
         for asked in ({"release": "develop-2025-04-13"}, {"host": "aarch64"}, {})
     )
 
@@ -276,16 +270,14 @@ def test_every_column_of_a_narrowed_list_says_what_the_narrowing_has(
     assert not [each.title for each in whole.columns if "overall" in each.title]
 
 
-def test_packages_of_one_release_and_not_of_another(
-    conn: sqlite3.Connection, lookups: Lookups
-) -> None:
+def test_packages_of_one_release_and_not_of_another(lookups: Lookups) -> None:
     """`has` and `lacks` take releases: each pair is the difference of the lists of both."""
     releases = [each.name for each in lookups.releases.values()]
-    of = {name: set(names(packages(conn, lookups, release=name))) for name in releases}
+    of = {name: set(names(packages(lookups, release=name))) for name in releases}
     for one, other in product(releases, repeat=2):
-        page = packages(conn, lookups, has=one, lacks=other)
+        page = packages(lookups, has=one, lacks=other)
         assert set(names(page)) == of[one] - of[other]
         assert (page.faults, page.package_query) == ((), f"?release={one}")
-        within = packages(conn, lookups, release=one, has=other, lacks="aarch64")
+        within = packages(lookups, release=one, has=other, lacks="aarch64")
         assert set(names(within)) <= of[one] & of[other]
     assert any(of[one] - of[other] for one, other in product(releases, repeat=2))

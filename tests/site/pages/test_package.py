@@ -18,33 +18,33 @@ from tests.pagetexts import spec
 from tests.site.cache import MPI, spec_hash
 
 
-def hdf5(conn: sqlite3.Connection, lookups: Lookups, filters: Filters) -> PackagePage:
+def hdf5(lookups: Lookups, filters: Filters) -> PackagePage:
     """The page of hdf5."""
-    page = load_package(conn, lookups, "hdf5", filters)
+    page = load_package(lookups, "hdf5", filters)
     assert page is not None
     return page
 
 
-def test_look_alike_specs_are_one_row(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_look_alike_specs_are_one_row(lookups: Lookups) -> None:
     """Fourteen specs in five configurations are five rows with their counts."""
-    page = hdf5(conn, lookups, Filters())
+    page = hdf5(lookups, Filters())
 
     assert (page.configuration_count, page.spec_count) == (5, 14)
     assert sorted(row.spec_count for row in page.rows) == [1, 1, 2, 3, 7]
 
 
-def test_common_values_are_folded(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_common_values_are_folded(lookups: Lookups) -> None:
     """What is the same in all rows stands once above the table, and in no row."""
-    page = hdf5(conn, lookups, Filters(version="1.14.5", target="x86_64_v3"))
+    page = hdf5(lookups, Filters(version="1.14.5", target="x86_64_v3"))
 
     assert ("compiler", "gcc@13.2.0") in page.common
     assert page.common_variants == ("build_system=cmake", "~cxx")
     assert sorted(row.variants for row in page.rows) == [("+mpi",), ("~mpi",)]
 
 
-def test_common_values_can_be_shown(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_common_values_can_be_shown(lookups: Lookups) -> None:
     """On request every row says everything."""
-    page = hdf5(conn, lookups, Filters(version="1.14.5", common=True))
+    page = hdf5(lookups, Filters(version="1.14.5", common=True))
 
     assert page.common == ()
     assert all("build_system=cmake" in row.variants for row in page.rows)
@@ -73,14 +73,10 @@ def test_common_values_can_be_shown(conn: sqlite3.Connection, lookups: Lookups) 
     ],
 )
 def test_filters_combine_with_and(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    filters: Filters,
-    configurations: int,
-    specs: int,
+    lookups: Lookups, filters: Filters, configurations: int, specs: int
 ) -> None:
     """Each further filter leaves fewer rows, and the counts are those of the place chosen."""
-    page = hdf5(conn, lookups, filters)
+    page = hdf5(lookups, filters)
 
     assert (page.configuration_count, page.spec_count) == (configurations, specs)
 
@@ -88,7 +84,7 @@ def test_filters_combine_with_and(
 def test_a_package_that_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> None:
     """Its page has no configuration, no version and nothing to choose."""
     lookups = read_lookups(real_index)
-    page = load_package(real_index, lookups, "gcc", Filters.parse([]))
+    page = load_package(lookups, "gcc", Filters.parse([]))
 
     assert page is not None
     assert (page.package.release_count, page.package.newest_version) == (0, None)
@@ -102,8 +98,8 @@ def test_a_package_that_one_release_shows(built: Build) -> None:
     )
     lookups = read_lookups(conn)
 
-    anywhere = load_package(conn, lookups, "baz", Filters())
-    there = load_package(conn, lookups, "baz", Filters(release="v1.0"))
+    anywhere = load_package(lookups, "baz", Filters())
+    there = load_package(lookups, "baz", Filters(release="v1.0"))
 
     assert anywhere is not None and there is not None
     assert (anywhere.rows, anywhere.package.newest_version) == ((), None)
@@ -114,32 +110,32 @@ def test_a_package_that_one_release_shows(built: Build) -> None:
 def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connection) -> None:
     """Rows, grid and filters of a package that also has an external have its binaries only."""
     lookups = read_lookups(real_index)
-    page = load_package(real_index, lookups, "llvm", Filters.parse([]))
+    page = load_package(lookups, "llvm", Filters.parse([]))
 
     assert page is not None
     assert page.spec_count == page.package.spec_count > 0
     assert "17.0.6" not in str((page.rows, page.grid, page.choices))
 
 
-def test_hashes_are_those_of_the_chosen_release(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_hashes_are_those_of_the_chosen_release(lookups: Lookups) -> None:
     """A hash offered under a release filter is listed in that release."""
-    page = hdf5(conn, lookups, Filters(release="develop-2025-04-20", target="zen3"))
+    page = hdf5(lookups, Filters(release="develop-2025-04-20", target="zen3"))
 
     assert [row.hashes for row in page.rows] == [
         (spec_hash(MPI.replace("1.14.5 x86_64_v3", "1.14.10 zen3")),)
     ]
 
 
-def test_an_opened_row_shows_every_hash(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_an_opened_row_shows_every_hash(lookups: Lookups) -> None:
     """A row has its first hash, and once it is opened all of them; the others stay closed."""
-    closed = hdf5(conn, lookups, Filters(release="v0.23.1")).rows[0]
-    opened = hdf5(conn, lookups, Filters(release="v0.23.1", opened=closed.hashes[0])).rows[0]
+    closed = hdf5(lookups, Filters(release="v0.23.1")).rows[0]
+    opened = hdf5(lookups, Filters(release="v0.23.1", opened=closed.hashes[0])).rows[0]
 
     assert len(closed.hashes) == 1
     assert len(opened.hashes) == opened.spec_count == closed.spec_count == 7
     assert opened.hashes[0] == closed.hashes[0]
     assert (closed.is_open, opened.is_open) == (False, True)
-    assert not any(row.is_open for row in hdf5(conn, lookups, Filters(opened="zzz")).rows)
+    assert not any(row.is_open for row in hdf5(lookups, Filters(opened="zzz")).rows)
 
 
 def choice(page: PackagePage, name: str) -> dict[str, int]:
@@ -163,11 +159,9 @@ def choice(page: PackagePage, name: str) -> dict[str, int]:
         Filters(release="no such release", host="zen3"),
     ],
 )
-def test_counts_say_what_a_choice_leads_to(
-    conn: sqlite3.Connection, lookups: Lookups, chosen: Filters
-) -> None:
+def test_counts_say_what_a_choice_leads_to(lookups: Lookups, chosen: Filters) -> None:
     """The count beside each value is the number of rows behind it, in place of the one chosen."""
-    page = hdf5(conn, lookups, chosen)
+    page = hdf5(lookups, chosen)
     promised = {
         (each.name, each.chosen, value): count
         for each in page.choices
@@ -176,15 +170,15 @@ def test_counts_say_what_a_choice_leads_to(
 
     def kept(name: str, before: str | None, value: str) -> int:
         freed = chosen if before is None else chosen.without(name, before)
-        return hdf5(conn, lookups, freed.with_value(name, value)).configuration_count
+        return hdf5(lookups, freed.with_value(name, value)).configuration_count
 
     assert promised == {each: kept(*each) for each in promised}
 
 
-def test_choices_stay_where_nothing_is_left(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_choices_stay_where_nothing_is_left(lookups: Lookups) -> None:
     """With no result each filter still shows its value, and what it could be instead."""
     chosen = Filters(os="rhel8", version="1.14.5", variants=("+mpi",))
-    page = hdf5(conn, lookups, chosen)
+    page = hdf5(lookups, chosen)
 
     assert page.configuration_count == 0
     assert {each.name: each.chosen for each in page.choices if each.chosen} == {
@@ -196,20 +190,18 @@ def test_choices_stay_where_nothing_is_left(conn: sqlite3.Connection, lookups: L
     assert choice(page, "os") == {"rhel8": 0, "ubuntu24.04": 2}
 
 
-def test_a_variant_can_be_switched(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_a_variant_can_be_switched(lookups: Lookups) -> None:
     """A chosen variant is called by its name and offers its other values."""
     (mpi,) = (
-        each
-        for each in hdf5(conn, lookups, Filters(variants=("+mpi",))).choices
-        if each.chosen == "+mpi"
+        each for each in hdf5(lookups, Filters(variants=("+mpi",))).choices if each.chosen == "+mpi"
     )
 
     assert (mpi.label, dict(mpi.values)) == ("mpi", {"+mpi": 4, "~mpi": 1})
 
 
-def test_machines_stand_by_family(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_machines_stand_by_family(lookups: Lookups) -> None:
     """Each machine on which something runs is offered, those of one family side by side."""
-    hosts = choice(hdf5(conn, lookups, Filters()), "host")
+    hosts = choice(hdf5(lookups, Filters()), "host")
 
     assert hosts["zen3"] == 4
     assert hosts["icelake"] == 3
@@ -218,24 +210,24 @@ def test_machines_stand_by_family(conn: sqlite3.Connection, lookups: Lookups) ->
     assert list(hosts).index("neoverse_v2") < list(hosts).index("icelake")
 
 
-def test_root_is_never_a_stack(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_root_is_never_a_stack(lookups: Lookups) -> None:
     """The top-level index is in the file, but no page shows it as a stack."""
-    page = hdf5(conn, lookups, Filters())
+    page = hdf5(lookups, Filters())
 
     assert "root" not in choice(page, "stack")
     assert all("root" not in row.stacks for row in page.rows)
 
 
-def test_versions_come_newest_first(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_versions_come_newest_first(lookups: Lookups) -> None:
     """Versions stand in Spack's order, not in that of text: 1.14.10 before 1.14.5 before 1.9."""
-    page = hdf5(conn, lookups, Filters())
+    page = hdf5(lookups, Filters())
 
     assert [version for version, _ in page.grid.rows] == ["1.14.10", "1.14.5", "1.9"]
 
 
-def test_cells_count_binaries(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_cells_count_binaries(lookups: Lookups) -> None:
     """A cell says how many binaries there are of a version for a target, None for none."""
-    grid = hdf5(conn, lookups, Filters(version="1.14.5")).grid
+    grid = hdf5(lookups, Filters(version="1.14.5")).grid
 
     assert grid.targets == ("aarch64", "x86_64_v3")
     assert grid.rows == (("1.14.5", (2, 10)),)
@@ -244,11 +236,11 @@ def test_cells_count_binaries(conn: sqlite3.Connection, lookups: Lookups) -> Non
 def test_rows_that_differ_by_hash_alone_say_in_what(real_index: sqlite3.Connection) -> None:
     """Beside a row stands what its binaries differ in; an opened row says it of each."""
     lookups = read_lookups(real_index)
-    closed = load_package(real_index, lookups, "openmpi", Filters())
-    gmake = load_package(real_index, lookups, "gmake", Filters())
+    closed = load_package(lookups, "openmpi", Filters())
+    gmake = load_package(lookups, "gmake", Filters())
     assert closed is not None and gmake is not None
     row = next(each for each in gmake.rows if each.apart)
-    opened = load_package(real_index, lookups, "gmake", Filters(opened=row.hashes[0]))
+    opened = load_package(lookups, "gmake", Filters(opened=row.hashes[0]))
     assert opened is not None
     (same,) = [each for each in opened.rows if each.is_open]
 
@@ -279,9 +271,9 @@ def machines(built: Build) -> sqlite3.Connection:
 def test_one_order_holds_for_every_answer(machines: sqlite3.Connection, host: str | None) -> None:
     """By machine, version and nearest target, on both pages, in `find` and for `cover`."""
     lookups = read_lookups(machines)
-    package = load_package(machines, lookups, "foo", Filters(host=host))
-    searched = load_find(machines, lookups, "foo@0:", narrowing=Narrowing(host=host)).answer
-    asked = load_find(machines, lookups, f"foo@0: target=:{host}").answer if host else searched
+    package = load_package(lookups, "foo", Filters(host=host))
+    searched = load_find(lookups, "foo@0:", narrowing=Narrowing(host=host)).answer
+    asked = load_find(lookups, f"foo@0: target=:{host}").answer if host else searched
     assert package is not None and searched is not None and asked is not None
     rows = [(each.machines, each.configuration) for each in package.rows]
     covered = [

@@ -22,7 +22,7 @@ from tests.site.addresses import get
 
 def reading(conn: sqlite3.Connection, text: str) -> Reading | None:
     """Return what words ask for."""
-    return read_words(conn, read_lookups(conn), text)
+    return read_words(read_lookups(conn), text)
 
 
 @pytest.mark.parametrize(

@@ -20,15 +20,15 @@ from spack_cache_db.site.pages.search import NO_TIME, FindPage, load_find
 from tests.site.addresses import get
 
 
-def test_search_leads_to_a_package(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_search_leads_to_a_package(lookups: Lookups) -> None:
     """The name of a package alone is that package."""
-    assert load_find(conn, lookups, " hdf5 ").package == "hdf5"
+    assert load_find(lookups, " hdf5 ").package == "hdf5"
 
 
-def test_search_leads_to_a_spec(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_search_leads_to_a_spec(lookups: Lookups) -> None:
     """A hash is that spec; a short one may be several."""
-    assert load_find(conn, lookups, "/ddddddd").hashes == ("ddddddd" + "e" * 25,)
-    assert len(load_find(conn, lookups, "aaaaaaa").hashes) == 2
+    assert load_find(lookups, "/ddddddd").hashes == ("ddddddd" + "e" * 25,)
+    assert len(load_find(lookups, "aaaaaaa").hashes) == 2
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,9 @@ def test_search_leads_to_a_spec(conn: sqlite3.Connection, lookups: Lookups) -> N
         ("torch", 2),
     ],
 )
-def test_search_reads_specs(
-    conn: sqlite3.Connection, lookups: Lookups, text: str, rows: int
-) -> None:
+def test_search_reads_specs(lookups: Lookups, text: str, rows: int) -> None:
     """Configurations are found that satisfy the spec, and only those."""
-    page = load_find(conn, lookups, text)
+    page = load_find(lookups, text)
 
     assert page.answer is not None
     assert page.answer.count == rows
@@ -62,19 +60,17 @@ def test_search_reads_specs(
     ("text", "said"),
     [("hdf5 +", "name of a variant"), ("hdf5 ^mpich", "no dependency data"), ("mpi", "virtual")],
 )
-def test_search_says_what_is_wrong(
-    conn: sqlite3.Connection, lookups: Lookups, text: str, said: str
-) -> None:
+def test_search_says_what_is_wrong(lookups: Lookups, text: str, said: str) -> None:
     """A text that is no spec, or that pages cannot answer, has a reason and no rows."""
-    page = load_find(conn, lookups, text)
+    page = load_find(lookups, text)
 
     assert page.error is not None and said in page.error
     assert page.answer is None
 
 
-def test_search_finds_parts_of_names(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_search_finds_parts_of_names(lookups: Lookups) -> None:
     """Part of a name finds all packages that have it."""
-    names = [name for name, _ in load_find(conn, lookups, "torch").packages]
+    names = [name for name, _ in load_find(lookups, "torch").packages]
 
     assert sorted(names) == ["py-torch", "py-torchvision"]
 
@@ -91,35 +87,35 @@ def test_search_finds_parts_of_names(conn: sqlite3.Connection, lookups: Lookups)
     ],
 )
 def test_search_says_why_nothing_is_found(
-    conn: sqlite3.Connection, lookups: Lookups, text: str, sentences: list[str]
+    lookups: Lookups, text: str, sentences: list[str]
 ) -> None:
     """Conditions without which something is found are named, and names that are close."""
-    page = load_find(conn, lookups, text)
+    page = load_find(lookups, text)
 
     assert page.why is not None
     assert [*page.why.sentences()] == sentences
 
 
-def test_search_corrects_what_is_misplaced(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_search_corrects_what_is_misplaced(lookups: Lookups) -> None:
     """What stands behind a compiler is offered before it."""
-    page = load_find(conn, lookups, "hdf5 %gcc@13 target=:zen3")
+    page = load_find(lookups, "hdf5 %gcc@13 target=:zen3")
 
     assert page.error is not None and "what follows %gcc" in page.error
     assert page.why is not None and page.why.corrected == "hdf5 target=:zen3 %gcc@13"
 
 
-def test_no_time_to_say_why_is_no_error(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_no_time_to_say_why_is_no_error(lookups: Lookups) -> None:
     """Whenever its time is over after the answer itself is known, the answer is given without."""
 
     def asked(steps: int) -> FindPage | None:
         left = iter(range(steps))
-        conn.set_progress_handler(lambda: next(left, None) is None, 10)
+        lookups.conn.set_progress_handler(lambda: next(left, None) is None, 10)
         try:
-            return load_find(conn, lookups, "+cuda target=aarch64")
+            return load_find(lookups, "+cuda target=aarch64")
         except sqlite3.OperationalError:
             return None
         finally:
-            conn.set_progress_handler(None, 0)
+            lookups.conn.set_progress_handler(None, 0)
 
     hasty = next(page for steps in range(100_000) if (page := asked(steps)) is not None)
     whole = asked(10**9)
@@ -144,17 +140,19 @@ async def test_the_ways_out_are_links(datasette: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["hdf5 +mpi", "*", "zlib /ddddddd", "hdf5@1.14.5:"])
-def test_it_is_narrowed_as_the_command_is(
-    conn: sqlite3.Connection, lookups: Lookups, text: str
-) -> None:
+def test_it_is_narrowed_as_the_command_is(lookups: Lookups, text: str) -> None:
     """With a release, a stack and a machine the page shows the rows and counts of `find`."""
     releases = (None, "develop", "v0.23.1", "develop-2025-04-20")
     for narrowing in starmap(
         Narrowing, product(releases, (None, "e4s", "e4s-arm"), (None, "zen3", "neoverse_v2"))
     ):
-        page = load_find(conn, lookups, text, narrowing=narrowing)
+        page = load_find(lookups, text, narrowing=narrowing)
         found = find(
-            conn, text, release=narrowing.release, stack=narrowing.stack, host=narrowing.host
+            lookups.conn,
+            text,
+            release=narrowing.release,
+            stack=narrowing.stack,
+            host=narrowing.host,
         )
         if page.hashes:
             assert len(found) == 1, narrowing
@@ -168,29 +166,29 @@ def test_it_is_narrowed_as_the_command_is(
         assert (page.why is None) == bool(found), narrowing
 
 
-def test_an_unknown_release_is_told(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_an_unknown_release_is_told(lookups: Lookups) -> None:
     """What no file has is an error in words."""
-    page = load_find(conn, lookups, "hdf5 +mpi", narrowing=Narrowing(release="v9"))
+    page = load_find(lookups, "hdf5 +mpi", narrowing=Narrowing(release="v9"))
 
     assert page.error is not None
     assert "no release is called 'v9'" in page.error
 
 
-def test_a_row_can_be_opened(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_a_row_can_be_opened(lookups: Lookups) -> None:
     """All hashes of one row are shown, of those that the search found."""
-    first = load_find(conn, lookups, "hdf5 +mpi target=x86_64_v3 @1.14").answer
+    first = load_find(lookups, "hdf5 +mpi target=x86_64_v3 @1.14").answer
     assert first is not None
     (row,) = first.rows
-    page = load_find(conn, lookups, "hdf5 +mpi target=x86_64_v3 @1.14", opened=row.hashes[0])
+    page = load_find(lookups, "hdf5 +mpi target=x86_64_v3 @1.14", opened=row.hashes[0])
 
     assert page.answer is not None
     assert len(page.answer.rows[0].hashes) == 7
 
 
 @pytest.fixture(scope="module")
-def names(conn: sqlite3.Connection, lookups: Lookups) -> tuple[Name, ...]:
+def names(lookups: Lookups) -> tuple[Name, ...]:
     """Every name of the invented cache."""
-    return load_names(conn, lookups)
+    return load_names(lookups)
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,9 @@ from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import site
 
 
-def test_a_spec_knows_its_listings_and_what_shares_its_configuration(
-    conn: sqlite3.Connection, lookups: Lookups
-) -> None:
+def test_a_spec_knows_its_listings_and_what_shares_its_configuration(lookups: Lookups) -> None:
     """A spec's page has every release that lists it and every other hash of its configuration."""
-    page = load_spec(conn, lookups, spec_hash(MPI))
+    page = load_spec(lookups, spec_hash(MPI))
 
     assert page is not None
     assert [each.release for each in page.listings] == [
@@ -58,9 +56,9 @@ def test_a_spec_knows_its_listings_and_what_shares_its_configuration(
     assert page.install.commands[0] == "spack mirror add develop https://binaries.spack.io/develop"
 
 
-def test_command_hash_is_unambiguous(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_command_hash_is_unambiguous(lookups: Lookups) -> None:
     """Where two hashes share 7 characters the install command uses 8."""
-    page = load_spec(conn, lookups, "aaaaaaa" + "b" * 25)
+    page = load_spec(lookups, "aaaaaaa" + "b" * 25)
 
     assert page is not None and page.install is not None
     assert page.install.commands[-1] == "spack install --cache-only zlib/aaaaaaab"
@@ -74,7 +72,7 @@ def test_a_contradiction_is_told(built: Build) -> None:
         c=page("foo", "v0.9", [spec(1, os="ubuntu22.04", variants=[])]),
     )
 
-    found = load_spec(conn, read_lookups(conn), pagetexts.spec_hash(1))
+    found = load_spec(read_lookups(conn), pagetexts.spec_hash(1))
 
     assert found is not None
     assert found.configuration.os == "ubuntu22.04"
@@ -93,8 +91,8 @@ def test_a_spec_that_no_release_lists(built: Build) -> None:
     )
     lookups = read_lookups(conn)
 
-    unlisted = load_spec(conn, lookups, pagetexts.spec_hash(2))
-    listed = load_spec(conn, lookups, pagetexts.spec_hash(1))
+    unlisted = load_spec(lookups, pagetexts.spec_hash(2))
+    listed = load_spec(lookups, pagetexts.spec_hash(1))
 
     assert unlisted is not None and listed is not None
     assert (unlisted.install, unlisted.listings, unlisted.other_count) == (None, (), 1)
@@ -111,16 +109,16 @@ def test_an_external_is_told_with_its_place(real_index: sqlite3.Connection) -> N
     ]
     for dag_hash in chosen:
         told = installs()[dag_hash]["spec"].get("external")
-        found = load_spec(real_index, lookups, dag_hash)
+        found = load_spec(lookups, dag_hash)
         assert found is not None
         assert found.kind == ("external" if told else "binary")
         assert found.external == (told or {}).get("path")
         assert (found.install is None) == bool(told)
 
 
-def test_pages_know_no_dependencies(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_pages_know_no_dependencies(lookups: Lookups) -> None:
     """A spec of a page has no tree, and others of which nothing more is known."""
-    page = load_spec(conn, lookups, spec_hash(MPI))
+    page = load_spec(lookups, spec_hash(MPI))
 
     assert page is not None
     assert (page.trees, page.kind) == (None, "binary")
@@ -129,7 +127,7 @@ def test_pages_know_no_dependencies(conn: sqlite3.Connection, lookups: Lookups) 
 
 def test_look_alikes_are_compared(real_index: sqlite3.Connection) -> None:
     """Each hash of a configuration says in what it differs from the one that is shown."""
-    page = load_spec(real_index, read_lookups(real_index), "dyheadhjccf4dd3wofittcndk263tjmh")
+    page = load_spec(read_lookups(real_index), "dyheadhjccf4dd3wofittcndk263tjmh")
 
     assert page is not None and page.trees is not None
     assert page.trees.node_count == 11
@@ -145,7 +143,7 @@ def test_look_alikes_are_compared(real_index: sqlite3.Connection) -> None:
 
 def test_candidates_are_all_that_a_hash_may_mean(real_index: sqlite3.Connection) -> None:
     """A short hash may also mean an external, which is no row of the view of binaries."""
-    found = load_candidates(real_index, read_lookups(real_index), "")
+    found = load_candidates(read_lookups(real_index), "")
 
     assert [each.hash for each in found] == sorted(installs())[: MOST_CANDIDATES + 1]
     for each in found:
@@ -153,10 +151,10 @@ def test_candidates_are_all_that_a_hash_may_mean(real_index: sqlite3.Connection)
     assert not all(installs()[each]["in_buildcache"] for each in installs())
 
 
-def test_the_release_of_the_reader_is_kept(conn: sqlite3.Connection, lookups: Lookups) -> None:
+def test_the_release_of_the_reader_is_kept(lookups: Lookups) -> None:
     """It is installed from the mirror of the release that was chosen, if that lists it."""
-    chosen = load_spec(conn, lookups, spec_hash(MPI), release="v0.23.1")
-    other = load_spec(conn, lookups, spec_hash(MPI), release="v99")
+    chosen = load_spec(lookups, spec_hash(MPI), release="v0.23.1")
+    other = load_spec(lookups, spec_hash(MPI), release="v99")
     assert chosen is not None
     assert other is not None
     assert chosen.install is not None
@@ -182,7 +180,7 @@ def test_who_says_otherwise_in_one_release_is_told(tmp_path: Path) -> None:
     build([str(tmp_path / "in")], file)
 
     with closing(sqlite3.connect(file)) as conn:
-        found = load_spec(conn, read_lookups(conn), pagetexts.spec_hash(1))
+        found = load_spec(read_lookups(conn), pagetexts.spec_hash(1))
 
     assert found is not None
     assert found.contradictions == ()
@@ -220,9 +218,9 @@ def test_what_pages_tell_of_look_alikes_tells_them_apart(built: Build) -> None:
         c=page("foo", "develop-2025-01-12", [spec(2, stacks=["ml"]), spec(1)]),
     )
     lookups = read_lookups(conn)
-    page_of = load_spec(conn, lookups, pagetexts.spec_hash(1))
+    page_of = load_spec(lookups, pagetexts.spec_hash(1))
     assert page_of is not None
-    opened = load_package(conn, lookups, "foo", Filters(opened=pagetexts.spec_hash(1)))
+    opened = load_package(lookups, "foo", Filters(opened=pagetexts.spec_hash(1)))
     assert opened is not None
 
     places = {each.spec.hash: each.places for each in opened.rows[0].specs}
@@ -262,10 +260,8 @@ def test_what_pages_alone_tell_of_is_not_compared(mixed: Path) -> None:
     ).fetchone()
     others = read_others(conn, configuration, hash_of("foo"), 1)
     lookups, roots = read_lookups(conn), told_of(conn, [this, *(each.id for each in others)])
-    graph = read_needs(conn, lookups, roots, 100)
-    found = {
-        each.spec.hash: each.differences for each in compared(conn, lookups, graph, this, others)
-    }
+    graph = read_needs(lookups, roots, 100)
+    found = {each.spec.hash: each.differences for each in compared(lookups, graph, this, others)}
 
     assert found.keys() == {pagetexts.spec_hash(1), hash_of("second")}
     assert found[pagetexts.spec_hash(1)] is None
@@ -275,7 +271,7 @@ def test_what_pages_alone_tell_of_is_not_compared(mixed: Path) -> None:
 
     page_only = next(each.id for each in others if each.hash == pagetexts.spec_hash(1))
     itself = Spec(this, "x", 1, None, None)
-    back = compared(conn, read_lookups(conn), graph, page_only, [itself])
+    back = compared(read_lookups(conn), graph, page_only, [itself])
     assert [each.differences for each in back] == [None]
     conn.close()
 
@@ -305,9 +301,9 @@ def test_a_spec_as_one_line_finds_its_configuration(
         assert len(found) > 8
         for each in found[::5]:
             query = parse_query(spec_line(each.configuration))
-            question = question_of(file, lookups, query)
-            ids = matching(file, lookups, question.conditions).ids
-            same = [one.configuration for one in configurations_by_id(file, lookups, ids)]
+            question = question_of(lookups, query)
+            ids = matching(lookups, question.conditions).ids
+            same = [one.configuration for one in configurations_by_id(lookups, ids)]
             assert each.configuration in same, query.text
 
 
@@ -321,8 +317,8 @@ def test_what_needs_a_spec_is_named(real_index: sqlite3.Connection) -> None:
     expected = real_index.execute(
         "SELECT DISTINCT hash FROM dependency_edges WHERE dependency_hash = ?", [dag_hash]
     ).fetchall()
-    page_of = load_spec(real_index, lookups, dag_hash)
-    package_page = load_package(real_index, lookups, package, Filters())
+    page_of = load_spec(lookups, dag_hash)
+    package_page = load_package(lookups, package, Filters())
 
     assert page_of is not None and package_page is not None
     assert sorted(each.hash for each in page_of.needed_by) == sorted(row[0] for row in expected)

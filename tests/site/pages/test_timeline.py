@@ -33,7 +33,7 @@ def timeline(built: Build) -> Timeline:
         for release, listed in LISTED.items()
     }
     conn = built(**pages)
-    found = load_package(conn, read_lookups(conn), "zlib", Filters())
+    found = load_package(read_lookups(conn), "zlib", Filters())
     assert found is not None
     return found.timeline
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -114,17 +113,17 @@ class ChangesPage:
     error: str | None = None
 
 
-def load_changes(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> ChangesPage:
+def load_changes(lookups: Lookups, sides: Sides) -> ChangesPage:
     """Return the page; without a comparison where there is no such release, stack or package."""
     try:
-        found = _changes_of(conn, lookups, sides)
+        found = _changes_of(lookups, sides)
     except UnknownNameError as error:
         return ChangesPage(error=str(error))
     packages = packages_in_words(lookups, found)
-    named_versions = versions_in_words(conn, lookups, found)
+    named_versions = versions_in_words(lookups, found)
     versions = [dict(_by_package(some)) for some in (named_versions.removed, named_versions.added)]
     upgraded = versions[0].keys() & versions[1].keys()
-    removed, added, rebuilt = _folded(conn, lookups, found, bool(sides.package))
+    removed, added, rebuilt = _folded(lookups, found, bool(sides.package))
     parts = [
         Part(
             kind,
@@ -143,24 +142,24 @@ def load_changes(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> Ch
         upgrades=tuple(
             Upgrade(key, versions[0][key], versions[1][key]) for key in sorted(upgraded)
         ),
-        causes=causes_in_words(conn, lookups, found, MOST_EXPLAINED),
+        causes=causes_in_words(lookups, found, MOST_EXPLAINED),
     )
 
 
-def difference_of(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> Diff:
+def difference_of(lookups: Lookups, sides: Sides) -> Diff:
     """Return the difference that an address asks for.
 
     Raises:
         UnknownNameError: there is no such release, stack, package, target or host.
         TooManyChanges: they differ in more than `MOST_LISTED` configurations.
     """
-    found = _changes_of(conn, lookups, sides)
+    found = _changes_of(lookups, sides)
     if (count := len(found.package_of)) > MOST_LISTED:
         raise TooManyChanges(
             f"{count:,} configurations differ, and at most {MOST_LISTED:,} are listed here:"
             " add package, stack, target or host, or use the command diff on the downloaded file"
         )
-    return named(conn, lookups, found, MOST_EXPLAINED)
+    return named(lookups, found, MOST_EXPLAINED)
 
 
 def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
@@ -179,14 +178,14 @@ def _by_package(
         yield package, tuple(version for _, version in some)
 
 
-def _changes_of(conn: sqlite3.Connection, lookups: Lookups, sides: Sides) -> Changes:
+def _changes_of(lookups: Lookups, sides: Sides) -> Changes:
     old, new = (side_of(lookups, name, sides.stack) for name in (sides.old, sides.new))
     narrowing = scope_of(lookups, package=sides.package, target=sides.target, host=sides.host)
-    return compare(conn, lookups, old, new, narrowing)
+    return compare(lookups, old, new, narrowing)
 
 
 def _folded(
-    conn: sqlite3.Connection, lookups: Lookups, found: Changes, one_package: bool
+    lookups: Lookups, found: Changes, one_package: bool
 ) -> Iterator[tuple[PackageChanges, ...]]:
     """Yield what was removed, added and rebuilt by package, with rows where those are shown.
 
@@ -198,7 +197,7 @@ def _folded(
             counts = Counter(lookups.words["package"][found.package_of[key]] for key in some)
             yield tuple(PackageChanges(name, count, ()) for name, count in sorted(counts.items()))
         return
-    for rows in configurations_in_words(conn, lookups, found):
+    for rows in configurations_in_words(lookups, found):
         of_packages = groupby(rows, key=lambda each: each.configuration.package)
         every = ((package, [*some]) for package, some in of_packages)
         yield tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -96,7 +95,6 @@ def matches_of(every: Iterable[Counted], conditions: Conditions) -> Matches:
 
 
 def choices_of(
-    conn: sqlite3.Connection,
     lookups: Lookups,
     filters: Filters,
     anywhere: Matches,
@@ -113,7 +111,7 @@ def choices_of(
     shown_in = {each.id: releases[each.id] for each in anywhere.fitting}
     choices = []
     for name in PLACES:
-        values = _places(conn, lookups, filters, name, shown_in)
+        values = _places(lookups, filters, name, shown_in)
         choices.append(Choice(name, LABELS[name], getattr(filters, name), values))
     for name, values_of in _PARTS.items():
         chosen = getattr(filters, name)
@@ -140,11 +138,7 @@ def _with_chosen(choice: Choice, count: int) -> Choice:
 
 
 def _places(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    filters: Filters,
-    name: str,
-    shown_in: Mapping[int, Iterable[int]],
+    lookups: Lookups, filters: Filters, name: str, shown_in: Mapping[int, Iterable[int]]
 ) -> NameCounts:
     """Return the releases of these configurations, or their stacks, by what of the two is named."""
     (other,) = (each for each in PLACES if each != name)
@@ -154,11 +148,11 @@ def _places(
         return ()
     counts: Iterable[tuple[int, int]]
     if known is not None:
-        counts = select_in(conn, _COUNTS_WITHIN[name], shown_in, **{other: known.id})
+        counts = select_in(lookups.conn, _COUNTS_WITHIN[name], shown_in, **{other: known.id})
     elif name == "release":
         counts = Counter(chain.from_iterable(shown_in.values())).items()
     else:
-        counts = select_in(conn, STACK_COUNTS, shown_in)
+        counts = select_in(lookups.conn, STACK_COUNTS, shown_in)
     return _named(counts, lookups.releases if name == "release" else lookups.stacks)
 
 

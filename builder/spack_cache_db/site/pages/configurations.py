@@ -89,7 +89,6 @@ class ConfigurationRow:
 
 
 def table_rows(
-    conn: sqlite3.Connection,
     lookups: Lookups,
     found: Sequence[Counted],
     folded: Iterable[str],
@@ -102,11 +101,11 @@ def table_rows(
         conditions: what the specs that count satisfy.
         opened: the first hash of the configuration of which all hashes are wanted.
     """
-    presence = presence_of_configurations(conn, lookups, [each.id for each in found])
+    presence = presence_of_configurations(lookups, [each.id for each in found])
     hidden = frozenset(folded)
-    specs = specs_in_scope(conn, presence, conditions)
-    apart = _apart(conn, lookups, {key: some for key, some in specs.items() if len(some) > 1})
-    installed = installed_among(conn, (some[0].hash for some in specs.values()))
+    specs = specs_in_scope(lookups.conn, presence, conditions)
+    apart = _apart(lookups, {key: some for key, some in specs.items() if len(some) > 1})
+    installed = installed_among(lookups.conn, (some[0].hash for some in specs.values()))
 
     def row(each: Counted) -> ConfigurationRow:
         known = specs.get(each.id, [])
@@ -124,7 +123,7 @@ def table_rows(
             last_seen=presence[each.id].last_seen,
             hashes=tuple(spec.hash for spec in (known if is_open else known[:1])),
             apart=apart.get(each.id, ()),
-            specs=_compared(conn, lookups, known) if is_open else (),
+            specs=_compared(lookups, known) if is_open else (),
             is_installed={spec.hash for spec in known[:1]} <= installed,
         )
 
@@ -136,30 +135,25 @@ def installed_among(conn: sqlite3.Connection, hashes: Iterable[str]) -> set[str]
     return {dag_hash for (dag_hash,) in select(conn, INSTALLED, ids=json.dumps([*hashes]))}
 
 
-def _compared(
-    conn: sqlite3.Connection, lookups: Lookups, specs: Sequence[Spec]
-) -> tuple[LookAlike, ...]:
-    known = distinctions(conn, lookups, [[spec.id for spec in specs]], MOST_NODES)
-    return look_alikes(conn, lookups, specs, known)
+def _compared(lookups: Lookups, specs: Sequence[Spec]) -> tuple[LookAlike, ...]:
+    known = distinctions(lookups, [[spec.id for spec in specs]], MOST_NODES)
+    return look_alikes(lookups, specs, known)
 
 
 def look_alikes(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    specs: Sequence[Spec],
-    differences: Mapping[int, tuple[str, ...]],
+    lookups: Lookups, specs: Sequence[Spec], differences: Mapping[int, tuple[str, ...]]
 ) -> tuple[LookAlike, ...]:
     """Return specs of one configuration with where they are, and how they differ, by their ids."""
-    told = [*found_specs(conn, lookups, specs)]
+    told = [*found_specs(lookups, specs)]
     first: dict[str, list[int]] = {}
     for spec, each in zip(specs, told, strict=True):
         if each.releases:
             first.setdefault(each.releases[0], []).append(spec.id)
     sizes: dict[int, str | None] = {}
     for release in lookups.releases.values():
-        sizes |= select_in(conn, SIZES, first.get(release.name, ()), release=release.id)
+        sizes |= select_in(lookups.conn, SIZES, first.get(release.name, ()), release=release.id)
     places = _places(told, [sizes.get(spec.id) for spec in specs])
-    installed = installed_among(conn, (spec.hash for spec in specs))
+    installed = installed_among(lookups.conn, (spec.hash for spec in specs))
     return tuple(
         LookAlike(
             replace(each, differences=differences.get(spec.id, ())), where, spec.hash in installed
@@ -189,15 +183,13 @@ def _listed(releases: Sequence[str]) -> str:
     return f"{releases[0]} and {others} other release{'' if others == 1 else 's'}"
 
 
-def _apart(
-    conn: sqlite3.Connection, lookups: Lookups, specs: Mapping[int, Sequence[Spec]]
-) -> dict[int, tuple[str, ...]]:
+def _apart(lookups: Lookups, specs: Mapping[int, Sequence[Spec]]) -> dict[int, tuple[str, ...]]:
     """Return what tells the specs of each configuration apart first, as far as they are few."""
     groups: dict[int, list[int]] = {}
     for key, some in specs.items():
         if sum(map(len, groups.values())) + len(some) <= MOST_COMPARED:
             groups[key] = [spec.id for spec in some]
-    known = distinctions(conn, lookups, groups.values(), MOST_NODES_OF_ROWS)
+    known = distinctions(lookups, groups.values(), MOST_NODES_OF_ROWS)
     found = {}
     for key, group in groups.items():
         firsts = Counter(known[spec][0] for spec in group if known.get(spec))

@@ -7,7 +7,6 @@ the file, and the day of the build would make all entries new with each build.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -113,16 +112,16 @@ class _Change(NamedTuple):
     gone: frozenset[int] = frozenset()
 
 
-def load_feed(conn: sqlite3.Connection, lookups: Lookups, topic: Topic) -> Feed:
+def load_feed(lookups: Lookups, topic: Topic) -> Feed:
     """Return the feed about a topic."""
-    origin = read_origin(conn)
+    origin = read_origin(lookups.conn)
     seed = f"{origin.url or origin.owner} {topic.feed}"
     try:
-        conditions, package = _asked(conn, lookups, topic)
+        conditions, package = _asked(lookups, topic)
     except BuilderError as error:
         return Feed(_id(seed), origin.owner, error=str(error))
-    changes = [each for each in _changes(conn, lookups, conditions) if each.added or each.removed]
-    words = _words(conn, lookups, changes)
+    changes = [each for each in _changes(lookups, conditions) if each.added or each.removed]
+    words = _words(lookups, changes)
     entries = []
     for each, lines in zip(changes, words, strict=True):
         old, new = each.previous.name, each.snapshot.name
@@ -140,9 +139,7 @@ def load_feed(conn: sqlite3.Connection, lookups: Lookups, topic: Topic) -> Feed:
     return Feed(_id(seed), origin.owner, updated, tuple(entries))
 
 
-def _asked(
-    conn: sqlite3.Connection, lookups: Lookups, topic: Topic
-) -> tuple[Conditions, str | None]:
+def _asked(lookups: Lookups, topic: Topic) -> tuple[Conditions, str | None]:
     """Return what a topic asks of specs, and the only package that it is about.
 
     Raises:
@@ -152,12 +149,10 @@ def _asked(
     if topic.q is None:
         return scope, topic.package
     query = parse(topic.q)
-    return question_of(conn, lookups, query, scope).conditions, query.name
+    return question_of(lookups, query, scope).conditions, query.name
 
 
-def _changes(
-    conn: sqlite3.Connection, lookups: Lookups, conditions: Conditions
-) -> Iterator[_Change]:
+def _changes(lookups: Lookups, conditions: Conditions) -> Iterator[_Change]:
     """Yield what each snapshot changed, the newest first."""
     dated = (each for each in lookups.releases.values() if each.date)
     pairs = ((each, before) for each in dated if (before := lookups.before(each)))
@@ -166,12 +161,12 @@ def _changes(
     compared = [*islice(pairs, most)]
     if not conditions:
         listed = json.dumps([each.id for each, _ in compared])
-        found = {key: amounts for key, *amounts in select(conn, CHANGED, releases=listed)}
+        found = {key: amounts for key, *amounts in select(lookups.conn, CHANGED, releases=listed)}
         for each, previous in compared:
             yield _Change(each, previous, *found.get(each.id, (0, 0)))
         return
     wanted = {side.id for sides in compared for side in sides}
-    shown: Shown = shown_specs(conn, lookups, conditions, wanted)
+    shown: Shown = shown_specs(lookups, conditions, wanted)
     for each, previous in compared:
         here, there = shown[each.id], shown[previous.id]
         kept = len(here.keys() & there.keys())
@@ -180,13 +175,11 @@ def _changes(
         yield _Change(each, previous, *amounts, frozenset(new - gone), frozenset(gone - new))
 
 
-def _words(
-    conn: sqlite3.Connection, lookups: Lookups, changes: Sequence[_Change]
-) -> Iterator[list[str]]:
+def _words(lookups: Lookups, changes: Sequence[_Change]) -> Iterator[list[str]]:
     """Yield, for each change, some of the configurations that are new or gone."""
     named = [[sorted(some)[:MOST_NAMED] for some in (each.new, each.gone)] for each in changes]
     ids = sorted({key for sides in named for some in sides for key in some})
-    found = {each.id: each.configuration for each in configurations_by_id(conn, lookups, ids)}
+    found = {each.id: each.configuration for each in configurations_by_id(lookups, ids)}
     for each, sides in zip(changes, named, strict=True):
         lines = []
         for word, some, every in zip(("new", "gone"), sides, (each.new, each.gone), strict=True):

@@ -5,7 +5,6 @@ Values are only compared or bound as parameters: addresses are built here, and n
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -83,14 +82,14 @@ class Narrowing(AddressFields):
         query = self.query_string()
         return query and f"?{query}"
 
-    def scope(self, conn: sqlite3.Connection, lookups: Lookups) -> Conditions:
+    def scope(self, lookups: Lookups) -> Conditions:
         """Return the conditions that it is in a file.
 
         Raises:
             UnknownNameError: there is no such release, stack or host.
         """
         places = scope_of(lookups, self.release, self.stack, self.host)
-        return (*places, *explicitly(conn)) if self.explicit else places
+        return (*places, *explicitly(lookups.conn)) if self.explicit else places
 
 
 EVERYWHERE = Narrowing()

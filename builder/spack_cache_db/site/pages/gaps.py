@@ -6,7 +6,6 @@ of the columns (what the others lack beside it) or another release (what this on
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -84,19 +83,17 @@ class CoveragePage:
     fault: str | None = None
 
 
-def load_gaps(
-    conn: sqlite3.Connection, lookups: Lookups, name: str, asked: CoverageFilters
-) -> CoveragePage | None:
+def load_gaps(lookups: Lookups, name: str, asked: CoverageFilters) -> CoveragePage | None:
     """Return the page of the release called `name`; None if there is none."""
     release = lookups.release(name)
     if release is None:
         return None
-    held = _held(conn, lookups, release, asked.kind)
+    held = _held(lookups, release, asked.kind)
     packages = Counter(column for _, column in held)
     wanted, reference, fault = {*held}, asked.reference, None
     other = lookups.release(reference)
     if other is not None:
-        wanted = {*_held(conn, lookups, other, asked.kind)}
+        wanted = {*_held(lookups, other, asked.kind)}
     else:
         if reference not in packages:
             fault = f"Neither a release nor a column is called {reference}." if reference else None
@@ -133,20 +130,16 @@ def load_gaps(
     )
 
 
-def _held(
-    conn: sqlite3.Connection, lookups: Lookups, release: Release, by: str
-) -> dict[tuple[str, str], int]:
+def _held(lookups: Lookups, release: Release, by: str) -> dict[tuple[str, str], int]:
     """Return how many binaries of each package a release has for each column."""
     found: Counter[tuple[str, str]] = Counter()
     if by == "stack":
         packages = lookups.words["package"]
-        for package, stack, count in select(conn, IN_STACKS, release=release.id):
+        for package, stack, count in select(lookups.conn, IN_STACKS, release=release.id):
             if stack in lookups.stacks:
                 found[packages[package], lookups.stacks[stack].name] = count
         return found
-    for (package, target), count in counts(
-        conn, lookups, release, None, "package", "target"
-    ).items():
+    for (package, target), count in counts(lookups, release, None, "package", "target").items():
         column = lookups.families[target] if by == "family" else target
         found[package, column] += count.specs
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,12 +74,12 @@ class StackPage:
     changes: tuple[Sides, ...]
 
 
-def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> ReleasePage | None:
+def load_release(lookups: Lookups, name: str) -> ReleasePage | None:
     """Return the page of the release called `name`; None if there is none."""
     release = lookups.release(name)
     if release is None:
         return None
-    rows = [*select(conn, RELEASE_FACETS, release=release.id)]
+    rows = [*select(lookups.conn, RELEASE_FACETS, release=release.id)]
     charts = []
     for source, facet, title in FACETS:
         stacks = {each.name for each in lookups.stacks.values()}
@@ -92,7 +91,7 @@ def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Relea
         charts.append(_chart(title, facet, dict(bars), {"release": name}))
     before = lookups.before(release)
     after = (each.name for each in lookups.releases.values() if each.previous == release.id)
-    packages = counts(conn, lookups, release, None, "package")
+    packages = counts(lookups, release, None, "package")
     return ReleasePage(
         release=release,
         packages=tuple(sorted((package, count.specs) for (package,), count in packages.items())),
@@ -100,12 +99,12 @@ def load_release(conn: sqlite3.Connection, lookups: Lookups, name: str) -> Relea
         charts=tuple(each for each in charts if each.bars),
         before=before.name if before else None,
         after=next(after, None),
-        install=install_example(conn, release.name),
-        explicit_count=next(select(conn, EXPLICIT, release=name))[0],
+        install=install_example(lookups.conn, release.name),
+        explicit_count=next(select(lookups.conn, EXPLICIT, release=name))[0],
     )
 
 
-def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPage | None:
+def load_stack(lookups: Lookups, name: str) -> StackPage | None:
     """Return the page of the stack called `name`; None if there is none."""
     stack = lookups.stack(name)
     if stack is None:
@@ -113,12 +112,12 @@ def load_stack(conn: sqlite3.Connection, lookups: Lookups, name: str) -> StackPa
     packages: Counter[str] = Counter()
     targets: Counter[str] = Counter()
     compilers: Counter[str] = Counter()
-    found = counts(conn, lookups, None, stack, "package", "target", "compiler")
+    found = counts(lookups, None, stack, "package", "target", "compiler")
     for (package, target, compiler), count in found.items():
         packages[package] += count.specs
         targets[target] += count.specs
         compilers[compiler] += count.specs
-    listed = dict(select(conn, STACK_RELEASES, name=name))
+    listed = dict(select(lookups.conn, STACK_RELEASES, name=name))
     return StackPage(
         stack=stack,
         packages=tuple(sorted(packages.items())),

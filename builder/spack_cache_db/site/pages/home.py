@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 
@@ -110,48 +109,48 @@ class About:
     problem_count: int
 
 
-def load_home(conn: sqlite3.Connection, lookups: Lookups) -> Home:
+def load_home(lookups: Lookups) -> Home:
     """Return the first page."""
     releases = tuple(lookups.releases.values())
     dated = sorted((each.date, each.name, each.spec_count) for each in releases if each.date)
-    first = next(select(conn, FIRST), ("",))[0]
+    first = next(select(lookups.conn, FIRST), ("",))[0]
     usual = (each for each in releases if first or each.kind in (INSTALLED, "release"))
     newest = next(usual, next(iter(releases), None))
     stacks = sorted(lookups.stacks.values(), key=lambda each: (-each.spec_count, each.name))
     return Home(
-        origin=read_origin(conn),
-        examples=read_examples(conn, lookups),
-        totals=read_totals(conn, lookups),
+        origin=read_origin(lookups.conn),
+        examples=read_examples(lookups),
+        totals=read_totals(lookups),
         kinds=tuple(
             (kind, title, tuple(each for each in releases if each.kind == kind))
             for kind, title in KINDS
             if any(each.kind == kind for each in releases)
         ),
-        install=install_example(conn, newest.name) if newest else None,
+        install=install_example(lookups.conn, newest.name) if newest else None,
         over_time=tuple((name, count) for _, name, count in dated),
-        families=_families(conn, lookups),
+        families=_families(lookups),
         stacks=tuple((each.name, each.spec_count) for each in stacks[:BARS]),
-        largest=tuple((name, count) for name, count in select(conn, LARGEST)),
+        largest=tuple((name, count) for name, count in select(lookups.conn, LARGEST)),
     )
 
 
-def load_about(conn: sqlite3.Connection, lookups: Lookups) -> About:
+def load_about(lookups: Lookups) -> About:
     """Return the page about the site."""
     dates = [each.date for each in lookups.releases.values() if each.date]
     return About(
-        totals=read_totals(conn, lookups),
+        totals=read_totals(lookups),
         example=next(iter(lookups.releases.values()), None),
         first_snapshot=min(dates, default=None),
         newest_snapshot=newest_snapshot(lookups),
-        pages=tuple((name, count) for name, count in select(conn, PAGES)),
-        mirrors=tuple(Mirror(*row) for row in select(conn, MIRRORS)),
-        problem_count=next(select(conn, PROBLEMS))[0],
+        pages=tuple((name, count) for name, count in select(lookups.conn, PAGES)),
+        mirrors=tuple(Mirror(*row) for row in select(lookups.conn, MIRRORS)),
+        problem_count=next(select(lookups.conn, PROBLEMS))[0],
     )
 
 
-def read_totals(conn: sqlite3.Connection, lookups: Lookups) -> Totals:
+def read_totals(lookups: Lookups) -> Totals:
     """Return how much a file holds."""
-    packages, specs, configurations = next(select(conn, TOTALS))
+    packages, specs, configurations = next(select(lookups.conn, TOTALS))
     releases, stacks = len(lookups.releases), len(lookups.stacks)
     return Totals(packages, specs, configurations, releases, stacks)
 
@@ -161,8 +160,8 @@ def newest_snapshot(lookups: Lookups) -> str | None:
     return max((each.date for each in lookups.releases.values() if each.date), default=None)
 
 
-def _families(conn: sqlite3.Connection, lookups: Lookups) -> NameCounts:
+def _families(lookups: Lookups) -> NameCounts:
     counts: Counter[str] = Counter()
-    for target, count in select(conn, TARGETS):
+    for target, count in select(lookups.conn, TARGETS):
         counts[lookups.families.get(target, target)] += count
     return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))

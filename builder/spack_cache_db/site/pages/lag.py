@@ -31,17 +31,17 @@ def has_package_data(conn: sqlite3.Connection) -> bool:
     return bool(next(select(conn, HAS_PACKAGE_DATA))[0])
 
 
-def load_package_list(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
+def load_package_list(lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of packages, with what `behind` or `missing` ask for."""
-    page = load_packages(conn, lookups, asked)
+    page = load_packages(lookups, asked)
     if not asked.behind and not asked.missing:
         return page
-    if not has_package_data(conn):
+    if not has_package_data(lookups.conn):
         return _faulty(page, "There is no package data here, so nothing is compared with Spack.")
     if asked.missing and (asked.behind or asked.lacks):
         other = "behind" if asked.behind else "lacks"
         return _faulty(page, f"missing and {other} exclude each other: ask for one of them.")
-    return _behind(conn, page) if asked.behind else _missing(conn, page)
+    return _behind(lookups.conn, page) if asked.behind else _missing(lookups.conn, page)
 
 
 def _faulty(page: ListPage, fault: str) -> ListPage:

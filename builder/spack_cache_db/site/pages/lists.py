@@ -75,11 +75,7 @@ class Count(NamedTuple):
 
 
 def counts(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    release: Release | None,
-    stack: Stack | None,
-    *columns: str,
+    lookups: Lookups, release: Release | None, stack: Stack | None, *columns: str
 ) -> dict[tuple[str, ...], Count]:
     """Return how many configurations and specs share each value of some columns, in words.
 
@@ -87,20 +83,18 @@ def counts(
     """
     # Every visitor of a long list asks the same; counts by three columns would fill the memory.
     count = _counted if len(columns) < 3 else _counted.__wrapped__
-    return count(conn, lookups, release and release.id, stack and stack.id, columns)
+    return count(lookups, release and release.id, stack and stack.id, columns)
 
 
 @lru_cache(maxsize=MOST_COUNTED)
 def _counted(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    release: int | None,
-    stack: int | None,
-    columns: tuple[str, ...],
+    lookups: Lookups, release: int | None, stack: int | None, columns: tuple[str, ...]
 ) -> dict[tuple[str, ...], Count]:
     words = [lookups.words[column] for column in columns]
     found = {}
-    for row in select(conn, _counting(release, stack, columns), release=release, stack=stack):
+    for row in select(
+        lookups.conn, _counting(release, stack, columns), release=release, stack=stack
+    ):
         keys = zip(words, row[: len(columns)], strict=True)
         found[tuple(names[key] for names, key in keys)] = Count(*row[len(columns) :])
     return found
@@ -279,15 +273,15 @@ class ListPage:
         return known + [row for row in self.rows if row[key] is None]
 
 
-def load_packages(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
+def load_packages(lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of packages that have a binary."""
     columns = COLUMNS["packages"]
-    every = lookups.once(PACKAGES, lambda: _packages(conn))
+    every = lookups.once(PACKAGES, lambda: _packages(lookups.conn))
     # A release may show a spec of a package, and a release before it show its hash as another's.
     rows = wanted = {name: row for name, row in every.items() if row["specs"]}
     if any(getattr(asked, each) for each in (*PLACES, *OF_CONFIGURATIONS, "has", "lacks")):
-        found = _counts(conn, lookups, asked)
-        lookups.learn(conn, {count.newest for count in found.values()}, set())
+        found = _counts(lookups, asked)
+        lookups.learn({count.newest for count in found.values()}, set())
         versions, columns = lookups.words["version"], tuple(map(_overall, columns))
         wanted = {
             name: every[name]
@@ -322,7 +316,7 @@ def _packages(conn: sqlite3.Connection) -> dict[str, ListRow]:
     return {row[0]: dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES)}
 
 
-def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> dict[str, Count]:
+def _counts(lookups: Lookups, asked: ListFilters) -> dict[str, Count]:
     """Return the counts of packages in release and stack, and for the columns that are asked."""
     has, lacking = (_release_of(lookups, each) for each in (asked.has, asked.lacks))
     release, stack = lookups.release(asked.release) or has, lookups.stack(asked.stack)
@@ -339,14 +333,14 @@ def _counts(conn: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> d
     kept: dict[str, Count] = {}
     without: set[str] = set()
     if lacking:
-        without |= {name for (name,) in counts(conn, lookups, lacking, None, "package")}
-    for (name, *words), count in counts(conn, lookups, release, stack, "package", *columns).items():
+        without |= {name for (name,) in counts(lookups, lacking, None, "package")}
+    for (name, *words), count in counts(lookups, release, stack, "package", *columns).items():
         if asked.lacks and words[columns.index("target")] in unwanted:
             without.add(name)
         if all(map(contains, fitting, words)):
             kept[name] = kept[name] + count if name in kept else count
     if has and release != has:
-        within = {name for (name,) in counts(conn, lookups, has, None, "package")}
+        within = {name for (name,) in counts(lookups, has, None, "package")}
         kept = {name: count for name, count in kept.items() if name in within}
     return {name: count for name, count in kept.items() if name not in without}
 
@@ -408,7 +402,7 @@ def _faults(lookups: Lookups, asked: ListFilters) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def load_releases(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
+def load_releases(lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of releases."""
     rows = [
         {
@@ -425,7 +419,7 @@ def load_releases(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -
     return ListPage("releases", asked, tuple(wanted), len(rows), COLUMNS["releases"])
 
 
-def load_stacks(_: sqlite3.Connection, lookups: Lookups, asked: ListFilters) -> ListPage:
+def load_stacks(lookups: Lookups, asked: ListFilters) -> ListPage:
     """Return the list of stacks, without `root`."""
     rows = [
         {"name": each.name, "releases": each.release_count, "specs": each.spec_count}

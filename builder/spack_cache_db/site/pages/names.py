@@ -50,18 +50,21 @@ class Name:
         return f"/packages?{urlencode({field: self.name})}"
 
 
-def load_names(conn: sqlite3.Connection, lookups: Lookups) -> tuple[Name, ...]:
+def load_names(lookups: Lookups) -> tuple[Name, ...]:
     """Return every name, in the order of `KINDS`: releases as the file has them, others sorted."""
     return (
         *(
             Name(name, "package", count, summary_of(description or ""))
-            for name, count, description in select(conn, PACKAGES)
+            for name, count, description in select(lookups.conn, PACKAGES)
         ),
         *(Name(each.name, "release", each.spec_count) for each in lookups.releases.values()),
         *(Name(each.name, "stack", each.spec_count) for each in lookups.stacks.values()),
-        *_targets(dict(select(conn, FACET, facet="targets"))),
-        *_compilers(dict(select(conn, FACET, facet="compilers"))),
-        *(Name(name, "os", count) for name, count in sorted(select(conn, FACET, facet="oss"))),
+        *_targets(dict(select(lookups.conn, FACET, facet="targets"))),
+        *_compilers(dict(select(lookups.conn, FACET, facet="compilers"))),
+        *(
+            Name(name, "os", count)
+            for name, count in sorted(select(lookups.conn, FACET, facet="oss"))
+        ),
     )
 
 
@@ -70,9 +73,9 @@ def load_unbuilt(conn: sqlite3.Connection) -> tuple[Name, ...]:
     return tuple(Name(name, "package", 0) for (name,) in select(conn, UNBUILT))
 
 
-def load_virtuals(conn: sqlite3.Connection, _: Lookups) -> frozenset[str]:
+def load_virtuals(lookups: Lookups) -> frozenset[str]:
     """Return the virtual packages that are known to be provided: a search finds the providers."""
-    return frozenset(name for (name,) in select(conn, VIRTUALS))
+    return frozenset(name for (name,) in select(lookups.conn, VIRTUALS))
 
 
 def _targets(counts: Mapping[str, int]) -> Iterator[Name]:
@@ -109,13 +112,13 @@ def having(names: tuple[Name, ...], text: str) -> list[Name]:
     return sorted(found, key=lambda each: not each.name.lower().startswith(wanted))
 
 
-def load_close(conn: sqlite3.Connection, lookups: Lookups, kind: str, text: str) -> list[Name]:
+def load_close(lookups: Lookups, kind: str, text: str) -> list[Name]:
     """Return the names of one kind that are spelled much like a text, the closest first.
 
     Packages are also those that Spack has and no binary exists of.
     """
-    names = [each for each in load_names(conn, lookups) if each.kind == kind]
-    names += load_unbuilt(conn) if kind == "package" else []
+    names = [each for each in load_names(lookups) if each.kind == kind]
+    names += load_unbuilt(lookups.conn) if kind == "package" else []
     known = {each.name.lower(): each for each in names}
     found = difflib.get_close_matches(text.strip().lower()[:LONGEST], known, MOST_SUGGESTED)
     return [known[each] for each in found]

@@ -143,38 +143,31 @@ class PackagePage:
         return {text: code.format(note.hint, text) for text, note in self.notes.items()}
 
 
-def load_package(
-    conn: sqlite3.Connection, lookups: Lookups, name: str, filters: Filters
-) -> PackagePage | None:
+def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage | None:
     """Return the page of the package called `name`; None if there is no such package."""
-    found = next(select(conn, PACKAGE, name=name), None)
+    found = next(select(lookups.conn, PACKAGE, name=name), None)
     if found is None:
         return None
     package = Package(*found)
-    every = configurations_of_package(conn, lookups, package.id)
-    releases = releases_of_package(conn, package.id)
+    every = configurations_of_package(lookups, package.id)
+    releases = releases_of_package(lookups.conn, package.id)
     anywhere = matches_of(every, filters.conditions())
     scope = _scope(lookups, filters)
-    here = anywhere.counted(lambda some: _counted(conn, lookups, scope, some))
+    here = anywhere.counted(lambda some: _counted(lookups, scope, some))
     asks = (Condition("package", name, Word(name)), *filters.conditions())
     fitting = {each.id: each for each in here.fitting}
-    order = configuration_ids(conn, lookups, asks, every=True)
+    order = configuration_ids(lookups, asks, every=True)
     matching = [fitting[key] for key in order if key in fitting]
     common, common_variants = ((), ()) if filters.common else folded(matching)
     window = paginated(len(matching), filters.page, PAGE_ROWS)
     shown = matching[window.rows]
-    choices = choices_of(conn, lookups, filters, anywhere, here, releases)
-    data = read_package_data(conn, name)
+    choices = choices_of(lookups, filters, anywhere, here, releases)
+    data = read_package_data(lookups.conn, name)
     notes = data.variant_notes(_variants(shown, choices)) if data is not None else {}
     defaults = {text for text, note in notes.items() if note.is_default}
     hidden = defaults if filters.hides_defaults else set()
     rows = table_rows(
-        conn,
-        lookups,
-        shown,
-        hidden.union(common_variants),
-        scope or ANYWHERE,
-        opened=filters.opened,
+        lookups, shown, hidden.union(common_variants), scope or ANYWHERE, opened=filters.opened
     )
     if defaults:
         rows = tuple(replace(row, variants=_others_first(row.variants, defaults)) for row in rows)
@@ -192,13 +185,13 @@ def load_package(
         rows=rows,
         page_count=window.page_count,
         is_compiler=name in lookups.compilers,
-        recipes=recipe_links(conn, name),
-        needed_by=tuple(dependent_packages(conn, package.id)),
-        known=() if package.release_count else _known(conn, package),
+        recipes=recipe_links(lookups.conn, name),
+        needed_by=tuple(dependent_packages(lookups.conn, package.id)),
+        known=() if package.release_count else _known(lookups.conn, package),
         changes=latest_changes(lookups, package=name),
         timeline=timeline_of(lookups, every, releases, every_version=filters.all_versions),
         data=data,
-        is_explicit=bool(lookups.trees() and next(select(conn, EXPLICIT, name=name))[0]),
+        is_explicit=bool(lookups.trees() and next(select(lookups.conn, EXPLICIT, name=name))[0]),
         notes=notes,
     )
 
@@ -245,18 +238,13 @@ def _scope(lookups: Lookups, filters: Filters) -> Conditions | None:
         return None
 
 
-def _counted(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    scope: Conditions | None,
-    fitting: list[Counted],
-) -> list[Counted]:
+def _counted(lookups: Lookups, scope: Conditions | None, fitting: list[Counted]) -> list[Counted]:
     """Return the configurations of which a spec counts there, and how many do."""
     if scope is None or not fitting:
         return []
     if scope == ANYWHERE:
         return [each for each in fitting if each.spec_count]
-    counts = counts_in_scope(conn, lookups, [each.id for each in fitting], scope)
+    counts = counts_in_scope(lookups, [each.id for each in fitting], scope)
     # Spelled out: `_replace` takes several times as long, and some packages have thousands.
     return [
         Counted(each.id, each.configuration, each.position, counts[each.id])
@@ -371,7 +359,7 @@ def _runs(places: Iterable[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def load_badge(conn: sqlite3.Connection, lookups: Lookups, name: str) -> str | None:
+def load_badge(lookups: Lookups, name: str) -> str | None:
     """Return the text of a package's badge; None where it has no binary."""
-    found = [*select(conn, NEWEST, name=name)]
+    found = [*select(lookups.conn, NEWEST, name=name)]
     return f"{found[0][0]} on {', '.join(family for _, family in found)}" if found else None

@@ -63,7 +63,7 @@ class CoverPage:
     error: str | None = None
 
 
-def load_pasted(_conn: sqlite3.Connection, _: Lookups, query: str) -> PastedText | None:
+def load_pasted(lookups: Lookups, query: str) -> PastedText | None:
     """Return what `pasted_text` does, away from the server: megabytes take tenths of a second."""
     return pasted_text(query)
 
@@ -82,7 +82,7 @@ def pasted_text(query: str) -> PastedText | None:
     return PastedText(text.replace("\r\n", "\n"), Narrowing.parse(pairs))
 
 
-def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -> Cover:
+def covered(lookups: Lookups, pasted: PastedText) -> Cover:
     """Return the answer for what was pasted.
 
     Raises:
@@ -90,27 +90,27 @@ def covered(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -> C
         UnknownSpackVersion: its specs are written for no version of Spack.
         UnknownNameError: there is no such release, stack or host.
     """
-    scope = pasted.narrowing.scope(conn, lookups)
+    scope = pasted.narrowing.scope(lookups)
     around = Surroundings(parse=parser_of(pasted.narrowing.spack))
     environment = read_environment(pasted.text.encode("utf-8", "replace"), NAME, LIMITS, around)
 
     def look_at_the_time() -> None:
-        list(select(conn, LOOK_AT_THE_TIME))
+        list(select(lookups.conn, LOOK_AT_THE_TIME))
 
     try:
-        return cover_environment(conn, lookups, environment, scope, after_each=look_at_the_time)
+        return cover_environment(lookups, environment, scope, after_each=look_at_the_time)
     except sqlite3.OperationalError as error:
         if "interrupted" not in str(error):
             raise
         raise UnreadableEnvironment([Fault(NAME, 0, TOO_LONG)]) from None
 
 
-def load_cover(conn: sqlite3.Connection, lookups: Lookups, pasted: PastedText) -> CoverPage:
+def load_cover(lookups: Lookups, pasted: PastedText) -> CoverPage:
     """Return the page."""
     if not pasted.text.strip():
         return CoverPage()
     try:
-        found = covered(conn, lookups, pasted)
+        found = covered(lookups, pasted)
     except BuilderError as error:
         return CoverPage(error=str(error))
     return CoverPage(

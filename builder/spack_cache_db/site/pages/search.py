@@ -126,7 +126,6 @@ def asked_spec(text: str, narrowing: Narrowing) -> PastedSpec:
 
 
 def load_find(
-    conn: sqlite3.Connection,
     lookups: Lookups,
     text: str,
     page: int = 1,
@@ -142,14 +141,14 @@ def load_find(
         opened: the first hash of the row of which all hashes are wanted.
     """
     try:
-        search = _Search(conn, lookups, narrowing.scope(conn, lookups), page, opened)
+        search = _Search(lookups, narrowing.scope(lookups), page, opened)
         pasted = asked_spec(text, narrowing)
         found = search.load(pasted.spec)
     except (UnknownNameError, UnknownSpackVersion) as error:
         return FindPage(error=str(error))
     found = replace(found, notes=(*pasted.notes_on(text), *found.notes))
     if found.package is None and not found.hashes and not _SIGNS.search(pasted.spec):
-        described = described_packages(conn, pasted.spec, MOST_DESCRIBED)
+        described = described_packages(lookups.conn, pasted.spec, MOST_DESCRIBED)
         found = replace(found, described=tuple(described))
     return found
 
@@ -158,7 +157,6 @@ def load_find(
 class _Search:
     """One search: in which file, whose specs count, and which rows are shown."""
 
-    conn: sqlite3.Connection
     lookups: Lookups
     scope: Conditions
     page: int
@@ -169,7 +167,7 @@ class _Search:
         if not text.strip():
             return FindPage()
         word = _ONE_WORD.fullmatch(text)
-        hashes = hashes_beginning(self.conn, word[1], MOST_CANDIDATES) if word else ()
+        hashes = hashes_beginning(self.lookups.conn, word[1], MOST_CANDIDATES) if word else ()
         if word and hashes and word[1] not in self.lookups.packages:
             return FindPage(prefix=word[1], hashes=hashes)
         if text.strip() in self.lookups.packages:
@@ -182,17 +180,21 @@ class _Search:
                 return found
         try:
             query = parse(text)
-            question = kept_question(self.conn, self.lookups, query, self.scope)
+            question = kept_question(self.lookups, query, self.scope)
         except QuerySyntaxError as error:
             found = self._read(text)
-            return replace(found, error=str(error)) if found else _refused(self.conn, text, error)
+            return (
+                replace(found, error=str(error))
+                if found
+                else _refused(self.lookups.conn, text, error)
+            )
         except UnsupportedQuery as error:
             # `hdf5-1.14` is a package called `14`, in a namespace.
             if query.namespace is not None:
                 found = self._read(text)
                 if found is not None:
                     return found
-            refused = _refused(self.conn, text, error)
+            refused = _refused(self.lookups.conn, text, error)
             return self._explained(refused, why_corrected, query, self.scope)
         if _is_name(query) and query.name in self.lookups.packages:
             return FindPage(package=query.name)
@@ -203,18 +205,18 @@ class _Search:
             if found is not None and (found.answer is None or _is_name(query)):
                 return found
         prefix = asked(question.conditions, "hash")
-        hashes = _hashes(self.conn, prefix)
-        results = kept_matching(self.conn, self.lookups, question.conditions)
+        hashes = _hashes(self.lookups.conn, prefix)
+        results = kept_matching(self.lookups, question.conditions)
         answer = self._answer(results, query)
         if answer.count == 1 and len(hashes) == 1:
             return FindPage(prefix=prefix, hashes=hashes)
-        notes, compiler = notes_on(self.conn, self.lookups, question), self._compiled(query)
+        notes, compiler = notes_on(self.lookups, question), self._compiled(query)
         found = FindPage(prefix=prefix, answer=answer, notes=notes, compiler=compiler)
         if answer.count:
             return found
         if compiler is not None:
             return FindPage(reading=Reading(compiler))
-        found = replace(found, packages=_packages(self.conn, query.name))
+        found = replace(found, packages=_packages(self.lookups.conn, query.name))
         return self._explained(found, why_not, query, self.scope)
 
     def _read(self, text: str) -> FindPage | None:
@@ -222,7 +224,7 @@ class _Search:
 
         Where the words are more than a spec, this is the answer to them.
         """
-        reading = read_words(self.conn, self.lookups, text)
+        reading = read_words(self.lookups, text)
         if reading is None or reading.spec == text.strip():
             return None
         if not reading.words and not reading.left_out:
@@ -230,25 +232,23 @@ class _Search:
         scope = (*scope_of(self.lookups, reading.release, reading.stack), *self.scope)
         try:
             query = parse(reading.spec or "*")
-            question = kept_question(
-                self.conn, self.lookups, query, (*reading.conditions(), *scope)
-            )
+            question = kept_question(self.lookups, query, (*reading.conditions(), *scope))
         except (QuerySyntaxError, UnsupportedQuery):
             # A word is a part of a spec, such as `^[virtuals=c,cxx]`, that says nothing alone.
             return None
-        results = kept_matching(self.conn, self.lookups, question.conditions)
+        results = kept_matching(self.lookups, question.conditions)
         found = [*results.ids] if query.name is None else []
         if found:
             match = " OR ".join(match_of((word,)) for word in plain_words(text))
-            first = {row[0] for row in select_in(self.conn, WITH_NAMES, found, match=match)}
+            first = {row[0] for row in select_in(self.lookups.conn, WITH_NAMES, found, match=match)}
             results = replace(results, ids=sorted(found, key=lambda each: each not in first))
         names = self.lookups.words["package"].values()
         close = (each for word in reading.left_out for each in close_names(word, names))
         read = FindPage(
             reading=reading,
             answer=self._answer(results, query),
-            notes=notes_on(self.conn, self.lookups, question),
-            packages=() if query.name else _named(self.conn, [*close, *plain_words(text)]),
+            notes=notes_on(self.lookups, question),
+            packages=() if query.name else _named(self.lookups.conn, [*close, *plain_words(text)]),
         )
         if results.ids or reading.words:
             return read
@@ -263,7 +263,7 @@ class _Search:
     ) -> FindPage:
         """Return a page without rows with why there are none, as far as there is time for it."""
         try:
-            why = explain(Candidates(self.conn, self.lookups), query, scope)
+            why = explain(Candidates(self.lookups), query, scope)
         except sqlite3.OperationalError as error:
             if not is_interrupted(error):
                 raise
@@ -276,24 +276,22 @@ class _Search:
         if query.name not in self.lookups.compilers or replace(query, versions=None) != name:
             return None
         built = f"%{spec_text(query)}"
-        question = question_of(self.conn, self.lookups, parse(built), self.scope)
-        return built if matching(self.conn, self.lookups, question.conditions).ids else None
+        question = question_of(self.lookups, parse(built), self.scope)
+        return built if matching(self.lookups, question.conditions).ids else None
 
     def _answer(self, results: ResultSet, query: SpecQuery) -> Answer:
         """Return the configurations that satisfy a query, newest versions first."""
         shown = paginated(len(results.ids), self.page, PAGE_ROWS)
-        found = counted_part(self.conn, self.lookups, results, shown.rows)
+        found = counted_part(self.lookups, results, shown.rows)
         common, variants = folded(found) if shown.page_count == 1 else ((), ())
         return Answer(
             count=len(results.ids),
-            rows=table_rows(
-                self.conn, self.lookups, found, variants, results.conditions, self.opened
-            ),
+            rows=table_rows(self.lookups, found, variants, results.conditions, self.opened),
             common=common,
             common_variants=variants,
             page=shown.page,
             page_count=shown.page_count,
-            facets=facets_of(self.conn, self.lookups, results, query),
+            facets=facets_of(self.lookups, results, query),
         )
 
 
@@ -346,16 +344,14 @@ class Facet:
 
 
 @lru_cache(maxsize=MOST_ANSWERS)
-def facets_of(
-    conn: sqlite3.Connection, lookups: Lookups, results: ResultSet, query: SpecQuery
-) -> tuple[Facet, ...]:
+def facets_of(lookups: Lookups, results: ResultSet, query: SpecQuery) -> tuple[Facet, ...]:
     """Return what the results of a query differ in, as far as the query does not ask for it."""
     facets = []
     words = next((each.text for each in results.conditions if each.kind == "words"), "")
     for column, part in FACETS.items():
         if getattr(query, part) is not None:
             continue
-        of_configurations = lookups.column(conn, "configurations", column)
+        of_configurations = lookups.column("configurations", column)
         counts = Counter(map(of_configurations.__getitem__, results.ids))
         if len(counts) > 1:
             names = lookups.words[column]

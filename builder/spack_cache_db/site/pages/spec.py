@@ -51,12 +51,12 @@ def read_others(
 
 
 def compared(
-    conn: sqlite3.Connection, lookups: Lookups, graph: Needs, spec: int, others: Sequence[Spec]
+    lookups: Lookups, graph: Needs, spec: int, others: Sequence[Spec]
 ) -> tuple[LookAlike, ...]:
     """Return the others with in what each differs from a spec, as far as the graph has both."""
     known = [each.id for each in others if each.id in graph.edges] if spec in graph.edges else []
-    found = differences(conn, lookups, graph, spec, known)
-    told = look_alikes(conn, lookups, others, {})
+    found = differences(lookups, graph, spec, known)
+    told = look_alikes(lookups, others, {})
     return tuple(
         replace(each, differences=found.get(other.id))
         for other, each in zip(others, told, strict=True)
@@ -203,13 +203,11 @@ def is_hash_prefix(text: str) -> bool:
     return _PREFIX.fullmatch(text) is not None
 
 
-def load_candidates(
-    conn: sqlite3.Connection, lookups: Lookups, prefix: str
-) -> tuple[HashMatch, ...]:
+def load_candidates(lookups: Lookups, prefix: str) -> tuple[HashMatch, ...]:
     """Return the specs whose hash begins so: the first, one more than `MOST_CANDIDATES`."""
-    hashes = hashes_beginning(conn, prefix, MOST_CANDIDATES + 1)
-    rows = [*select(conn, CANDIDATES, hashes=json.dumps(hashes))]
-    found = configurations_by_id(conn, lookups, [configuration for _, configuration in rows])
+    hashes = hashes_beginning(lookups.conn, prefix, MOST_CANDIDATES + 1)
+    rows = [*select(lookups.conn, CANDIDATES, hashes=json.dumps(hashes))]
+    found = configurations_by_id(lookups, [configuration for _, configuration in rows])
     return tuple(
         HashMatch(dag_hash, each.configuration)
         for (dag_hash, _), each in zip(rows, found, strict=True)
@@ -217,11 +215,7 @@ def load_candidates(
 
 
 def load_spec(
-    conn: sqlite3.Connection,
-    lookups: Lookups,
-    dag_hash: str,
-    page: int = 1,
-    release: str | None = None,
+    lookups: Lookups, dag_hash: str, page: int = 1, release: str | None = None
 ) -> SpecPage | None:
     """Return the page of the spec with this full hash; None if there is none.
 
@@ -229,20 +223,20 @@ def load_spec(
         page: which of the pages of other specs.
         release: from which release to install it; from the foremost, unless that lists the spec.
     """
-    found = next(select(conn, SPEC, hash=dag_hash), None)
+    found = next(select(lookups.conn, SPEC, hash=dag_hash), None)
     if found is None:
         return None
     spec, configuration, stacks, release_count, first_seen, last_seen = found
-    (own,) = configurations_by_id(conn, lookups, [configuration])
-    listings = _listings(conn, spec, dag_hash)
+    (own,) = configurations_by_id(lookups, [configuration])
+    listings = _listings(lookups.conn, spec, dag_hash)
     listed = [each.release for each in listings if each.kind != INSTALLED]
     chosen = release if release in listed else None
     other_count = own.spec_count - bool(release_count)
-    others = read_others(conn, configuration, dag_hash, page)
-    roots = told_of(conn, [spec, *(each.id for each in others)])
-    graph = read_needs(conn, lookups, roots, MOST_NODES)
-    node = kept_nodes(conn, lookups, [spec])[spec]
-    needing = kept_nodes(conn, lookups, direct_dependents(conn, spec, MOST_DEPENDENTS + 1))
+    others = read_others(lookups.conn, configuration, dag_hash, page)
+    roots = told_of(lookups.conn, [spec, *(each.id for each in others)])
+    graph = read_needs(lookups, roots, MOST_NODES)
+    node = kept_nodes(lookups, [spec])[spec]
+    needing = kept_nodes(lookups, direct_dependents(lookups.conn, spec, MOST_DEPENDENTS + 1))
     return SpecPage(
         hash=dag_hash,
         kind=node.kind,
@@ -253,21 +247,21 @@ def load_spec(
         first_seen=first_seen,
         last_seen=last_seen,
         listings=listings,
-        contradictions=_contradictions(conn, lookups, spec, own.configuration),
+        contradictions=_contradictions(lookups, spec, own.configuration),
         otherwise=tuple(
             (path, message.replace(f" {dag_hash}", "", 1))
-            for path, message in select(conn, OTHERWISE, hash=dag_hash)
+            for path, message in select(lookups.conn, OTHERWISE, hash=dag_hash)
         ),
-        trees=_trees(conn, lookups, graph, spec) if spec in graph.edges else None,
+        trees=_trees(lookups, graph, spec) if spec in graph.edges else None,
         needed_by=tuple(needing.values()),
         other_count=other_count,
-        others=compared(conn, lookups, graph, spec, others),
+        others=compared(lookups, graph, spec, others),
         page=page,
         page_count=paginated(other_count, page, MOST_OTHERS).page_count,
         release=chosen,
-        installed=installations_of(conn, own.configuration.package, dag_hash),
+        installed=installations_of(lookups.conn, own.configuration.package, dag_hash),
         install=install_listed(
-            conn, own.configuration.package, dag_hash, [chosen] if chosen else listed
+            lookups.conn, own.configuration.package, dag_hash, [chosen] if chosen else listed
         )
         if listed
         else None,
@@ -281,11 +275,9 @@ def _listings(conn: sqlite3.Connection, spec: int, dag_hash: str) -> tuple[Listi
     )
 
 
-def _contradictions(
-    conn: sqlite3.Connection, lookups: Lookups, spec: int, own: Configuration
-) -> tuple[Contradiction, ...]:
-    releases = [*select(conn, CONTRADICTIONS, spec=spec)]
-    found = configurations_by_id(conn, lookups, [configuration for _, configuration in releases])
+def _contradictions(lookups: Lookups, spec: int, own: Configuration) -> tuple[Contradiction, ...]:
+    releases = [*select(lookups.conn, CONTRADICTIONS, spec=spec)]
+    found = configurations_by_id(lookups, [configuration for _, configuration in releases])
     return tuple(
         Contradiction(release, _differences(each.configuration, own))
         for (release, _), each in zip(releases, found, strict=True)
@@ -308,11 +300,11 @@ def _texts(configuration: Configuration) -> tuple[str, ...]:
     return (*(word or "none" for word in words), " ".join(variants) or "none")
 
 
-def _trees(conn: sqlite3.Connection, lookups: Lookups, graph: Needs, spec: int) -> Trees:
+def _trees(lookups: Lookups, graph: Needs, spec: int) -> Trees:
     """Return the trees of a spec; of its graph no more is named than what it needs."""
     needed, ahead = {spec}, [spec]
     while ahead:
         new = {each.dependency for each in graph.edges.get(ahead.pop(), ())} - needed
         needed |= new
         ahead += new
-    return trees(graph, kept_nodes(conn, lookups, needed), spec)
+    return trees(graph, kept_nodes(lookups, needed), spec)

@@ -41,7 +41,7 @@ from spack_cache_db.site.sandbox.statements import (
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Load = Callable[Concatenate[sqlite3.Connection, Lookups, P], T]
+Load = Callable[Concatenate[Lookups, P], T]
 
 PAGE_SECONDS = 2.0
 """What a page of the catalogue may take."""
@@ -80,7 +80,7 @@ def pool_of(database: Any) -> Pool:
 
 
 async def read(datasette: Any, load: Load[P, T], *args: P.args, **_: P.kwargs) -> T:
-    """Return `load(connection, lookups, *args)`, called in the sandbox.
+    """Return `load(lookups, *args)`, called in the sandbox.
 
     Raises:
         Exception: see `Pool.run`.

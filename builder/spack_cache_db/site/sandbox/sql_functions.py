@@ -133,10 +133,10 @@ class SpecFunctions:
         if self._lookups is None:
             self._lookups = read_lookups(self._conn)
         try:
-            conditions = question_of(self._conn, self._lookups, parse(text)).conditions
+            conditions = question_of(self._lookups, parse(text)).conditions
         except (QuerySyntaxError, UnsupportedQuery) as error:
             return _Answer(error=str(error))
-        ids = {*configuration_ids(self._conn, self._lookups, conditions, every=True)}
+        ids = {*configuration_ids(self._lookups, conditions, every=True)}
         prefix, verdict = asked(conditions, "hash") or "", asked(conditions, "specs")
         if verdict is None:
             return _Answer(_flags(ids), None, prefix)
