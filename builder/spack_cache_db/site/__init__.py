@@ -1,8 +1,9 @@
-"""The catalogue's site: its pages, computed from a published file, and how they are served.
+"""The website: the catalogue's own pages, and a Datasette plugin that serves them.
 
-In `pages` they are plain Python over a SQLite connection; the modules here put them, and bounds for
-all that Datasette itself shows, between HTTP and Datasette. What visitors' SQL may do is in
-`sandbox`, and what only Datasette 0.65 needs is a room of its own. The hooks are in `plugin`.
+`plugin` has the hooks that Datasette calls, `routes` the addresses, and `pages` the data of each
+page, read from a SQLite connection. `middleware`, `queues` and `delivery` check and bound every
+request, also those for Datasette's own pages. `sandbox` runs whatever costs time in processes of
+its own. `datasette065` has what only Datasette 0.65 needs.
 """
 
 from __future__ import annotations

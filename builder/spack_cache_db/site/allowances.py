@@ -1,7 +1,7 @@
-"""What the configuration allows other plugins and other websites; by default nothing.
+"""What the site's owner allows other plugins and other websites; by default nothing.
 
-It stands under `plugins: spack-cache-db:`, in datasette.yml for Datasette 1.0 and in the metadata
-for 0.65.
+The keys are under `plugins: spack-cache-db:`, in `datasette.yml` for Datasette 1.0 and in the
+metadata for 0.65.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which databases of a Datasette are catalogues (files made by `build`), and what it shows of them.
 
-A Datasette serves files of any name, several at once, and some that are no catalogues. Our pages
-read the first catalogue; the others have Datasette's pages. A Datasette without a catalogue is not
-changed, unless it was started with the site's folder.
+One Datasette can serve several files. Our pages show the first file that is a catalogue; all other
+files have Datasette's own pages. A Datasette that serves no catalogue stays as it is, unless it was
+started with the site's folder.
 """
 
 from __future__ import annotations

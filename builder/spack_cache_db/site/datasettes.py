@@ -1,8 +1,10 @@
-"""Hides differences between Datasette 0.65 and 1.0, and replaces what does not suit this site.
+"""Adapts Datasette, 0.65 or 1.0, to this site.
 
-Hooks with types, permissions for our own pages and the file, the order of tables on Datasette's own
-page of a database; what it reads again for each page of a file that does not change; and what keeps
-its event loop from answering others: expressions that take long, and large pages.
+- hooks with types, and permissions for our own pages and the file
+- tables in the schema's order on Datasette's page of a database
+- the schema of a file that does not change is read once, not for each page
+- SQL is checked by regular expressions that take linear time, and large pages are rendered in
+  slices: both would keep the event loop from answering others
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Buffers requests and responses, so that slow visitors do not hold up the application.
 
-The application never waits for a visitor: it begins when a request's body is there, and what it
-sends is kept here until the visitor has taken it. So a turn (`queues`) lasts as long as there is
-work to do, however slow the visitor is. Only an answer in pieces, a stream or a download, is held
-back when its visitor is behind. When a visitor leaves, the work ends.
+The application starts when the body of a request has arrived, and its response is kept here until
+the visitor has read it. So the application never waits for a visitor, and a turn (`queues`) lasts
+only as long as there is work to do. Streams and downloads, which are sent in pieces, are the
+exception: they pause when their visitor is behind. When a visitor leaves, the work ends.
 
-What is kept for slow visitors is bounded: each has to take and send on at a least rate, and where
-all of them together hold more than `MOST_HELD` bytes, whoever has not moved for longest is cut off.
+What is kept is bounded: a visitor who reads or sends more slowly than a minimum rate is cut off. If
+all of them together hold more than `MOST_HELD` bytes, the one without progress for longest is.
 """
 
 from __future__ import annotations

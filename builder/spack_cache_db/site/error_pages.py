@@ -1,8 +1,7 @@
 """Error responses: the status and sentence of each failure, as page, JSON or text.
 
-Datasette's own handler is taken out (`plugin`): it renders a page beside any other
-handler's, and where `rich` happens to be installed it prints all variables of every frame, which
-takes a second of the event loop for each bad address.
+`plugin` unregisters Datasette's own handler. That one renders a second page beside ours and, if
+`rich` is installed, prints all variables of every frame: a second of the event loop for each error.
 """
 
 from __future__ import annotations

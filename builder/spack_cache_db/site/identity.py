@@ -1,6 +1,7 @@
-"""The site's title, owner, license and age, from the file that it shows.
+"""What every page needs to know of the file: title, owner, license, age, and what forms offer.
 
-What a metadata file says of the site comes first, so that whoever serves it can say something else.
+It is read once, when the server starts. A metadata file takes precedence over the file's own title
+and license.
 """
 
 from __future__ import annotations
@@ -114,7 +115,10 @@ def read_identity(conn: sqlite3.Connection) -> Identity:
 
 
 async def learn(datasette: Any) -> None:
-    """Read what every page shows; Datasette 1.0 is told, 0.65 asks."""
+    """Read the identity of the published file, and give Datasette 1.0 its metadata.
+
+    Datasette 0.65 asks for its metadata by a hook.
+    """
     try:
         found = await published(datasette).execute_fn(read_identity)
     except (NoCatalogue, sqlite3.Error):

@@ -1,6 +1,7 @@
-"""What the sandbox computes for `/find`, `/cover` and `/diff` as JSON and CSV.
+"""What the sandbox computes for addresses that end in `.json` or `.csv`, and for `/spec`.
 
-Like the pages, these are functions of a connection, the small tables, and what an address asks.
+Like the functions of `pages`, these take a connection, the file's small tables (`Lookups`), and
+what the address asks.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
 from functools import cache, partial
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -139,8 +140,11 @@ def _static() -> Path:
 
 @cache
 def _asset_version() -> str:
-    # Read once: a server is started again after an update.
-    return routes.asset_version(_static())
+    """Return a text that changes with a style sheet or script; an update restarts the server."""
+    digest = sha256()
+    for path in sorted(_static().iterdir()):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:10]
 
 
 @hook
@@ -184,10 +188,10 @@ def _link_to(datasette: Any, kind: str, name: str, query: str = "") -> Markup:
 def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) -> None:
     """Add our functions, bound every statement and say what it may use.
 
-    Datasette's own bookkeeping stays as it is.
+    Datasette's internal database stays as it is.
 
-    A connection and the functions that know it keep each other for ever (Python cannot see the
-    cycle through SQLite), and Datasette opens one to memory whenever it is asked for its versions.
+    Connections to memory get no functions of ours: such functions refer to their connection, and
+    Python cannot free that cycle through SQLite. Datasette opens one for each look at its versions.
     """
     if not is_site(datasette):
         return

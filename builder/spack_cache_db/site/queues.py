@@ -4,9 +4,9 @@ The catalogue's own pages, searches, Datasette's tables and SQL, and CSV streams
 A queue answers a few requests at once, lets a few more wait, and refuses the rest with 503 at once:
 a visitor who is told to come back costs nothing, one who waits for minutes does.
 
-A turn lasts until the answer is finished, not until it is sent (`delivery`). A stream or a download
-has its turn for each piece anew; where all places are taken, a newcomer gets that of the one whose
-visitor has been behind for longest.
+A turn lasts until the response is finished, not until it is sent (`delivery`). Streams and
+downloads take a new turn for each piece. If their queue is full, a new request replaces the one
+whose visitor has been behind for longest.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ FULL = "The server has as many requests of this kind as it can answer. Please tr
 RETRY_AFTER_SECONDS = 5
 """When to try again, as programs are told."""
 REFUSAL_SECONDS = 1.0
-"""So long a visitor waits for a refusal: those who ask again at once would keep the server busy."""
+"""A refusal is sent after this time: a client that retries at once would keep the server busy."""
 BEHIND_SECONDS = 1.0
 """A visitor who has not taken a piece for so long may lose the place to a newcomer."""
 MOST_DELAYED = 100
-"""So many wait so at once: with all queues they hold fewer connections than there may be."""
+"""Refusals that are delayed at once; with all queues they hold fewer connections than allowed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ rendered.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -433,11 +432,3 @@ def redirect(datasette: Any, path: str, query: dict[str, str] | None = None) -> 
 def pairs_of(request: Any) -> list[tuple[str, str]]:
     """Return the pairs of a request's query string, in order."""
     return parse_qsl(request.query_string, keep_blank_values=True, max_num_fields=MOST_FIELDS)
-
-
-def asset_version(folder: Path) -> str:
-    """Return a text that changes when a style sheet or script changes."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:10]

@@ -1,6 +1,7 @@
-"""Filters of pages and their form in URLs: ours, and Datasette's for the data behind a page.
+"""Filters of pages, and the addresses that ask for them.
 
-Values are only compared or bound as parameters: addresses are built here, and no SQL.
+The addresses are those of our pages, and of Datasette's tables with the same rows. No SQL is built
+here: values of filters are compared, or bound as parameters.
 """
 
 from __future__ import annotations

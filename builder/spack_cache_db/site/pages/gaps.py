@@ -1,7 +1,7 @@
 """The page `/coverage/<release>`: for what packages have binaries, and where there are gaps.
 
-A gap is where a reference has a binary of a package and the release has none. The reference is one
-of the columns (what the others lack beside it) or another release (what this one lacks beside it).
+A gap is a package of which a reference has a binary and the release, in that column, has none. The
+reference is one of the columns, or the same column of another release.
 """
 
 from __future__ import annotations

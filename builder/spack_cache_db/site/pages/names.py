@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
@@ -23,8 +22,6 @@ VIRTUALS = "SELECT DISTINCT virtual FROM providers"
 UNBUILT = "SELECT name FROM package_status WHERE spec_count = 0 ORDER BY name"
 FACET = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = :facet"
 
-KINDS = ("package", "release", "stack", "target", "compiler", "os")
-"""What a name may be of, the first first where it is of several."""
 MOST_SUGGESTED = 8
 LONGEST = 80
 """No name is longer that anybody types."""
@@ -51,7 +48,10 @@ class Name:
 
 
 def load_names(lookups: Lookups) -> tuple[Name, ...]:
-    """Return every name, in the order of `KINDS`: releases as the file has them, others sorted."""
+    """Return every name, those of packages first: a name of two kinds leads to the first of them.
+
+    Releases stand in the file's order, names of every other kind are sorted.
+    """
     return (
         *(
             Name(name, "package", count, summary_of(description or ""))
@@ -66,11 +66,6 @@ def load_names(lookups: Lookups) -> tuple[Name, ...]:
             for name, count in sorted(select(lookups.conn, FACET, facet="oss"))
         ),
     )
-
-
-def load_unbuilt(conn: sqlite3.Connection) -> tuple[Name, ...]:
-    """Return the packages that Spack has and no binary exists of."""
-    return tuple(Name(name, "package", 0) for (name,) in select(conn, UNBUILT))
 
 
 def load_virtuals(lookups: Lookups) -> frozenset[str]:
@@ -118,7 +113,8 @@ def load_close(lookups: Lookups, kind: str, text: str) -> list[Name]:
     Packages are also those that Spack has and no binary exists of.
     """
     names = [each for each in load_names(lookups) if each.kind == kind]
-    names += load_unbuilt(lookups.conn) if kind == "package" else []
+    if kind == "package":
+        names += [Name(name, "package", 0) for (name,) in select(lookups.conn, UNBUILT)]
     known = {each.name.lower(): each for each in names}
     found = difflib.get_close_matches(text.strip().lower()[:LONGEST], known, MOST_SUGGESTED)
     return [known[each] for each in found]

@@ -1,12 +1,12 @@
 """Sends Datasette's statements and the catalogue's pages to the sandbox.
 
-Statements of a request without a query string are all Datasette's own: they stay in its threads,
-where each has `sql_time_limit_ms`. All statements of a request with one run in the sandbox, within
-a budget for the whole request: a page may count, search and facet, and all of it together takes at
-most half as long again as one statement may.
+A request without a query string runs only Datasette's own statements. They stay in Datasette's
+threads, each within `sql_time_limit_ms`. If a request has a query string, all of its statements run
+in the sandbox within one budget: counting, searching and facets together may take
+`PAGE_STATEMENTS` times as long as one statement.
 
-Everything that a page of the catalogue reads, it reads in the sandbox. Pages that do not depend on
-the address but for a name are kept; the file does not change while it is served.
+Pages of the catalogue read everything in the sandbox. Pages that depend on nothing but a name are
+kept, because the file does not change while it is served.
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ _BARE_SHAPES = ("array", "arrayfirst", "object")
 
 _pools: WeakKeyDictionary[Any, Pool] = WeakKeyDictionary()
 _recent: WeakKeyDictionary[Any, dict[Any, Recent]] = WeakKeyDictionary()
-_statements: ContextVar[float | None] = ContextVar("statements", default=None)
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 _NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
 

@@ -42,13 +42,13 @@ FILE_BYTES = 256 << 20
 BOUNDS = {"RLIMIT_AS": MEMORY_BYTES, "RLIMIT_FSIZE": FILE_BYTES, "RLIMIT_CORE": 0}
 """Of this process, by the names of the module `resource`."""
 FIRST_TO_GO = "500"
-"""Where a machine or a systemd unit has no memory left, the kernel ends this before a server."""
+"""The score by which Linux, out of memory, ends this process before a server (`oom_score_adj`)."""
 NICENESS = 5
 """The server comes first."""
 ALARMS = (signal.SIGPROF, signal.SIGALRM)
 """Processor time is over, or time on the clock."""
 TASKS = "spack_cache_db.site.loaders"
-"""The module of most tasks: loaded before the first one, which else would wait for it."""
+"""The module of most tasks; loaded early, so that the first task does not wait for it."""
 LENGTH = 8
 """Bytes of a message's length, which stand before it."""
 
