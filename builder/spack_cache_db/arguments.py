@@ -34,24 +34,17 @@ def checked_paths(paths: object) -> list[str]:
     return found
 
 
-def checked_output(output: object) -> Path:
-    """Return the path of the file to write; `ArgumentError` if it is none."""
-    path = _path(output, "output")
-    if not path:
-        raise ArgumentError("output is empty, expected the path of the database to write")
-    return Path(path)
-
-
-def checked_file(name: str, file: object) -> Path:
-    """Return the path of a built file to read; `ArgumentError` if it is none.
+def checked_file(name: str, file: object, what: str = "a file made by build") -> Path:
+    """Return the path of a file; `ArgumentError` if it is none.
 
     Args:
         name: what the argument is called.
         file: what was given.
+        what: what should be there.
     """
     path = _path(file, name)
     if not path:
-        raise ArgumentError(f"{name} is empty, expected the path of a file made by build")
+        raise ArgumentError(f"{name} is empty, expected the path of {what}")
     return Path(path)
 
 

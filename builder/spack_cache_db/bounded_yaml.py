@@ -48,7 +48,9 @@ MAX_NUMBER = 1000
 _BaseLoader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _ValueLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TEXT = "tag:yaml.org,2002:str"
-_NOTHING = ("", "~", "null", "Null", "NULL")
+NOTHING = ("", "~", "null", "Null", "NULL")
+"""How null is written, where it has no quotes."""
+
 _BAD_SCALAR = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What PyYAML raises for `!!float x`, `!!timestamp x`, `!!bool x` and the like."""
 
@@ -170,7 +172,7 @@ def _merged(node: yaml.Node, text: str, bounds: YamlBounds) -> yaml.Node:
 
 def is_nothing(node: yaml.Node) -> bool:
     """Return whether a node is YAML's null, as after a key without a value."""
-    return isinstance(node, yaml.ScalarNode) and not node.style and node.value in _NOTHING
+    return isinstance(node, yaml.ScalarNode) and not node.style and node.value in NOTHING
 
 
 def text_of(node: yaml.Node, what: str) -> str:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spack_cache_db.arguments import (
     AnyPath,
     checked_executor,
+    checked_file,
     checked_options,
-    checked_output,
     checked_paths,
     checked_place,
     checked_recipes,
@@ -141,7 +141,7 @@ def build(
         without_paths=without_paths,
         executor=checked_executor(executor),
     )
-    file = checked_output(output)
+    file = checked_file("output", output, "the database to write")
     from spack_cache_db.build import pipeline
 
     return pipeline.build(given, file, keep_going=keep_going, force=force)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def releases(file: Path, **options: Any) -> None:
     """
     with connected(file) as conn:
         known = read_lookups(conn).releases.values()
-    print_rows(_RELEASE, [_values(each, _RELEASE) for each in known], options)
+    print_rows(_RELEASE, map(attrgetter(*_RELEASE), known), options)
 
 
 @click.command()
@@ -71,7 +72,7 @@ def stacks(file: Path, **options: Any) -> None:
     """
     with connected(file) as conn:
         known = read_lookups(conn).stacks.values()
-    print_rows(_STACK, [_values(each, _STACK) for each in known], options)
+    print_rows(_STACK, map(attrgetter(*_STACK), known), options)
 
 
 @click.command()
@@ -124,10 +125,6 @@ def _uses(edge: Edge | None) -> tuple[str, str]:
     return (",".join(edge.types), ",".join(edge.virtuals)) if edge else ("", "")
 
 
-def _values(record: object, names: Iterable[str]) -> tuple[Any, ...]:
-    return tuple(getattr(record, name) for name in names)
-
-
 @click.command()
 @file_argument
 @json_option
@@ -166,7 +163,7 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
     is_data = form_of(options) in ("json", "csv")
     found = packages_behind(file, release=release, stack=stack)
     names = PackageStatus._fields if is_data else _SHOWN
-    print_rows(names, [_values(each, names) for each in found], options)
+    print_rows(names, map(attrgetter(*names), found), options)
     sys.exit(1 if found else 0)
 
 

@@ -8,13 +8,13 @@ which binaries are known, and by that one in the others.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spack_cache_db.environments import Environment, LockedSpec, decoded
 from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration
+from spack_cache_db.spack.lexer import is_hash
 from spack_cache_db.spack.normal_forms import (
     LANGUAGES,
     NO_COMPILER,
@@ -29,7 +29,6 @@ VERSIONS = range(1, 8)
 """The versions of lockfiles that Spack 0.12 to 1.2 write."""
 
 _NAMED = (1, 2)
-_HASH = re.compile(r"[a-z2-7]{32}")
 
 
 class _Node(NamedTuple):
@@ -141,7 +140,7 @@ def _node(key: str, node: Any, version: int) -> _Node:
         ((name, inner),) = said.items()
         said = _mapping(inner, f"the spec {key}")
     dag_hash = said.get("hash", key)
-    if not isinstance(name, str) or not _HASH.fullmatch(str(dag_hash)):
+    if not isinstance(name, str) or not is_hash(str(dag_hash)):
         expected = "a name, and a hash of 32 characters of a-z and 2-7"
         raise LineFault(0, f"the spec {key} lacks its name or hash, expected {expected}")
     return _Node(name, str(dag_hash), said)

@@ -8,7 +8,6 @@ Datasette 0.65 and 1.0 are used.
 from __future__ import annotations
 
 import itertools
-import re
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
@@ -44,10 +43,10 @@ from spack_cache_db.site.pages.filters import options
 from spack_cache_db.site.sandbox import database as sandbox
 from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, restrict
+from spack_cache_db.spack.lexer import is_hash
 
 STATIC = r"^/static/(?P<path>.*)$"
 _OWN_ERRORS = "datasette.handle_exception"
-_HASH = re.compile(r"[a-z2-7]{32}")
 _cells = itertools.count(1)
 _HASHES = ("hash", "dependency_hash")
 _KINDS = ("package", "release", "stack")
@@ -168,7 +167,7 @@ def link(
     """Return the link to the page of what a value names; None if it has none."""
     if not isinstance(value, str):
         return None
-    kind = "spec" if column in _HASHES and _HASH.fullmatch(value) else None
+    kind = "spec" if column in _HASHES and is_hash(value) else None
     kind = kind or _NAMED.get((column, table or ""))
     if kind is None or (kind == "stack" and value == ROOT):
         return None

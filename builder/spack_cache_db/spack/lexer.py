@@ -48,9 +48,17 @@ _EQUALS = re.compile(r":?=+")
 A_CONSTRAINT = "a version (@1.2), a variant (+name, name=value), a hash (/abc) or a dependency (%)"
 
 
+_HASH = re.compile(r"[a-z2-7]{32}")
+
+
 def is_package(text: str) -> bool:
     """Return whether Spack can read a text as the name of a package."""
     return _PACKAGE_NAME.fullmatch(text) is not None
+
+
+def is_hash(text: str) -> bool:
+    """Return whether a text is a whole hash of a spec: 20 bytes in base32 (Spack `hash.py`)."""
+    return _HASH.fullmatch(text) is not None
 
 
 class QuerySyntaxError(BuilderError, ValueError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spack_cache_db.arguments import AnyPath, checked_output, checked_text
+from spack_cache_db.arguments import AnyPath, checked_file, checked_text
 from spack_cache_db.errors import Fault
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def fetch(
         OutputError: the folder cannot be made, or another run writes into it.
     """
     given = [checked_text("a URL", each) for each in ([urls] if isinstance(urls, str) else urls)]
-    folder = checked_output(output)
+    folder = checked_file("output", output, "the folder to write into")
     from spack_cache_db.sources.fetch import batch
 
     return batch.fetch(given, folder, options or FetchOptions(), limits or FetchLimits(), progress)

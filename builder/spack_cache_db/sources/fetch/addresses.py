@@ -25,7 +25,7 @@ import yaml
 from msgspec import Struct
 
 from spack_cache_db.bounded_files import read_file, unreadable
-from spack_cache_db.bounded_yaml import composed, line_of, text_value
+from spack_cache_db.bounded_yaml import NOTHING, composed, line_of, text_value
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import ROOT, is_name
 from spack_cache_db.sources.strictness import BROKEN, quoted, read_strictly, said
@@ -250,7 +250,6 @@ def _shortened(stacks: set[tuple[str, str]]) -> str:
 
 
 _MAX_CONFIGURATION = 2**22
-_NOTHING = ("", "~", "null", "Null", "NULL")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _EXPECTED = "expected Spack's configuration, lines of the form 'name: URL' under 'mirrors:'"
 
@@ -355,9 +354,9 @@ def _plain(value: Any) -> Any:
     """Return a value without what is null in it, and keys without the colon that overrides."""
     if isinstance(value, dict):
         kept = {str(key).removesuffix(":"): each for key, each in value.items()}
-        return {key: _plain(each) for key, each in kept.items() if each not in _NOTHING}
+        return {key: _plain(each) for key, each in kept.items() if each not in NOTHING}
     if isinstance(value, list):
-        return [_plain(each) for each in value if each not in _NOTHING]
+        return [_plain(each) for each in value if each not in NOTHING]
     return value
 
 

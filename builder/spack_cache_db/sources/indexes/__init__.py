@@ -22,6 +22,7 @@ import zstandard
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, structs
 
 from spack_cache_db.sources.strictness import BROKEN, named, read_strictly, require_once, said
+from spack_cache_db.spack.lexer import is_hash
 
 
 class IndexFault(Exception):
@@ -187,14 +188,6 @@ _CLEAR_SIGNED = re.compile(
     re.DOTALL,
 )
 """RFC 9580 section 7, "Cleartext Signature Framework": armor headers, an empty line, the text."""
-
-
-_HASH = re.compile(r"[a-z2-7]{32}")
-
-
-def is_hash(text: str) -> bool:
-    """Whether a text is a hash of Spack's."""
-    return _HASH.fullmatch(text) is not None
 
 
 def require_hash(text: str) -> None:

@@ -38,7 +38,6 @@ from spack_cache_db.sources.indexes import (
     NodeDependency,
     Record,
     SpecNode,
-    is_hash,
     require_hash,
 )
 from spack_cache_db.sources.indexes.index_records import Entry, IndexRecords
@@ -55,6 +54,7 @@ from spack_cache_db.sources.strictness import (
     said,
     short,
 )
+from spack_cache_db.spack.lexer import is_hash
 from spack_cache_db.spack.normal_forms import (
     LANGUAGES,
     NO_COMPILER,

@@ -7,7 +7,6 @@ decoded, checked and counted at once, and one of an unknown type stops the progr
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from msgspec.structs import fields
 
 from spack_cache_db.errors import LineFault
 from spack_cache_db.sources.strictness import named, quoted
+from spack_cache_db.spack.lexer import is_hash
 
 
 class Meta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, eq=False):
@@ -138,7 +138,6 @@ MAX_FAULTS = 100
 
 META = Shape(Meta)
 DETAIL = Shape(SpecDetail)
-_HASH = re.compile(r"[a-z2-7]{32}")
 
 
 def json_faults(source: Json, key: str) -> list[LineFault]:
@@ -196,7 +195,7 @@ def _detail_faults(value: Any, line: int) -> list[LineFault]:
         if not isinstance(dag_hash, str):
             continue
         hashes[dag_hash] += 1
-        if not _HASH.fullmatch(dag_hash):
+        if not is_hash(dag_hash):
             said = f"{where}.hash is {quoted(dag_hash)}, expected 32 characters of a-z and 2-7"
             faults.append(LineFault(line, said))
     faults += [
