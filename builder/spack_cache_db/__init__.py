@@ -80,38 +80,20 @@ __version__: str
 
 # Commands load this package too, and each needs little of it.
 _LOADED_WHEN_USED = {
-    "Binary": "query.cache",
-    "Cache": "query.cache",
-    "Cover": "query.coverage_output",
-    "CoveredNode": "query.coverage_output",
-    "CoveredSpec": "query.coverage_output",
-    "Diff": "query.difference",
-    "FetchLimits": "sources.fetch",
-    "FetchOptions": "sources.fetch",
-    "FetchReport": "sources.fetch",
-    "Found": "query.answers",
-    "FoundList": "query.answers",
-    "FoundSpec": "query.catalogue",
-    "History": "query.answers",
-    "HistoryRow": "query.answers",
-    "PackageData": "query.package_data",
-    "PackageStatus": "query.package_data",
-    "QuerySyntaxError": "spack.lexer",
-    "Retention": "query.cache",
-    "UnknownNameError": "query.questions",
-    "UnreadableEnvironment": "environments",
-    "UnsupportedQuery": "query.conditions",
-    "behind": "query.package_data",
-    "binaries": "query.cache",
-    "cover": "query.coverage",
-    "diff": "query.difference",
-    "fetch": "sources.fetch",
-    "find": "query.answers",
-    "history": "query.answers",
-    "info": "query.cache",
-    "package_data": "query.package_data",
-    "retention": "query.cache",
+    "environments": ("UnreadableEnvironment",),
+    "query.answers": ("Found", "FoundList", "History", "HistoryRow", "find", "history"),
+    "query.cache": ("Binary", "Cache", "Retention", "binaries", "info", "retention"),
+    "query.catalogue": ("FoundSpec",),
+    "query.conditions": ("UnsupportedQuery",),
+    "query.coverage": ("cover",),
+    "query.coverage_output": ("Cover", "CoveredNode", "CoveredSpec"),
+    "query.difference": ("Diff", "diff"),
+    "query.package_data": ("PackageData", "PackageStatus", "behind", "package_data"),
+    "query.questions": ("UnknownNameError",),
+    "sources.fetch": ("FetchLimits", "FetchOptions", "FetchReport", "fetch"),
+    "spack.lexer": ("QuerySyntaxError",),
 }
+_MODULES = {name: module for module, names in _LOADED_WHEN_USED.items() for name in names}
 
 if not TYPE_CHECKING:
 
@@ -121,8 +103,8 @@ if not TYPE_CHECKING:
             from importlib.metadata import version
 
             return version("spack-cache-db")
-        if name in _LOADED_WHEN_USED:
-            found = getattr(import_module(f"{__name__}.{_LOADED_WHEN_USED[name]}"), name)
+        if name in _MODULES:
+            found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
             return globals().setdefault(name, found)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
