@@ -18,13 +18,7 @@ from spack_cache_db.build import build as build_database
 from spack_cache_db.build import check as check_input
 from spack_cache_db.build.publication import discard
 from spack_cache_db.cli.options import GivenPath, input_options
-from spack_cache_db.cli.terminal import (
-    ProgressBar,
-    documents_read,
-    say,
-    say_notes,
-    when_stopped,
-)
+from spack_cache_db.cli.terminal import ProgressBar, documents_read, say, say_notes, when_stopped
 from spack_cache_db.errors import BuilderError, counted, reason
 from spack_cache_db.site import site_folder
 from spack_cache_db.verify import verify as verify_file

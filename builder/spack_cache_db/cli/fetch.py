@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spack_cache_db.cli.options import ByteSize, F, GivenPath
-from spack_cache_db.cli.terminal import (
-    FaultyInput,
-    ProgressBar,
-    say,
-    say_notes,
-    when_stopped,
-)
+from spack_cache_db.cli.terminal import FaultyInput, ProgressBar, say, say_notes, when_stopped
 from spack_cache_db.errors import counted
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport
 from spack_cache_db.sources.fetch import fetch as fetch_mirrors

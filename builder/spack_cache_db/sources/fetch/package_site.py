@@ -17,12 +17,7 @@ from spack_cache_db.bounded_files import sha256_of
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources import File, RawFile, is_archive
 from spack_cache_db.sources.archives import read_archive
-from spack_cache_db.sources.fetch.addresses import (
-    FetchFault,
-    Map,
-    MirrorRequest,
-    mirror_url,
-)
+from spack_cache_db.sources.fetch.addresses import FetchFault, Map, MirrorRequest, mirror_url
 from spack_cache_db.sources.fetch.remote_indexes import Outcome
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.fetch.web import (

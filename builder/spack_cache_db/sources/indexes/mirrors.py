@@ -35,11 +35,7 @@ from spack_cache_db.sources.indexes import (
     read_manifest,
     unknown_manifest_keys,
 )
-from spack_cache_db.sources.indexes.index_reader import (
-    BinaryPlace,
-    IndexReader,
-    unknown_keys,
-)
+from spack_cache_db.sources.indexes.index_reader import BinaryPlace, IndexReader, unknown_keys
 from spack_cache_db.sources.indexes.index_records import (
     Entry,
     IndexRecords,

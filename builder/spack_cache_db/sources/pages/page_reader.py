@@ -19,12 +19,7 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.sources import ANYWHERE, Place, RawFile
 from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Writer
 from spack_cache_db.sources.pages.consistency import Consistency
-from spack_cache_db.sources.pages.page_format import (
-    OF_A_LISTING,
-    Page,
-    SpecDetail,
-    values_of,
-)
+from spack_cache_db.sources.pages.page_format import OF_A_LISTING, Page, SpecDetail, values_of
 from spack_cache_db.sources.pages.page_parser import (
     MAX_ITEMS,
     are_distinct_hashes,
