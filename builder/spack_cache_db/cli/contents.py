@@ -25,7 +25,7 @@ from spack_cache_db.cli.terminal import Forms, form_of, print_answer, print_rows
 from spack_cache_db.errors import printable
 from spack_cache_db.query.cache import info as info_of
 from spack_cache_db.query.catalogue import spec_beginning
-from spack_cache_db.query.connection import connected, read_lookups
+from spack_cache_db.query.connection import connected, opened
 from spack_cache_db.query.dependency_graph import (
     Edge,
     read_dependencies,
@@ -55,8 +55,8 @@ def releases(file: Path, **options: Any) -> None:
 
     Example: spack-cache-db releases dist/spack-cache.db
     """
-    with connected(file) as conn:
-        known = read_lookups(conn).releases.values()
+    with opened(file) as lookups:
+        known = lookups.releases.values()
     print_rows(_RELEASE, map(attrgetter(*_RELEASE), known), options)
 
 
@@ -70,8 +70,8 @@ def stacks(file: Path, **options: Any) -> None:
 
     Example: spack-cache-db stacks dist/spack-cache.db
     """
-    with connected(file) as conn:
-        known = read_lookups(conn).stacks.values()
+    with opened(file) as lookups:
+        known = lookups.stacks.values()
     print_rows(_STACK, map(attrgetter(*_STACK), known), options)
 
 

@@ -34,7 +34,7 @@ from spack_cache_db.errors import BuilderError
 from spack_cache_db.machine import Machine, this_machine
 from spack_cache_db.query.cache import Retention, retained
 from spack_cache_db.query.conditions import Conditions
-from spack_cache_db.query.connection import Lookups, connected, read_lookups
+from spack_cache_db.query.connection import Lookups, opened
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import (
     OF_NODES,
@@ -91,8 +91,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     try:
         names = _names(options)
         paths = environments_in(Path(environment)) if is_folder else [environment]
-        with connected(file) as conn:
-            lookups = read_lookups(conn)
+        with opened(file) as lookups:
             scope = scope_of(lookups, **names)
             say_notes(_notes_on_machine(lookups, names))
             if is_keeplist:

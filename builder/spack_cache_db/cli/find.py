@@ -54,7 +54,7 @@ from spack_cache_db.query.answers import (
 )
 from spack_cache_db.query.catalogue import FoundSpec
 from spack_cache_db.query.conditions import Conditions, Question, UnsupportedQuery
-from spack_cache_db.query.connection import Lookups, connected, read_lookups
+from spack_cache_db.query.connection import Lookups, opened
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.installation import Installation, install_found
 from spack_cache_db.query.questions import explicitly, question_of, scope_of
@@ -100,12 +100,11 @@ def find(spec: str, file: Path, **options: Any) -> None:
     if os.path.isfile(spec) and not os.path.exists(file):  # noqa: PTH110, PTH113 - any text is given
         fail(f"{spec} is a file; give the spec first, then the database")
     names = scope_names(options)
-    with _opened(file) as conn:
+    with _opened(file) as lookups:
         pasted = pasted_spec(spec)
         query = parser_of(options["spack"])(pasted.spec)
-        lookups = read_lookups(conn)
         scope = scope_of(lookups, **names)
-        scope = (*scope, *explicitly(conn)) if options["explicit"] else scope
+        scope = (*scope, *explicitly(lookups.conn)) if options["explicit"] else scope
         question = question_or_advice(lookups, query, scope)
         results = matching(lookups, question.conditions)
         limit, with_hashes = options["limit"], options["hashes"] or options["install"]
@@ -122,15 +121,15 @@ def find(spec: str, file: Path, **options: Any) -> None:
         if not found:
             say_why_not(why_not(Candidates(lookups), query, scope))
             sys.exit(1)
-        _print(conn, found, len(results.ids), options)
+        _print(lookups.conn, found, len(results.ids), options)
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[sqlite3.Connection]:
+def _opened(file: Path) -> Iterator[Lookups]:
     """Open a database to look for a spec; what is no spec ends the command."""
     try:
-        with connected(file) as conn:
-            yield conn
+        with opened(file) as lookups:
+            yield lookups
     except QuerySyntaxError as error:
         # Its second line points at a place in the first.
         raise CommandError(str(error)) from None
@@ -275,8 +274,8 @@ def history(spec: str, file: Path, stack: str | None, host: str | None, **option
     Example: spack-cache-db history "py-torch +cuda" dist/spack-cache.db
     """
     form = form_of(options)
-    with _opened(file) as conn:
-        query, lookups = parse_query(spec), read_lookups(conn)
+    with _opened(file) as lookups:
+        query = parse_query(spec)
         scope = scope_of(lookups, stack=stack, host=host)
         question = question_or_advice(lookups, query, scope)
         found = history_of(lookups, spec, shown_specs(lookups, question.conditions))

@@ -12,7 +12,7 @@ import click
 from spack_cache_db.cli.terminal import say_notes
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.machine import this_machine
-from spack_cache_db.query.connection import connected, read_lookups
+from spack_cache_db.query.connection import opened
 from spack_cache_db.sources import DEFAULT_MAX_PAGE_SIZE, is_database
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -191,16 +191,15 @@ def names_in_file(ctx: click.Context, parameter: click.Parameter, begun: str) ->
     if file is None:
         return []
     try:
-        with connected(file) as conn:
-            lookups = read_lookups(conn)
+        with opened(file) as lookups:
+            names = {
+                "stack": [each.name for each in lookups.stacks.values()],
+                "host": sorted(lookups.families),
+                "target": sorted(lookups.families),
+            }
+            releases = [each.name for each in lookups.releases.values()]
     except DatabaseError:
         return []
-    names = {
-        "stack": [each.name for each in lookups.stacks.values()],
-        "host": sorted(lookups.families),
-        "target": sorted(lookups.families),
-    }
-    releases = [each.name for each in lookups.releases.values()]
     return [name for name in names.get(str(parameter.name), releases) if name.startswith(begun)]
 
 
