@@ -1,7 +1,7 @@
 """What the sandbox computes for addresses that end in `.json` or `.csv`, and for `/spec`.
 
-Like the functions of `pages`, these take a connection, the file's small tables (`Lookups`), and
-what the address asks.
+Like the functions of `pages`, these take the file's small tables (`Lookups`) and what the address
+asks.
 """
 
 from __future__ import annotations
