@@ -215,7 +215,7 @@ def test_root_is_never_a_stack(lookups: Lookups) -> None:
     page = hdf5(lookups, Filters())
 
     assert "root" not in choice(page, "stack")
-    assert all("root" not in row.stacks for row in page.rows)
+    assert all("root" not in row.presence.stacks for row in page.rows)
 
 
 def test_versions_come_newest_first(lookups: Lookups) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from spack_cache_db.query.catalogue import (
     Counted,
     FoundSpec,
+    Presence,
     Spec,
     found_specs,
     presence_of_configurations,
@@ -62,8 +63,7 @@ class ConfigurationRow:
         machines: the system and the family of CPUs that it is for.
         variants: those that do not stand above the table.
         spec_count: how many specs match the filters or the search.
-        releases: all that show the configuration, in the file's order.
-        last_seen: the day of the last snapshot that shows it.
+        presence: the releases and stacks that show the configuration, and since when.
         hashes: the specs, what is current first; of a row that is not opened the first alone.
         apart: what tells its specs apart, such as `openmpi@5.0.3`; the most frequent first.
         specs: the specs of a row that is opened, empty for others.
@@ -74,9 +74,7 @@ class ConfigurationRow:
     machines: tuple[str, str]
     variants: tuple[str, ...]
     spec_count: int
-    stacks: tuple[str, ...]
-    releases: tuple[str, ...]
-    last_seen: str | None
+    presence: Presence
     hashes: tuple[str, ...]
     apart: tuple[str, ...] = ()
     specs: tuple[LookAlike, ...] = ()
@@ -108,19 +106,14 @@ def table_rows(
     installed = installed_among(lookups.conn, (some[0].hash for some in specs.values()))
 
     def row(each: Counted) -> ConfigurationRow:
-        known = specs.get(each.id, [])
+        words, known = each.configuration, specs.get(each.id, [])
         is_open = bool(known) and known[0].hash == opened
         return ConfigurationRow(
-            each.configuration,
-            machines=(
-                each.configuration.platform,
-                lookups.families[each.configuration.target],
-            ),
-            variants=tuple(text for text in each.configuration.variants if text not in hidden),
+            words,
+            machines=(words.platform, lookups.families[words.target]),
+            variants=tuple(text for text in words.variants if text not in hidden),
             spec_count=each.spec_count,
-            stacks=presence[each.id].stacks,
-            releases=presence[each.id].releases,
-            last_seen=presence[each.id].last_seen,
+            presence=presence[each.id],
             hashes=tuple(spec.hash for spec in (known if is_open else known[:1])),
             apart=apart.get(each.id, ()),
             specs=_compared(lookups, known) if is_open else (),

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from spack_cache_db.query.catalogue import Spec, configurations_by_id, hashes_beginning
+from spack_cache_db.query.catalogue import Spec, configurations_by_id
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import (
     Needs,
@@ -86,7 +86,7 @@ ORDER BY problems.id
 """
 CANDIDATES = """
 SELECT hash, configuration FROM specs
-WHERE hash IN (SELECT value FROM json_each(:hashes)) ORDER BY hash
+WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
 """
 SPEC = """
 SELECT specs.id, specs.configuration, stack_sets.shown, specs.release_count, specs.first_seen,
@@ -205,8 +205,7 @@ def is_hash_prefix(text: str) -> bool:
 
 def load_candidates(lookups: Lookups, prefix: str) -> tuple[HashMatch, ...]:
     """Return the specs whose hash begins so: the first, one more than `MOST_CANDIDATES`."""
-    hashes = hashes_beginning(lookups.conn, prefix, MOST_CANDIDATES + 1)
-    rows = [*select(lookups.conn, CANDIDATES, hashes=json.dumps(hashes))]
+    rows = [*select(lookups.conn, CANDIDATES, prefix=prefix, limit=MOST_CANDIDATES + 1)]
     found = configurations_by_id(lookups, [configuration for _, configuration in rows])
     return tuple(
         HashMatch(dag_hash, each.configuration)
