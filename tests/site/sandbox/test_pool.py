@@ -354,6 +354,16 @@ def test_no_process_outlives_its_server(uri: str) -> None:
     pytest.fail("the process outlived its server")
 
 
+def test_a_process_that_starts_while_its_server_ends_is_quiet(uri: str) -> None:
+    """Nobody is there to be told that it is ready: no word of that in the log."""
+    ours, theirs = socket.socketpair()
+    ours.close()
+    with theirs:
+        command = [sys.executable, "-c", pool_module._PROGRAM, uri]
+        done = completed(command, stdin=theirs.fileno(), stdout=theirs.fileno())
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_what_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that ends, or does not become ready in time, is an error of the server's."""
     missing = f"{(tmp_path / 'missing.db').as_uri()}?mode=ro"

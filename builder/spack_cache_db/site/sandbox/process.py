@@ -153,8 +153,9 @@ def main(uri: str) -> None:
     conn, answers = connect(uri), sys.stdout.buffer
     importlib.import_module(TASKS)
     _keep()
-    answers.write(framed("ready"))
-    answers.flush()
+    # A server that has ended meanwhile reads nothing, and asks for nothing below.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(answers.fileno(), framed("ready"))
     # From here on a visitor decides what would be written there.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     while (task := received(sys.stdin.buffer)) is not None:
