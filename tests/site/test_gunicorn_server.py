@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.once]
 SCRIPT = """
 import os, socket, sys, time
 from spack_cache_db.site import gunicorn_server as workers
-workers.SIGN_OF_LIFE_SECONDS = 3
-workers.MOST_BYTES = 200_000_000
+workers.SIGN_OF_LIFE_SECONDS = 5
+workers.MOST_BYTES = 120_000_000
 kept = []
 
 async def app(scope, receive, send):
@@ -34,7 +34,7 @@ async def app(scope, receive, send):
     if scope["path"] == "/hang":
         time.sleep(600)
     if scope["path"] == "/grow":
-        kept.append(b"x" * 300_000_000)
+        kept.append(b"x" * 120_000_000)
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": str(os.getpid()).encode()})
 

@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import time
+from pathlib import Path
 
 
 def grow(_: sqlite3.Connection, size: int) -> int:
@@ -16,6 +17,13 @@ def grow(_: sqlite3.Connection, size: int) -> int:
 def sleep(_: sqlite3.Connection, seconds: float) -> None:
     """Do nothing, where no statement can be interrupted."""
     time.sleep(seconds)
+
+
+def stay(_: sqlite3.Connection, path: str) -> None:
+    """Say by one file that it has begun, and wait for another before it ends."""
+    Path(f"{path}.begun").touch()
+    while not Path(f"{path}.end").exists():
+        time.sleep(0.01)
 
 
 def fail(_: sqlite3.Connection) -> None:

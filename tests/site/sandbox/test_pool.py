@@ -22,7 +22,7 @@ from spack_cache_db.site.sandbox import process as process_module
 from spack_cache_db.site.sandbox.pool import Budget, Pool, Quota, SandboxError, TaskError, quota
 from spack_cache_db.site.sandbox.statements import Rows, run_statement
 from tests.processes import completed
-from tests.site.sandbox.tasks import fail, grow, ignore_the_alarm, process_id, sleep
+from tests.site.sandbox.tasks import fail, grow, ignore_the_alarm, process_id, sleep, stay
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 
@@ -255,31 +255,42 @@ def test_work_ends_with_its_visitor(uri: str) -> None:
     assert with_pool(uri, use) == [[(2,)]] * 3
 
 
-def test_tasks_wait_for_a_few_processes(uri: str) -> None:
+def test_tasks_wait_for_a_few_processes(uri: str, tmp_path: Path) -> None:
     """Those of a lower rank come first, none has more than its share, who leaves is forgotten."""
+    pages, sql, streams = Quota("pages", 3, 0), Quota("sql", 2, 1), Quota("streams", 1, 2)
 
-    async def use(pool: Pool) -> tuple[list[str], int]:
-        before, ended = children(), []
-        pages, sql, streams = Quota("pages", 3, 0), Quota("sql", 2, 1), Quota("streams", 1, 2)
+    def begun() -> list[str]:
+        return sorted(each.stem for each in tmp_path.glob("*.begun"))
 
-        async def wait(name: str, own: Quota) -> None:
+    async def use(pool: Pool) -> int:
+        before = children()
+
+        async def ask(name: str, own: Quota) -> None:
             quota.set(own)
-            await pool.run(Budget(60), 60, sleep, 0.3)
-            ended.append(name)
+            await pool.run(Budget(60), 60, stay, str(tmp_path / name))
 
-        names = [("sql", sql)] * 3 + [("stream", streams)] * 2 + [("gone", pages), ("page", pages)]
-        tasks = [asyncio.create_task(wait(*each)) for each in names]
-        await asyncio.sleep(0.1)
-        tasks[5].cancel()
-        await asyncio.wait(tasks)
-        return ended, len(children() - before)
+        async def have_begun(*names: str) -> None:
+            async with asyncio.timeout(60):
+                while len(begun()) < len(names):
+                    await asyncio.sleep(0.01)
+            assert begun() == sorted(names)
 
-    ended, count = with_pool(uri, use, 3)
+        asked = {"sql1": sql, "sql2": sql, "sql3": sql, "stream1": streams, "stream2": streams}
+        asked |= {"gone": pages, "page": pages}
+        tasks = {name: asyncio.create_task(ask(name, own)) for name, own in asked.items()}
+        await have_begun("sql1", "sql2", "stream1")
+        tasks.pop("gone").cancel()
+        (tmp_path / "sql1.end").touch()
+        await have_begun("sql1", "sql2", "stream1", "page")
+        (tmp_path / "stream1.end").touch()
+        await have_begun("sql1", "sql2", "stream1", "page", "sql3")
+        for name in tasks:
+            (tmp_path / f"{name}.end").touch()
+        await asyncio.gather(*tasks.values())
+        return len(children() - before)
 
-    assert sorted(ended[:3]) == ["sql", "sql", "stream"]
-    assert sorted(ended[3:]) == ["page", "sql", "stream"]
-    assert ended[5] != "page"
-    assert count == 3
+    assert with_pool(uri, use, 3) == 3
+    assert begun() == ["page", "sql1", "sql2", "sql3", "stream1", "stream2"]
 
 
 def test_a_task_takes_the_process_that_is_free_first(
