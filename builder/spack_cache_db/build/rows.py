@@ -95,8 +95,9 @@ def counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
 def _rows(table: str, **columns: Iterable[Any]) -> TableRows:
     """Return the rows of a table with ids, which count from 1, from its other columns."""
     _, *names = schema.table(table).columns
-    rows = zip(*(columns[each.name] for each in names), strict=True)
-    return table, ((at, *row) for at, row in enumerate(rows, start=1))
+    first, *others = (columns[each.name] for each in names)
+    first = [*first]
+    return table, zip(range(1, len(first) + 1), first, *others, strict=True)
 
 
 def _frame_rows(numbered: Numbered, table: str, frame: Frame, **values: Sequence[Any]) -> TableRows:
