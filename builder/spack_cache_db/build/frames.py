@@ -86,8 +86,8 @@ class FrameRows:
         """Yield some rows at a time, without the columns that say the same in all of them.
 
         Yields:
-            Those columns, by their places, with the number or the None that they say; and the rows
-            of the other columns, of which the last one is always one.
+            The number or None of each of those columns, by its place; and the rows of the others.
+            The last column is always among the others, so that there is something in each row.
         """
         for some in self._slices():
             same: dict[int, int | None] = {}

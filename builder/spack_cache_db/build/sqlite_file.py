@@ -53,8 +53,8 @@ def insert(db: sqlite3.Connection, table: str, rows: Iterable[tuple[Any, ...]]) 
     Many go in by one statement: to run it costs more than all that it does for a row. What many
     rows of a frame have in common stands in the statement: a parameter costs most of the rest.
     """
+    places = range(len(schema.table(table).columns))
     for same, others in rows.blocks() if isinstance(rows, FrameRows) else (({}, iter(rows)),):
-        places = range(len(schema.table(table).columns))
         values = tuple(_literal(same[place]) if place in same else "?" for place in places)
         at_once = _MOST_PARAMETERS // values.count("?")
         while chunk := [*islice(others, at_once)]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from datasette import facets as datasette_facets
-from datasette.database import Database
 
 from spack_cache_db.site.datasette065 import (
     MOST_KEPT,
@@ -56,20 +55,6 @@ async def test_facets_are_datasettes_own(
 
     assert found == [expected, expected]
     assert expected or "_nofacet" in address
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The statements that Datasette executes, from now on."""
-    statements: list[str] = []
-    execute = Database.execute
-
-    async def noted(self: Any, sql: str, *args: Any, **named: Any) -> Any:
-        statements.append(sql)
-        return await execute(self, sql, *args, **named)
-
-    monkeypatch.setattr(Database, "execute", noted)
-    return statements
 
 
 @pytest.mark.asyncio
