@@ -24,7 +24,7 @@ from spack_cache_db.build.frames import (
 )
 from spack_cache_db.build.ids import Numbered
 from spack_cache_db.releases import release_date, releases_before
-from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.schema import CONFIGURATION, FACETS
 
 RELEASES_AT_ONCE = 8
 
@@ -233,16 +233,6 @@ class _Cells(NamedTuple):
     specs: Numbers
 
 
-_FACETS = {
-    "versions": "version",
-    "compilers": "compiler",
-    "oss": "os",
-    "platforms": "platform",
-    "targets": "target",
-}
-"""The facets of pages that are columns of a configuration; stacks are one more."""
-
-
 def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> list[FacetCount]:
     """Return the numbers of specs and packages by release, facet and value.
 
@@ -258,7 +248,7 @@ def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> l
             (facet, each[-1] if column == "version" else each)
             for each in numbered.ids[CONFIGURATION[column]]
         ]
-        for facet, column in _FACETS.items()
+        for facet, column in FACETS.items()
     }
     named["stacks"] = [("stacks", name) for name in numbered.ids["stacks"]]
     values = sorted({*chain.from_iterable(named.values())})
@@ -272,7 +262,7 @@ def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> l
             _configuration_cells(
                 numbered, in_releases, by_id[facet][numbered.configurations[column]]
             )
-            for facet, column in _FACETS.items()
+            for facet, column in FACETS.items()
         ),
     ):
         key = cells.release * len(values) + cells.value

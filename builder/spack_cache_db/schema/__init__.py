@@ -13,6 +13,7 @@ from string import Formatter
 from typing import NamedTuple
 
 from spack_cache_db.schema.tables import CONFIGURATION as CONFIGURATION
+from spack_cache_db.schema.tables import FACETS as FACETS
 from spack_cache_db.schema.tables import TABLES as TABLES
 from spack_cache_db.schema.tables import Column as Column
 from spack_cache_db.schema.tables import Table as Table

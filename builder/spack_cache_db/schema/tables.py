@@ -86,6 +86,15 @@ CONFIGURATION = {
 """The columns that make a configuration, in the order of its record, and the table that names what
 each of them points at."""
 
+FACETS = {
+    "versions": "version",
+    "compilers": "compiler",
+    "oss": "os",
+    "platforms": "platform",
+    "targets": "target",
+}
+"""The facets of pages that are columns of a configuration; `stacks` is one more."""
+
 SEEN = (text("first_seen", nullable=True), text("last_seen", nullable=True))
 
 TABLES: tuple[Table, ...] = (
