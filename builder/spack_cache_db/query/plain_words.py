@@ -146,7 +146,9 @@ class _Reader:
         self._lookups = lookups
         self._package_meant = package
         # What only others depend on has no binary of its own.
-        self._packages = {name: bool(count) for name, count in select(lookups.conn, PACKAGES)}
+        self._packages: dict[str, bool] = lookups.once(
+            PACKAGES, lambda: {name: bool(count) for name, count in select(lookups.conn, PACKAGES)}
+        )
         self._has_records = has_records(lookups.conn)
         self._compilers = lookups.compilers
         self._name = self._version = self._built_with = ""

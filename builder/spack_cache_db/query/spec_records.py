@@ -251,7 +251,7 @@ class SpecRecords:
 
     @cached_property
     def _first(self) -> list[tuple[Any, ...]]:
-        """Of each spec its first record: spec, node, mirror."""
+        """Of each spec its first record: spec, node, mirror, and what puts it first."""
         place = {"release": self.release, "stack": self.stack}
         if self.among is not None:
             return [*select_in(self.lookups.conn, FIRST_RECORDS_OF, self.among, **place)]

@@ -182,12 +182,8 @@ class _Search:
             query = parse(text)
             question = kept_question(self.lookups, query, self.scope)
         except QuerySyntaxError as error:
-            found = self._read(text)
-            return (
-                replace(found, error=str(error))
-                if found
-                else _refused(self.lookups.conn, text, error)
-            )
+            found = self._read(text) or _refused(self.lookups.conn, text, error)
+            return replace(found, error=str(error))
         except UnsupportedQuery as error:
             # `hdf5-1.14` is a package called `14`, in a namespace.
             if query.namespace is not None:

@@ -97,7 +97,7 @@ def run_task(conn: sqlite3.Connection, call: Call, arguments: tuple[Any, ...], e
 
 
 def with_lookups(conn: sqlite3.Connection, load: Call, *arguments: Any) -> object:
-    """Call a page's function, which takes the file's small tables beside the connection."""
+    """Call a page's function with the file's small tables."""
     return load(_lookups(conn), *arguments)
 
 
