@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -83,7 +84,6 @@ _PLACES = {
 }
 """The specs of each place, each with the configuration for which it counts there."""
 _COUNTED = "configuration * (release_count > 0)"
-"""The configuration for which a spec counts in the whole file, 0 for none."""
 _OWN = "SELECT id FROM specs WHERE configuration IN (SELECT value FROM json_each(:ids))"
 _OTHERWISE = "SELECT spec FROM listings WHERE configuration IN (SELECT value FROM json_each(:ids))"
 _SHOWING = {
@@ -267,11 +267,15 @@ def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditio
         return Counter(dict(select_in(lookups.conn, sql, ids, **{place: asked(conditions, place)})))
     if places != {"specs"} or _is_few(specs.holds, ids):
         return Counter(row[0] for row in _in_scope(lookups.conn, ids, conditions, "specs.id"))
-    own = lookups.column("specs", _COUNTED)
-    counts = Counter(map(own.__getitem__, specs.holds))
+    counts = Counter(map(own_configurations(lookups).__getitem__, specs.holds))
     for key in counts.keys() - {*ids}:
         del counts[key]
     return counts
+
+
+def own_configurations(lookups: Lookups) -> array[int]:
+    """Return the configuration for which each spec counts in the whole file, by its id; or 0."""
+    return lookups.column("specs", _COUNTED)
 
 
 def _in_scope(

@@ -73,6 +73,14 @@ CROSS JOIN dependencies ON dependencies.spec = wanted.value
 WHERE types IN (SELECT value FROM json_each(:types))
 """
 NEEDING_ANY = "SELECT spec FROM dependencies WHERE types IN (SELECT value FROM json_each(:types))"
+NEEDED_PACKAGE = """
+SELECT packages.name FROM dependencies
+JOIN specs ON specs.id = dependencies.dependency
+JOIN configurations ON configurations.id = specs.configuration
+JOIN packages ON packages.id = configurations.package
+LIMIT 1
+"""
+"""The name of a package that some spec needs."""
 LAST_SPEC = "SELECT max(id) FROM specs"
 ALL_EDGES = """
 SELECT dependency, spec FROM dependencies
@@ -444,6 +452,11 @@ class Dependents:
             last = self.needing(last, types) - found
             found |= last
         return found
+
+    def keep_edges(self) -> bool:
+        """Read all edges of run time, if there are some and they may be kept; return whether."""
+        types = tuple(self.of_any_type(RUN_TIME))
+        return bool(types) and self._all_edges(types) is not None
 
     def _all_edges(self, types: tuple[int, ...]) -> _AllEdges | None:
         """Return all edges of these types, if they may be kept."""

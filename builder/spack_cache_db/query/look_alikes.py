@@ -169,9 +169,13 @@ def distinctions(
         told = {*told_of(lookups.conn, [spec for group in some for spec in group])}
         graph = read_needs(lookups, sorted(told), most)
         provides, reach = _virtuals(graph), Reach(graph)
-        for group in some:
-            alike = [spec for spec in group if spec in told - graph.missing]
-            found |= _told_apart(lookups, reach, provides, alike)
+        told -= graph.missing
+        alike = [[spec for spec in group if spec in told] for group in some]
+        # All at once: a statement for each group would take longer. They are kept.
+        needed = (reach.not_in_all([*map(reach.run_time, group)]) for group in alike if group)
+        read_facts(lookups, {each for only in needed for some in only for each in some})
+        for group in alike:
+            found |= _told_apart(lookups, reach, provides, group)
     return found
 
 

@@ -12,8 +12,10 @@ from typing import Any
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import Found, found_csv, found_json, found_part
-from spack_cache_db.query.connection import Lookups
+from spack_cache_db.query.catalogue import own_configurations
+from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.coverage_output import cover_csv, cover_json
+from spack_cache_db.query.dependency_graph import NEEDED_PACKAGE, Dependents
 from spack_cache_db.query.difference import as_csv, as_json
 from spack_cache_db.query.package_data import PackageData, read_package_data
 from spack_cache_db.site.pages.changes import Sides, difference_of
@@ -27,7 +29,7 @@ from spack_cache_db.site.pages.lists import (
     load_stacks,
 )
 from spack_cache_db.site.pages.pasted_environment import PastedText, covered
-from spack_cache_db.site.pages.search import asked_spec, kept_matching, kept_question
+from spack_cache_db.site.pages.search import asked_spec, kept_matching, kept_question, load_find
 from spack_cache_db.site.pages.spec import (
     HashMatch,
     SpecPage,
@@ -52,6 +54,17 @@ class Data:
     body: str = ""
     is_more: bool = False
     error: str | None = None
+
+
+def read_early(lookups: Lookups) -> None:
+    """Read what every answer about dependencies needs; else the first one would wait for it.
+
+    Most of it is read by answering such a question, about any package that something needs.
+    """
+    if Dependents(lookups.conn, lookups).keep_edges():
+        own_configurations(lookups)
+        for (name,) in select(lookups.conn, NEEDED_PACKAGE):
+            load_find(lookups, f"^{name}")
 
 
 def data_of(lookups: Lookups, load: Callable[..., Data], *arguments: Any) -> Data:

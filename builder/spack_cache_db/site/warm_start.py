@@ -12,7 +12,9 @@ import gc
 from contextlib import suppress
 from typing import Any
 
+from spack_cache_db.site.loaders import read_early
 from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send
+from spack_cache_db.site.sandbox.database import read
 
 FIRST_PAGES = ("/", "/packages", "/releases", "/stacks", "/cover", "/about")
 
@@ -40,12 +42,16 @@ def warm(app: App, datasette: Any) -> App:
 
 
 async def _ask(datasette: Any) -> None:
-    """Ask for pages one after another; a page that fails is reported to its next visitor.
+    """Ask for pages one after another, and answer a question about dependencies.
+
+    What fails is reported to its next visitor.
 
     What is there then is left out of garbage collection.
     """
     for path in FIRST_PAGES:
         with suppress(Exception):
             await datasette.client.get(path)
+    with suppress(Exception):
+        await read(datasette, read_early)
     gc.collect()
     gc.freeze()

@@ -21,6 +21,7 @@ from collections import Counter, deque
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, is_dataclass
+from operator import attrgetter
 from typing import Any
 
 from spack_cache_db.site.sandbox.process import (
@@ -140,7 +141,11 @@ class Answers(pickle.Unpickler):
 
 
 class Process:
-    """One process, and the socket to it; see `started`."""
+    """One process, and the socket to it; see `started`.
+
+    Attributes:
+        tasks_left: so many more tasks it may take.
+    """
 
     def __init__(self, uri: str) -> None:
         try:
@@ -152,7 +157,7 @@ class Process:
             raise SandboxError(NOT_STARTED) from error
         self._socket.setblocking(False)
         self._end = weakref.finalize(self, _end, self._process, self._socket)
-        self._tasks_left = MOST_TASKS
+        self.tasks_left = MOST_TASKS
 
     @classmethod
     async def started(cls, uri: str) -> Process:
@@ -175,11 +180,11 @@ class Process:
     @property
     def is_alive(self) -> bool:
         """Whether the process can take a task."""
-        return self._tasks_left > 0 and self._process.poll() is None
+        return self.tasks_left > 0 and self._process.poll() is None
 
     def kill(self) -> None:
         """End the process at once, whatever it does."""
-        self._tasks_left = 0
+        self.tasks_left = 0
         self._process.kill()
         # Its memory may take the kernel a moment.
         asyncio.get_running_loop().run_in_executor(None, self._end)
@@ -194,7 +199,7 @@ class Process:
         Raises:
             SandboxError: the system killed the process.
         """
-        self._tasks_left -= 1
+        self.tasks_left -= 1
         is_well = False
         try:
             async with asyncio.timeout(CLOCK_TIMES * seconds + GRACE_SECONDS + LATE_SECONDS):
@@ -322,7 +327,9 @@ class Pool:
 
     async def _free(self) -> Process:
         while self._idle:
-            process = self._idle.pop()
+            # The one that has done most has kept most of what the next task needs.
+            process = min(self._idle, key=attrgetter("tasks_left"))
+            self._idle.remove(process)
             if process.is_alive:
                 return process
         wanted: asyncio.Future[Process] = asyncio.get_running_loop().create_future()
