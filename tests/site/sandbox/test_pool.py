@@ -85,6 +85,29 @@ def children() -> set[int]:
     return found
 
 
+def test_the_process_that_has_done_most_is_given_the_next_task(uri: str, tmp_path: Path) -> None:
+    """What it has kept spares the next task the reading; others work while it is busy."""
+
+    async def use(pool: Pool) -> list[int]:
+        async def own() -> int:
+            return int(await pool.run(Budget(60), 1.0, process_id))
+
+        first, staying = await own(), []
+        for name in ("one", "other"):
+            task = pool.run(Budget(60), 60.0, stay, str(tmp_path / name))
+            staying.append(asyncio.create_task(task))
+            while not (tmp_path / f"{name}.begun").exists():
+                await asyncio.sleep(0.01)
+        # The process that has done less is free last.
+        for name, each in zip(("one", "other"), staying, strict=True):
+            (tmp_path / f"{name}.end").touch()
+            await each
+        return [first, *[await own() for _ in range(3)]]
+
+    first, *later = with_pool(uri, use, 2)
+    assert {*later} == {first}
+
+
 def test_statements_are_answered(uri: str) -> None:
     """One after the other, with the functions of the site; errors are SQLite's."""
 
