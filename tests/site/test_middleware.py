@@ -52,6 +52,21 @@ async def test_every_page_is_safe_and_cacheable(datasette: Any, path: str) -> No
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("header", ["Cookie", "Authorization"])
+async def test_no_other_site_watches_the_page_of_somebody_who_is_known(
+    datasette: Any, header: str
+) -> None:
+    """Its window has no opener from elsewhere; a page for everybody does without."""
+    name, expected = "cross-origin-opener-policy", "same-origin"
+
+    known = await datasette.client.get("/", headers={header: "a=b"})
+
+    assert known.headers[name] == expected
+    assert {"Cookie", "Authorization"} <= {*re.split(", *", known.headers["vary"])}
+    assert name not in (await datasette.client.get("/")).headers
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("path", [*OWN, "/package/nope", "/nothing-here", "/spack-cache/nope"])
 async def test_own_pages_need_no_inline_code(datasette: Any, path: str) -> None:
     """Our pages, errors too, allow no scripts or styles in the page, and have none."""

@@ -61,8 +61,12 @@ _SECURITY = {
     b"x-frame-options": b"DENY",
     b"referrer-policy": b"strict-origin-when-cross-origin",
     b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
-    b"cross-origin-opener-policy": b"same-origin",
 }
+_SIGNED_IN = {b"cross-origin-opener-policy": b"same-origin"}
+"""Of answers to somebody whom a plugin may know: another site that opens a page cannot watch it.
+
+Chromium starts another process for such a page, and shows it 40 ms later: all others do without.
+"""
 LONGEST_AT_ONCE = 64 * 1024
 """Bytes that are compressed on the event loop; more of them in a thread."""
 _COMPRESSIBLE = (
@@ -120,7 +124,8 @@ def guard(app: App, datasette: Any) -> App:
         is_open = allowed.opens(path_below(str(scope["path"]), base_url))
         # What plugins answer there may be for one visitor, such as a form to log in.
         kept = 0 if is_open else ttl
-        response = Response(scope, send, kept, security, frames, cors=datasette.cors)
+        sent = security | _SIGNED_IN if _is_signed_in(scope) else security
+        response = Response(scope, send, kept, sent, frames, cors=datasette.cors)
         refused = barred(scope, base_url, is_open=is_open)
         if refused is not None:
             allow = [_allow(scope, base_url)] if refused[0] == 405 else []
@@ -169,6 +174,11 @@ def barred(scope: Scope, base_url: str, *, is_open: bool) -> tuple[int, str] | N
         # and servers may disagree where a request ends.
         return 411, "The request has a body but no Content-Length."
     return None
+
+
+def _is_signed_in(scope: Scope) -> bool:
+    """Return whether a request may say who asks: by what `Vary` names."""
+    return any(name.lower() in (b"cookie", b"authorization") for name, _ in scope["headers"])
 
 
 def _is_costly(name: bytes, value: bytes) -> bool:
