@@ -138,7 +138,8 @@ def test_hostile_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
     )
     taken = own_server.cpu_seconds() - before
 
-    if answer.json().get("rows") != [[None]]:
+    is_null = name == "printf" and answer.json().get("rows") == [[None]]
+    if not is_null:
         assert answer.status_code == 400, answer.text[:300]
         assert answer.json()["error"]
     assert own_server.peak_megabytes() < MEGABYTES
