@@ -101,6 +101,8 @@ async def test_what_is_open_is_answered(database: Path) -> None:
             answer = await served.client.request(method, path)
             assert (answer.status_code, answer.text) == (200, method), path
             assert answer.headers["cache-control"] == "no-store"
+            # What it shows may be for one visitor: no site that opens it can watch it.
+            assert answer.headers["cross-origin-opener-policy"] == "same-origin"
     for path in ("/-/miner", "/-/threads", "/-/actor"):
         assert (await get(served, path)).status_code == 404
     assert (await served.client.post("/spack-cache")).status_code == 405

@@ -62,8 +62,8 @@ _SECURITY = {
     b"referrer-policy": b"strict-origin-when-cross-origin",
     b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
 }
-_SIGNED_IN = {b"cross-origin-opener-policy": b"same-origin"}
-"""Of answers to somebody whom a plugin may know: another site that opens a page cannot watch it.
+_FOR_ONE_VISITOR = {b"cross-origin-opener-policy": b"same-origin"}
+"""Of what a plugin may answer to one visitor: another site that opens such a page cannot watch it.
 
 Chromium starts another process for such a page, and shows it 40 ms later: all others do without.
 """
@@ -124,7 +124,8 @@ def guard(app: App, datasette: Any) -> App:
         is_open = allowed.opens(path_below(str(scope["path"]), base_url))
         # What plugins answer there may be for one visitor, such as a form to log in.
         kept = 0 if is_open else ttl
-        sent = security | _SIGNED_IN if _is_signed_in(scope) else security
+        is_for_one = is_open or _is_signed_in(scope)
+        sent = security | _FOR_ONE_VISITOR if is_for_one else security
         response = Response(scope, send, kept, sent, frames, cors=datasette.cors)
         refused = barred(scope, base_url, is_open=is_open)
         if refused is not None:
