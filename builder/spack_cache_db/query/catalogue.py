@@ -83,7 +83,6 @@ _PLACES = {
   FROM specs AS every WHERE {IN_STACK.format("every")})""",
 }
 """The specs of each place, each with the configuration for which it counts there."""
-_COUNTED = "configuration * (release_count > 0)"
 _OWN = "SELECT id FROM specs WHERE configuration IN (SELECT value FROM json_each(:ids))"
 _OTHERWISE = "SELECT spec FROM listings WHERE configuration IN (SELECT value FROM json_each(:ids))"
 _SHOWING = {
@@ -275,7 +274,7 @@ def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditio
 
 def own_configurations(lookups: Lookups) -> array[int]:
     """Return the configuration for which each spec counts in the whole file, by its id; or 0."""
-    return lookups.column("specs", _COUNTED)
+    return lookups.column("specs", "configuration * (release_count > 0)")
 
 
 def _in_scope(

@@ -44,9 +44,8 @@ def warm(app: App, datasette: Any) -> App:
 async def _ask(datasette: Any) -> None:
     """Ask for pages one after another, and answer a question about dependencies.
 
-    What fails is reported to its next visitor.
-
-    What is there then is left out of garbage collection.
+    What fails is reported to its next visitor. What is there then is left out of garbage
+    collection.
     """
     for path in FIRST_PAGES:
         with suppress(Exception):
