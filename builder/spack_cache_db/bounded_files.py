@@ -8,15 +8,16 @@ rules.
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
-from spack_cache_db.errors import reason
+from spack_cache_db.errors import OutputError, reason
 
 LARGE = 2**20
 """Bytes of a file that is looked at for holes before it is read."""
@@ -132,6 +133,32 @@ def sha256_of(path: Path) -> str:
     """Return the sha256 of a regular file, as hexadecimal digits."""
     with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def alone_in(folder: Path, command: str) -> Iterator[None]:
+    """Create a folder if it is missing, and lock it against other runs of a command.
+
+    The system releases the lock when the process ends. File systems without locks do without.
+
+    Raises:
+        OutputError: another run has the lock, or the folder cannot be created or opened.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise OutputError(f"{folder}: {reason(error)}, expected a folder to write into") from None
+    try:
+        with suppress(OSError):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                words = f"another {command} writes into it, expected to be alone: wait for its end"
+                raise OutputError(f"{folder}: {words}") from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def put_in_place(part: Path, path: Path) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
 
 from spack_cache_db import build
-from spack_cache_db.site.static_site import CATALOGUE
+from spack_cache_db.bounded_files import alone_in
+from spack_cache_db.site.static_site import CATALOGUE, PART
 from tests.commands import run
 from tests.pagetexts import SAMPLES
 from tests.paths import ROOT
+from tests.processes import completed
 
 pytestmark = pytest.mark.once
 
@@ -62,3 +66,122 @@ def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
     assert told.exit_code == 2
     assert told.stderr.startswith("Error: ")
     assert not (tmp_path / "public").exists()
+
+
+KILLED = """
+import os, shutil, signal, sys
+from itertools import count
+from pathlib import Path
+from spack_cache_db.site.static_site import export_static
+
+STEPS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.copyfile")
+database, start, folders = map(Path, sys.argv[1:])
+for moment in count():
+    folder = folders / str(moment)
+    shutil.copytree(start, folder)
+    child = os.fork()
+    if not child:
+        left = moment
+        def step(event, _):
+            global left
+            left -= event in STEPS
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        sys.addaudithook(step)
+        export_static(database, folder)
+        os._exit(0)
+    if os.waitpid(child, 0)[1] == 0:
+        break
+"""
+"""Exports into a copy of a folder again and again, each time killed one step later."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_kill_at_any_step_leaves_a_folder_of_ours(
+    is_first: bool, samples_file: Path, tmp_path: Path
+) -> None:
+    """No half file has a name that is served, and the next export finishes the folder."""
+    start, folders, whole = tmp_path / "start", tmp_path / "folders", tmp_path / "whole"
+    start.mkdir()
+    if not is_first:
+        build(next(SAMPLES.iterdir()), tmp_path / "other.db")
+        export(tmp_path / "other.db", start)
+    old, (name, new) = contents(start), (export(samples_file, whole), contents(whole))
+    completed([sys.executable, "-c", KILLED, samples_file, start, folders], check=True)
+    killed = [*folders.iterdir()]
+    assert len(killed) > len(new)
+    for folder in killed:
+        shown = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        for path, data in shown.items():
+            assert data in (new.get(path), old.get(path))
+        if CATALOGUE in shown:
+            assert json.loads(shown[CATALOGUE])["database"] in shown
+        assert export(samples_file, folder) == name
+        assert contents(folder) == new
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder, and what they contain."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+LIMITED = (
+    "import resource, sys\n"
+    "from spack_cache_db.cli import cli\n"
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.RLIM_INFINITY))\n"
+    "cli()\n"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [0, 1_000, 10_000, 700_000])
+def test_a_full_disk_leaves_nothing_behind(size: int, samples_file: Path, tmp_path: Path) -> None:
+    """Export fails with one sentence, whichever file is too large, and works once there is room."""
+    folder = tmp_path / "public"
+    command = [sys.executable, "-c", LIMITED, size, "export-static", samples_file, "-o", folder]
+    done = completed(command)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"Error: {folder}: ")
+    assert "cannot be written: File too large; free space or choose another" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not contents(folder)
+    export(samples_file, folder)
+
+
+@pytest.mark.parametrize("target", ["a file", "a folder", "nothing"])
+def test_a_link_in_the_folder_is_replaced(target: str, samples_file: Path, tmp_path: Path) -> None:
+    """Whatever a file of the folder links to stays as it is, and the folder gets files."""
+    folder, kept = tmp_path / "public", tmp_path / "kept"
+    export(samples_file, folder)
+    new = contents(folder)
+    kept.mkdir()
+    (kept / "file").write_text("mine")
+    (kept / "copy").write_text("mine")
+    places = {"a file": kept / "file", "a folder": kept, "nothing": kept / "none"}
+    # Where the catalogue leads nowhere, the folder is not known any more.
+    for name in new.keys() - ({CATALOGUE} if target != "a file" else set()):
+        (folder / name).unlink()
+        (folder / name).symlink_to(places[target])
+    (folder / PART).symlink_to(places[target])
+    export(samples_file, folder)
+    assert contents(folder) == new
+    assert not any(path.is_symlink() for path in folder.iterdir())
+    assert contents(kept) == {"file": b"mine", "copy": b"mine"}
+
+
+def test_only_copies_of_exports_are_removed(samples_file: Path, tmp_path: Path) -> None:
+    """A file that was put beside the page stays."""
+    export(samples_file, tmp_path)
+    shutil.copyfile(samples_file, tmp_path / "spack-cache-mine.db")
+    export(samples_file, tmp_path)
+    assert (tmp_path / "spack-cache-mine.db").exists()
+
+
+def test_two_exports_into_one_folder(samples_file: Path, tmp_path: Path) -> None:
+    """The second one says that it has to wait, and writes nothing."""
+    with alone_in(tmp_path, "export"):
+        done = run("export-static", samples_file, "-o", tmp_path)
+    assert done.exit_code == 2
+    assert "another export writes into it" in done.stderr
+    assert not [*tmp_path.iterdir()]

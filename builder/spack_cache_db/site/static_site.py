@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.bounded_files import put_in_place, sha256_of
+from spack_cache_db.bounded_files import alone_in, put_in_place, sha256_of
 from spack_cache_db.errors import OutputError, reason
 from spack_cache_db.query.connection import connected, select
 from spack_cache_db.query.installation import MIRROR, PLACEHOLDER, TARBALL, TRUST_KEYS, read_origin
@@ -17,52 +18,88 @@ from spack_cache_db.schema import TARBALL_PATH
 from spack_cache_db.site import site_folder
 
 CATALOGUE = "catalogue.json"
-"""What the page reads first. It is written last, and a folder that has it is one of ours."""
+"""The file that the page reads first. A folder that contains it was written by this command."""
+
+PART = ".export-static.tmp"
+"""The folder in which files are written until they are whole."""
 
 RELEASES = "SELECT name FROM releases ORDER BY position"
 
+_COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
+
 
 def export_static(file: Path, folder: Path) -> dict[str, Any]:
-    """Write a page that shows a database, with a copy of it, and return what the page is told.
+    """Write a page that shows a database, with a copy of it, and return the page's catalogue.
 
-    The copy is named after its content: a page that is open when another database is exported
-    never reads parts of both. The copy of an earlier export is removed.
+    Each file is written into a folder of its own and then renamed: a run that is killed or fails
+    leaves no half file, the next run removes what it left, and a link is replaced, not followed.
+    The folder of unfinished files is inside the other one, which may be a file system of its own.
+    The copy of the database is named after its content: a page that is open when another database
+    is exported never reads parts of both. Copies of earlier exports are removed.
 
     Args:
         file: a file made by `build`.
         folder: a new or empty folder, or one that this function wrote.
 
     Raises:
-        DatabaseError: the file is not one of this program, or is damaged.
-        OutputError: the folder holds something else, or cannot be written.
+        DatabaseError: the file is not a database of this program, or is damaged.
+        OutputError: the folder contains other files, or cannot be written.
     """
-    with connected(file):  # It is one of ours: else nothing is written.
+    with connected(file):  # Nothing is written for a file that is not a database of this program.
         pass
+    with alone_in(folder, "export"):
+        try:
+            return _export(file, folder)
+        except OSError as error:
+            name = Path(error.filename2 or error.filename or folder).name
+            advice = "free space or choose another folder with -o"
+            message = f"{name} cannot be written: {reason(error)}; {advice}"
+            raise OutputError(f"{folder}: {message}") from None
+
+
+def _export(file: Path, folder: Path) -> dict[str, Any]:
+    names = {path.name for path in folder.iterdir()} - {PART}
+    copies = {*filter(_COPY.fullmatch, names)}
+    if names - copies and not (folder / CATALOGUE).is_file():
+        raise OutputError(f"{folder}: has other files, expected a new or an empty folder")
+    part = folder / PART
+    _remove(part)
+    part.mkdir()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()) and not (folder / CATALOGUE).is_file():
-            raise OutputError(f"{folder}: has other files, expected a new or an empty folder")
-        part = folder / ".part"
-        shutil.copyfile(file, part)
-        with connected(part) as conn:
-            told = catalogue(conn, part)
-        put_in_place(part, folder / told["database"])
-        for each in (*(site_folder() / "static-site").iterdir(), _style_sheet()):
-            shutil.copyfile(each, folder / each.name)
-        part.write_text(json.dumps(told, indent=1), encoding="utf-8")
-        put_in_place(part, folder / CATALOGUE)
-        for each in folder.glob("spack-cache-*.db"):
-            if each.name != told["database"]:
-                each.unlink()
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {reason(error)}") from None
-    return told
+        copy = part / "copy"
+        shutil.copyfile(file, copy)
+        with connected(copy) as conn:
+            content = catalogue(conn, copy)
+        name = content["database"]
+        copy.rename(part / name)
+        (part / CATALOGUE).write_text(json.dumps(content, indent=1), encoding="utf-8")
+        pages = [*(site_folder() / "static-site").iterdir(), site_folder() / "static" / "site.css"]
+        for page in pages:
+            shutil.copyfile(page, part / page.name)
+        # By its catalogue the folder is known, so the catalogue comes before any file but the copy.
+        for each in (name, CATALOGUE, *(page.name for page in pages)):
+            put_in_place(part / each, folder / each)
+    finally:
+        _remove(part)
+    for old in copies - {name}:
+        (folder / old).unlink()
+    return content
+
+
+def _remove(part: Path) -> None:
+    """Remove what a run has not finished; a link or a file of that name as well."""
+    if part.is_dir() and not part.is_symlink():
+        shutil.rmtree(part)
+    else:
+        part.unlink(missing_ok=True)
 
 
 def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
-    """Return what the page needs to know before it reads anything of a file.
+    """Return what the page reads before it reads the database.
 
-    The rules by which a binary's mirror is found are those of `query.installation`.
+    Args:
+        conn: a connection to the database.
+        file: the database, which is read for its size and its checksum.
     """
     return {
         "database": f"spack-cache-{sha256_of(file)[:16]}.db",
@@ -74,7 +111,3 @@ def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
         "trust": TRUST_KEYS,
         "placeholder": PLACEHOLDER,
     }
-
-
-def _style_sheet() -> Path:
-    return site_folder() / "static" / "site.css"

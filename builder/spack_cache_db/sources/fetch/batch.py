@@ -7,7 +7,6 @@ A fault concerns one mirror: the others are brought, and what an earlier run bro
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from spack_cache_db.arguments import checked_file
-from spack_cache_db.errors import Fault, FaultsOf, InputError, OutputError, reason
+from spack_cache_db.bounded_files import alone_in
+from spack_cache_db.errors import Fault, FaultsOf, InputError, reason
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, Progress
 from spack_cache_db.sources.fetch.addresses import (
     ConfiguredMirror,
@@ -53,7 +53,7 @@ def fetch(
 ) -> FetchReport:
     """Bring the indexes of mirrors into a folder (see `fetch` of this package)."""
     started = time.monotonic()
-    with _alone_in(output):
+    with alone_in(output, "fetch"):
         remove_litter(output)
         run = _Run(output, options, limits)
         size = asyncio.run(run.bring([*dict.fromkeys(urls)], progress))
@@ -211,22 +211,3 @@ async def _release_manifest(web: Web, url: str) -> bytes | None:
     except FetchFault:
         return None
     return data if data is not None and data.lstrip()[:1] == b"{" else None
-
-
-@contextmanager
-def _alone_in(output: Path) -> Iterator[None]:
-    """Hold a folder for this run alone; `OutputError` if that cannot be."""
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise OutputError(f"{output}: {reason(error)}, expected a folder to write into") from None
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            words = "another fetch writes into it, expected to be alone: wait for its end"
-            raise OutputError(f"{output}: {words}") from None
-        yield
-    finally:
-        os.close(descriptor)
