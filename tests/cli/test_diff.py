@@ -32,14 +32,18 @@ def test_json_is_the_answer_of_python(samples_file: Path) -> None:
 
 
 def test_csv_has_a_line_for_each_configuration(samples_file: Path) -> None:
-    """Added, removed and rebuilt ones, with their hashes counted."""
+    """Each changed configuration has the word for its change and its hashes counted."""
     rows = [
         *csv.DictReader(run("diff", SNAPSHOT, BRANCH, samples_file, "--csv").stdout.splitlines())
     ]
     found = diff(samples_file, SNAPSHOT, BRANCH)
-    changed = (*found.configurations.added, *found.configurations.removed, *found.rebuilt)
-    assert len(rows) == len(changed)
-    assert sum(int(row["added"]) for row in rows) == sum(each.specs.added for each in changed)
+    expected = [
+        (change, *map(str, each.specs))
+        for change, configurations in found.by_change.items()
+        for each in configurations
+    ]
+    assert [(row["change"], row["kept"], row["added"], row["removed"]) for row in rows] == expected
+    assert {"added", "grown"} <= {row["change"] for row in rows}
 
 
 @pytest.mark.parametrize("form", [[], ["--markdown"]])

@@ -48,13 +48,20 @@ def expected(sources: BruteForce, sides: tuple[str, str], narrowing: dict[str, s
         "configurations": {
             "added": _words({key: {"specs": added[key]} for key in shown[1] - shown[0]}),
             "removed": _words({key: {"specs": removed[key]} for key in shown[0] - shown[1]}),
-            "rebuilt": _words(
-                {
-                    key: {"kept": kept[key], "added": added[key], "removed": removed[key]}
-                    for key in shown[0] & shown[1]
-                    if added[key] or removed[key]
-                }
-            ),
+            **{
+                change: _words(
+                    {
+                        key: {"kept": kept[key], "added": added[key], "removed": removed[key]}
+                        for key in shown[0] & shown[1]
+                        if (bool(added[key]), bool(removed[key])) == changed
+                    }
+                )
+                for change, changed in {
+                    "grown": (True, False),
+                    "shrunk": (False, True),
+                    "rebuilt": (True, True),
+                }.items()
+            },
         },
         "stacks": {
             "added": sorted(_stacks(now) - _stacks(was)),
@@ -142,6 +149,7 @@ def test_difference_turned_round_turns_added_and_removed_round(
     assert there.packages == back.packages[::-1]
     assert there.versions == back.versions[::-1]
     assert there.stacks == back.stacks[::-1]
+    assert len(there.grown) == len(back.shrunk) and len(there.rebuilt) == len(back.rebuilt)
     assert there.specs == (back.specs.kept, back.specs.removed, back.specs.added)
 
 

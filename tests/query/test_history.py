@@ -110,11 +110,7 @@ def test_views_say_what_the_difference_says(drawn: list[Listing]) -> None:
         expected = set()
         for release, older in before.items():
             found = diff(conn, older, release)
-            for change, some in (
-                ("added", found.configurations.added),
-                ("removed", found.configurations.removed),
-                ("rebuilt", found.rebuilt),
-            ):
+            for change, some in found.by_change.items():
                 for each in some:
                     *names, variants = each.configuration
                     expected.add((release, change, *names, " ".join(variants), *each.specs))

@@ -14,6 +14,7 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.query.connection import connected, read_lookups
 from spack_cache_db.query.difference import diff
+from spack_cache_db.schema import CHANGE_WORDS
 from spack_cache_db.site.loaders import changes_data, data_of
 from spack_cache_db.site.pages import changes
 from spack_cache_db.site.pages.changes import Sides
@@ -47,8 +48,11 @@ PLANTED = {
         ("grows", "1.0", "zen3", 3, "e4s"),
         ("rebuilt", "1.0", "zen3", 4, "e4s"),
         ("rebuilt", "1.0", "zen3", 5, "e4s"),
+        ("gains", "1.0", "zen3", 13, "hep"),
         ("narrows", "1.0", "zen3", 6, "hep"),
         ("narrows", "1.0", "aarch64", 7, "hep"),
+        ("shrinks", "1.0", "zen3", 11, "hep"),
+        ("shrinks", "1.0", "zen3", 12, "hep"),
     ),
     NEW: listed(
         ("kept", "1.0", "zen3", 1, "e4s"),
@@ -57,6 +61,9 @@ PLANTED = {
         ("rebuilt", "1.0", "zen3", 9, "e4s"),
         ("narrows", "1.0", "zen3", 6, "hep"),
         ("fresh", "2.0", "zen3", 10, "ml"),
+        ("shrinks", "1.0", "zen3", 11, "hep"),
+        ("gains", "1.0", "zen3", 13, "hep"),
+        ("gains", "1.0", "zen3", 14, "hep"),
     ),
 }
 """Two snapshots whose changes are those that `test_planted_changes_are_shown` names."""
@@ -93,21 +100,24 @@ def section(text: str, name: str) -> str:
 async def test_planted_changes_are_shown(served: Any) -> None:
     """The page names what was planted, each in its section and nowhere else."""
     answer = await get(served, f"/diff/{OLD}...{NEW}")
-    sections = {
-        name: section(answer.text, name) for name in ("removed", "added", "upgraded", "rebuilt")
-    }
+    sections = {name: section(answer.text, name) for name in ("upgraded", *CHANGE_WORDS)}
     assert answer.status_code == 200
-    assert "4 specs were removed, 3 added and 3 kept; 1 configuration was rebuilt" in answer.text
+    assert "5 specs were removed, 4 added and 5 kept; of the configurations in both," in answer.text
+    assert "1 grown, 1 shrunk and 1 rebuilt." in answer.text
     assert sections["upgraded"] == "Upgraded grows 1.0 → 1.1"
-    packages = {"kept", "gone", "grows", "rebuilt", "narrows", "fresh"}
+    packages = {"kept", "gone", "grows", "rebuilt", "narrows", "fresh", "gains", "shrinks"}
     named = {name: packages & {*text.split()} for name, text in sections.items()}
     assert named == {
         "removed": {"gone", "grows", "narrows"},
         "added": {"fresh", "grows"},
         "upgraded": {"grows"},
+        "grown": {"gains"},
+        "shrunk": {"shrinks"},
         "rebuilt": {"rebuilt"},
     }
     assert "1 stack ml" in sections["added"]
+    assert sections["grown"].endswith("1 1 0")
+    assert sections["shrunk"].endswith("1 0 1")
     assert sections["rebuilt"].endswith("1 1 1")
 
 
@@ -141,8 +151,8 @@ def test_what_is_too_much_for_a_page_has_pages_of_its_own(
     monkeypatch.setattr(changes, "MOST_ROWS", 1)
     with connected(planted) as conn:
         lookups = read_lookups(conn)
-        whole = changes.load_changes(lookups, Sides(OLD, NEW)).parts[2]
-        one = changes.load_changes(lookups, Sides(OLD, NEW, package="rebuilt")).parts[2]
+        whole = changes.load_changes(lookups, Sides(OLD, NEW)).parts[-1]
+        one = changes.load_changes(lookups, Sides(OLD, NEW, package="rebuilt")).parts[-1]
     assert [(each.package, each.configurations, each.rows) for each in whole.configurations] == [
         ("rebuilt", 1, ())
     ]
@@ -159,7 +169,7 @@ def test_what_is_too_much_for_data_is_told(
         lookups = read_lookups(conn)
         whole = data_of(lookups, changes_data, Sides(OLD, NEW), form)
         one = data_of(lookups, changes_data, Sides(OLD, NEW, package="rebuilt"), form)
-    assert whole.body == "" and "6 configurations differ, and at most 1 " in str(whole.error)
+    assert whole.body == "" and "8 configurations differ, and at most 1 " in str(whole.error)
     assert one.error is None and "rebuilt" in one.body
 
 

@@ -37,6 +37,7 @@ from spack_cache_db.query.difference import Diff, as_csv, as_json, as_markdown, 
 from spack_cache_db.query.difference import diff as compare
 from spack_cache_db.query.package_data import PackageStatus
 from spack_cache_db.query.package_data import behind as packages_behind
+from spack_cache_db.schema import CHANGE_WORDS
 
 _RELEASE = ("name", "kind", "date", "package_count", "spec_count")
 _STACK = ("name", "release_count", "spec_count")
@@ -167,7 +168,7 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
     sys.exit(1 if found else 0)
 
 
-_COLOURS = {"removed": "red", "added": "green", "rebuilt": "yellow"}
+_COLOURS = dict.fromkeys(CHANGE_WORDS, "yellow") | {"removed": "red", "added": "green"}
 
 
 def _printable(write: Callable[[Diff], str]) -> Callable[[Diff], str]:
@@ -199,8 +200,9 @@ def diff(
 
     OLD and NEW are releases, or stacks of a release, such as develop:e4s.
 
-    A configuration is rebuilt if both releases have it with different hashes. If FILE was built
-    from indexes or mirrors, the report also says which dependency caused it.
+    Of the configurations in both releases, the grown ones gained hashes, the shrunk ones lost
+    hashes, and the rebuilt ones did both. If FILE was built from indexes or mirrors, the report
+    also says which dependency caused the rebuilds.
 
     Exit status: 0 if nothing changed, 1 if something did, 2 for an error.
 

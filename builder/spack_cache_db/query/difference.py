@@ -25,6 +25,7 @@ from spack_cache_db.query.look_alikes import Cause, causes_of_rebuilds
 from spack_cache_db.query.questions import UnknownNameError, scope_of
 from spack_cache_db.query.selection import column_ids
 from spack_cache_db.records import Configuration
+from spack_cache_db.schema import CHANGE_WORDS, CHANGES
 
 T = TypeVar("T")
 
@@ -79,8 +80,7 @@ class ChangedConfiguration:
 
     Attributes:
         configuration: package, version, compiler, os, platform, target and variants.
-        specs: its hashes, counted. An added configuration has only added ones, a removed one only
-            removed ones; a rebuilt one is in both releases.
+        specs: its hashes, counted. `schema.CHANGES` names the change by these counts.
     """
 
     configuration: Configuration
@@ -97,7 +97,9 @@ class Diff:
         packages: names of packages.
         versions: pairs of package and version, in Spack's order of versions.
         configurations: those that only one of the two has.
-        rebuilt: configurations that both have, with other hashes.
+        grown: configurations that both have; `new` has more hashes of them.
+        shrunk: configurations that both have; `new` has fewer hashes of them.
+        rebuilt: configurations of which hashes were removed and others added.
         stacks: names of stacks, without `root`.
         specs: all hashes, counted.
         causes: why configurations were rebuilt, as far as dependencies are recorded; None where
@@ -109,6 +111,8 @@ class Diff:
     packages: Delta[str]
     versions: Delta[tuple[str, str]]
     configurations: Delta[ChangedConfiguration]
+    grown: tuple[ChangedConfiguration, ...]
+    shrunk: tuple[ChangedConfiguration, ...]
     rebuilt: tuple[ChangedConfiguration, ...]
     stacks: Delta[str]
     specs: Amount
@@ -117,8 +121,19 @@ class Diff:
     @property
     def is_empty(self) -> bool:
         """Whether both have the same hashes with the same configurations, in the same stacks."""
-        changed = (*self.packages, *self.versions, *self.configurations, *self.stacks, self.rebuilt)
+        changed = (*self.packages, *self.versions, *self.stacks, *self.by_change.values())
         return not any(changed) and not self.specs.added and not self.specs.removed
+
+    @property
+    def by_change(self) -> dict[str, tuple[ChangedConfiguration, ...]]:
+        """The changed configurations by the word for their change, as `schema.CHANGE_WORDS`."""
+        return {
+            "removed": self.configurations.removed,
+            "added": self.configurations.added,
+            "grown": self.grown,
+            "shrunk": self.shrunk,
+            "rebuilt": self.rebuilt,
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """Return what `diff --json` prints."""
@@ -128,8 +143,8 @@ class Diff:
             "packages": _lists(self.packages, str),
             "versions": _lists(self.versions, list),
             "configurations": {
-                **_lists(self.configurations, _only),
-                "rebuilt": [_rebuilt(each) for each in self.rebuilt],
+                change: [_words(change, configuration) for configuration in configurations]
+                for change, configurations in self.by_change.items()
             },
             "stacks": _lists(self.stacks, str),
             "specs": self.specs._asdict(),
@@ -146,8 +161,8 @@ class Changes:
         came: those that only the new side shows with it.
         before: how many specs the old side has of each configuration above.
         package_of: the package of each configuration above.
-        configurations: those that only one side has.
-        rebuilt: those that both have, with other specs.
+        configurations: the configurations above, by the word for their change, as
+            `schema.CHANGE_WORDS`.
         packages: those that only one side has.
         versions: pairs of a package and a version.
         stacks: the names of stacks.
@@ -161,8 +176,7 @@ class Changes:
     before: Mapping[int, int]
     package_of: Mapping[int, int]
     packages: Delta[int]
-    configurations: Delta[int]
-    rebuilt: tuple[int, ...]
+    configurations: Mapping[str, tuple[int, ...]]
     versions: Delta[tuple[int, int]]
     stacks: Delta[str]
     specs: Amount
@@ -174,8 +188,7 @@ class Changes:
 
     def amount(self, configuration: int) -> Amount:
         """Return how many specs of a configuration were kept, added and removed."""
-        gone, came = (len(side.get(configuration, ())) for side in (self.gone, self.came))
-        return Amount(self.before.get(configuration, 0) - gone, came, gone)
+        return _amount(configuration, self.before, self.gone, self.came)
 
 
 def diff(
@@ -256,20 +269,24 @@ def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Condi
     )
     package_of = {row.configuration: row.package for row in (*gone, *came)}
     before = counts_in_scope(lookups, package_of, old)
-    after = Counter(before)
-    after.update(row.configuration for row in came)
-    after.subtract(row.configuration for row in gone)
-    removed, added = ({row.spec for row in some} for some in (gone, came))
-    left = [row for row in gone if not after[row.configuration]]
-    arrived = [row for row in came if row.configuration not in before]
+    gone_specs, came_specs = _specs_of(gone), _specs_of(came)
+    changed: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
+    for key in package_of:
+        kept, added, removed = map(bool, _amount(key, before, gone_specs, came_specs))
+        changed[CHANGES[kept, added, removed]].append(key)
+    removed_specs, added_specs = ({row.spec for row in some} for some in (gone, came))
+    left, arrived = (
+        [row for row in rows if row.configuration in some]
+        for rows, some in ((gone, {*changed["removed"]}), (came, {*changed["added"]}))
+    )
     had = _versions(lookups, arrived, old, columns["target"])
     has = _versions(lookups, left, new, columns["target"])
     sides = ((arrived, had), (left, has))
     return Changes(
         old=":".join(each.text for each in old),
         new=":".join(each.text for each in new),
-        gone=_specs_of(gone),
-        came=_specs_of(came),
+        gone=gone_specs,
+        came=came_specs,
         before=before,
         package_of=package_of,
         packages=Delta(
@@ -278,10 +295,7 @@ def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Condi
                 for some, known in sides
             )
         ),
-        configurations=Delta(
-            *(tuple({row.configuration for row in some}) for some in (arrived, left))
-        ),
-        rebuilt=tuple(key for key in package_of if key in before and after[key]),
+        configurations={change: tuple(some) for change, some in changed.items()},
         versions=Delta(
             *(tuple({(row.package, row.version) for row in some} - known) for some, known in sides)
         ),
@@ -289,7 +303,9 @@ def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Condi
             tuple(sorted(stacks_now - stacks_before)), tuple(sorted(stacks_before - stacks_now))
         ),
         specs=Amount(
-            sum(was.values()) - len(removed - added), len(added - removed), len(removed - added)
+            sum(was.values()) - len(removed_specs - added_specs),
+            len(added_specs - removed_specs),
+            len(removed_specs - added_specs),
         ),
     )
 
@@ -302,14 +318,16 @@ def named(lookups: Lookups, changes: Changes, most_explained: int | None = None)
         changes: what `compare` found in it.
         most_explained: of so many rebuilt hashes the causes are looked for; None for any number.
     """
-    removed, added, rebuilt = configurations_in_words(lookups, changes)
+    configurations = configurations_in_words(lookups, changes)
     return Diff(
         old=changes.old,
         new=changes.new,
         packages=packages_in_words(lookups, changes),
         versions=versions_in_words(lookups, changes),
-        configurations=Delta(added, removed),
-        rebuilt=rebuilt,
+        configurations=Delta(configurations["added"], configurations["removed"]),
+        grown=configurations["grown"],
+        shrunk=configurations["shrunk"],
+        rebuilt=configurations["rebuilt"],
         stacks=changes.stacks,
         specs=changes.specs,
         causes=causes_in_words(lookups, changes, most_explained),
@@ -318,19 +336,16 @@ def named(lookups: Lookups, changes: Changes, most_explained: int | None = None)
 
 def configurations_in_words(
     lookups: Lookups, changes: Changes
-) -> tuple[tuple[ChangedConfiguration, ...], ...]:
-    """Return what was removed, added and rebuilt: by package, the newest version first."""
+) -> dict[str, tuple[ChangedConfiguration, ...]]:
+    """Return the configurations of each change: by package, the newest version first."""
     counted = configurations_by_id(lookups, sorted(changes.package_of))
     counted.sort(key=lambda each: (each.configuration.package, -each.position, each.id))
-    kinds = (changes.configurations.removed, changes.configurations.added, changes.rebuilt)
-    return tuple(
-        tuple(
-            ChangedConfiguration(each.configuration, changes.amount(each.id))
-            for each in counted
-            if each.id in some
-        )
-        for some in map(set, kinds)
-    )
+    change_of = {key: change for change, some in changes.configurations.items() for key in some}
+    found: dict[str, list[ChangedConfiguration]] = {change: [] for change in CHANGE_WORDS}
+    for each in counted:
+        amount = changes.amount(each.id)
+        found[change_of[each.id]].append(ChangedConfiguration(each.configuration, amount))
+    return {change: tuple(some) for change, some in found.items()}
 
 
 def packages_in_words(lookups: Lookups, changes: Changes) -> Delta[str]:
@@ -356,7 +371,7 @@ def causes_in_words(
 ) -> tuple[Cause, ...] | None:
     """Return why configurations were rebuilt; None where that are more than `most` hashes."""
     gone, came = (
-        {key: side.get(key, frozenset()) for key in changes.rebuilt}
+        {key: side[key] for key in changes.configurations["rebuilt"]}
         for side in (changes.gone, changes.came)
     )
     return causes_of_rebuilds(lookups, gone, came, most)
@@ -389,6 +404,16 @@ def _versions(
     return {known[key] for key in counts_in_scope(lookups, known, side)}
 
 
+def _amount(
+    configuration: int,
+    before: Mapping[int, int],
+    gone: Mapping[int, Set[int]],
+    came: Mapping[int, Set[int]],
+) -> Amount:
+    removed, added = (len(side.get(configuration, ())) for side in (gone, came))
+    return Amount(before.get(configuration, 0) - removed, added, removed)
+
+
 def _specs_of(rows: Iterable[_Row]) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     for row in rows:
@@ -400,13 +425,11 @@ def _lists(change: Delta[T], value: Callable[[T], Any]) -> dict[str, list[Any]]:
     return {"added": [*map(value, change.added)], "removed": [*map(value, change.removed)]}
 
 
-def _only(each: ChangedConfiguration) -> dict[str, Any]:
-    """Return a configuration that one side lacks."""
-    return each.configuration._asdict() | {"specs": each.specs.added + each.specs.removed}
-
-
-def _rebuilt(each: ChangedConfiguration) -> dict[str, Any]:
-    return each.configuration._asdict() | each.specs._asdict()
+def _words(change: str, changed: ChangedConfiguration) -> dict[str, Any]:
+    """Return a configuration for JSON; one number says all where one side lacks it."""
+    specs = changed.specs
+    only = {"specs": specs.added + specs.removed} if change in Delta._fields else specs._asdict()
+    return changed.configuration._asdict() | only
 
 
 class Section(NamedTuple):
@@ -423,11 +446,12 @@ def as_json(found: Diff) -> str:
 
 
 def as_csv(found: Diff) -> str:
-    """Return CSV, one line per configuration that was added, removed or rebuilt."""
+    """Return CSV, one line per changed configuration."""
     names = ("change", *Configuration._fields, *Amount._fields)
     rows = (
         (change, *each.configuration[:-1], " ".join(each.configuration.variants), *each.specs)
-        for change, each in _changes(found)
+        for change, configurations in found.by_change.items()
+        for each in configurations
     )
     return csv_text(names, rows)
 
@@ -453,42 +477,35 @@ def sentence(found: Diff | Changes) -> str:
     if found.is_empty:
         return f"{found.new} has the same {found.specs.kept:,} specs as {found.old}."
     kept, added, removed = found.specs
-    was = "was" if len(found.rebuilt) == 1 else "were"
+    configurations = found.by_change if isinstance(found, Diff) else found.configurations
+    grown, shrunk, rebuilt = (
+        f"{len(configurations[change]):,} {change}" for change in ("grown", "shrunk", "rebuilt")
+    )
     return (
-        f"From {found.old} to {found.new}, {removed:,} specs were removed, {added:,} added "
-        f"and {kept:,} kept; {counted(len(found.rebuilt), 'configuration')} {was} rebuilt."
+        f"From {found.old} to {found.new}, {removed:,} specs were removed, {added:,} added and "
+        f"{kept:,} kept; of the configurations in both, {grown}, {shrunk} and {rebuilt}."
     )
 
 
 def sections(found: Diff) -> tuple[Section, ...]:
-    """Return what changed, part by part: what was removed first, then added, then rebuilt."""
+    """Return what changed, part by part: packages, versions and stacks before configurations."""
     parts: list[Section] = []
-    for change in ("removed", "added"):
-        packages, stacks = getattr(found.packages, change), getattr(found.stacks, change)
-        versions = getattr(found.versions, change)
-        configurations = getattr(found.configurations, change)
-        parts += [
-            Section(f"Packages {change}", len(packages), packages),
-            Section(f"Versions {change}", len(versions), _by_package(versions)),
-            Section(f"Stacks {change}", len(stacks), stacks),
-            Section(f"Configurations {change}", len(configurations), _counted(configurations)),
-        ]
+    for change, configurations in found.by_change.items():
+        if change in Delta._fields:
+            packages, stacks = getattr(found.packages, change), getattr(found.stacks, change)
+            versions = getattr(found.versions, change)
+            parts += [
+                Section(f"Packages {change}", len(packages), packages),
+                Section(f"Versions {change}", len(versions), _by_package(versions)),
+                Section(f"Stacks {change}", len(stacks), stacks),
+            ]
+        lines = _counted(configurations)
+        parts.append(Section(f"Configurations {change}", len(configurations), lines))
     causes = tuple(
         f"{cause}: {counted(cause.configurations, 'configuration')}" for cause in found.causes or ()
     )
-    parts.append(Section("Configurations rebuilt", len(found.rebuilt), _counted(found.rebuilt)))
     parts.append(Section("Causes of rebuilds", len(causes), causes))
     return tuple(each for each in parts if each.total)
-
-
-def _changes(found: Diff) -> Iterator[tuple[str, ChangedConfiguration]]:
-    for change, some in (
-        ("removed", found.configurations.removed),
-        ("added", found.configurations.added),
-        ("rebuilt", found.rebuilt),
-    ):
-        for each in some:
-            yield change, each
 
 
 def _by_package(versions: Iterable[tuple[str, str]]) -> tuple[str, ...]:

@@ -22,10 +22,10 @@ from spack_cache_db.schema.tables import TableIndex as TableIndex
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "39b262869b9275cbd9e6b8a7fca1c9edaa0e511e48e367620db889eba664b145"
+STATEMENTS_SHA256 = "524345aa1125852ef3031a8ad4af6e987329e32f53e958af76b28d4db5bd80a3"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
@@ -187,6 +187,34 @@ LEFT JOIN stack_sets ON stack_sets.id = listings.stacks
 LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball
 {CONFIGURATION_JOINS}"""
 
+CHANGES = {
+    (False, False, True): "removed",
+    (False, True, False): "added",
+    (True, True, False): "grown",
+    (True, False, True): "shrunk",
+    (False, True, True): "rebuilt",
+    (True, True, True): "rebuilt",
+}
+"""What changed about a configuration, by whether hashes of it were kept, added and removed."""
+
+CHANGE_WORDS = (*dict.fromkeys(CHANGES.values()),)
+"""The words for a changed configuration, in the order in which reports list them."""
+
+_KEPT = "coalesce(configuration_releases.spec_count, 0) - configuration_changes.added"
+_CHANGE = "\n".join(
+    "    WHEN "
+    + " AND ".join(
+        f"{count} {'>' if there else '='} 0"
+        for count, there in zip(
+            (_KEPT, "configuration_changes.added", "configuration_changes.removed"),
+            counts,
+            strict=True,
+        )
+    )
+    + f" THEN '{word}'"
+    for counts, word in CHANGES.items()
+)
+
 MARKS = {
     ("number", None): "-",
     ("number", False): "n",
@@ -298,11 +326,9 @@ SELECT
   packages.name AS package,
 {_BUILD_COLUMNS},
   CASE
-    WHEN here.spec_count IS NULL THEN 'removed'
-    WHEN there.spec_count IS NULL THEN 'added'
-    ELSE 'rebuilt'
+{_CHANGE}
   END AS change,
-  coalesce(here.spec_count, 0) - configuration_changes.added AS kept,
+  {_KEPT} AS kept,
   configuration_changes.added,
   configuration_changes.removed,
 {_FOR_ANALYSIS}
@@ -310,11 +336,9 @@ FROM configuration_changes
 JOIN releases ON releases.id = configuration_changes.release
 JOIN configurations ON configurations.id = configuration_changes.configuration
 LEFT JOIN releases AS previous_releases ON previous_releases.id = releases.previous
-LEFT JOIN configuration_releases AS here
-  ON here.configuration = configuration_changes.configuration AND here.release = releases.id
-LEFT JOIN configuration_releases AS there
-  ON there.configuration = configuration_changes.configuration
-  AND there.release = releases.previous
+LEFT JOIN configuration_releases
+  ON configuration_releases.configuration = configuration_changes.configuration
+  AND configuration_releases.release = releases.id
 {CONFIGURATION_JOINS}""",
     "package_status": """\
 SELECT

@@ -1,4 +1,4 @@
-"""The page `/diff/<old>...<new>`: what was removed, added, upgraded and rebuilt."""
+"""The page `/diff/<old>...<new>`: what changed between two releases or stacks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,15 @@ class PackageChanges(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What was removed, added or rebuilt; `versions` are those of each package, oldest first."""
+    """Everything that changed in one way.
+
+    Attributes:
+        name: a word of `schema.CHANGE_WORDS`.
+        packages: names of packages that only one side has.
+        versions: the versions that only one side has, by package, the oldest first.
+        stacks: names of stacks that only one side has.
+        configurations: the configurations that changed so, by package.
+    """
 
     name: str
     packages: tuple[str, ...]
@@ -123,22 +131,22 @@ def load_changes(lookups: Lookups, sides: Sides) -> ChangesPage:
     named_versions = versions_in_words(lookups, found)
     versions = [dict(_by_package(some)) for some in (named_versions.removed, named_versions.added)]
     upgraded = versions[0].keys() & versions[1].keys()
-    removed, added, rebuilt = _folded(lookups, found, bool(sides.package))
-    parts = [
-        Part(
-            kind,
-            getattr(packages, kind),
-            tuple(each for each in some.items() if each[0] not in upgraded),
-            getattr(found.stacks, kind),
-            configurations,
-        )
-        for kind, some, configurations in zip(
-            ("removed", "added"), versions, (removed, added), strict=True
-        )
-    ]
+    only_versions = {
+        change: tuple(each for each in some.items() if each[0] not in upgraded)
+        for change, some in zip(("removed", "added"), versions, strict=True)
+    }
     return ChangesPage(
         total=sentence(found),
-        parts=(*parts, Part("rebuilt", (), (), (), rebuilt)),
+        parts=tuple(
+            Part(
+                change,
+                getattr(packages, change, ()),
+                only_versions.get(change, ()),
+                getattr(found.stacks, change, ()),
+                configurations,
+            )
+            for change, configurations in _folded(lookups, found, bool(sides.package))
+        ),
         upgrades=tuple(
             Upgrade(key, versions[0][key], versions[1][key]) for key in sorted(upgraded)
         ),
@@ -186,20 +194,26 @@ def _changes_of(lookups: Lookups, sides: Sides) -> Changes:
 
 def _folded(
     lookups: Lookups, found: Changes, one_package: bool
-) -> Iterator[tuple[PackageChanges, ...]]:
-    """Yield what was removed, added and rebuilt by package, with rows where those are shown.
+) -> Iterator[tuple[str, tuple[PackageChanges, ...]]]:
+    """Yield each change with its packages, and with rows if the page shows them.
 
     Rows are read only if they are shown: two snapshots differ in thousands of configurations.
     """
-    kinds = (found.configurations.removed, found.configurations.added, found.rebuilt)
     if len(found.package_of) > MOST_ROWS and not one_package:
-        for some in kinds:
-            counts = Counter(lookups.words["package"][found.package_of[key]] for key in some)
-            yield tuple(PackageChanges(name, count, ()) for name, count in sorted(counts.items()))
+        for change, keys in found.configurations.items():
+            counts = Counter(lookups.words["package"][found.package_of[key]] for key in keys)
+            yield (
+                change,
+                tuple(PackageChanges(name, count, ()) for name, count in sorted(counts.items())),
+            )
         return
-    for rows in configurations_in_words(lookups, found):
+    for change, rows in configurations_in_words(lookups, found).items():
         of_packages = groupby(rows, key=lambda each: each.configuration.package)
         every = ((package, [*some]) for package, some in of_packages)
-        yield tuple(
-            PackageChanges(package, len(some), tuple(some[:MOST_ROWS])) for package, some in every
+        yield (
+            change,
+            tuple(
+                PackageChanges(package, len(some), tuple(some[:MOST_ROWS]))
+                for package, some in every
+            ),
         )
