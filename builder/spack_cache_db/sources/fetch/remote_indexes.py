@@ -277,7 +277,6 @@ class Registry:
         self._web = web
         self._url = url
         self._image = read_reference(url)
-        self._plain_http = plain_http
         self._place = self._image.place(plain_http)
         self._login: dict[str, str] = {}
         self._basic = _basic(web.access.login(url))
@@ -338,12 +337,14 @@ class Registry:
         return given
 
     def _require_realm(self, scheme: str, realm: str) -> None:
-        """Raise `FetchFault` unless a token can be had there, and nobody can listen."""
+        """Raise `FetchFault` unless a realm gives tokens and nobody can listen on the way there.
+
+        Only a registry that is itself asked by plain HTTP, on this machine, may have such a realm.
+        """
         try:
             at = urlsplit(realm)
-            safe = at.scheme == "https" or (
-                at.scheme == "http" and self._plain_http and is_loopback(realm)
-            )
+            is_local = self._place.startswith("http:") and is_loopback(realm)
+            safe = at.scheme == "https" or (at.scheme == "http" and is_local)
             is_known = bool(scheme.lower() == "bearer" and at.hostname and safe)
         except ValueError:
             is_known = False

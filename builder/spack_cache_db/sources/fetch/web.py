@@ -52,7 +52,10 @@ class NotThereFault(FetchFault):
 
 
 class LoginFault(FetchFault):
-    """The URL asks for a login; `challenge` is its header `WWW-Authenticate`."""
+    """The server of a URL itself asks for a login; `challenge` is its header `WWW-Authenticate`.
+
+    A server to which it redirects is not believed: it would choose where a password goes.
+    """
 
     def __init__(self, url: str, challenge: str) -> None:
         super().__init__(url, "asks for a login, expected what anybody may read, or --mirrors")
@@ -184,7 +187,7 @@ class Web:
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=limits.jobs),
             follow_redirects=True,
             max_redirects=_MOST_REDIRECTS,
-            event_hooks={"request": [_require_safe, _without_signature]},
+            event_hooks={"request": [_require_safe, _without_login]},
             mounts={"file://": _FileTransport()},
         )
 
@@ -340,10 +343,14 @@ async def _require_safe(request: httpx.Request) -> None:
         raise FetchFault(asked, f"leads to the port {url.port}, expected 1 to 65535")
 
 
-async def _without_signature(request: httpx.Request) -> None:
-    """Take from a request what was signed for another, from which a redirect led here."""
-    signed = [each for each in request.headers if each.startswith("x-amz-")]
-    if signed and request.url != request.extensions["first"]:
+async def _without_login(request: httpx.Request) -> None:
+    """Remove every login from a request to which another origin redirected.
+
+    A signature is for one URL, so that any redirect ends it.
+    """
+    first = request.extensions["first"]
+    signed = [name for name in request.headers if name.startswith("x-amz-")]
+    if _origin(request.url) != _origin(first) or (signed and request.url != first):
         for name in (*signed, "Authorization"):
             request.headers.pop(name, None)
 
@@ -357,6 +364,10 @@ def _require_good(url: str, response: httpx.Response) -> None:
     """
     status = response.status_code
     if status == 401:
+        first, last = map(_origin, (response.request.extensions["first"], response.url))
+        if first != last:
+            words = f"redirects to {last}, which asks for a login, expected the mirror's own server"
+            raise FetchFault(url, f"{words} to ask; a login is sent nowhere else")
         raise LoginFault(url, response.headers.get("WWW-Authenticate", ""))
     if status in _RETRIED:
         raise PassingTrouble(f"answers {status}", _retry_after(response))
@@ -371,6 +382,11 @@ def _require_good(url: str, response: httpx.Response) -> None:
     encoding = encoding_of(response)
     if encoding not in ("", "gzip"):
         raise FetchFault(url, f"sends the content encoding {encoding!r}, expected gzip or none")
+
+
+def _origin(url: httpx.URL) -> str:
+    """Return the scheme, host and port of a URL (RFC 6454), without a default port."""
+    return str(url.copy_with(path="/", query=None, fragment=None, userinfo=b"")).rstrip("/")
 
 
 def _retry_after(response: httpx.Response) -> float | None:
