@@ -131,3 +131,108 @@ def test_a_keeplist_without_dependencies_is_whole(samples_file: Path, tmp_path: 
     (tmp_path / "mine.txt").write_text("py-mpi4py@4: target=:zen3\n")
     done = run("cover", tmp_path / "mine.txt", samples_file, "--keeplist")
     assert (done.exit_code, len(done.stdout.split())) == (0, 1)
+
+
+GROUP = """
+spack:
+  specs: [app, {group: more, specs: [gone]}, {group: missing, specs: [nothing-here]}]
+"""
+EXTERNAL = """
+spack:
+  specs: [app, libc]
+  packages: {libc: {buildable: false, externals: [{spec: libc@2, prefix: /usr}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "unmet"),
+    [
+        ("app\nno-such-package@1\n", ["no-such-package@1"]),
+        ("app\n@@@+\n", ["@@@+"]),
+        ("app\napp+nothing\n", ["app+nothing"]),
+        ("app\napp@99\n", ["app@99"]),
+        ("app\napp cflags==-O2 target=native:\n", ["app cflags==-O2 target=native:"]),
+        ("app\n/zzzzzz\n", ["/zzzzzz"]),
+        ("app\ngone\n", ["gone"]),
+        (GROUP, ["gone", "nothing-here"]),
+        ("spack: {specs: [app, tool], packages: {tool: {require: '@99'}}}", ["tool"]),
+        ("app\n", []),
+        (EXTERNAL, []),
+    ],
+)
+def test_a_spec_that_nothing_keeps_ends_the_keeplist(
+    mirror: Path, tmp_path: Path, text: str, unmet: list[str]
+) -> None:
+    """A keep list has a hash or an external for every spec; else it is not printed.
+
+    Standard error names each spec that is left over, and `--allow-missing` prints the rest.
+    """
+    path = tmp_path / "environment"
+    path.write_text(text)
+    found = spack_cache_db.retention(mirror, [path])
+    assert [*found.unmet] == unmet
+    assert found.as_dict()["unmet"] == found.unmet
+    assert found.keep == hashes("app", "lib")
+
+    done = run("cover", path, mirror, "--keeplist")
+    assert done.exit_code == 1, done.output
+    assert ("no keep list" in done.stderr) == bool(unmet)
+    assert all(f"nothing keeps {spec}: " in done.stderr for spec in unmet)
+    assert tuple(done.stdout.split()) == (() if unmet else found.keep)
+
+    rest = run("cover", path, mirror, "--keeplist", "--allow-missing")
+    assert (rest.exit_code, tuple(rest.stdout.split())) == (0, found.keep)
+    assert all(f"nothing keeps {spec}: " in rest.stderr for spec in unmet)
+
+
+def test_a_lockfile_is_kept_node_by_node(mirror: Path, tmp_path: Path) -> None:
+    """Every node of a lockfile is kept by its own hash, not by others of its configuration."""
+    other = node("app", hash=hash_of("another app"))
+    path = tmp_path / "spack.lock"
+    path.write_bytes(lock_of(node("tool"), other, node("libc", external={"path": "/usr"})))
+    found = spack_cache_db.retention(mirror, [path])
+    assert (found.keep, found.unmet) == (hashes("tool"), (f"app@1.0/{other['hash']}",))
+
+    done = run("cover", path, mirror, "--keeplist")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "nothing keeps app@1.0: alike: " in done.stderr
+    included = tmp_path / "spack.yaml"
+    included.write_text("spack: {specs: [], include_concrete: [.]}")
+    assert spack_cache_db.retention(mirror, [included]).unmet == found.unmet
+
+
+@pytest.mark.parametrize("text", ["", "spack: {specs: []}", EXTERNAL.replace("app, ", "")])
+def test_an_empty_keeplist_is_an_error(mirror: Path, tmp_path: Path, text: str) -> None:
+    """Pruning with an empty list would delete a mirror, so none is ever printed."""
+    path = tmp_path / "environment"
+    path.write_text(text)
+    for options in ((), ("--allow-missing",)):
+        done = run("cover", path, mirror, "--keeplist", *options)
+        assert (done.exit_code, done.stdout) == (2, ""), done.output
+        assert "the keep list is empty" in done.stderr
+    path.write_text("nothing-here@1\n")
+    done = run("cover", path, mirror, "--keeplist", "--allow-missing")
+    assert (done.exit_code, done.stdout) == (2, "")
+
+
+def test_a_keeplist_needs_every_include(mirror: Path, tmp_path: Path) -> None:
+    """What a file that is not here would ask for cannot be kept: it is refused, or noted."""
+    path = tmp_path / "spack.yaml"
+    path.write_text("spack: {specs: [app], include_concrete: [elsewhere]}")
+    done = run("cover", path, mirror, "--keeplist")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "elsewhere" in done.stderr
+
+    rest = run("cover", path, mirror, "--keeplist", "--allow-missing")
+    assert (rest.exit_code, tuple(rest.stdout.split())) == (0, hashes("app", "lib"))
+    assert "elsewhere" in rest.stderr
+    assert "elsewhere" in spack_cache_db.retention(mirror, [path]).notes[0]
+    assert run("cover", path, mirror, "--allow-missing").exit_code == 2
+
+
+def test_a_machine_takes_nothing_from_a_keeplist(mirror: Path, tmp_path: Path) -> None:
+    """A mirror is kept for all machines: what a lockfile names is kept wherever it runs."""
+    path = tmp_path / "spack.lock"
+    path.write_bytes(lock_of(node("app"), node("tool")))
+    done = run("cover", path, mirror, "--keeplist", "--host", "riscv64")
+    assert tuple(done.stdout.split()) == hashes("app", "lib", "tool")

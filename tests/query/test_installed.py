@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
+from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find
+from spack_cache_db.query.cache import retention
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.difference import diff
 from spack_cache_db.query.installation import (
@@ -127,3 +129,17 @@ def test_a_catalogue_says_that_it_is_of_installed_software(both: Path, tmp_path:
     ):
         with closing(sqlite3.connect(path)) as conn:
             assert read_origin(conn) == origin
+
+
+def test_an_installed_tree_keeps_no_binary_of_a_mirror(both: Path, tmp_path: Path) -> None:
+    """Answers name what is installed first, so a mirror beside a tree has to be named."""
+    path = tmp_path / "specs.txt"
+    path.write_text("a@2:\n")
+    with pytest.raises(ArgumentError, match="give the mirror's release"):
+        retention(both, [path])
+    done = run("cover", path, both, "--keeplist")
+    assert (done.exit_code, done.stdout) == (2, "")
+
+    assert retention(both, [path], release="develop").keep == (hash_of("a3"),)
+    done = run("cover", path, both, "--keeplist", "--release", "develop")
+    assert (done.exit_code, done.stdout.split()) == (0, [hash_of("a3")])

@@ -19,6 +19,7 @@ from spack_cache_db.cli.options import (
     spack_option,
 )
 from spack_cache_db.cli.terminal import (
+    FaultyInput,
     Forms,
     fail,
     form_of,
@@ -30,9 +31,9 @@ from spack_cache_db.cli.terminal import (
 from spack_cache_db.environment_files import environments_in, read_environment_file, surroundings
 from spack_cache_db.environments import Environment, UnreadableEnvironment
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
-from spack_cache_db.errors import BuilderError
+from spack_cache_db.errors import BuilderError, counted
 from spack_cache_db.machine import Machine, this_machine
-from spack_cache_db.query.cache import Retention, retained
+from spack_cache_db.query.cache import is_met, retained
 from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.connection import Lookups, opened
 from spack_cache_db.query.coverage import cover_environment
@@ -40,8 +41,11 @@ from spack_cache_db.query.coverage_output import (
     OF_NODES,
     STATUSES,
     Cover,
+    CoveredNode,
+    CoveredSpec,
     EnvironmentCover,
     FolderCover,
+    answer,
     cover_csv,
     cover_json,
     cover_markdown,
@@ -75,6 +79,11 @@ from spack_cache_db.spack.parser import parser_of
     is_flag=True,
     help="Print the hashes that a mirror has to keep, for `spack buildcache prune --keeplist`.",
 )
+@click.option(
+    "--allow-missing",
+    is_flag=True,
+    help="With --keeplist: print it although some specs have no binary that it could keep.",
+)
 def cover(environment: str, file: Path, **options: Any) -> None:
     """Show which specs of an environment have a binary.
 
@@ -82,11 +91,15 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     folder of environments; - is standard input. Files that a spack.yaml includes are read as well.
     FILE is a database.
 
-    Exit status: 0 if every spec has a binary, 1 if some have none, 2 for an error.
+    Exit status: 0 if every spec has a binary, 1 if some have none, 2 for an error. With --keeplist,
+    nothing is printed unless every spec is kept by a hash, or is external.
 
     Example: spack-cache-db cover spack.yaml dist/spack-cache.db --release develop
     """
     is_keeplist = form_of(options, "keeplist") == "keeplist"
+    if options["allow_missing"] and not is_keeplist:
+        raise click.UsageError("--allow-missing goes with --keeplist only")
+    options["strict"] |= is_keeplist and not options["allow_missing"]
     is_folder = environment != "-" and os.path.isdir(environment)  # noqa: PTH112 - any text may be a path
     try:
         names = _names(options)
@@ -94,10 +107,9 @@ def cover(environment: str, file: Path, **options: Any) -> None:
         with opened(file) as lookups:
             scope = scope_of(lookups, **names)
             say_notes(_notes_on_machine(lookups, names))
-            if is_keeplist:
-                read = [_read(str(each), names, options) for each in paths]
-                _end_keeplist(retained(lookups, read, scope))
             found = [_covered(lookups, str(each), scope, names, options) for each in paths]
+            if is_keeplist:
+                _end_keeplist(lookups, found, scope, options)
     except BuilderError as error:
         fail(str(error))
     if is_folder:
@@ -161,12 +173,38 @@ def _read(path: str, names: dict[str, str | None], options: dict[str, Any]) -> E
     return read_environment(data, "standard input", surroundings=around)
 
 
-def _end_keeplist(found: Retention) -> NoReturn:
-    """Print what a mirror has to keep; the status says whether it has all of that."""
-    for each in found.keep:
-        click.echo(each)
+def _end_keeplist(
+    lookups: Lookups, covered: list[EnvironmentCover], scope: Conditions, options: dict[str, Any]
+) -> NoReturn:
+    """Print the hashes that a mirror has to keep, if they keep every spec."""
+    for environment in covered:
+        if environment.cover is None:
+            fail(environment.error)
+    covers = {environment.path: environment.cover for environment in covered if environment.cover}
+    found = retained(lookups, [*covers.values()], scope)
+    say_notes(found.notes)
+    kept = {*found.keep}
+    for path, cover in covers.items():
+        say_notes(_not_kept(path, spec) for spec in cover.specs if not is_met(spec, kept))
+    if found.unmet and not options["allow_missing"]:
+        specs = counted(len(found.unmet), "spec")
+        raise FaultyInput(
+            f"no hash keeps {specs}, so no keep list is printed: correct the environment, or use "
+            "--allow-missing to keep the rest only"
+        )
+    if not found.keep:
+        fail("the keep list is empty, and pruning with it would delete every binary of the mirror")
+    for dag_hash in found.keep:
+        click.echo(dag_hash)
     say_notes([f"no binary here has the hash {each}, which is needed" for each in found.missing])
-    sys.exit(1 if found.missing else 0)
+    sys.exit(1 if found.missing and not options["allow_missing"] else 0)
+
+
+def _not_kept(path: str, spec: CoveredSpec | CoveredNode) -> str:
+    """Return why no hash keeps a spec, and where it is written."""
+    line = f":{spec.line}" if isinstance(spec, CoveredSpec) and spec.line else ""
+    place = "standard input" if path == "-" else path
+    return f"{place}{line}: nothing keeps {spec.spec}: {spec.status}: {answer(spec)}"
 
 
 def _folder(folder: Path, found: list[EnvironmentCover]) -> FolderCover:

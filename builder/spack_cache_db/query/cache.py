@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from spack_cache_db import schema
 from spack_cache_db.arguments import AnyPath, checked_file, checked_texts
 from spack_cache_db.environment_files import read_environment_file
-from spack_cache_db.environments import Environment
+from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find, history
 from spack_cache_db.query.catalogue import configurations_by_id, found_specs, specs_in_scope
-from spack_cache_db.query.conditions import Conditions
+from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import Database, Lookups, OpenFile, connected, opened, select
 from spack_cache_db.query.coverage import cover, cover_environment
+from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
 from spack_cache_db.query.dependency_graph import read_nodes, read_run_time
 from spack_cache_db.query.difference import diff
 from spack_cache_db.query.package_data import behind, package_data
@@ -172,17 +173,21 @@ def _some(db: Database, ids: list[int], scope: Conditions) -> list[Binary]:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The binaries of a file, by whether some environments need them; hashes, sorted.
+    """The binaries of a database, by whether some environments need them.
 
     Attributes:
-        keep: what they need.
-        prune: what they do not need.
-        missing: what they name, or would need to run, and the file has no binary of.
+        keep: the hashes that they need, sorted.
+        prune: the hashes that they do not need, sorted.
+        missing: the hashes that they lock, or would need to run, without a binary, sorted.
+        unmet: the specs that neither a hash of `keep` nor an external satisfies, in order.
+        notes: what of the environments was left aside, and why.
     """
 
     keep: tuple[str, ...]
     prune: tuple[str, ...]
     missing: tuple[str, ...]
+    unmet: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the lists as an object of JSON."""
@@ -198,48 +203,70 @@ def retention(
 ) -> Retention:
     """Return what a mirror has to keep for some environments, and what it could lose.
 
-    Of a `spack.lock` every node is kept. Of a `spack.yaml` or a list, it is the binary of each spec
-    that `cover` names. With these is kept whatever they need to run, as far as the file tells.
+    Every node of a `spack.lock` is kept. Of a `spack.yaml` or a list, the binary that `cover` names
+    for each spec is kept. So are the run-time dependencies of both, where the database has them.
+
+    Do not prune while `unmet` has specs: `prune` may have binaries that they were meant to keep.
 
     Args:
-        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
-        environments: the paths of the environments; of an empty list nothing is kept.
-        release: the mirror's release, if the file has others.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        environments: the paths of the environments; an empty list keeps nothing.
+        release: the mirror's release, if the database has others.
         stack: the mirror's stack.
 
     Raises:
-        ArgumentError: an argument has a wrong type.
+        ArgumentError: an argument has a wrong type, or the release is needed and missing.
         UnreadableEnvironment: an environment cannot be read.
-        UnknownNameError: the file has no such release or stack.
-        DatabaseError: the file is not one of this builder.
+        UnknownNameError: the database has no such release or stack.
+        DatabaseError: the database was not made by this builder.
     """
     checked_texts(release=release, stack=stack)
     read = [read_environment_file(checked_file("environments", each)) for each in environments]
     with opened(db) as lookups:
-        return retained(lookups, read, scope_of(lookups, release, stack))
+        scope = scope_of(lookups, release, stack)
+        covers = [cover_environment(lookups, environment, scope) for environment in read]
+        return retained(lookups, covers, scope)
 
 
-def retained(lookups: Lookups, environments: Iterable[Environment], scope: Conditions) -> Retention:
-    """Return what environments need of the binaries in a scope; see `retention`."""
-    named = {each for one in environments for each in _named(lookups, one, scope)}
+def retained(lookups: Lookups, covers: Sequence[Cover], scope: Conditions) -> Retention:
+    """Return which binaries the answers for some environments need; see `retention`.
+
+    Args:
+        lookups: the small tables of the database.
+        covers: the answers for the environments.
+        scope: what narrowed them; its release and stack are those of the mirror.
+    """
+    mirror = tuple(condition for condition in scope if condition.kind in ("release", "stack"))
+    if asked(mirror, "release") is None and lookups.trees() and not lookups.is_installed:
+        raise ArgumentError(
+            "this database has installed trees beside build caches, and a spec that is installed "
+            "keeps no binary of a mirror: give the mirror's release (--release, or release=)"
+        )
+    answers = [answer for found in covers for answer in found.specs]
+    named = {answer.hash for answer in answers if answer.hash}
     needed = named | _run_time(lookups, named)
-    specs = specs_in_scope(lookups.conn, configuration_ids(lookups, scope), scope)
-    every = {each.hash for some in specs.values() for each in some}
-    keep, prune, missing = needed & every, every - needed, needed - every
-    return Retention(*(tuple(sorted(each)) for each in (keep, prune, missing)))
+    specs = specs_in_scope(lookups.conn, configuration_ids(lookups, mirror), mirror)
+    every = {spec.hash for some in specs.values() for spec in some}
+    return Retention(
+        keep=tuple(sorted(needed & every)),
+        prune=tuple(sorted(every - needed)),
+        missing=tuple(sorted(needed - every)),
+        unmet=tuple(_name(answer) for answer in answers if not is_met(answer, every)),
+        notes=tuple(dict.fromkeys(note for found in covers for note in found.notes)),
+    )
 
 
-def _named(lookups: Lookups, environment: Environment, scope: Conditions) -> Iterator[str]:
-    """Yield the hashes that an environment locks, and those that answer its specs."""
-    yield from (each.hash for each in environment.locked)
-    specs = replace(environment, locked=())
-    for each in cover_environment(lookups, specs, scope).specs:
-        if each.hash:
-            yield each.hash
+def is_met(answer: CoveredSpec | CoveredNode, kept: Set[str]) -> bool:
+    """Return whether one of the hashes kept, or an external, satisfies the spec of an answer."""
+    return answer.hash in kept or (isinstance(answer, CoveredSpec) and answer.external != "")
+
+
+def _name(answer: CoveredSpec | CoveredNode) -> str:
+    return f"{answer.spec}/{answer.hash}" if isinstance(answer, CoveredNode) else answer.spec
 
 
 def _run_time(lookups: Lookups, hashes: Set[str]) -> set[str]:
-    """Return the hashes of some specs and of what they need to run, without externals."""
+    """Return some hashes and those of their run-time dependencies, without externals."""
     given = json.dumps(sorted(hashes))
     ids = [spec for (spec,) in select(lookups.conn, WITH_HASHES, hashes=given)]
     nodes = read_nodes(lookups.conn, read_run_time(lookups, ids).edges)
