@@ -20,39 +20,37 @@ SPEC = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"
 NAMES = "at most 100 of a-z, A-Z, 0-9, _, - and ., no - or . at the start"
 
 FAULTS = {
-    "broken_json_in_meta.md": (
-        "5: broken JSON in meta at column 50: Expecting value, expected JSON"
-    ),
+    "broken_json_in_meta.md": "5: meta: JSON is malformed: invalid character (byte 43)",
     "broken_json_in_spec_details.md": (
-        "6: broken JSON in spec_details at column 141: Expecting ',' delimiter, expected JSON"
+        "6: spec_details: JSON is malformed: expected ',' or '}' (byte 126)"
     ),
-    "broken_yaml.md": ("3: broken YAML: did not find expected ',' or ']', expected `key: value`"),
+    "broken_yaml.md": "3: broken YAML: did not find expected ',' or ']', expected `key: value`",
     "empty.md": " the file is empty, expected a page that starts with ---",
     "era_d.md": (
-        "5: 2022 page: its meta has no stacks and no num_specs, its specs lie in spec-N.json "
-        "files; expected a page of 2023 or later"
+        "5: 2022 page: its meta has no stacks and no num_specs, its specs are in "
+        "spec-N.json files; expected a page of 2023 or later"
     ),
     "era_d_spec.json": (
         " broken spec file: Object missing required field `arch`, expected one of Spack's"
     ),
     "era_e.md": (
-        "1: 2021 page: it lists spec files, no spec details; expected a page of 2023 or later, "
-        "with meta and spec_details"
+        "1: 2021 page: it lists spec files, no spec details; expected a page of 2023 or "
+        "later, with meta and spec_details"
     ),
     "hash_not_base32.md": (
-        "6: spec_details[0].hash is '0aaaaaaaaaaaaaaaaaaaaaaaaaaaaaab', "
-        "expected 32 characters of a-z and 2-7"
+        "6: spec_details: $[0].hash is '0aaaaaaaaaaaaaaaaaaaaaaaaaaaaaab', expected 32 "
+        "characters of a-z and 2-7"
     ),
     "hash_too_short.md": (
-        "6: spec_details[0].hash is 'aaaaaaab', expected 32 characters of a-z and 2-7"
+        "6: spec_details: $[0].hash is 'aaaaaaab', expected 32 characters of a-z and 2-7"
     ),
-    "hash_twice.md": f"6: spec_details lists the hash {SPEC} 2 times, expected once",
-    "key_twice.md": "4: the key layout stands twice, first on line 3",
-    "key_twice_apart_from_colon.md": "6: spec_details[0].os stands 2 times, expected once",
-    "key_twice_in_spec.md": "6: spec_details[0].os stands 2 times, expected once",
+    "hash_twice.md": f"6: spec_details: the hash {SPEC} is listed twice, expected once",
+    "key_twice.md": "4: the key layout is listed twice, first on line 3",
+    "key_twice_apart_from_colon.md": "6: spec_details: the key os stands twice, expected once",
+    "key_twice_in_spec.md": "6: spec_details: the key os stands twice, expected once",
     "missing_key.md": f"1: the key layout is missing, expected {KEYS}",
-    "missing_key_in_meta.md": "5: meta.num_specs is missing, expected a whole number",
-    "missing_key_in_spec.md": "6: spec_details[0].os is missing, expected text",
+    "missing_key_in_meta.md": "5: meta: Object missing required field `num_specs`",
+    "missing_key_in_spec.md": "6: spec_details: Object missing required field `os` - at `$[0]`",
     "no_compiler_name.md": (
         f"6: the spec {SPEC} '@13' is not a compiler: expected name@version or a name"
     ),
@@ -60,26 +58,23 @@ FAULTS = {
     "no_release.md": "4: no release in categories, expected [package, RELEASE]",
     "not_utf8.md": "2: not UTF-8: byte 0xff, expected UTF-8 text",
     "nul_byte.md": "2: a NUL byte, expected UTF-8 text",
-    "nul_in_json.md": "6: spec_details[0].variants holds a NUL character, expected text",
+    "nul_in_json.md": (
+        f"6: the spec {SPEC} has a variant with the character '\\x00', expected printable text"
+    ),
     "other_layout.md": "3: layout is 'post', expected cache",
     "stack_twice.md": f"6: the spec {SPEC} lists the stack 'root' twice, expected once",
-    "stack_twice_in_meta.md": (
-        "5: meta.num_specs_by_stack names something twice, expected each stack once"
-    ),
+    "stack_twice_in_meta.md": "5: meta: the key root stands twice, expected once",
     "text_after.md": "8: text after the front matter, expected none: it would be lost",
     "title_has_a_line_break.md": f"2: title is 'py-torch\\n', expected a package name: {NAMES}",
     "two_versions.md": f"6: the spec {SPEC} has 2 versions, expected one",
     "unclosed_front_matter.md": "1: the front matter is not closed, expected a second line ---",
     "unknown_key.md": f"3: unknown key permalink, expected only {KEYS}",
     "unknown_key_in_spec.md": (
-        "6: unknown key spec_details[0].parents, expected only hash, compiler, versions, os, "
-        "platform, target, variants, stacks, size, tarball"
+        "6: spec_details: Object contains unknown field `parents` - at `$[0]`"
     ),
     "variant_twice.md": f"6: the spec {SPEC} lists the variant 'libs=a' twice, expected once",
-    "wrong_type_in_meta.md": "5: meta.num_specs has a wrong type, expected a whole number",
-    "wrong_type_in_spec.md": (
-        "6: spec_details[0].variants has a wrong type, expected a list of texts"
-    ),
+    "wrong_type_in_meta.md": "5: meta: Expected `int`, got `str` - at `$.num_specs`",
+    "wrong_type_in_spec.md": "6: spec_details: Expected `array`, got `str` - at `$[0].variants`",
 }
 
 
@@ -96,7 +91,7 @@ def test_a_faulty_page_is_told_in_one_line(name: str, output: Path) -> None:
 
 
 def test_all_faulty_pages_are_told_in_order(output: Path) -> None:
-    """Every fault of every page, sorted by path."""
+    """The first fault of every page, sorted by path."""
     assert refusal(output, BAD_PAGES) == [
         f"{BAD_PAGES / name}:{FAULTS[name]}" for name in sorted(FAULTS)
     ]
@@ -127,8 +122,16 @@ def test_a_real_process_tells_all_faults_without_a_traceback(output: Path) -> No
 @pytest.mark.parametrize(
     ("meta", "details", "expected"),
     [
-        (None, "[" * 100_000 + "]" * 100_000, "6: broken JSON in spec_details"),
-        ('{"a":' * 100_000 + "1" + "}" * 100_000, "[]", "5: broken JSON in meta"),
+        (
+            None,
+            "[" * 100_000 + "]" * 100_000,
+            "6: spec_details: Expected `object`, got `array` - at `$[0]`",
+        ),
+        (
+            '{"a":' * 100_000 + "1" + "}" * 100_000,
+            "[]",
+            "5: meta: Object contains unknown field `a`",
+        ),
     ],
 )
 def test_deep_json_is_refused(
@@ -137,9 +140,7 @@ def test_deep_json_is_refused(
     """JSON that is nested 100,000 deep neither ends the process nor fills its stack."""
     data = page_of("zlib", "develop", meta or json.dumps(meta_of([spec()])), details)
     path = write(tmp_path, deep=data) / "deep.md"
-    assert refusal(output, path) == [
-        f"{path}:{expected}: nested too deeply, expected lists of objects"
-    ]
+    assert refusal(output, path) == [f"{path}:{expected}"]
 
 
 @pytest.mark.parametrize("opening", [b"[", b"- ", b"? ", b"{a: "])

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, to_builtins
 
-from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.errors import InputError
 from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.pages import page_parser
 from spack_cache_db.sources.pages.page_format import Page
 from spack_cache_db.sources.pages.page_parser import parse_page, read_details
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, front_matter, meta_of, page, page_of, spec
@@ -64,16 +62,17 @@ def test_a_big_key_is_spelled_in_one_way(key: str, line: int, spelling: str) -> 
     ]
 
 
-def test_big_keys_in_one_entry_with_small_ones_are_refused() -> None:
-    """Indented or in braces all keys are one entry, and each big one is told."""
-    names = "title: zlib, layout: cache, categories: [package, develop]"
-    for text in (
-        f"{{{names},\n meta: {META},\n spec_details: {DETAILS}}}",
-        f" {names.split(', cat')[0].replace(', ', chr(10) + ' ')}\n categories: [package, v1]\n"
-        f" meta: {META}\n spec_details: {DETAILS}",
-    ):
-        told = page_faults(f"---\n{text}\n---".encode())
-        assert [each.split(": ")[1].split()[0] for each in told] == ["meta", "spec_details"]
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{{title: a, layout: cache, categories: [a],\n meta: {META},\n spec_details: {DETAILS}}}",
+        f" title: a\n layout: cache\n categories: [a]\n meta: {META}\n spec_details: {DETAILS}",
+    ],
+)
+def test_big_keys_in_one_entry_with_small_ones_are_refused(text: str) -> None:
+    """Indented or in braces all keys are one entry, and the first big one is named."""
+    (fault,) = page_faults(f"---\n{text}\n---".encode())
+    assert fault.split(": ")[1].startswith("meta is not plain JSON")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +147,7 @@ def test_names_stand_in_lists_and_commands(
     [
         ('"zlib"', "[a]", ["2: title is not a package name, expected text"]),
         ('"zlib"', "", ["2: title is not a package name, expected text"]),
-        ("layout: cache", "layout: [a]", ["3: layout is no text, expected cache"]),
+        ("layout: cache", "layout: [a]", ["3: layout is not a text, expected cache"]),
         ("[package, develop]", "develop", None),
         ("[package, develop]", "[package]", None),
         ("[package, develop]", "[develop, package]", None),
@@ -161,12 +160,6 @@ def test_small_keys_have_their_form(old: str, new: str, expected: list[str] | No
     """A page is of one package in one release."""
     no_release = ["4: no release in categories, expected [package, RELEASE]"]
     assert page_faults(page().replace(old.encode(), new.encode())) == (expected or no_release)
-
-
-def test_every_fault_of_the_small_keys_is_told() -> None:
-    """All at once."""
-    data = b"---\ntitle: [a]\nlayout: post\ncategories: x\nmeta: {}\nspec_details: []\n---"
-    assert [fault.split(":")[0] for fault in page_faults(data)] == ["2", "3", "4"]
 
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -217,173 +210,99 @@ def faults(data: bytes) -> list[str]:
     return [str(fault).removeprefix("in/a.md:") for fault in caught.value.faults]
 
 
-def test_every_missing_and_unknown_key_is_told() -> None:
-    """All at once, each unknown one with its line."""
+def test_a_missing_key_comes_before_an_unknown_one() -> None:
+    """The first fault is reported, an unknown key with its line."""
     keys = "categories, layout, meta, spec_details, title"
-    assert faults(b"---\ntitle: a\nother: 1\nlayout: cache\nmore: 1\n---") == [
-        f"1: the key categories is missing, expected {keys}",
-        f"1: the key meta is missing, expected {keys}",
-        f"1: the key spec_details is missing, expected {keys}",
-        f"3: unknown key other, expected only {keys}",
-        f"5: unknown key more, expected only {keys}",
+    assert faults(b"---\ntitle: a\nother: 1\nlayout: cache\n---") == [
+        f"1: the key categories is missing, expected {keys}"
+    ]
+    assert faults(page().replace(b"layout:", b"other: 1\nlayout:")) == [
+        f"3: unknown key other, expected only {keys}"
     ]
 
 
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"num_specs": True}, "meta.num_specs has a wrong type, expected a whole number"),
-        ({"num_specs": 1.0}, "meta.num_specs has a wrong type, expected a whole number"),
-        ({"num_specs": None}, "meta.num_specs has a wrong type, expected a whole number"),
-        ({"versions": "1.0"}, "meta.versions has a wrong type, expected a list of texts"),
-        ({"versions": [1]}, "meta.versions has a wrong type, expected a list of texts"),
-        ({"versions": {}}, "meta.versions has a wrong type, expected a list of texts"),
+        ({"num_specs": True}, "Expected `int`, got `bool` - at `$.num_specs`"),
+        ({"num_specs": 1.5}, "Expected `int`, got `float` - at `$.num_specs`"),
+        ({"num_specs": None}, "Expected `int`, got `null` - at `$.num_specs`"),
+        ({"versions": "1.0"}, "Expected `array`, got `str` - at `$.versions`"),
+        ({"versions": [1]}, "Expected `str`, got `int` - at `$.versions[0]`"),
+        ({"versions": {}}, "Expected `array`, got `object` - at `$.versions`"),
+        ({"num_specs_by_stack": {"a": "1"}}, "Expected `int`, got `str` - at"),
         (
-            {"num_specs_by_stack": {"a": "1"}},
-            "meta.num_specs_by_stack has a wrong type, expected an object of whole numbers",
+            {"stacks": ["a\0"]},
+            "has a text in stacks with the character '\\x00', expected printable",
         ),
-        ({"stacks": ["a\0"]}, "meta.stacks holds a NUL character, expected text"),
-        (
-            {"num_specs_by_stack": {"a\0": 1}},
-            "meta.num_specs_by_stack holds a NUL character, expected text",
-        ),
-        (
-            {"other": 1},
-            "unknown key meta.other, expected only versions, compilers, oss, platforms, targets, "
-            "stacks, num_specs, num_specs_by_stack",
-        ),
+        ({"num_specs_by_stack": {"a\0": 1}}, "has a text in num_specs_by_stack with the character"),
+        ({"other": 1}, "Object contains unknown field `other`"),
     ],
 )
 def test_a_member_of_meta_has_its_type(changed: dict[str, Any], expected: str) -> None:
-    """The line is that of `meta`."""
-    assert faults(page(meta=changed)) == [f"5: {expected}"]
+    """The fault has the line of `meta` and the path of the member."""
+    (fault,) = faults(page(meta=changed))
+    assert fault.replace("meta: ", "meta ").startswith(f"5: meta {expected}")
 
 
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"os": None}, ["spec_details[0].os has a wrong type, expected text"]),
-        ({"size": 7}, ["spec_details[0].size has a wrong type, expected text"]),
-        ({"tarball": None}, ["spec_details[0].tarball has a wrong type, expected text"]),
-        ({"stacks": [1]}, ["spec_details[0].stacks has a wrong type, expected a list of texts"]),
-        ({"target": "a\0"}, ["spec_details[0].target holds a NUL character, expected text"]),
+        ({"os": None}, "Expected `str`, got `null` - at `$[0].os`"),
+        ({"size": 7}, "Expected `str`, got `int` - at `$[0].size`"),
+        ({"tarball": None}, "Expected `str`, got `null` - at `$[0].tarball`"),
+        ({"stacks": [1]}, "Expected `str`, got `int` - at `$[0].stacks[0]`"),
+        ({"other": 1}, "Object contains unknown field `other` - at `$[0]`"),
         (
             {"hash": "A" * 32},
-            [
-                "spec_details[0].hash is 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', "
-                "expected 32 characters of a-z and 2-7"
-            ],
+            "$[0].hash is 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', expected 32 characters of a-z",
         ),
-        (
-            {"os": 1, "size": 1},
-            [
-                "spec_details[0].os has a wrong type, expected text",
-                "spec_details[0].size has a wrong type, expected text",
-            ],
-        ),
+        ({"hash": "a" * 31 + "é"}, f"$[0].hash is '{'a' * 31}é', expected 32 characters"),
     ],
 )
-def test_a_member_of_a_spec_has_its_type(changed: dict[str, Any], expected: list[str]) -> None:
-    """Each fault is told; the line is that of `spec_details`."""
-    data = page_of("zlib", "develop", META, json.dumps([spec(**changed)]))
-    assert faults(data) == [f"6: {each}" for each in expected]
+def test_a_member_of_a_listing_has_its_type(changed: dict[str, Any], expected: str) -> None:
+    """The first fault is reported, with the line of `spec_details` and the path of the member."""
+    (fault,) = faults(page_of("zlib", "develop", META, json.dumps([spec(**changed)])))
+    assert fault.startswith(f"6: spec_details: {expected}")
 
 
 @pytest.mark.parametrize(
     ("meta", "details", "expected"),
     [
-        ("[]", DETAILS, "5: meta has a wrong type, expected an object"),
-        ("null", DETAILS, "5: meta has a wrong type, expected an object"),
-        (META, "{}", "6: spec_details has a wrong type, expected a list of objects"),
-        (META, "[[]]", "6: spec_details[0] has a wrong type, expected an object"),
-        (META, "", "6: broken JSON in spec_details at column 15: Expecting value, expected JSON"),
-        (META, DETAILS + "x", "6: broken JSON in spec_details at column "),
-        (META, DETAILS[:-1], "6: broken JSON in spec_details at column "),
-        (META, '[{"hash": NaN}]', "6: broken JSON in spec_details: NaN is no JSON number"),
-        ("\n {\n x", DETAILS, "7: broken JSON in meta at column 2: Expecting property name"),
+        ("[]", DETAILS, "5: meta: Expected `object`, got `array`"),
+        ("null", DETAILS, "5: meta: Expected `object`, got `null`"),
+        (META, "{}", "6: spec_details: Expected `array`, got `object`"),
+        (META, "[[]]", "6: spec_details: Expected `object`, got `array` - at `$[0]`"),
+        (META, "", "6: spec_details: Input data was truncated"),
+        (META, DETAILS + "x", "6: spec_details: JSON is malformed: trailing characters"),
+        (META, DETAILS[:-1], "6: spec_details: Input data was truncated"),
+        (META, '[{"hash": NaN}]', "6: spec_details: JSON is malformed: invalid character"),
+        ("\n {\n x", DETAILS, "5: meta: JSON is malformed: object keys must be strings"),
     ],
 )
-def test_what_is_no_such_json_is_told(meta: str, details: str, expected: str) -> None:
-    """With line and column where the JSON breaks."""
+def test_other_json_is_refused(meta: str, details: str, expected: str) -> None:
+    """With the line of the key."""
     (fault,) = faults(page_of("zlib", "develop", meta, details))
     assert fault.startswith(expected)
 
 
 @pytest.mark.parametrize("apart", [" ", "  ", "\t", "\n ", "\r\n ", ""])
-def test_a_key_that_stands_twice_is_found_however_it_is_spaced(apart: str) -> None:
-    """A decoder would keep the last one in silence."""
-    details = DETAILS.replace('"os": ', f'"os"{apart}: "a", "os"{apart}: ')
+@pytest.mark.parametrize("text", ["linux", "li\\u006eux", 'a\\"b'])
+def test_a_repeated_key_is_found_however_it_is_spaced(apart: str, text: str) -> None:
+    """A decoder alone would keep the last value silently."""
+    details = DETAILS.replace('"os": ', f'"os"{apart}: "{text}", "os"{apart}: ')
     assert faults(page_of("zlib", "develop", META, details)) == [
-        "6: spec_details[0].os stands 2 times, expected once"
+        "6: spec_details: the key os stands twice, expected once"
     ]
 
 
-@pytest.mark.parametrize("twice", ["key", "hash"])
-def test_what_stands_twice_is_named_in_short(twice: str) -> None:
-    """A message repeats little of the page."""
-    long = "k" * 100_000
-    details = json.dumps([spec(hash=long), spec(hash=long)])
-    if twice == "key":
-        details = DETAILS.replace('"os": ', f'"{long}": 1, "{long}": 2, "os": ')
-    told = faults(page_of("zlib", "develop", META, details))
-    assert all(len(each) < 300 for each in told)
-    assert any("2 times, expected once" in each for each in told)
+def test_a_message_repeats_little_of_the_page() -> None:
+    """A key of 100,000 characters is shortened."""
+    details = DETAILS.replace('"os": ', f'"{"k" * 100_000}": 1, "os": ')
+    (fault,) = faults(page_of("zlib", "develop", META, details))
+    assert len(fault) < 300
 
 
 def test_half_a_character_is_refused() -> None:
     """JSON can escape half of a pair, which is no text."""
     assert len(faults(page(specs=[spec(os="\ud800")]))) == 1
-
-
-LINES = (
-    b'title: "zlib"',
-    b"title: zlib",
-    b" title: zlib",
-    b"title: [a]",
-    b"{title: zlib, layout: cache}",
-    b"title: zlib\rlayout: cache",
-    b"layout: cache",
-    b"layout: home",
-    b"categories: [package, develop]",
-    b"categories: [package, v0.18] # a word",
-    b"categories:",
-    b"- package",
-    b"---",
-    b"",
-    b"more: 1",
-    b"\xc3\xa9: 1",
-)
-
-
-@st.composite
-def front_matters(draw: st.DrawFn) -> bytes:
-    """Draw a page as sites write it, in which a few lines or bytes may be others."""
-    lines = page("zlib", "develop", [spec(1), spec(2)]).strip().split(b"\n")
-    for _ in range(draw(st.integers(0, 2))):
-        at = draw(st.integers(0, len(lines) - 1))
-        lines[at : at + draw(st.integers(0, 1))] = draw(
-            st.lists(st.sampled_from([*LINES, *lines]), max_size=2)
-        )
-    text = b"\n".join(lines)
-    if draw(st.booleans()):
-        at = draw(st.integers(0, len(text)))
-        more = draw(st.sampled_from([b"", b" ", b"\n", b"\r", b"\0", b"}", b'"', b"\xff", b": "]))
-        text = text[:at] + more + text[at + draw(st.integers(0, 2)) :]
-    return text + draw(st.sampled_from([b"", b"\n", b" \r\n", b"\n\n", b"\ntext"]))
-
-
-@pytest.mark.slow
-@given(front_matters())
-def test_a_usual_page_is_read_as_any_other(text: bytes) -> None:
-    """The fast way to read a page gives the same record, and the same faults, as the slow one."""
-
-    def read() -> Page | list[Fault]:
-        try:
-            return parse_page(RawFile("a.md", "a.md", text))
-        except InputError as error:
-            return [*error.faults]
-
-    fast = read()
-    with mock.patch.object(page_parser, "_usual_page", return_value=None):
-        slow = read()
-    assert repr(fast) == repr(slow)

@@ -18,7 +18,6 @@ from spack_cache_db.sources.columns import TABLES, Columns, PageFacts, Tarball, 
 from spack_cache_db.sources.pages.page_format import Json, SpecDetail
 from spack_cache_db.sources.pages.page_parser import parse_page, read_details
 from spack_cache_db.sources.pages.page_reader import (
-    SPELLING,
     PageReader,
     as_set,
     kept_variant,
@@ -120,17 +119,12 @@ def test_every_field_of_a_detail_reaches_the_columns(field: str) -> None:
     # The second form is not as pages write it.
     for written in (json.dumps(both), json.dumps(both, indent=1)):
         writer = Writer()
-        text = Json(written.encode(), 6, 15)
+        text = Json(written.encode(), 6)
         PageReader(writer).keep(replace(sound, spec_details=text))
         said = resolved(writer.columns)
         # The first is the hash.
         assert (said[0][1:] != said[1][1:]) == (field != "hash")
         assert said[0] != said[1]
-
-
-def test_the_key_of_a_spelling_holds_every_field_of_a_configuration() -> None:
-    """All fields of a detail but those that belong to the listing alone."""
-    assert {*SPELLING} == {*SpecDetail.__struct_fields__} - {"hash", "stacks", "size", "tarball"}
 
 
 def test_a_size_that_is_not_known_is_none() -> None:

@@ -22,7 +22,7 @@ Facts = dict[str, Any]
 
 
 class Consistency:
-    """Looks at the pages of a unit one after the other, and remembers which of them add up.
+    """Compares pages with their own summary, and remembers the combinations that agree.
 
     Args:
         configurations: in the order of their numbers; it may grow.
@@ -41,9 +41,9 @@ class Consistency:
     def problems(
         self, meta: Meta, configuration: Collection[int], stacks: Collection[int]
     ) -> tuple[Problem, ...]:
-        """Return what does not add up in a page, given the numbers of each of its listings."""
+        """Return the contradictions in a page, given the numbers of each of its listings."""
         distinct = frozenset(configuration)
-        # Most pages say what the page of another week says, and that one has been looked at.
+        # Most pages repeat the page of another week, which has been compared already.
         key = (meta, distinct, tuple(sorted(stacks)))
         if key in self._sound:
             return ()
@@ -59,7 +59,7 @@ class Consistency:
         return problems
 
     def _odd_ones(self) -> Set[int]:
-        """Return the configurations with odd variants, after a look at those that are new."""
+        """Return the configurations with unreadable variants, including new ones."""
         new = self._configurations[self._looked_at :]
         for number, each in enumerate(new, start=self._looked_at + 1):
             if odd := tuple(variant_problems(each)):
@@ -100,7 +100,7 @@ def declared_meta(meta: Meta) -> Facts:
 def page_problems(
     meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets
 ) -> Iterator[Problem]:
-    """Yield what does not add up in one page (arguments as in `computed_meta`)."""
+    """Yield the contradictions in one page (arguments as in `computed_meta`)."""
     if _adds_up(meta, distinct, stack_sets):
         return
     declared = declared_meta(meta)
@@ -112,7 +112,7 @@ def page_problems(
 
 
 def _adds_up(meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets) -> bool:
-    """Return whether there is nothing to tell: nearly always, and cheaper to see than what is."""
+    """Return whether a page agrees with its summary: nearly always, and quick to compute."""
     if not distinct:
         return False
     listed: Any = Configuration._make(zip(*distinct, strict=True))
@@ -142,10 +142,12 @@ def _count_stacks(stack_sets: StackSets) -> dict[str, int]:
 
 
 def variant_problems(configuration: Configuration) -> Iterator[Problem]:
-    """Yield what is odd about the variants of a configuration."""
+    """Yield a problem for each variant that Spack would not read."""
     for text in configuration.variants:
         if readable_variant(text) is None:
-            yield Problem("variant", f"{text!r} is no variant that Spack would read; kept as it is")
+            yield Problem(
+                "variant", f"{text!r} is not a variant that Spack would read; kept as it is"
+            )
 
 
 def _difference(key: str, declared: Any, computed: Any) -> str:
@@ -164,7 +166,7 @@ def _difference(key: str, declared: Any, computed: Any) -> str:
 
 @lru_cache(maxsize=4096)
 def _compiler(name: str) -> str:
-    """Return a declared compiler's normal form; text that is no compiler stays as it is."""
+    """Return a declared compiler's normal form; text that is not a compiler stays as it is."""
     try:
         return normal_compiler(name)
     except ValueError:

@@ -1,22 +1,35 @@
-"""A page as frozen records, their JSON form, and the faults that a page can have.
-
-No text is changed here. `Shape` reads the keys from the record itself: a field that is added is
-decoded, checked and counted at once, and one of an unknown type stops the program when it starts.
-"""
+"""A page as frozen records, and its two JSON values decoded strictly. No text is changed here."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple, TypeVar
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import fields
 
 from spack_cache_db.errors import LineFault
-from spack_cache_db.sources.strictness import named, quoted
+from spack_cache_db.sources.strictness import (
+    BROKEN,
+    MAX_NAME,
+    MAX_TEXTS,
+    quoted,
+    read_strictly,
+    require_few,
+    require_short,
+    said,
+)
 from spack_cache_db.spack.lexer import is_hash
+
+T = TypeVar("T")
+
+MAX_ITEMS = 500_000
+"""Values in the JSON of one key, each pair of an object counted as one. A binary has about 30."""
+
+_BASE32 = b"abcdefghijklmnopqrstuvwxyz234567"
+_HASH_LENGTH = 32
 
 
 class Meta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, eq=False):
@@ -51,15 +64,14 @@ class SpecDetail(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 OF_A_LISTING = frozenset({"hash", "stacks", "size", "tarball"})
-"""The fields of a detail that say nothing of the configuration."""
+"""The fields of a detail that do not belong to the configuration."""
 
 
 class Json(NamedTuple):
-    """The JSON text of a big key, and where it stands (1-based line, column of its first byte)."""
+    """The JSON text of a big key, and the 1-based line on which it starts."""
 
     text: bytes
     line: int
-    column: int
 
 
 class Page(Struct, frozen=True, gc=False):
@@ -79,171 +91,109 @@ class Page(Struct, frozen=True, gc=False):
     spec_details: Json
 
 
-TEXT = "text"
-TEXTS = "a list of texts"
-NUMBER = "a whole number"
-NUMBERS = "an object of whole numbers"
-
-_KINDS: dict[Any, str] = {
-    str: TEXT,
-    tuple[str, ...]: TEXTS,
-    int: NUMBER,
-    dict[str, int]: NUMBERS,
-}
+_META_TEXTS = tuple(name for name in Meta.__struct_fields__ if name != "num_specs")
+_META = msgspec.json.Decoder(Meta)
+_DETAILS = msgspec.json.Decoder(tuple[SpecDetail, ...])
 
 
-class Shape:
-    """The keys of a record's JSON: `kinds` has the kind of each, `optional` those that may lack.
+@lru_cache(maxsize=256)
+def decode_meta(source: Json) -> Meta:
+    """Return the value of `meta`, which is the same on the pages of many releases.
 
     Raises:
-        TypeError: a field has a type that this module does not know, or a default.
-    """
-
-    def __init__(self, record: type[Struct]) -> None:
-        self.kinds: dict[str, str] = {}
-        self.optional: set[str] = set()
-        for field in fields(record):
-            is_optional = field.type == str | UnsetType and field.default is UNSET
-            kind = TEXT if is_optional else _KINDS.get(field.type)
-            if kind is None or field.required == is_optional:
-                raise TypeError(f"{record.__name__}.{field.name}: a field of this type is unknown")
-            self.kinds[field.name] = kind
-            if is_optional:
-                self.optional.add(field.name)
-        required = [name for name in self.kinds if name not in self.optional]
-        texts = len(required) + sum(self.kinds[name] == TEXT for name in required)
-        many = [f"len(each.{name})" for name in required if self.kinds[name] in (TEXTS, NUMBERS)]
-        # The key, and its text.
-        present = [f"2 * (each.{name} is not UNSET)" for name in self.optional]
-        self._count = _compiled(" + ".join([str(texts), *many, *present]))
-
-    def texts(self, records: Iterable[Struct]) -> int:
-        """Return how many strings the JSON of these records has: keys, and those in values."""
-        return sum(map(self._count, records))
-
-
-def values_of(names: Iterable[str]) -> Callable[[Struct], tuple[Any, ...]]:
-    """Return the function that gives the values of these fields of a record."""
-    return _compiled(f"({''.join(f'each.{name}, ' for name in names)})")
-
-
-def _compiled(expression: str) -> Callable[[Any], Any]:
-    """Return a function of `each`, compiled once: `attrgetter` takes three times as long."""
-    function: Callable[[Any], Any] = eval(f"lambda each: {expression}", {"UNSET": UNSET})
-    return function
-
-
-MAX_FAULTS = 100
-"""So many faults of one page are told; no more are looked for."""
-
-META = Shape(Meta)
-DETAIL = Shape(SpecDetail)
-
-
-def json_faults(source: Json, key: str) -> list[LineFault]:
-    """Return what is wrong with the JSON of `meta` or `spec_details`.
-
-    Python's own decoder can say where it breaks, and has a key that stands twice.
+        LineFault: it is not the `meta` of a page of 2023 or later, or has a text without a bound.
     """
     try:
-        text = source.text.decode()
-        value = json.loads(text, object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        line = source.line + error.lineno - 1
-        column = error.colno + (source.column - 1 if error.lineno == 1 else 0)
-        said = f"broken JSON in {key} at column {column}: {error.msg}, expected JSON"
-        return [LineFault(line, said)]
-    except RecursionError:
-        said = f"broken JSON in {key}: nested too deeply, expected lists of objects"
-        return [LineFault(source.line, said)]
-    except ValueError as error:
-        return [LineFault(source.line, f"broken JSON in {key}: {error}, expected JSON")]
-    return (_meta_faults if key == "meta" else _detail_faults)(value, source.line)
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as its list of (key, value), in the order of the text."""
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
-
-
-def _meta_faults(value: Any, line: int) -> list[LineFault]:
-    if isinstance(value, _Pairs):
-        keys = {key for key, _ in value}
-        if not keys & {"stacks", "num_specs", "num_specs_by_stack"} and "versions" in keys:
+        meta = _decoded(_META, source, "meta")
+    except LineFault:
+        if b'"versions"' in source.text and b'"num_specs' not in source.text:
             message = (
-                "2022 page: its meta has no stacks and no num_specs, its specs lie in spec-N.json "
+                "2022 page: its meta has no stacks and no num_specs, its specs are in spec-N.json "
                 "files; expected a page of 2023 or later"
             )
-            return [LineFault(line, message)]
-    return _object_faults(value, META, "meta", line)
+            raise LineFault(source.line, message) from None
+        raise
+    texts = [getattr(meta, name) for name in _META_TEXTS]
+    is_plain = source.text.isascii() and b"\\" not in source.text
+    longest = max(map(len, chain.from_iterable(texts)), default=0)
+    if not is_plain or longest > MAX_NAME or max(map(len, texts)) > MAX_TEXTS:
+        _require_bounded(source, texts)
+    key_count = len(meta.__struct_fields__)
+    _require_distinct_keys(source, "meta", key_count + sum(map(len, texts)))
+    return meta
 
 
-def _detail_faults(value: Any, line: int) -> list[LineFault]:
-    if isinstance(value, _Pairs) or not isinstance(value, list):
-        return [LineFault(line, "spec_details has a wrong type, expected a list of objects")]
-    faults: list[LineFault] = []
-    hashes = Counter[str]()
-    for index, item in enumerate(value):
-        if len(faults) > MAX_FAULTS:
-            return faults
-        where = f"spec_details[{index}]"
-        faults += _object_faults(item, DETAIL, where, line)
-        dag_hash = dict(item).get("hash") if isinstance(item, _Pairs) else None
-        if not isinstance(dag_hash, str):
-            continue
-        hashes[dag_hash] += 1
-        if not is_hash(dag_hash):
-            said = f"{where}.hash is {quoted(dag_hash)}, expected 32 characters of a-z and 2-7"
-            faults.append(LineFault(line, said))
-    faults += [
-        LineFault(line, f"spec_details lists the hash {named(text)} {count} times, expected once")
-        for text, count in hashes.items()
-        if count > 1
-    ]
-    return faults
+def _require_bounded(source: Json, texts: Sequence[Collection[str]]) -> None:
+    """Reject a `meta` with too many texts, or with one that is too long or not printable."""
+    try:
+        for name, value in zip(_META_TEXTS, texts, strict=True):
+            require_few(name, len(value))
+            for text in value:
+                require_short(f"text in {name}", text, MAX_NAME)
+    except ValueError as error:
+        raise LineFault(source.line, f"meta {error}") from None
 
 
-def _object_faults(value: Any, shape: Shape, where: str, line: int) -> list[LineFault]:
-    if not isinstance(value, _Pairs):
-        return [LineFault(line, f"{where} has a wrong type, expected an object")]
-    kinds = shape.kinds
-    counts = Counter(key for key, _ in value)
-    said = [
-        f"{where}.{named(key)} stands {n} times, expected once"
-        for key, n in counts.items()
-        if n > 1
-    ]
-    said += [
-        f"{where}.{key} is missing, expected {kind}"
-        for key, kind in kinds.items()
-        if key not in counts and key not in shape.optional
-    ]
-    for key, member in value:
-        if key not in kinds:
-            said.append(f"unknown key {where}.{named(key)}, expected only {', '.join(kinds)}")
-        elif not _is(member, kinds[key]):
-            said.append(f"{where}.{key} has a wrong type, expected {kinds[key]}")
-        elif isinstance(member, _Pairs) and len(dict(member)) < len(member):
-            said.append(f"{where}.{key} names something twice, expected each stack once")
-        elif _has_nul(member):
-            said.append(f"{where}.{key} holds a NUL character, expected text")
-    return [LineFault(line, each) for each in said]
+def decode_details(source: Json) -> tuple[SpecDetail, ...]:
+    """Return the value of `spec_details`: listings with distinct hashes.
+
+    Raises:
+        LineFault: it does not have that form. The message has the path of the first fault.
+    """
+    details = _decoded(_DETAILS, source, "spec_details")
+    _require_distinct_keys(source, "spec_details", sum(map(_text_count, details)))
+    _require_distinct_hashes(source, [detail.hash for detail in details])
+    return details
 
 
-def _is(value: Any, kind: str) -> bool:
-    if kind == TEXT:
-        return isinstance(value, str)
-    if kind == TEXTS:
-        return type(value) is list and all(isinstance(each, str) for each in value)
-    if kind == NUMBER:
-        return type(value) is int
-    return isinstance(value, _Pairs) and all(type(count) is int for _, count in value)
+def _decoded(decoder: msgspec.json.Decoder[T], source: Json, key: str) -> T:
+    _require_countable(source, key)
+    try:
+        return decoder.decode(source.text)
+    except BROKEN as error:
+        raise LineFault(source.line, f"{key}: {said(error)}") from None
 
 
-def _has_nul(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\0" in value
-    return isinstance(value, list | tuple) and any(map(_has_nul, value))
+def _require_countable(source: Json, key: str) -> None:
+    """Reject JSON whose values would take a hundred times its size in memory: `[],[],[],…`."""
+    text = source.text
+    if len(text) > MAX_ITEMS:
+        items = text.count(b",") + text.count(b"[") + text.count(b"{")
+        if items > MAX_ITEMS:
+            message = f"{key} has about {items:,} values, expected at most {MAX_ITEMS:,} in a page"
+            raise LineFault(source.line, message)
+
+
+def _text_count(detail: SpecDetail) -> int:
+    """Return how many strings the JSON of a detail has: nine keys, six texts, and its lists."""
+    lists = len(detail.versions) + len(detail.variants) + len(detail.stacks)
+    return 15 + lists + 2 * (detail.tarball is not UNSET)
+
+
+def _require_distinct_keys(source: Json, key: str, text_count: int) -> None:
+    """Reject JSON with a key twice: decoders keep the last one.
+
+    A repeated key is a string more than were decoded. Quotes are counted only where none is
+    escaped; otherwise the JSON is read again with every key.
+    """
+    text = source.text
+    if b"\\" not in text and text.count(b'"') == 2 * text_count:
+        return
+    try:
+        read_strictly(text)
+    except BROKEN as error:
+        raise LineFault(source.line, f"{key}: {said(error)}") from None
+
+
+def _require_distinct_hashes(source: Json, hashes: list[str]) -> None:
+    """Reject texts that are not DAG hashes: 32 characters of base32 (Spack 1.1 `util/hash.py`)."""
+    joined = "".join(hashes).encode()
+    if {*map(len, hashes)} <= {_HASH_LENGTH} and not joined.translate(None, _BASE32):
+        if len({*hashes}) == len(hashes):
+            return
+        repeated = next(text for text in hashes if hashes.count(text) > 1)
+        message = f"the hash {repeated} is listed twice, expected once"
+    else:
+        at, wrong = next((at, text) for at, text in enumerate(hashes) if not is_hash(text))
+        message = f"$[{at}].hash is {quoted(wrong)}, expected 32 characters of a-z and 2-7"
+    raise LineFault(source.line, f"spec_details: {message}")

@@ -1,10 +1,8 @@
-"""A page's bytes → its record: reads the three formats that list specs, and refuses older ones.
+"""A page's bytes → its record.
 
-A usual page, which has a line for each key, takes the fast way. The two big keys never meet a YAML
-reader, which would be a hundred times slower than a JSON decoder. The small ones are read one entry
-at a time and remembered, because the pages of a site repeat the same few hundred lines (`layout:
-cache`, one title per package, one list per release). Only a page that fails is looked at again, to
-find every fault in it.
+The two big keys never reach a YAML reader, which would be a hundred times slower than a JSON
+decoder. The small keys are read one entry at a time and remembered, because the pages of a site
+repeat the same few hundred lines (`layout: cache`, one title per package, one list per release).
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import msgspec
 import yaml
 
 from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, text_value
@@ -23,66 +20,56 @@ from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import is_name
 from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.pages.page_format import (
-    DETAIL,
-    MAX_FAULTS,
-    META,
     Json,
     Meta,
     Page,
     SpecDetail,
-    json_faults,
+    decode_details,
+    decode_meta,
 )
-from spack_cache_db.sources.strictness import MAX_NAME, MAX_TEXTS, quoted, require_text
+from spack_cache_db.sources.strictness import quoted, require_text
 from spack_cache_db.spack.lexer import is_package
 
 JSON_KEYS = {"meta", "spec_details"}
 """The big keys, whose values are JSON and are not read as YAML."""
 
-_BIG_KEYS = {name.encode(): name for name in sorted(JSON_KEYS)}
-_LONGEST_KEY = 16
-_LONGEST_ENTRY = 256
-"""Bytes of an entry that is remembered: `layout: cache`, and most titles and categories."""
+KEYS = {"title", "layout", "categories"} | JSON_KEYS
 
 MAX_JSON = 2**24
-"""Bytes of one big key; the largest pages known have a few hundred thousand in all."""
+"""Bytes of one big key; the largest known pages have a few hundred thousand in all."""
 
 MAX_YAML = 2**20
 """Bytes of one small key."""
 
 MAX_KEYS = 100
 
+_BIG = (b"meta:", b"spec_details:")
 _YAML = YamlBounds(size=MAX_YAML, parts=20_000)
+_LONGEST_KEY = 16
+_LONGEST_REMEMBERED = 256
+"""Bytes of an entry that is remembered: `layout: cache`, and most titles and categories."""
 
-_CONTINUES = frozenset([b" ", b"\t", b"#", b"-", b"]", b"}", b"\r", b"\n"])
-_OPEN, _CLOSES = b"---\n", (b"\n---\n", b"\n---")
-_META, _DETAILS = b"\nmeta: {", b"\nspec_details: ["
-_LONGEST_SMALL_KEYS = 512
-_CLOSED = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
+_LONGEST_META = 2**16
+"""Bytes of a `meta` that is remembered."""
 
-KEYS = {"title", "layout", "categories"} | JSON_KEYS
+_CONTINUES = frozenset(b" \t#-]}\r\n")
+"""First bytes of a line that belongs to the entry above it."""
 
-_META_DECODER = msgspec.json.Decoder(Meta)
-_DETAILS_DECODER = msgspec.json.Decoder(tuple[SpecDetail, ...])
-_BASE32 = b"abcdefghijklmnopqrstuvwxyz234567"
+_FENCE = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
 
 _LONGEST_NAME = 100
-_NAMES_HOLD = (
+_RELEASE_NAME = (
     f"at most {_LONGEST_NAME} printable characters with no blank at either end and no - before them"
 )
-_PACKAGES_HOLD = f"at most {_LONGEST_NAME} of a-z, A-Z, 0-9, _, - and ., no - or . at the start"
+_PACKAGE_NAME = f"at most {_LONGEST_NAME} of a-z, A-Z, 0-9, _, - and ., no - or . at the start"
 
 
 class FrontMatter(NamedTuple):
-    """The entries of a page's front matter; `lines` says on which line each key stands."""
+    """The entries of a page's front matter; `lines` has the line of each key."""
 
     values: Mapping[str, Any]
     json: Mapping[str, Json]
     lines: Mapping[str, int]
-
-    @property
-    def keys(self) -> set[str]:
-        """All keys."""
-        return set(self.lines)
 
 
 def read_front_matter(data: bytes) -> FrontMatter:
@@ -98,26 +85,27 @@ def read_front_matter(data: bytes) -> FrontMatter:
     json: dict[str, Json] = {}
     lines: dict[str, int] = {}
     for start, entry in _entries(data, *_between_fences(data)):
-        for key, line, value in _read_entry(entry, start):
+        for key, lines_before, value in _read_entry(entry, start):
+            line = start + lines_before
             if len(lines) == MAX_KEYS:
                 raise LineFault(line, f"the front matter has more than {MAX_KEYS} keys")
             if key in lines:
                 first = lines[key]
-                raise LineFault(line, f"the key {key} stands twice, first on line {first}")
+                raise LineFault(line, f"the key {key} is listed twice, first on line {first}")
             lines[key] = line
             (json if isinstance(value, Json) else values)[key] = value
     return FrontMatter(values, json, lines)
 
 
 def _between_fences(data: bytes) -> tuple[int, int]:
-    """Return where the front matter begins and where it ends, after its last line break."""
-    opened = _CLOSED.match(data)
+    """Return where the front matter starts and where it ends, after its last line break."""
+    opened = _FENCE.match(data)
     if not opened:
         raise LineFault(1, "no front matter, expected --- on the first line")
     start = opened.end() + 1
-    # Searched from behind: the big keys lie before it, and nothing follows it in a sound page.
+    # Searched from the end: the big keys come before it, and nothing follows it in a sound page.
     end = data.rfind(b"\n---", start - 1)
-    while end >= 0 and not _CLOSED.match(data, end + 1):
+    while end >= 0 and not _FENCE.match(data, end + 1):
         end = data.rfind(b"\n---", start - 1, end)
     if end < 0:
         raise LineFault(1, "the front matter is not closed, expected a second line ---")
@@ -129,10 +117,7 @@ def _between_fences(data: bytes) -> tuple[int, int]:
 
 
 def _entries(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
-    """Cut the front matter before each line that starts an entry; others belong to the one above.
-
-    Yields the line of the page on which an entry starts, and its bytes.
-    """
+    """Yield each entry of the front matter and the line on which it starts."""
     line, lines = 2, 0
     end = start
     while end < stop:
@@ -140,34 +125,31 @@ def _entries(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
         lines += 1
         if end - start > MAX_YAML:
             _require_json(data, start, end, line)
-        if end == stop or data[end : end + 1] not in _CONTINUES:
+        if end == stop or data[end] not in _CONTINUES:
             yield line, data[start:end]
             line, lines, start = line + lines, 0, end
 
 
 def _require_json(data: bytes, start: int, end: int, line: int) -> None:
-    """Refuse an entry that is longer than any page needs; only the big keys may be long."""
-    key = _BIG_KEYS.get(data[start : start + _LONGEST_KEY].partition(b":")[0])
-    if key is None or end - start > MAX_JSON:
-        limit = MAX_JSON if key else MAX_YAML
-        raise LineFault(line, f"{key or 'this entry'} has more than {limit:,} bytes")
+    """Reject an entry that is longer than any page needs; only the big keys may be long."""
+    key = data[start : start + _LONGEST_KEY].partition(b":")[0].decode("ascii", "replace")
+    limit = MAX_JSON if key in JSON_KEYS else MAX_YAML
+    if end - start > limit:
+        entry = key if key in JSON_KEYS else "this entry"
+        raise LineFault(line, f"{entry} has more than {limit:,} bytes")
 
 
-def _read_entry(entry: bytes, line: int) -> Iterator[tuple[str, int, Any]]:
-    """Yield each key of an entry with its line and its value."""
-    key, _, text = entry.partition(b":")
-    if key in _BIG_KEYS:
-        text = text.lstrip(b" ")
-        yield _BIG_KEYS[key], line, Json(text.rstrip(), line, len(entry) - len(text) + 1)
-        return
-    read = _read_yaml if len(entry) <= _LONGEST_ENTRY else _read_yaml.__wrapped__
+def _read_entry(entry: bytes, line: int) -> Sequence[tuple[str, int, Any]]:
+    """Return each key of an entry with the number of lines before it and its value."""
+    if entry.startswith(_BIG):
+        key, text = entry[: entry.index(b":")].decode(), entry[entry.index(b":") + 1 :]
+        return ((key, 0, Json(text.strip(), line)),)
+    read = _read_yaml if len(entry) <= _LONGEST_REMEMBERED else _read_yaml.__wrapped__
     try:
-        found = read(entry)
+        return read(entry)
     except LineFault as fault:
         at = line + max(fault.line - 1, 0)
         raise LineFault(at, f"{fault.message}, expected `key: value`") from None
-    for name, after, value in found:
-        yield name, line + after, value
 
 
 @lru_cache(maxsize=65536)
@@ -175,7 +157,7 @@ def _read_yaml(entry: bytes) -> tuple[tuple[str, int, Any], ...]:
     """Return the keys of one entry, each with the lines before it, and its value.
 
     Nearly every entry has one key, but YAML can write several as one: `{title: a, title: b}`. Every
-    scalar stays text, so that `v0.20` and `2025-04-20` mean themselves.
+    scalar stays text: YAML would make numbers and dates of `1.10` and `2025-04-20`.
     """
     node = compose(entry.decode("utf-8-sig"), _YAML)
     if not isinstance(node, yaml.MappingNode):
@@ -186,70 +168,28 @@ def _read_yaml(entry: bytes) -> tuple[tuple[str, int, Any], ...]:
 
 
 def parse_page(raw: RawFile) -> Page:
-    """Return the record of one page, whose `spec_details` have not been looked at.
+    """Return the record of one page; its `spec_details` are not decoded.
 
     Raises:
-        InputError: with every fault of the rest of this page.
+        InputError: with the first fault of the page.
     """
     try:
-        return _usual_page(raw) or _any_page(raw)
-    except (LineFault, _Refused) as error:
-        raise _located(error, raw.location) from None
-
-
-def _any_page(raw: RawFile) -> Page:
-    """Return the record of a page, however its front matter is written."""
-    front = read_front_matter(raw.data)
-    if front.keys != KEYS or front.json.keys() != JSON_KEYS:
-        raise _Refused(_key_faults(front))
-    return _page(raw, _names(front), front.json["meta"], front.json["spec_details"])
-
-
-def _usual_page(raw: RawFile) -> Page | None:
-    """Return the record of a page that has a line for each key; None for one that may not.
-
-    The small keys come first, as on every page of the site.
-    """
-    data = raw.data
-    small = data.find(_META, 0, _LONGEST_SMALL_KEYS)
-    meta = small + len(_META) - 1
-    end = data.find(b"\n", meta)
-    details = end + len(_DETAILS) - 1
-    last = data.find(b"\n", details)
-    if (
-        small < 0
-        or not data.startswith(_OPEN)
-        or not data.startswith(_DETAILS, end)
-        or data[last:] not in _CLOSES
-        or len(data) > MAX_YAML
-        or not data.isascii()
-        or b"\0" in data
-    ):
-        return None
-    lines = data[len(_OPEN) : small].split(b"\n")
-    names = dict(filter(None, map(_usual_name, lines)))
-    if len(names) != len(lines) or len(names) != len(_NAMES):
-        return None
-    at = len(lines) + 2
-    return _page(
-        raw,
-        names,
-        Json(data[meta:end].rstrip(), at, len(_META) - 1),
-        Json(data[details:last].rstrip(), at + 1, len(_DETAILS) - 1),
-    )
-
-
-def _page(raw: RawFile, names: Mapping[str, str], meta: Json, spec_details: Json) -> Page:
-    found, era = _decode_meta(meta)
+        front = read_front_matter(raw.data)
+        _require_keys(front)
+        _value_of(front, "layout")
+        package, release = _value_of(front, "title"), _value_of(front, "categories")
+        meta = _meta(front.json["meta"])
+    except LineFault as fault:
+        raise InputError([Fault(raw.location, fault.line, fault.message)]) from None
     return Page(
         location=raw.location,
         path=raw.path,
         sha256=hashlib.sha256(raw.data).hexdigest(),
-        package=names["title"],
-        release=names["categories"],
-        format=era,
-        meta=found,
-        spec_details=spec_details,
+        package=package,
+        release=release,
+        format=_era(front.json["meta"], meta),
+        meta=meta,
+        spec_details=front.json["spec_details"],
     )
 
 
@@ -257,88 +197,67 @@ def read_details(page: Page) -> tuple[SpecDetail, ...]:
     """Return the listings of a page.
 
     Raises:
-        InputError: with every fault of its `spec_details`.
+        InputError: with the first fault of its `spec_details`.
     """
     try:
-        return _decode_details(page.spec_details)
-    except (LineFault, _Refused) as error:
-        raise _located(error, page.location) from None
+        return decode_details(page.spec_details)
+    except LineFault as fault:
+        raise InputError([Fault(page.location, fault.line, fault.message)]) from None
 
 
-def _located(error: LineFault | _Refused, location: str) -> InputError:
-    """Return the first faults of a file; a wrong one may have one for every byte."""
-    faults = error.faults if isinstance(error, _Refused) else [error]
-    told = faults[:MAX_FAULTS]
-    if len(faults) > MAX_FAULTS:
-        told.append(LineFault(0, f"has more faults than the {MAX_FAULTS} that are told"))
-    return InputError(Fault(location, each.line, each.message) for each in told)
+def _meta(source: Json) -> Meta:
+    decode = decode_meta if len(source.text) <= _LONGEST_META else decode_meta.__wrapped__
+    return decode(source)
 
 
-class _Refused(Exception):
-    def __init__(self, faults: list[LineFault]) -> None:
-        self.faults = faults
+def _era(source: Json, meta: Meta) -> str:
+    """Return the era of a page: C wrote `versions` first, B wrote compilers with `@=`."""
+    if source.text.startswith(b'{"versions"'):
+        return "C"
+    return "B" if "@=" in " ".join(meta.compilers) else "A"
 
 
-def _key_faults(front: FrontMatter) -> list[LineFault]:
-    """Return what is wrong with the keys of a page; pages of 2021 are refused by name."""
-    if front.keys & {"spec_files", "spec_names", "category"}:
+def _require_keys(front: FrontMatter) -> None:
+    """Reject other keys than those of a page; pages of 2021 are named."""
+    if front.json.keys() == JSON_KEYS and front.lines.keys() == KEYS:
+        return
+    keys = front.lines.keys()
+    if keys & {"spec_files", "spec_names", "category"}:
         message = (
             "2021 page: it lists spec files, no spec details; expected a page of 2023 or later, "
             "with meta and spec_details"
         )
-        return [LineFault(1, message)]
-    faults = [
-        LineFault(1, f"the key {key} is missing, expected {', '.join(sorted(KEYS))}")
-        for key in KEYS - front.keys
-    ]
-    for key in front.keys - KEYS:
-        message = f"unknown key {key}, expected only {', '.join(sorted(KEYS))}"
-        faults.append(LineFault(front.lines[key], message))
-    faults += [
-        LineFault(front.lines[key], f"{key} is not plain JSON, expected a line `{key}: ` and JSON")
-        for key in JSON_KEYS & front.values.keys()
-    ]
-    return faults
+        raise LineFault(1, message)
+    expected = ", ".join(sorted(KEYS))
+    for key in sorted(KEYS - keys):
+        raise LineFault(1, f"the key {key} is missing, expected {expected}")
+    for key in sorted(keys - KEYS, key=front.lines.__getitem__):
+        raise LineFault(front.lines[key], f"unknown key {key}, expected only {expected}")
+    for key in sorted(JSON_KEYS & front.values.keys()):
+        message = f"{key} is not plain JSON, expected a line `{key}: ` and JSON"
+        raise LineFault(front.lines[key], message)
 
 
-def _names(front: FrontMatter) -> dict[str, str]:
-    """Return what the small keys name, by key."""
-    names: dict[str, str] = {}
-    faults = []
-    for key, name_of in _NAMES.items():
-        try:
-            names[key] = name_of(front.values[key])
-        except ValueError as error:
-            faults.append(LineFault(front.lines[key], str(error)))
-    if faults:
-        raise _Refused(faults)
-    return names
-
-
-@lru_cache(maxsize=65536)
-def _usual_name(entry: bytes) -> tuple[str, str] | None:
-    """Return the small key of an entry and what it names; None if there is a fault to be told."""
-    if entry[:1] in _CONTINUES:
-        return None
+def _value_of(front: FrontMatter, key: str) -> str:
+    """Return the text of a small key."""
     try:
-        [(key, _, value)] = _read_yaml.__wrapped__(entry)
-        return key, _NAMES[key](value)
-    except (LineFault, ValueError, KeyError):
-        return None
+        return _READERS[key](front.values[key])
+    except ValueError as error:
+        raise LineFault(front.lines[key], str(error)) from None
 
 
 def _package(title: Any) -> str:
     if not isinstance(title, str) or not title:
         raise ValueError("title is not a package name, expected text")
     if not is_package(title) or len(title) > _LONGEST_NAME:
-        raise ValueError(f"title is {quoted(title)}, expected a package name: {_PACKAGES_HOLD}")
+        raise ValueError(f"title is {quoted(title)}, expected a package name: {_PACKAGE_NAME}")
     return title
 
 
 def _layout(layout: Any) -> str:
     if layout != "cache":
-        said = quoted(layout) if isinstance(layout, str) else "no text"
-        raise ValueError(f"layout is {said}, expected cache")
+        value = quoted(layout) if isinstance(layout, str) else "not a text"
+        raise ValueError(f"layout is {value}, expected cache")
     return "cache"
 
 
@@ -347,134 +266,16 @@ def _release(categories: Any) -> str:
         case ["package", str(release)] if release:
             if not is_name(release) or len(release) > _LONGEST_NAME:
                 raise ValueError(
-                    f"the release is {quoted(release)}, expected a name: {_NAMES_HOLD}"
+                    f"the release is {quoted(release)}, expected a name: {_RELEASE_NAME}"
                 )
             return release
         case _:
             raise ValueError("no release in categories, expected [package, RELEASE]")
 
 
-_NAMES: Mapping[str, Callable[[Any], str]] = {
+_READERS: Mapping[str, Callable[[Any], str]] = {
     "title": _package,
     "layout": _layout,
     "categories": _release,
 }
-"""By small key, what returns the name in its value; raises `ValueError` if there is none."""
-
-
-def _decode_meta(source: Json) -> tuple[Meta, str]:
-    """Return `meta`, and the era of its page: A, B or C."""
-    require_countable(source, "meta")
-    try:
-        decode = _read_meta if len(source.text) <= _LONGEST_META else _meta
-        meta, era, is_plain = decode(source.text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        raise _Refused(_explain(source, "meta")) from None
-    except ValueError as error:
-        raise LineFault(source.line, str(error)) from None
-    if not is_plain:
-        _refuse_if_faulty(source, "meta")
-    return meta, era
-
-
-def _meta(text: bytes) -> tuple[Meta, str, bool]:
-    """Return `meta`, its era, and whether it needs no closer look.
-
-    Raises:
-        ValueError: as `require_bounded_meta`; `msgspec.DecodeError` is one as well.
-    """
-    meta = _META_DECODER.decode(text)
-    require_bounded_meta(meta)
-    later = "B" if any("@=" in compiler for compiler in meta.compilers) else "A"
-    era = "C" if text.startswith(b'{"versions"') else later
-    return meta, era, _holds(text, META.texts([meta]))
-
-
-_read_meta = lru_cache(maxsize=256)(_meta)
-"""Many releases have the same."""
-
-_LONGEST_META = 2**16
-"""Bytes: what is kept for the next page may not fill the memory."""
-
-
-def _decode_details(source: Json) -> tuple[SpecDetail, ...]:
-    require_countable(source, "spec_details")
-    try:
-        details = _DETAILS_DECODER.decode(source.text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        raise _Refused(_explain(source, "spec_details")) from None
-    hashes = [detail.hash.encode() for detail in details]
-    if not holds_each_key_once(source.text, details) or not are_distinct_hashes(hashes):
-        _refuse_if_faulty(source, "spec_details")
-    return details
-
-
-def are_distinct_hashes(texts: Sequence[bytes]) -> bool:
-    """Return whether each of these texts is a DAG hash, and none stands twice.
-
-    A DAG hash is 32 characters of lower-case base32 (Spack 1.1 `spec.py`, `util/hash.py`).
-    """
-    return (
-        {*map(len, texts)} <= {32}
-        and not b"".join(texts).translate(None, _BASE32)
-        and len({*texts}) == len(texts)
-    )
-
-
-def holds_each_key_once(text: bytes, details: Sequence[SpecDetail]) -> bool:
-    """Return whether JSON has each key of these listings once, and needs no closer look."""
-    return _holds(text, DETAIL.texts(details))
-
-
-def _holds(text: bytes, texts: int) -> bool:
-    """Return whether JSON has as many strings as were decoded; a key that stands twice is one more.
-
-    The decoder lets the last of such keys win in silence. Quotes are only counted where none is
-    escaped; a NUL is always escaped (RFC 8259 section 7).
-    """
-    return b"\\" not in text and text.count(b'"') == 2 * texts
-
-
-def _explain(source: Json, key: str) -> list[LineFault]:
-    """Return what is wrong with JSON that its decoder refused."""
-    said = f"{key} is not JSON that can be read, expected what pages hold"
-    return json_faults(source, key) or [LineFault(source.line, said)]
-
-
-def _refuse_if_faulty(source: Json, key: str) -> None:
-    faults = json_faults(source, key)
-    if faults:
-        raise _Refused(faults)
-
-
-MAX_ITEMS = 500_000
-"""Values in the JSON of one key, each pair of an object counted as one. A spec has some thirty."""
-
-
-def require_countable(source: Json, key: str) -> None:
-    """Refuse JSON that would take a hundred times its size as values: `[],[],[],…`.
-
-    Raises:
-        LineFault: it has more than `MAX_ITEMS` values.
-    """
-    text = source.text
-    if len(text) > MAX_ITEMS:
-        items = text.count(b",") + text.count(b"[") + text.count(b"{")
-        if items > MAX_ITEMS:
-            said = f"{key} has about {items:,} values, expected at most {MAX_ITEMS:,} in a page"
-            raise LineFault(source.line, said)
-
-
-def require_bounded_meta(meta: Meta) -> None:
-    """Raise `ValueError` as `require_bounded` does; the message begins with what is too long."""
-    for name in meta.__struct_fields__:
-        value = getattr(meta, name)
-        if isinstance(value, int):
-            continue
-        if len(value) > MAX_TEXTS:
-            said = f"meta.{name} has {len(value):,} texts, expected at most {MAX_TEXTS:,}"
-            raise ValueError(said)
-        longest = max(map(len, value), default=0)
-        if longest > MAX_NAME:
-            said = f"meta.{name} has a text of {longest:,} characters, expected at most {MAX_NAME}"
-            raise ValueError(said)
+"""The function that reads the value of each small key; it raises `ValueError`."""
