@@ -52,6 +52,7 @@ from spack_cache_db.query.dependency_graph import (
 from spack_cache_db.query.explanation import WhyNot, explained
 from spack_cache_db.query.installation import foremost_places
 from spack_cache_db.query.look_alikes import Change
+from spack_cache_db.query.package_names import known_name
 from spack_cache_db.query.questions import read_query, scope_of
 from spack_cache_db.query.selection import (
     Candidate,
@@ -373,7 +374,8 @@ class _Specs:
         if named.name not in self._candidates.lookups.packages:
             self._unknown += 1
             if self._unknown > MOST_UNKNOWN:
-                return WhyNot(unknown=named.name)
+                lookups, name = self._candidates.lookups, str(named.name)
+                return WhyNot(known=known_name(lookups, name, with_near=False))
         conditions = (*self._asked(named), *self._scope)
         return explained(self._candidates, named, conditions, self._records)
 
