@@ -23,6 +23,7 @@ from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 from spack_cache_db.errors import Fault, LineFault
 from spack_cache_db.machine import Machine, this_machine
 from spack_cache_db.spack.parser import Parser, parse_query
+from spack_cache_db.spack.pasted_specs import ANY_NAME, KnownNames
 from spack_cache_db.spack.targets import family
 
 MAX_INCLUDED = 2**24
@@ -37,6 +38,7 @@ def read_environment_file(
     path: Path,
     machine: Machine | None = None,
     parse: Parser = parse_query,
+    known: KnownNames = ANY_NAME,
     *,
     is_strict: bool = False,
 ) -> Environment:
@@ -46,6 +48,7 @@ def read_environment_file(
         path: a `spack.yaml`, a `spack.lock`, or a list of specs.
         machine: the machine that its conditions ask for; None for this one.
         parse: reads its specs.
+        known: the packages and hashes that a line of a list may mean.
         is_strict: an include that is not here is a fault.
 
     Raises:
@@ -56,7 +59,8 @@ def read_environment_file(
     except (OSError, ValueError) as error:
         said = f"{unreadable(error)}; expected a spack.yaml, a spack.lock or a list"
         raise UnreadableEnvironment([Fault(str(path), 0, said)]) from None
-    around = surroundings(path.parent, machine or this_machine(), parse, is_strict=is_strict)
+    machine = machine or this_machine()
+    around = surroundings(path.parent, machine, parse, known, is_strict=is_strict)
     return read_environment(data, str(path), Limits(), around)
 
 
@@ -91,7 +95,12 @@ def _raise(error: OSError) -> None:
 
 
 def surroundings(
-    folder: Path, machine: Machine, parse: Parser = parse_query, *, is_strict: bool = False
+    folder: Path,
+    machine: Machine,
+    parse: Parser = parse_query,
+    known: KnownNames = ANY_NAME,
+    *,
+    is_strict: bool = False,
 ) -> Surroundings:
     """Return what an environment in a folder may refer to.
 
@@ -99,6 +108,7 @@ def surroundings(
         folder: where the environment is.
         machine: the machine that its conditions ask for.
         parse: reads its specs.
+        known: the packages and hashes that a line of a list may mean.
         is_strict: an include that is not here is a fault.
     """
     parts = {"platform": machine.platform, "os": machine.os, "target": machine.target}
@@ -109,7 +119,7 @@ def surroundings(
         "hostname": socket.gethostname(),
     }
     variables = _variables(folder, machine)
-    return Surroundings(open_include, names, os.environ, variables, is_strict, parse)
+    return Surroundings(open_include, names, os.environ, variables, is_strict, parse, known)
 
 
 def open_include(path: str) -> bytes | Mapping[str, bytes] | None:

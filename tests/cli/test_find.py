@@ -53,6 +53,16 @@ def test_a_table(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+def test_names_of_modules(samples_file: Path) -> None:
+    """A module is found by its hash, or by its name and version if its hash is not known."""
+    by_hash = run("py-mpi4py/4.0.1-gcc-11.4.0-2feova4", samples_file)
+    assert "Note: read as 'py-mpi4py/2feova4'" in by_hash.stderr
+    assert by_hash.stdout.startswith("1 configuration,")
+    by_name = run("py-mpi4py-4.0.1-gcc-11.4.0-aaaaaaa", samples_file)
+    assert "Note: read as 'py-mpi4py@4.0.1'" in by_name.stderr
+    assert (by_hash.exit_code, by_name.exit_code) == (0, 0)
+
+
 def test_a_table_fits_the_terminal(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A narrow terminal shows every word that a wide one does; what does not fit is wrapped."""
     whole = run("py-mpi4py@4 target=x86_64_v3", samples_file).stdout

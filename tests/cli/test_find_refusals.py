@@ -18,15 +18,15 @@ def run(*arguments: object) -> Result:
 @pytest.mark.parametrize(
     ("spec", "options", "status", "said"),
     [
-        ("py-mpi4pi", (), 1, "py-mpi4pi: no package has this name (near: py-mpi4py)"),
-        ("zzzz", (), 1, "zzzz: no package has this name\n"),
+        ("py-mpi4pi", (), 1, "no package here is called 'py-mpi4pi'; close: py-mpi4py"),
+        ("zzzz", (), 1, "no package here is called 'zzzz'\n"),
         (
             "py-mpi4py target=zen3",
             (),
             1,
             "with target=:zen3: 4 configurations; x86_64_v3 runs on zen3",
         ),
-        ("py-mpi4py@99:", (), 1, "no binary in this database satisfies this spec"),
+        ("py-mpi4py@99:", (), 1, "nothing here satisfies this spec"),
         ("py-mpi4py@99:", (), 1, "no version 99: of py-mpi4py: newest 4.0.1"),
         (
             "py-mpi4py %gcc target=:zen3",
@@ -81,3 +81,14 @@ def test_a_damaged_file(samples_file: Path, tmp_path: Path) -> None:
 
     assert result.exit_code == 2, result.output
     assert "damaged" in result.stderr
+
+
+def test_the_file_before_the_spec(samples_file: Path) -> None:
+    """Who gives them in the other order is told so, and not that a file is missing."""
+    result = run(samples_file, "hdf5")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert (
+        result.stderr
+        == f"Error: {samples_file} is a file; give the spec first, then the database\n"
+    )

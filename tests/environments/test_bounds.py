@@ -15,7 +15,7 @@ from spack_cache_db.environments import (
     Environment,
     Limits,
     UnreadableEnvironment,
-    formats,
+    pasted_lists,
     read_spec,
     requirements,
     spec_lists,
@@ -220,7 +220,7 @@ def test_a_long_list_is_not_read_to_its_end() -> None:
     counter = Counter()
     reads = counter.counting(read_spec, 1, 100)
     with (
-        patch.object(formats, "read_spec", reads),
+        patch.object(pasted_lists, "read_spec", reads),
         pytest.raises(UnreadableEnvironment, match="has more than 10 specs"),
     ):
         read_environment(b"zlib\n" * 1_000_000, "x", Limits(specs=10))

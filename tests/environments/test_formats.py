@@ -46,10 +46,10 @@ def test_a_list_of_specs() -> None:
         ("hdf5@1.14: +mpi", 2),
         ("zlib", 4),
         ("py-torch +cuda", 5),
-        ("hdf5 zlib", 6),
+        ("hdf5", 6),
+        ("zlib", 6),
     ]
-    assert [each.error is None for each in found.specs] == [True, True, True, False]
-    assert "one spec" in str(found.specs[3].error)
+    assert all(each.error is None for each in found.specs)
 
 
 @pytest.mark.parametrize(
@@ -57,23 +57,19 @@ def test_a_list_of_specs() -> None:
     [
         (b"\xff\xfe", "mine:1: is not UTF-8"),
         (b"hdf5\nz\0lib", "mine:2: has a NUL byte"),
-        (b"[" * 10, None),
+        (b"[" * 10, "there is no spec in this text"),
         (b'{"concrete_specs": ', "mine:1: broken JSON at column 20: Expecting value, expected"),
         (b'{"concrete_specs":\n[}\n', "mine:2: broken JSON at column 2: Expecting value, expected"),
         (b'{"concrete_specs":\n[\n', "mine:2: broken JSON at column 1: Expecting value, expected"),
         (b'{"concrete_specs":\n' + b"9" * 5000, "mine: broken JSON: Exceeds the limit"),
         (b'{"a":' * 100_000, "nested too deeply"),
-        (b'{"a": 1}', "_meta is no object"),
         (b"specs:\n- hdf5\n", "mine:1: has no key spack:"),
         (b"hdf5\n" * 10_001, "has more than 10,000 specs"),
         (b"x" * (MAX_BYTES + 1), "bytes"),
     ],
 )
-def test_what_cannot_be_read(data: bytes, said: str | None) -> None:
-    """The message says where and what; a text that might be specs is answered spec by spec."""
-    if said is None:
-        assert not read_environment(data, "mine").is_lock
-        return
+def test_what_cannot_be_read(data: bytes, said: str) -> None:
+    """The message says where and what."""
     with pytest.raises(UnreadableEnvironment, match=said):
         read_environment(data, "mine")
 

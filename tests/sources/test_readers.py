@@ -27,6 +27,24 @@ def test_a_file_that_cannot_be_kept_becomes_faults() -> None:
     assert found.bytes_read == 3 + len(page())
 
 
+@pytest.mark.parametrize(
+    ("data", "line", "said"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\nsize 1\n", 1, "is a Git LFS pointer"),
+        (b"<html><body>404 Not Found</body></html>", 1, "is an HTML page"),
+        (b"---\ntitle: x\n<<<<<<< HEAD\n=======\n>>>>>>> x\n---\n", 3, "has an unresolved merge"),
+        (b'{"database":\n<<<<<<< HEAD\n=======\n>>>>>>> x\n}', 2, "has an unresolved merge"),
+        (b'[{"name": "zlib", "arch": {}, "hash": "a"}]', 1, "is what 'spack find --json' prints"),
+        (b"# mine\nspack:\n  specs: [zlib]\n", 1, "is an environment"),
+    ],
+)
+def test_files_given_by_mistake_are_named(data: bytes, line: int, said: str) -> None:
+    """A file that cannot be read is named for what it is, not for what a page lacks."""
+    (fault,) = read_files([file("index.json", data)]).faults
+    assert (fault.path, fault.line) == ("in/index.json", line)
+    assert fault.message.startswith(said)
+
+
 def test_nothing_is_no_columns() -> None:
     """No file, nothing said."""
     assert read_files([]) == Columns()

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.pasted_specs import LONGEST, pasted_spec, separate_specs
+from spack_cache_db.spack.pasted_specs import (
+    LONGEST,
+    KnownNames,
+    pasted_line,
+    pasted_spec,
+    separate_specs,
+)
 from tests.paths import ROOT
 
 HASH = f"/{'2feova4' * 4}abcd"
@@ -123,7 +129,41 @@ def test_a_line_of_spack(line: str, spec: str, is_dependency: bool) -> None:
     """
     found = pasted_spec(line)
     assert parse_query(found.spec) == parse_query(spec_text(parse_query(spec)))
-    assert (found.is_dependency, found.is_printed) == (is_dependency, True)
+    assert (found.is_dependency, found.is_printed or found.is_certain) == (is_dependency, True)
+
+
+@pytest.mark.parametrize(
+    ("module", "spec"),
+    [
+        ("hdf5/1.14.5-gcc-13.2.0-nekvq6z", "hdf5/nekvq6z"),
+        ("hdf5-1.14.5-gcc-13.2.0-nekvq6z", "hdf5/nekvq6z"),
+        ("hdf5/1.14.5-nekvq6z", "hdf5/nekvq6z"),
+        ("hdf5/1.14.5-gcc-13.2.0-openmpi", "hdf5@1.14.5"),
+        ("hdf5-1.14.5-gcc-13.2.0-aaaaaaa", "hdf5@1.14.5"),
+        ("hdf5/1.14.5-intel-oneapi-compilers-2024.2-openmpi-5.0.1", "hdf5@1.14.5"),
+        ("hdf5/1.14.5", "hdf5@1.14.5"),
+        ("hdf5/1.14.5-rc1-gcc-13.2.0", "hdf5@1.14.5-rc1"),
+        ("hdf5/develop-none-none-nekvq6z", "hdf5/nekvq6z"),
+        ("py-2to3-1.0-gcc-13.2.0", "py-2to3@1.0"),
+        ("new/1.2-gcc-13.2.0", "new@1.2"),
+        ("hdf5/nekvq6z", None),
+        ("hdf5-1.14.5", None),
+        ("hdf5/1.14+mpi", None),
+        ("new/1.2", None),
+        ("share/spack", None),
+        ("builtin.hdf5", None),
+    ],
+)
+def test_modules_are_read(module: str, spec: str | None) -> None:
+    """A module is read by its hash if that is known, else by name and version."""
+    known = KnownNames({"hdf5", "py-2to3"}.__contains__, {"nekvq6z"}.__contains__)
+    found = pasted_spec(module, known)
+
+    assert found.spec == (spec or module)
+    assert found.is_certain == bool(spec)
+    row = pasted_line(f"module load {module}  {module} (D)", known)
+    if spec:
+        assert [each.spec for each in row] == [spec, spec]
 
 
 def test_the_documentation_shows_what_is_read() -> None:
@@ -170,5 +210,8 @@ def test_whatever_the_spec(name: str, options: list[str], command: str, quote: s
 
 def test_long_texts_take_no_longer() -> None:
     """Quotes, prompts, escapes and blanks in any number are read in one pass."""
-    for part in ("'", '"', "`", "[] ", "$ ", "spack ", "\x1b[", " ", "\\\n", "a\"'"):
-        pasted_spec(part * (LONGEST // len(part)))
+    parts = ("'", '"', "`", "[] ", "$ ", "spack ", "\x1b[", " ", "\\\n", "a\"'", "“", "-a", "/a-1")
+    for part in (*parts, "[+] ", "aaaaaaa  ", "\x1b]", "(external ", "1-", "a@1 ", "module load "):
+        text = part * (LONGEST // len(part))
+        pasted_spec(text)
+        pasted_line(text)

@@ -55,6 +55,7 @@ from spack_cache_db.query.coverage_output import (
     folder_markdown,
     folder_table,
 )
+from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.questions import hint, scope_of
 from spack_cache_db.spack.parser import parser_of
 
@@ -146,7 +147,7 @@ def _covered(
 ) -> EnvironmentCover:
     """Return the answers for one environment, or why it cannot be read."""
     try:
-        read = _read(path, names, options)
+        read = _read(lookups, path, names, options)
     except UnreadableEnvironment as error:
         return EnvironmentCover(path, None, str(error))
     found = cover_environment(lookups, read, scope)
@@ -164,12 +165,15 @@ def _machine(names: dict[str, str | None]) -> Machine:
     )
 
 
-def _read(path: str, names: dict[str, str | None], options: dict[str, Any]) -> Environment:
-    machine, parse = _machine(names), parser_of(options["spack"])
+def _read(
+    lookups: Lookups, path: str, names: dict[str, str | None], options: dict[str, Any]
+) -> Environment:
+    machine, parse, known = _machine(names), parser_of(options["spack"]), known_names(lookups)
+    is_strict = options["strict"]
     if path != "-":
-        return read_environment_file(Path(path), machine, parse, is_strict=options["strict"])
+        return read_environment_file(Path(path), machine, parse, known, is_strict=is_strict)
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
-    around = surroundings(Path(), machine, parse, is_strict=options["strict"])
+    around = surroundings(Path(), machine, parse, known, is_strict=is_strict)
     return read_environment(data, "standard input", surroundings=around)
 
 
@@ -240,8 +244,4 @@ def _end(found: Cover | FolderCover, forms: Forms, options: dict[str, Any]) -> N
     if isinstance(found, FolderCover) and len(found.covers) < len(found.environments):
         sys.exit(2)
     whole = found.whole if isinstance(found, FolderCover) else found
-    if not whole.specs:
-        say_notes(["the environment has no specs"])
-    elif not whole.rows:
-        say_notes([f"no spec has the status {' or '.join(whole.only)}"])
-    sys.exit(0 if whole.specs and whole.available == whole.total else 1)
+    sys.exit(0 if whole.available == whole.total else 1)

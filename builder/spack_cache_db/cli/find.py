@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import os
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from spack_cache_db.cli.options import (
-    SpecCommand,
     csv_option,
+    file_argument,
     narrowing_options,
     rows_options,
     scope_names,
@@ -57,6 +57,7 @@ from spack_cache_db.query.conditions import Conditions, Question, UnsupportedQue
 from spack_cache_db.query.connection import Lookups, opened
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.installation import Installation, install_found
+from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.questions import explicitly, question_of, scope_of
 from spack_cache_db.query.selection import Candidates
 from spack_cache_db.records import Configuration
@@ -71,11 +72,11 @@ _WORDS = tuple(name for name in Configuration._fields if name != _VARIANTS)
 _LONG = ("releases", "variants", "stacks", "differences")
 """The last columns of the table, whose texts are long."""
 _MOST_DIFFERENCES = 5
-_PATH = re.compile(r".*\s([\w./-]+[./][\w/-]+)", re.DOTALL)
-"""A text whose last word may be meant as a path."""
 
 
-@click.command(cls=SpecCommand)
+@click.command()
+@click.argument("spec")
+@file_argument
 @click.option("--hashes", is_flag=True, help="Show one row per spec, with its hash.")
 @scope_options
 @click.option("--explicit", is_flag=True, help="Only specs that were installed explicitly.")
@@ -86,20 +87,22 @@ _PATH = re.compile(r".*\s([\w./-]+[./][\w/-]+)", re.DOTALL)
 def find(spec: str, file: Path, **options: Any) -> None:
     """Find the binaries that satisfy a spec.
 
-    SPEC has Spack's own syntax, in one word or several. A pasted command (`spack install hdf5`) or
-    line of Spack's output works as well. FILE is a database; if it was built from indexes, SPEC may
+    SPEC has Spack's own syntax; put it in quotes. A pasted command (`spack install hdf5`) or line
+    of Spack's output works as well. FILE is a database; if it was built from indexes, SPEC may
     name dependencies (^zlib, %cmake), namespaces and compiler flags.
 
     The version that Spack would install comes first.
 
     Exit status: 0 if something was found, 1 if not, 2 for an error.
 
-    Example: spack-cache-db find hdf5@1.14: +mpi %gcc@13 dist/spack-cache.db
+    Example: spack-cache-db find "hdf5@1.14: +mpi %gcc@13" dist/spack-cache.db
     """
     form = form_of(options, "install")
+    if os.path.isfile(spec) and not os.path.exists(file):  # noqa: PTH110, PTH113 - any text is given
+        fail(f"{spec} is a file; give the spec first, then the database")
     names = scope_names(options)
     with _opened(file) as lookups:
-        pasted = pasted_spec(spec)
+        pasted = pasted_spec(spec, known_names(lookups))
         query = parser_of(options["spack"])(pasted.spec)
         scope = scope_of(lookups, **names)
         scope = (*scope, *explicitly(lookups.conn)) if options["explicit"] else scope
@@ -118,9 +121,8 @@ def find(spec: str, file: Path, **options: Any) -> None:
         say_notes([*pasted.notes_on(spec), *notes_on(lookups, question)])
         if not found:
             say_why_not(why_not(Candidates(lookups), query, scope))
-        if found or form in ("json", "csv"):
-            _print(lookups.conn, found, len(results.ids), options)
-        sys.exit(0 if found else 1)
+            sys.exit(1)
+        _print(lookups.conn, found, len(results.ids), options)
 
 
 @contextmanager
@@ -130,10 +132,8 @@ def _opened(file: Path) -> Iterator[Lookups]:
         with opened(file) as lookups:
             yield lookups
     except QuerySyntaxError as error:
-        last = _PATH.fullmatch(error.text)
-        missing = f"\nif {last[1]} is the database: there is no such file" if last else ""
         # Its second line points at a place in the first.
-        raise CommandError(str(error) + missing) from None
+        raise CommandError(str(error)) from None
 
 
 def question_or_advice(lookups: Lookups, query: SpecQuery, scope: Conditions) -> Question:
@@ -161,7 +161,7 @@ def _print(
         lambda rows: found_csv(rows, hashes),
     )
     print_answer(tuple(found), forms, options)
-    if options["install"] and found:
+    if options["install"]:
         commands = install_found(conn, found, options["release"])
         if commands is None:
             fail("no release lists these specs, so nothing says where to get them")
@@ -174,7 +174,7 @@ def _print(
 
 def say_why_not(why: WhyNot) -> None:
     """Print to standard error why nothing satisfies a query."""
-    nothing = [] if why.known else ["no binary in this database satisfies this spec"]
+    nothing = [] if why.unknown else ["nothing here satisfies this spec"]
     say_notes([*nothing, *_advice(why)])
 
 
@@ -258,19 +258,21 @@ def _some(texts: Sequence[str]) -> str:
 _HEADINGS = ("release", "specs", "configurations", "added", "removed", "replaced")
 
 
-@click.command(cls=SpecCommand)
+@click.command()
+@click.argument("spec")
+@file_argument
 @narrowing_options("stack", "host")
 @csv_option
 def history(spec: str, file: Path, stack: str | None, host: str | None, **options: Any) -> None:
     """Show how many binaries of each release satisfy a spec.
 
-    SPEC has Spack's own syntax, in one word or several. The columns added and removed compare each
+    SPEC has Spack's own syntax; put it in quotes. The columns added and removed compare each
     release with the one before: a snapshot with the previous snapshot of its branch, a branch with
     its newest snapshot, a release with the previous release.
 
     Exit status: 0 if something was found, 1 if not, 2 for an error.
 
-    Example: spack-cache-db history py-torch +cuda dist/spack-cache.db
+    Example: spack-cache-db history "py-torch +cuda" dist/spack-cache.db
     """
     form = form_of(options)
     with _opened(file) as lookups:

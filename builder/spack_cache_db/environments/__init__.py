@@ -13,10 +13,12 @@ from functools import lru_cache
 from typing import ClassVar
 
 from spack_cache_db.errors import Fault, InputError, LineFault
+from spack_cache_db.foreign_files import foreign_fault
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
 from spack_cache_db.spack.parser import Parser, parse_query
+from spack_cache_db.spack.pasted_specs import ANY_NAME, KnownNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Surroundings:
         variables: the values of variables in paths, such as `HOME` and `spack`.
         is_strict: includes that are not here are faults.
         parse: reads a spec, as the Spack does for which the environment was written.
+        known: the packages and hashes that a line of a list may mean.
     """
 
     open: Opener = lambda path: None
@@ -64,6 +67,7 @@ class Surroundings:
     variables: Mapping[str, str] = field(default_factory=dict)
     is_strict: bool = False
     parse: Parser = parse_query
+    known: KnownNames = ANY_NAME
 
 
 NOWHERE = Surroundings()
@@ -190,19 +194,21 @@ class Environment:
         locked: the nodes of a lockfile, or of those that a `spack.yaml` includes: of each the roots
             in its order, then the other nodes by name; externals are left out.
         is_lock: whether it is a lockfile.
+        others: the lines of a list that are not specs.
     """
 
     specs: tuple[UserSpec, ...] = ()
     notes: tuple[str, ...] = ()
     locked: tuple[LockedSpec, ...] = ()
     is_lock: bool = False
+    others: tuple[str, ...] = ()
 
 
 def decoded(data: bytes, path: str = "") -> str:
     """Return the text of a file.
 
     Raises:
-        LineFault: it is no UTF-8, or has NUL bytes.
+        LineFault: it is not UTF-8, has NUL bytes, or is another file by mistake.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -212,6 +218,8 @@ def decoded(data: bytes, path: str = "") -> str:
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise LineFault(line, "has a NUL byte, expected text", path)
+    if fault := foreign_fault(text):
+        raise LineFault(fault.line, fault.message, path)
     return text
 
 

@@ -22,6 +22,7 @@ from spack_cache_db.query.coverage import cover, cover_environment
 from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
 from spack_cache_db.query.dependency_graph import read_nodes, read_run_time
 from spack_cache_db.query.difference import diff
+from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.package_data import behind, package_data
 from spack_cache_db.query.questions import scope_of
 from spack_cache_db.query.selection import configuration_ids
@@ -221,8 +222,10 @@ def retention(
         DatabaseError: the database was not made by this builder.
     """
     checked_texts(release=release, stack=stack)
-    read = [read_environment_file(checked_file("environments", each)) for each in environments]
+    paths = [checked_file("environments", path) for path in environments]
     with opened(db) as lookups:
+        known = known_names(lookups)
+        read = [read_environment_file(path, known=known) for path in paths]
         scope = scope_of(lookups, release, stack)
         covers = [cover_environment(lookups, environment, scope) for environment in read]
         return retained(lookups, covers, scope)
@@ -251,7 +254,10 @@ def retained(lookups: Lookups, covers: Sequence[Cover], scope: Conditions) -> Re
         keep=tuple(sorted(needed & every)),
         prune=tuple(sorted(every - needed)),
         missing=tuple(sorted(needed - every)),
-        unmet=tuple(_name(answer) for answer in answers if not is_met(answer, every)),
+        unmet=(
+            *(_name(answer) for answer in answers if not is_met(answer, every)),
+            *(line for found in covers for line in found.others),
+        ),
         notes=tuple(dict.fromkeys(note for found in covers for note in found.notes)),
     )
 

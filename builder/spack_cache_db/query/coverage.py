@@ -51,8 +51,8 @@ from spack_cache_db.query.dependency_graph import (
 )
 from spack_cache_db.query.explanation import WhyNot, explained
 from spack_cache_db.query.installation import foremost_places
+from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.look_alikes import Change
-from spack_cache_db.query.package_names import known_name
 from spack_cache_db.query.questions import read_query, scope_of
 from spack_cache_db.query.selection import (
     Candidate,
@@ -129,11 +129,11 @@ def cover(
     """
     checked_texts(release=release, stack=stack, host=host, os=os, platform=platform, spack=spack)
     given, parse = checked_environment(environment), parser_of(spack)
-    if isinstance(given, Path):
-        read = read_environment_file(given, parse=parse)
-    else:
-        read = user_specs(given, parse)
     with opened(db) as lookups:
+        if isinstance(given, Path):
+            read = read_environment_file(given, parse=parse, known=known_names(lookups))
+        else:
+            read = user_specs(given, parse)
         scope = scope_of(lookups, release, stack, host, os, platform)
         return cover_environment(lookups, read, scope)
 
@@ -158,7 +158,13 @@ def cover_environment(
     specs = _Specs(candidates, scope).answers(environment, after_each)
     nodes = cover_lock(candidates, environment.locked, scope) if environment.locked else ()
     answers = _placed(lookups.conn, (*specs, *nodes), scope)
-    return Cover(answers, environment.is_lock, notes, is_of_trees=lookups.is_installed)
+    return Cover(
+        answers,
+        environment.is_lock,
+        notes,
+        is_of_trees=lookups.is_installed,
+        others=environment.others,
+    )
 
 
 def _placed(
@@ -374,8 +380,7 @@ class _Specs:
         if named.name not in self._candidates.lookups.packages:
             self._unknown += 1
             if self._unknown > MOST_UNKNOWN:
-                lookups, name = self._candidates.lookups, str(named.name)
-                return WhyNot(known=known_name(lookups, name, with_near=False))
+                return WhyNot(unknown=named.name)
         conditions = (*self._asked(named), *self._scope)
         return explained(self._candidates, named, conditions, self._records)
 

@@ -109,6 +109,7 @@ class Cover:
         notes: what of it was left aside, and why.
         only: the statuses to show, all if there are none; totals are those of all answers.
         is_of_trees: whether the file has installed trees alone, and no build cache.
+        others: the lines of a list that are not specs.
     """
 
     specs: tuple[CoveredSpec | CoveredNode, ...]
@@ -116,6 +117,7 @@ class Cover:
     notes: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     is_of_trees: bool = False
+    others: tuple[str, ...] = ()
 
     @property
     def binary(self) -> int:

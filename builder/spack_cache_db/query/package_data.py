@@ -19,9 +19,10 @@ from spack_cache_db.query.answers import counted_part, matching
 from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.connection import Database, Lookups, connected, opened, select, select_in
 from spack_cache_db.query.questions import scope_of
+from spack_cache_db.query.selection import providers_of
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import readable_variant
-from spack_cache_db.spack.versions import count_newer, newest_version
+from spack_cache_db.spack.versions import count_newer, newest_version, preference_key
 
 _PACKAGE = """
 SELECT known_packages.id, build_system, recipe, dependent_count,
@@ -308,56 +309,45 @@ def _is_of_the_web(url: str | None) -> bool:
     return url is not None and url.startswith(("https://", "http://")) and url.isprintable()
 
 
-@dataclass(frozen=True, slots=True)
-class _Recipe:
-    """The versions and variants of a package: those that Spack has, and those of binaries."""
+def recipe_notes(conn: sqlite3.Connection, query: SpecQuery) -> tuple[str, ...]:
+    """Return what Spack does not have of a package, or has without a binary.
 
-    versions: tuple[str, ...]
-    variants: tuple[str, ...]
-    built_versions: tuple[str, ...]
-    built_variants: frozenset[str]
-
-
-def _recipe(lookups: Lookups, name: str) -> _Recipe:
-    columns = (_VERSION_NAMES, _VARIANT_NAMES, _WITH_BINARY, _VARIANTS_WITH_BINARY)
-    texts = ([text for (text,) in select(lookups.conn, sql, name=name)] for sql in columns)
-    versions, variants, built_versions, built_variants = map(tuple, texts)
-    return _Recipe(versions, variants, built_versions, frozenset(built_variants))
-
-
-def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
-    """Return the versions and variants of a query that Spack does not have, or no binary has.
-
-    Empty if the database has no package data of the package.
+    Empty where no package is asked for, or the file has no package data of it.
     """
-    name = query.name
-    if name is None or next(select(lookups.conn, _KNOWN, name=name), None) is None:
+    if query.name is None:
         return ()
-    recipe = lookups.once((_Recipe, name), lambda: _recipe(lookups, name))
-    return (*_of_versions(recipe, query), *_of_variants(recipe, query))
+    if next(select(conn, _KNOWN, name=query.name), None) is None:
+        providers = providers_of(conn, query.name)
+        named = f"{query.name!r} is a virtual package, provided by {', '.join(providers)}"
+        return (named,) if providers else ()
+    binaries = {name for (name,) in select(conn, _WITH_BINARY, name=query.name)}
+    notes = [] if binaries else [f"Spack has the package {query.name!r}, no binary of it is here"]
+    notes += _of_versions(conn, query, binaries)
+    return (*notes, *_of_variants(conn, query, binaries))
 
 
-def _of_versions(recipe: _Recipe, query: SpecQuery) -> Iterator[str]:
-    if query.versions is None or not recipe.versions:
+def _of_versions(conn: sqlite3.Connection, query: SpecQuery, binaries: set[str]) -> Iterator[str]:
+    known = {version for (version,) in select(conn, _VERSION_NAMES, name=query.name)}
+    if query.versions is None or not known:
         return
-    fitting = [*filter(query.versions.contains, recipe.versions)]
+    fitting = {each for each in known if query.versions.contains(each)}
     if not fitting:
-        newest = newest_version(recipe.versions)
+        numbered = [each for each in known if not preference_key(each)[0]]
+        newest = newest_version(numbered or known)
         yield f"Spack has no version {query.versions.text} of {query.name}, its newest is {newest}"
-    elif recipe.built_versions and not any(map(query.versions.contains, recipe.built_versions)):
-        yield f"Spack has version {newest_version(fitting)} of {query.name}, no binary has it"
+    elif binaries and not any(map(query.versions.contains, binaries)):
+        yield f"Spack has version {newest_version(fitting)} of {query.name}, no binary does"
 
 
-def _of_variants(recipe: _Recipe, query: SpecQuery) -> Iterator[str]:
-    known = recipe.variants
+def _of_variants(conn: sqlite3.Connection, query: SpecQuery, binaries: set[str]) -> Iterator[str]:
+    known = [name for (name,) in select(conn, _VARIANT_NAMES, name=query.name)]
+    built = {name for (name,) in select(conn, _VARIANTS_WITH_BINARY, name=query.name)}
     for each in query.variants if known else ():
         if each.name not in known and each.name not in _EVERYWHERE:
             close = difflib.get_close_matches(each.name, known, 3)
-            near = f" (near: {', '.join(close)})" if close else ""
-            yield f"Spack has no variant {each.name!r} of {query.name}{near}"
-        elif (
-            each.name in known and recipe.built_versions and each.name not in recipe.built_variants
-        ):
+            hint = f"; close: {', '.join(close)}" if close else ""
+            yield f"Spack has no variant {each.name!r} of {query.name}{hint}"
+        elif each.name in known and binaries and each.name not in built:
             yield f"Spack has the variant {each.name!r} of {query.name}, no binary has it"
 
 
@@ -473,24 +463,11 @@ def behind(
     """
     checked_texts(release=release, stack=stack)
     with opened(db) as lookups:
-        known = compared_with_spack(lookups, release=release, stack=stack)
-    return [each for each in known if each.versions_behind]
-
-
-def compared_with_spack(
-    lookups: Lookups, release: str | None = None, stack: str | None = None
-) -> list[PackageStatus]:
-    """Return every package that Spack has, behind or not; the arguments are those of `behind`.
-
-    Raises:
-        UnknownNameError: the database has no such release or stack.
-        DatabaseError: the database has no package data.
-    """
-    found = read_status(lookups, scope_of(lookups, release=release, stack=stack))
+        found = read_status(lookups, scope_of(lookups, release=release, stack=stack))
     if not found:
         data = "the output of spack list --format version_json"
         raise DatabaseError(f"the database has no package data; build it with {data} as well")
-    return found
+    return [each for each in found if each.versions_behind]
 
 
 def read_status(lookups: Lookups, scope: Conditions) -> list[PackageStatus]:
@@ -512,17 +489,19 @@ def _within(
 ) -> Iterator[PackageStatus]:
     """Yield packages with the binaries of a scope in the place of all."""
     released = released_versions(lookups.conn)
-    versions: dict[str, set[str]] = defaultdict(set)
+    newest: dict[str, tuple[int, str]] = {}
     counts: dict[str, int] = defaultdict(int)
     results = matching(lookups, scope)
     for each in counted_part(lookups, results, slice(None)):
         package, version = each.configuration.package, each.configuration.version
-        versions[package].add(version)
+        newest[package] = max(newest.get(package, (0, "")), (each.position, version))
         counts[package] += each.spec_count
     for status in found:
-        newest = newest_version(versions[status.name])
+        _, found_version = newest.get(status.name, (0, None))
         yield status._replace(
-            newest_version=newest,
-            versions_behind=None if newest is None else count_newer(newest, released[status.name]),
+            newest_version=found_version,
+            versions_behind=None
+            if found_version is None
+            else count_newer(found_version, released[status.name]),
             spec_count=counts[status.name],
         )

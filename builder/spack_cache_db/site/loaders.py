@@ -79,7 +79,7 @@ def find_data(
     lookups: Lookups, text: str, narrowing: Narrowing, start: int, most: int, form: str
 ) -> Data:
     """Return what the command `find` prints with `--json` or `--csv`, `most` rows from `start`."""
-    query = parse(asked_spec(text, narrowing).spec)
+    query = parse(asked_spec(lookups, text, narrowing).spec)
     question = kept_question(lookups, query, narrowing.scope(lookups))
     results = kept_matching(lookups, question.conditions)
     part = slice(start, start + most + 1)

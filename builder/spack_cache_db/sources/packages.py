@@ -115,6 +115,8 @@ class PublishedPackage(Struct, gc=False):
 
 
 _BEGINS_LIST = re.compile(rb"\s*\[\s*(?:\]|\"|\{)")
+_ARCH = re.compile(rb"\"arch\"\s*:")
+"""A key of the specs that `spack find --json` lists."""
 _BEGINS_PACKAGE = re.compile(rb"\s*\{\s*\"")
 _OF_INDEXES = re.compile(rb"\s*\{\s*\"(?:database|spec|_meta)\"")
 
@@ -132,7 +134,7 @@ T = TypeVar("T")
 def is_package_data(data: bytes) -> bool:
     """Return whether bytes are those of package data: a list, or an object with its keys."""
     if _BEGINS_LIST.match(data):
-        return True
+        return not _ARCH.search(data, 0, 4096)
     if not _BEGINS_PACKAGE.match(data) or _OF_INDEXES.match(data):
         return False
     return b'"latest_version"' in data and b'"name"' in data

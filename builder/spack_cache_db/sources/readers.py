@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from spack_cache_db.bounded_files import LargeFileFault, read_wanted, unreadable
 from spack_cache_db.errors import Fault, FaultsOf, InputError
+from spack_cache_db.foreign_files import environment_fault, foreign_fault
 from spack_cache_db.sources import (
     ANYWHERE,
     File,
@@ -89,8 +90,17 @@ def read_files(
                     columns.bytes_read += len(file.data)
                     next(reader for knows, reader in readers if knows(file.data)).add(file)
         except InputError as error:
-            columns.faults.extend(error.faults)
+            columns.faults.extend(_named_faults(file, error))
     return columns
+
+
+def _named_faults(file: RawFile | MirrorFolder, error: InputError) -> Iterable[Fault]:
+    """Return the faults of a file; what it is, if it was given by mistake."""
+    if isinstance(file, RawFile):
+        text = file.data.decode("utf-8", "replace")
+        if fault := foreign_fault(text) or environment_fault(text):
+            return [Fault(file.location, fault.line, fault.message)]
+    return error.faults
 
 
 def _batches(

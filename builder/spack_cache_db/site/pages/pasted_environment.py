@@ -16,6 +16,7 @@ from spack_cache_db.errors import BuilderError, Fault
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec, counts_told, total
+from spack_cache_db.query.known_names import known_names
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
 from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
 from spack_cache_db.spack.parser import parser_of
@@ -91,7 +92,8 @@ def covered(lookups: Lookups, pasted: PastedText) -> Cover:
         UnknownNameError: there is no such release, stack or host.
     """
     scope = pasted.narrowing.scope(lookups)
-    around = Surroundings(parse=parser_of(pasted.narrowing.spack))
+    parse = parser_of(pasted.narrowing.spack)
+    around = Surroundings(parse=parse, known=known_names(lookups))
     environment = read_environment(pasted.text.encode("utf-8", "replace"), NAME, LIMITS, around)
 
     def look_at_the_time() -> None:

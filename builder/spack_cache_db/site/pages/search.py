@@ -13,9 +13,9 @@ from spack_cache_db.query.answers import ResultSet, counted_part, matching, note
 from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.conditions import Conditions, OneOf, UnsupportedQuery, asked
 from spack_cache_db.query.connection import Lookups, is_interrupted, select, select_in
-from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
+from spack_cache_db.query.explanation import WhyNot, close_names, why_corrected, why_not
+from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.package_data import DescribedPackage, described_packages
-from spack_cache_db.query.package_names import close_names
 from spack_cache_db.query.plain_words import Reading, match_of, plain_words, read_words
 from spack_cache_db.query.questions import UnknownNameError, question_of, scope_of
 from spack_cache_db.query.selection import Candidates
@@ -116,13 +116,13 @@ class FindPage:
     described: tuple[DescribedPackage, ...] = ()
 
 
-def asked_spec(text: str, narrowing: Narrowing) -> PastedSpec:
+def asked_spec(lookups: Lookups, text: str, narrowing: Narrowing) -> PastedSpec:
     """Return the spec of what was typed or pasted, as Spack 1.0 writes it.
 
     Raises:
         UnknownSpackVersion: the specs are written for no version of Spack.
     """
-    pasted = pasted_spec(text)
+    pasted = pasted_spec(text, known_names(lookups))
     return replace(pasted, spec=todays_spec(pasted.spec, narrowing.spack))
 
 
@@ -143,7 +143,7 @@ def load_find(
     """
     try:
         search = _Search(lookups, narrowing.scope(lookups), page, opened)
-        pasted = asked_spec(text, narrowing)
+        pasted = asked_spec(lookups, text, narrowing)
         found = search.load(pasted.spec)
     except (UnknownNameError, UnknownSpackVersion) as error:
         return FindPage(error=str(error))
