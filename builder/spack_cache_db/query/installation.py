@@ -70,7 +70,7 @@ LISTED = """
 SELECT releases.name FROM releases
 JOIN specs ON specs.hash = :hash
 JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
-ORDER BY releases.position
+ORDER BY releases.kind <> 'installed', releases.position
 """
 INSTALLATIONS = """
 SELECT release, prefix, explicit, installed_at FROM installations
@@ -90,6 +90,9 @@ FROM json_each(:hashes) AS wanted
 CROSS JOIN specs ON specs.hash = wanted.value
 JOIN releases ON releases.id = coalesce(
   ({_FIRST.format(f"releases.kind = '{INSTALLED}'")}), ({_FIRST.format(1)}))
+"""
+IN_ORDER = """
+SELECT name FROM releases ORDER BY kind <> 'installed', position LIMIT :limit
 """
 KIND = "SELECT kind FROM releases WHERE name = :release"
 NEIGHBOURS = """
@@ -191,12 +194,13 @@ def install_found(
     """Return the commands for the spec that one would install of what was found.
 
     It is the first of the first package, from a mirror whose address is known, where there is one.
+    Every answer that names a release to install from goes by this order: an installation, a branch,
+    a release, a snapshot, because mirrors of old snapshots may be gone.
 
     Args:
         conn: a connection to the file.
         found: configurations with their hashes, in the order of `find`.
-        release: the release to take it from; None for the first that lists it, which is a branch
-            where one does, because mirrors of old snapshots may be gone.
+        release: the release to take it from; None for the first that lists it.
 
     Returns:
         None where nothing lists the specs.
@@ -276,6 +280,21 @@ def foremost_places(
             url = None if kind == INSTALLED else mirror_url(conn, release, dag_hash)
             found[dag_hash] = release, url
     return found
+
+
+def install_first_example(conn: sqlite3.Connection) -> Install | Installation | None:
+    """Return the commands for a new user of a database, in the order of `install_found`.
+
+    Returns:
+        None if the database has no release.
+    """
+    first = None
+    for (release,) in select(conn, IN_ORDER, limit=MOST_TRIED):
+        example = install_example(conn, release)
+        if example.is_known:
+            return example
+        first = first or example
+    return first
 
 
 def install_example(conn: sqlite3.Connection, release: str) -> Install | Installation:

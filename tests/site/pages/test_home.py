@@ -6,8 +6,9 @@ import sqlite3
 from pathlib import Path
 
 from spack_cache_db.build import build
-from spack_cache_db.query.connection import Lookups, read_lookups
+from spack_cache_db.query.connection import Lookups, read_lookups, select
 from spack_cache_db.site.pages.home import load_about, load_home, newest_snapshot
+from spack_cache_db.site.pages.spec import load_spec
 from tests.indexes import index, node, record
 
 
@@ -16,8 +17,20 @@ def test_home_counts_everything(lookups: Lookups) -> None:
     page = load_home(lookups)
 
     assert (page.totals.packages, page.totals.releases) == (6, 4)
-    assert page.install is not None and page.install.release == "v0.23.1"
     assert [name for name, _ in page.over_time] == ["develop-2025-04-13", "develop-2025-04-20"]
+
+
+def test_the_first_page_and_a_spec_page_name_one_release(lookups: Lookups) -> None:
+    """The release to install from is the first one that lists the binary, on both pages."""
+    install = load_home(lookups).install
+    assert install is not None
+    sql = "SELECT hash FROM build_listings WHERE release = :release"
+    hashes = [dag_hash for (dag_hash,) in select(lookups.conn, sql, release=install.release)]
+    assert hashes
+    for dag_hash in hashes:
+        page = load_spec(lookups, dag_hash)
+        assert page is not None and page.install is not None
+        assert page.install.release == install.release
 
 
 def test_what_is_no_binary_is_not_counted(real_index: sqlite3.Connection) -> None:

@@ -11,7 +11,7 @@ from spack_cache_db.query.installation import (
     Install,
     Installation,
     Origin,
-    install_example,
+    install_first_example,
     read_examples,
     read_origin,
 )
@@ -34,7 +34,6 @@ SELECT releases.name, stacks.name, mirrors.url, mirrors.path, mirrors.format, mi
 FROM mirrors JOIN releases ON releases.id = mirrors.release JOIN stacks ON stacks.id = mirrors.stack
 ORDER BY releases.position, stacks.name, mirrors.path
 """
-FIRST = "SELECT value FROM origin WHERE name = 'first'"
 PROBLEMS = "SELECT count(*) FROM problems"
 
 KINDS = (
@@ -64,7 +63,7 @@ class Home:
 
     Attributes:
         kinds: for each kind of release its name, a title, and the releases.
-        install: the commands that install a package from the newest release.
+        install: the commands that install a package, from the release that a spec's page names.
         over_time: how many specs each snapshot has, oldest first.
     """
 
@@ -113,9 +112,6 @@ def load_home(lookups: Lookups) -> Home:
     """Return the first page."""
     releases = tuple(lookups.releases.values())
     dated = sorted((each.date, each.name, each.spec_count) for each in releases if each.date)
-    first = next(select(lookups.conn, FIRST), ("",))[0]
-    usual = (each for each in releases if first or each.kind in (INSTALLED, "release"))
-    newest = next(usual, next(iter(releases), None))
     stacks = sorted(lookups.stacks.values(), key=lambda each: (-each.spec_count, each.name))
     return Home(
         origin=read_origin(lookups.conn),
@@ -126,7 +122,7 @@ def load_home(lookups: Lookups) -> Home:
             for kind, title in KINDS
             if any(each.kind == kind for each in releases)
         ),
-        install=install_example(lookups.conn, newest.name) if newest else None,
+        install=install_first_example(lookups.conn),
         over_time=tuple((name, count) for _, name, count in dated),
         families=_families(lookups),
         stacks=tuple((each.name, each.spec_count) for each in stacks[:BARS]),
