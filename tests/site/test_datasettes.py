@@ -132,6 +132,25 @@ async def test_others_have_their_turn_while_a_page_is_rendered(name: str) -> Non
     assert pages == ["".join(f"<b>{each}</b>" for each in rows)] * 2
 
 
+@pytest.mark.slow
+@pytest.mark.asyncio
+async def test_our_own_pages_are_rendered_beside_the_event_loop() -> None:
+    """Others have their turn while a page that is one macro is rendered."""
+    rows = "{% macro all() %}{% for row in rows %}<b>{{ row }}</b>{% endfor %}{% endmacro %}"
+    environment = Environment(autoescape=True, loader=DictLoader({"own": rows + "{{ all() }}"}))
+    environment.template_class = SlicedTemplate
+    rendering = asyncio.ensure_future(
+        environment.get_template("own").render_async(rows=range(200_000))
+    )
+    turns = 0
+    while not rendering.done():
+        turns += 1
+        await asyncio.sleep(0)
+
+    assert turns > 10
+    assert (await rendering) == "".join(f"<b>{row}</b>" for row in range(200_000))
+
+
 @pytest.mark.asyncio
 async def test_a_page_shows_so_many_cells(datasette: Any) -> None:
     """As HTML a result is cut after ten thousand cells, and says so; as JSON it is whole."""

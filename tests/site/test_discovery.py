@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from spack_cache_db.site.sandbox.pool import Pool
 from tests.site.addresses import OWN, get
+from tests.site.conftest import site
 
 pytestmark = pytest.mark.slow
 
@@ -30,6 +33,28 @@ async def test_the_sitemap_has_every_page(datasette: Any) -> None:
     assert {"/", "/packages", "/package/hdf5", "/release/develop", "/stack/e4s"} <= {*paths}
     for path in paths:
         assert (await get(datasette, path)).status_code == 200, path
+
+
+@pytest.mark.asyncio
+async def test_the_sitemap_is_made_once_by_a_worker(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server sends the bytes that a worker has made, and keeps them for each host."""
+    asked: list[Any] = []
+    run = Pool.run
+
+    async def counted(self: Pool, *arguments: Any) -> Any:
+        asked.append(arguments)
+        return await run(self, *arguments)
+
+    monkeypatch.setattr(Pool, "run", counted)
+    datasette = site(database)
+    first, second = [await get(datasette, "/sitemap.xml") for _ in range(2)]
+    elsewhere = await get(datasette, "/sitemap.xml", host="cache.example.org")
+
+    assert len(asked) == 2
+    assert first.content == second.content
+    assert elsewhere.text == first.text.replace("http://localhost/", "http://cache.example.org/")
 
 
 @pytest.mark.asyncio

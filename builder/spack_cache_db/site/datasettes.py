@@ -3,8 +3,8 @@
 - hooks with types, and permissions for our own pages and the file
 - tables in the schema's order on Datasette's page of a database
 - the schema of a file that does not change is read once, not for each page
-- SQL is checked by regular expressions that take linear time, and large pages are rendered in
-  slices: both would keep the event loop from answering others
+- SQL is checked by regular expressions that take linear time, and pages are rendered in threads or
+  in slices: both would keep the event loop from answering others
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
-from contextvars import ContextVar
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from copy import copy
 from functools import partial
 from importlib import import_module
@@ -63,6 +65,8 @@ _NAMED_PARAMETERS = ("_multi_line_comment_re", "_comments_and_strings_re")
 
 _rendering: ContextVar[_Rendering | None] = ContextVar("rendering", default=None)
 _large: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+_renderers = ThreadPoolExecutor(8)
+"""As many threads as pages are answered at once: a small page does not wait for large ones."""
 _own_environments: WeakKeyDictionary[Any, Environment] = WeakKeyDictionary()
 _ORDER = {name: place for place, name in enumerate((*VIEWS, *(table.name for table in TABLES)))}
 
@@ -84,14 +88,21 @@ def check_sql_in_linear_time() -> None:
 
 
 class SlicedTemplate(Template):
-    """A template that is rendered in slices, and only one large one at a time."""
+    """A template that does not keep the event loop from answering others while it is rendered.
+
+    Our own templates, which await nothing, are rendered in a thread. Datasette's are rendered in
+    slices, and only one large page at a time.
+    """
 
     async def render_async(self, *args: Any, **kwargs: Any) -> str:
         """Return the page, as Jinja's own method does; of our own templates as well."""
+        if not self.environment.is_async:
+            render = partial(copy_context().run, self.render, *args, **kwargs)
+            if sys.platform == "emscripten":
+                return str(render())
+            return str(await asyncio.get_running_loop().run_in_executor(_renderers, render))
         token = _rendering.set(rendering := _Rendering())
         try:
-            if not self.environment.is_async:
-                return await rendering.joined(self.generate(*args, **kwargs))
             return "".join(
                 [piece async for piece in _in_slices(self.generate_async(*args, **kwargs))]
             )
@@ -119,15 +130,6 @@ class _Rendering:
     def __init__(self) -> None:
         self._began, self._taken = time.monotonic(), 0.0
         self._lock: asyncio.Lock | None = None
-
-    async def joined(self, pieces: Iterable[str]) -> str:
-        """Return a page whose pieces are made without waiting for anything."""
-        found = []
-        for piece in pieces:
-            found.append(piece)
-            if self.is_due():
-                await self.pause()
-        return "".join(found)
 
     def is_due(self) -> bool:
         """Return whether others should have their turn on the event loop."""
@@ -170,14 +172,30 @@ def add_templates(environment: Any, folder: Path) -> None:
 
 def render_in_slices(datasette: Any) -> None:
     """Have a Datasette render all pages by `SlicedTemplate`."""
-    # 1.0 keeps its environment under another name.
-    environment = getattr(datasette, "_jinja_env", None) or datasette.jinja_env
+    environment = _environment(datasette)
     environment.template_class, environment.context_class = SlicedTemplate, SlicedContext
     # Templates do not change while a server runs: their files are not looked at for each page.
     environment.auto_reload = False
     own = environment.overlay()
     own.is_async, own.context_class = False, Context
     _own_environments[datasette] = own
+
+
+def _environment(datasette: Any) -> Environment:
+    # 1.0 keeps its environment under another name.
+    found: Environment = getattr(datasette, "_jinja_env", None) or datasette.jinja_env
+    return found
+
+
+def compile_templates(datasette: Any, folder: Path) -> None:
+    """Compile the templates of a folder, and those of Datasette that extend or replace them."""
+    own, environment = _own_environments[datasette], _environment(datasette)
+    every = {*environment.list_templates()}
+    for name in sorted(path.name for path in folder.iterdir()):
+        own.get_template(name)
+        replaced = {f"default:{name}"} & every
+        for other in replaced | ({name} if replaced or name.startswith("_") else set()):
+            environment.get_template(other)
 
 
 async def rendered(datasette: Any, request: Any, template: str, context: dict[str, Any]) -> str:

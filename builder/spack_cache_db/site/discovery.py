@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
 
 from datasette.utils.asgi import Response
 from feedgenerator import Atom1Feed
@@ -14,14 +13,10 @@ from markupsafe import escape
 from spack_cache_db.errors import printable
 from spack_cache_db.site.catalogues import data_path
 from spack_cache_db.site.identity import identity_of
+from spack_cache_db.site.loaders import sitemap_of
 from spack_cache_db.site.middleware import OWN_PAGE
 from spack_cache_db.site.pages.feeds import Feed, Topic
-from spack_cache_db.site.pages.names import load_names
 from spack_cache_db.site.sandbox.database import read_once
-
-PAGES = ("", "packages", "releases", "stacks", "about")
-MOST_ADDRESSES = 50_000
-"""A sitemap may have no more (sitemaps.org, "Sitemaps XML format")."""
 
 SEARCH = """<?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
@@ -33,11 +28,6 @@ SEARCH = """<?xml version="1.0" encoding="UTF-8"?>
 """
 MOST_OF_NAME = 16
 """Characters of a short name (OpenSearch 1.1)."""
-SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>
-<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
-{urls}
-</urlset>
-"""
 
 
 async def robots(datasette: Any, request: Any) -> Any:
@@ -51,20 +41,8 @@ async def robots(datasette: Any, request: Any) -> Any:
 
 async def sitemap(datasette: Any, request: Any) -> Any:
     """`/sitemap.xml`: the lists, and every package, release and stack."""
-    names = await read_once(datasette, load_names)
-
-    def addresses() -> Iterator[str]:
-        yield from (f"/{each}" for each in PAGES)
-        for each in names:
-            if each.kind in ("package", "release", "stack"):
-                yield f"/{each.kind}/{quote(each.name)}"
-
-    whole = (
-        datasette.absolute_url(request, datasette.urls.path(each))
-        for each in [*addresses()][:MOST_ADDRESSES]
-    )
-    urls = "\n".join(f"<url><loc>{escape(each)}</loc></url>" for each in whole)
-    return _xml(SITEMAP.format(urls=urls), "application/xml")
+    site = datasette.absolute_url(request, datasette.urls.path("/"))
+    return _xml(await read_once(datasette, sitemap_of, site), "application/xml")
 
 
 async def opensearch(datasette: Any, request: Any) -> Any:
@@ -76,8 +54,8 @@ async def opensearch(datasette: Any, request: Any) -> Any:
     return _xml(text, "application/opensearchdescription+xml")
 
 
-def _xml(text: str, content_type: str) -> Any:
-    return Response(text, headers=dict(OWN_PAGE), content_type=f"{content_type}; charset=utf-8")
+def _xml(body: str | bytes, content_type: str) -> Any:
+    return Response(body, headers=dict(OWN_PAGE), content_type=f"{content_type}; charset=utf-8")
 
 
 class _DatedFeed(Atom1Feed):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What the sandbox computes for addresses that end in `.json` or `.csv`, and for `/spec`.
+"""What the sandbox computes for `/spec`, the sitemap, and addresses ending in `.json` or `.csv`.
 
 Like the functions of `pages`, these take the file's small tables (`Lookups`) and what the address
 asks.
@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
+from itertools import chain, islice
 from typing import Any
+from urllib.parse import quote
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import Found, found_csv, found_json, found_part
@@ -28,6 +31,7 @@ from spack_cache_db.site.pages.lists import (
     load_releases,
     load_stacks,
 )
+from spack_cache_db.site.pages.names import load_names
 from spack_cache_db.site.pages.pasted_environment import PastedText, covered
 from spack_cache_db.site.pages.search import asked_spec, kept_matching, kept_question, load_find
 from spack_cache_db.site.pages.spec import (
@@ -41,6 +45,14 @@ from spack_cache_db.site.sandbox.sql_functions import parse
 _FOUND: dict[str, Callable[[list[Found], bool], str]] = {"json": found_json, "csv": found_csv}
 _CHANGED = {"json": as_json, "csv": as_csv}
 _COVERED = {"json": cover_json, "csv": cover_csv}
+
+SITEMAP_PAGES = ("", "packages", "releases", "stacks", "about")
+SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+{urls}</urlset>
+"""
+MOST_ADDRESSES = 50_000
+"""A sitemap may have no more (sitemaps.org, "Sitemaps XML format")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +112,25 @@ def cover_data(lookups: Lookups, pasted: PastedText, form: str) -> Data:
 def package_data(lookups: Lookups, name: str) -> PackageData | None:
     """Return what Spack says of a package; None if the file does not have it."""
     return read_package_data(lookups.conn, name)
+
+
+def sitemap_of(lookups: Lookups, site: str) -> bytes:
+    """Return the sitemap: the lists, and every package, release and stack.
+
+    Args:
+        lookups: the small tables of the database.
+        site: the address of the first page, which ends in `/`.
+    """
+    named = (
+        f"{name.kind}/{quote(name.name)}"
+        for name in load_names(lookups)
+        if name.kind in ("package", "release", "stack")
+    )
+    urls = "".join(
+        f"<url><loc>{escape(site + path)}</loc></url>\n"
+        for path in islice(chain(SITEMAP_PAGES, named), MOST_ADDRESSES)
+    )
+    return SITEMAP.format(urls=urls).encode()
 
 
 LISTED = {"packages": load_package_list, "releases": load_releases, "stacks": load_stacks}

@@ -9,6 +9,7 @@ import signal
 import socket
 import sqlite3
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -124,6 +125,26 @@ def test_statements_are_answered(uri: str) -> None:
 
     assert [first, third, fourth] == [[(23,)], [(1,)], [('"a" "b"',)]]
     assert isinstance(second, sqlite3.OperationalError)
+
+
+@pytest.mark.parametrize(("rows", "is_beside"), [(1, False), (1_000, True)])
+def test_a_large_answer_is_read_beside_the_event_loop(
+    rows: int, is_beside: bool, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The records of a large page are made in a thread; those of a small one at once."""
+    threads = set()
+    find_class = pool_module.Answers.find_class
+
+    def noted(self: pool_module.Answers, module: str, name: str) -> Any:
+        threads.add(threading.current_thread() is threading.main_thread())
+        return find_class(self, module, name)
+
+    monkeypatch.setattr(pool_module.Answers, "find_class", noted)
+    numbers = f"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {rows})"
+    found = with_pool(uri, lambda pool: ask(pool, f"{numbers} SELECT x, hex(zeroblob(99)) FROM n"))
+
+    assert len(found) == rows
+    assert threads == {not is_beside}
 
 
 def test_what_sqlite_can_interrupt_leaves_the_process(uri: str) -> None:

@@ -51,6 +51,8 @@ MOST_TASKS = 1_000
 """After so many a process makes room for another: what it has kept in memory goes with it."""
 MOST_BYTES = 64_000_000
 """Of one answer; none of what is asked for is half as long."""
+LARGE = 64 * 1024
+"""Bytes of an answer that is read in a thread: the event loop would wait for it."""
 TRIES = 3
 """So often a task is begun if the system kills its process, as it may for another one's memory."""
 SHORTEST = 0.001
@@ -207,7 +209,9 @@ class Process:
                 pickled = await self._received()
             if pickled is None:
                 return await self._death(), seconds
-            answer, taken = Answers(io.BytesIO(pickled)).load()
+            load = Answers(io.BytesIO(pickled)).load
+            is_large = len(pickled) > LARGE
+            answer, taken = await asyncio.to_thread(load) if is_large else load()
             # What it holds after an error of memory would be missing to the next visitor.
             is_well = answer != NO_MEMORY
             return answer, float(taken)
