@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from datasette.utils import tilde_encode
 
 from spack_cache_db.site.delivery import choose_part
 from tests.site.addresses import get
@@ -86,15 +87,66 @@ async def test_download_can_be_turned_off(database: Path) -> None:
     assert answer.status_code == 403
 
 
-@pytest.mark.asyncio
-async def test_a_file_that_was_overwritten_is_sent_no_more(database: Path, tmp_path: Path) -> None:
-    """What has other bytes under the same entity tag is refused: a download would mix both."""
-    file = tmp_path / database.name
+def copied(database: Path, file: Path) -> Path:
+    """Copy a database and its inspect file."""
     file.write_bytes(database.read_bytes())
-    file.with_suffix(".inspect.json").write_bytes(
-        database.with_suffix(".inspect.json").read_bytes()
-    )
+    inspected = database.with_suffix(".inspect.json").read_bytes()
+    file.with_suffix(".inspect.json").write_bytes(inspected)
+    return file
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("is_asked_before", [True, False])
+async def test_a_file_that_was_overwritten_is_sent_no_more(
+    is_asked_before: bool, database: Path, tmp_path: Path
+) -> None:
+    """Other bytes than those of the start are refused: a resumed download would mix both."""
+    file = copied(database, tmp_path / database.name)
     served = site(file)
-    assert (await get(served, "/spack-cache.db")).status_code == 200
+    await served.invoke_startup()
+    if is_asked_before:
+        assert (await get(served, "/spack-cache.db")).status_code == 200
     file.write_bytes(b"x" * file.stat().st_size)
     assert (await get(served, "/spack-cache.db")).status_code == 404
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_starts_again_sends_the_new_file(
+    database: Path, tmp_path: Path
+) -> None:
+    """What one server has noted of a path is not held against the next."""
+    file = copied(database, tmp_path / database.name)
+    await site(file).invoke_startup()
+    file.write_bytes(database.read_bytes())
+    assert (await get(site(file), "/spack-cache.db")).status_code == 200
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [
+        ("spack-cache", 'filename="spack-cache.db"'),
+        (
+            "каталог",
+            "filename=\"_______.db\"; filename*=UTF-8''"
+            "%D0%BA%D0%B0%D1%82%D0%B0%D0%BB%D0%BE%D0%B3.db",
+        ),
+        ('ü "b"; c', "filename=\"_ _b__ c.db\"; filename*=UTF-8''%C3%BC%20%22b%22%3B%20c.db"),
+        ("a\\b\nX: 1", "filename=\"a_b_X_ 1.db\"; filename*=UTF-8''a%5Cb%0AX%3A%201.db"),
+    ],
+)
+async def test_a_download_has_the_name_of_the_file(
+    name: str, header: str, database: Path, tmp_path: Path
+) -> None:
+    """Any name can be downloaded, and no page of the site fails because of it."""
+    served = site(copied(database, tmp_path / f"{name}.db"))
+    path = f"/{tilde_encode(name)}"
+    answer = await get(served, f"{path}.db")
+
+    assert answer.content == database.read_bytes()
+    assert answer.headers["content-disposition"] == f"attachment; {header}"
+    assert answer.headers["content-disposition"].isascii()
+    tables = (f"{path}/builds.{form}" for form in ("json?_size=1", "csv", "csv?_dl=on"))
+    found = f"{path}/builds?_size=1&_facet=package"
+    for page in ("/", "/about", "/find.json?q=hdf5", "/robots.txt", path, found, *tables):
+        assert (await get(served, page)).status_code == 200, page

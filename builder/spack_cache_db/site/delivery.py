@@ -12,6 +12,7 @@ all of them together hold more than `MOST_HELD` bytes, the one without progress 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send, send_text
 
@@ -238,6 +240,7 @@ CHUNK = 64 * 1024
 """What a visitor who stops reading holds in memory, beside the server's buffer of the same size."""
 
 _states: dict[Path, tuple[int, int]] = {}
+_NOT_PLAIN = re.compile(r"[^\w.+ -]", re.ASCII)
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -251,15 +254,30 @@ class Part:
     headers: tuple[tuple[str, str], ...]
 
 
-def is_as_it_was(path: Path) -> bool:
-    """Return whether a file has not been written to since it was first asked for here.
+def note_state(path: Path) -> None:
+    """Remember the size and time of a file, from which `is_as_it_was` knows whether it changed."""
+    _states[path] = _state(path)
 
-    A file that is built anew has another path. One that was overwritten in its place has other
-    bytes under the same entity tag, and a download that goes on would mix both.
+
+def is_as_it_was(path: Path) -> bool:
+    """Return whether a file has not been written to since the server started.
+
+    A database that is built anew has another path. One that was overwritten in its place has other
+    bytes under the same entity tag, and a download that is resumed would mix both.
     """
+    return _states.setdefault(path, _state(path)) == _state(path)
+
+
+def _state(path: Path) -> tuple[int, int]:
     found = path.stat()
-    state = (found.st_size, found.st_mtime_ns)
-    return _states.setdefault(path, state) == state
+    return found.st_size, found.st_mtime_ns
+
+
+def disposition(name: str) -> str:
+    """Return the header that names a download, whatever characters its name has (RFC 6266, 5)."""
+    plain = _NOT_PLAIN.sub("_", name)
+    others = "" if plain == name else f"; filename*=UTF-8''{quote(os.fsencode(name), safe='')}"
+    return f'attachment; filename="{plain}"{others}'
 
 
 async def send_file(scope: Scope, send: Send, path: Path, etag: str) -> None:
@@ -271,7 +289,7 @@ async def send_file(scope: Scope, send: Send, path: Path, etag: str) -> None:
     described = (
         *part.headers,
         ("content-type", "application/octet-stream"),
-        ("content-disposition", f'attachment; filename="{path.name}"'),
+        ("content-disposition", disposition(path.name)),
     )
     start = {
         "type": "http.response.start",

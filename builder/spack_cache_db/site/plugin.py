@@ -93,6 +93,9 @@ def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
     for name in catalogues.others(datasette):
         if (fault := catalogues.fault_of(datasette.databases[name])) is not None:
             print(f"Not in the site's pages: {fault}", file=sys.stderr)
+    for database in datasette.databases.values():
+        if database.path and not database.is_mutable:
+            delivery.note_state(Path(database.path))
     datasettes.check_sql_in_linear_time()
     datasettes.render_in_slices(datasette)
     if not allowances_of(datasette).sql_in_server:
