@@ -14,6 +14,7 @@ from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments import UnreadableEnvironment
 from spack_cache_db.machine import Machine
 from tests.commands import run
+from tests.environments.asked import asked_text
 
 ZEN3 = Machine("zen3", "rhel8", "linux")
 
@@ -29,7 +30,7 @@ def environment(folder: Path, include: str, packages: str = "{}") -> Path:
 def required(path: Path, *, is_strict: bool = False) -> tuple[list[str], tuple[str, ...]]:
     """Return what the specs of an environment ask with what is required of them, and its notes."""
     found = read_environment_file(path, ZEN3, is_strict=is_strict)
-    return [each.alternatives[0].query.text for each in found.specs], found.notes
+    return [asked_text(each) for each in found.specs], found.notes
 
 
 def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,14 +38,14 @@ def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PLACE", "configs")
     scope = tmp_path / "configs" / "rhel8"
     scope.mkdir(parents=True)
-    (scope / "packages.yaml").write_text("packages: {all: {require: [+pic]}}")
+    (scope / "packages.yaml").write_text("packages: {all: {require: [os=rhel8]}}")
     (scope / "include.yaml").write_text("include: [{path: ../more.yaml, when: target == 'zen3'}]")
     (scope / "other.yaml").write_text("packages: {all: {require: [+wrong]}}")
     (tmp_path / "configs" / "more.yaml").write_text("packages: {all: {require: [target=zen3]}}")
 
     found, notes = required(environment(tmp_path / "e", "'../$PLACE/${os}/', $env/no.yaml"))
 
-    assert found == ["zlib +pic target=zen3"]
+    assert found == ["zlib os=rhel8 target=zen3"]
     assert notes[0].startswith("one include is not here; what they require is not known: $env/no")
     with pytest.raises(UnreadableEnvironment, match="one include is not here"):
         required(tmp_path / "e" / "spack.yaml", is_strict=True)

@@ -23,6 +23,7 @@ from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.includes import merged_configuration
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.parser import parse_query
+from tests.environments.asked import asked_text
 from tests.spack.test_printing import without_places
 
 STACKS = Path(__file__).parents[1] / "data" / "stacks"
@@ -49,7 +50,7 @@ def read(text: str, files: Mapping[str, Any], **more: Any) -> Environment:
 
 def asked(found: Environment) -> list[str]:
     """Return what the first alternative of each spec asks, or why there is none."""
-    return [str(each.error or each.alternatives[0].query.text) for each in found.specs]
+    return [asked_text(each) for each in found.specs]
 
 
 PACKAGES = "packages: {all: {require: [target=zen3]}}"

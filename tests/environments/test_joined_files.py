@@ -9,6 +9,7 @@ from spack_cache_db.environments import (
     UnreadableEnvironment,
 )
 from spack_cache_db.environments.formats import joined_files, opened, read_environment
+from tests.environments.asked import asked_text
 
 ENVIRONMENT = "spack: {specs: [$mine], include: [../site/packages.yaml, lists.yaml, scope]}\n"
 PACKAGES = "packages: {all: {require: target=zen3}}\n"
@@ -19,7 +20,7 @@ SCOPE = "packages: {hdf5: {require: +mpi}}\n"
 def read(text: str, path: str = "what you pasted") -> tuple[list[str], tuple[str, ...]]:
     """Return what specs are asked for with what is required of them, and the notes."""
     found = read_environment(text.encode(), path)
-    return [each.alternatives[0].query.text for each in found.specs], found.notes
+    return [asked_text(each) for each in found.specs], found.notes
 
 
 @pytest.mark.parametrize("form", ["--- # {}", "---  #{}  ", "==> {} <=="])
@@ -55,7 +56,7 @@ def test_files_stand_beside_those_of_the_folder() -> None:
     text = f"{ENVIRONMENT}--- # packages.yaml\n{PACKAGES}--- # lists.yaml\n{LISTS}"
     found = read_environment(text.encode(), "/home/me/e/spack.yaml", surroundings=around)
 
-    assert [each.alternatives[0].query.text for each in found.specs] == [
+    assert [asked_text(each) for each in found.specs] == [
         "hdf5 +mpi",
         "zlib target=zen3",
     ]

@@ -14,6 +14,7 @@ from spack_cache_db.environments import (
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.parser import parse_query, parser_of
+from tests.environments.asked import asked_text
 
 GNU = "%c,cxx=gcc@13"
 MIXED = [
@@ -28,7 +29,7 @@ def asked(specs: list[Any], toolchains: Any, **more: Any) -> list[str]:
     """Return what the specs of an environment ask for."""
     text = json.dumps({"spack": {"specs": specs, "toolchains": toolchains, **more}})
     found = read_environment(text.encode(), "-")
-    return [str(each.error or spec_text(each.alternatives[0].query)) for each in found.specs]
+    return [asked_text(each) for each in found.specs]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,8 @@ def test_wherever_specs_stand() -> None:
     around = Surroundings(open=files.get, parse=parser_of("0.23"))
     text = b"spack: {specs: [a %gnu +y], include: [/t]}"
     found = read_environment(text, "/e/spack.yaml", surroundings=around)
-    assert spec_text(found.specs[0].alternatives[0].query) == "a +y ~x %gcc@12"
+    (spec,) = found.specs
+    assert asked_text(spec) == "a +y ~x %gcc@12"
 
 
 @pytest.mark.slow

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from spack_cache_db.environments import Surroundings
 from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.requirements import ways
+from tests.environments.asked import asked_text
 
 DATA = Path(__file__).parents[1] / "data" / "written_environments.txt"
 CASES = re.findall(
@@ -29,7 +32,10 @@ def test_an_environment_asks_what_its_author_meant(text: str, expected: str) -> 
     )
 
     asked = (
-        " or ".join(way.query.text.strip() for way in each.alternatives) for each in found.specs
+        [asked_text(replace(spec, query=way)) for way in ways(spec.query, spec.rules)]
+        if spec.query is not None and spec.group != "require"
+        else [asked_text(spec)]
+        for spec in found.specs
     )
-    assert "".join(f"{each}\n" for each in asked) == expected
+    assert "".join(f"{' or '.join(ways)}\n" for ways in asked) == expected
     assert all(each.error is None for each in found.specs)

@@ -121,23 +121,57 @@ def _parsed(text: str, parse: Parser) -> SpecQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
-    """One way to satisfy a spec: what satisfies `query` and none of `without`."""
+class Requirement:
+    """A `require` or `conflict` of `packages:`, which holds or fails for each binary.
 
-    query: SpecQuery
-    without: tuple[SpecQuery, ...] = ()
+    Attributes:
+        options: what it names.
+        line: where it is written.
+        when: the condition under which it counts; None for always.
+        is_single: exactly one of the options must hold (`one_of`), not at least one.
+        is_conflict: none of the options may hold.
+    """
+
+    options: tuple[SpecQuery, ...]
+    line: int
+    when: SpecQuery | None = None
+    is_single: bool = False
+    is_conflict: bool = False
+
+
+# Compared by identity, because an environment has few of these and many specs.
+@dataclass(frozen=True, slots=True, eq=False)
+class PackageRules:
+    """What `packages:` requires and excludes, by the name under which it is written.
+
+    The names are those of packages and virtual packages, and `all`.
+    """
+
+    required: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
+    conflicts: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
+
+    def of(self, package: str | None) -> Iterator[Requirement]:
+        """Yield what counts for a package: its own of each kind, or else those of `all`."""
+        for rules in (self.required, self.conflicts):
+            yield from rules.get(package or "") or rules.get(ALL, ())
+
+
+NO_RULES = PackageRules()
+ALL = "all"
+"""The name in `packages:` that stands for all packages without an entry of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserSpec:
-    """A spec that somebody asks for, which Spack calls a user spec.
+    """A spec that an environment asks for, which Spack calls a user spec.
 
     Attributes:
-        text: the spec as it stands in the environment; a row of a matrix as one spec.
-        line: the line on which it, or its matrix, stands, counted from 1.
-        alternatives: what satisfies it, with what `packages:` requires; one of them is enough.
-        legacy: the same for the spec as Spack before 1.0 reads it, if that is another one.
-        error: why it asks for nothing that could be looked for, in place of alternatives.
+        text: the spec as it is written in the environment; a row of a matrix as one spec.
+        line: the line of the spec, or of its matrix, counted from 1.
+        query: what it asks.
+        legacy: what it asks as Spack before 1.0 reads it, if that is something else.
+        rules: what `packages:` requires of binaries that satisfy it, and of their dependencies.
+        error: why the text is not a spec, in place of a query.
         group: the name of its group of specs.
         external: the external of `packages:` that satisfies it.
         is_buildable: whether Spack may build its package, or use a binary of it.
@@ -145,8 +179,9 @@ class UserSpec:
 
     text: str
     line: int
-    alternatives: tuple[Alternative, ...] = ()
-    legacy: tuple[Alternative, ...] = ()
+    query: SpecQuery | None = None
+    legacy: SpecQuery | None = None
+    rules: PackageRules = NO_RULES
     error: str | None = None
     group: str = ""
     external: str = ""

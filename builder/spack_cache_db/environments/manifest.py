@@ -8,7 +8,6 @@ externals.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import yaml
@@ -44,19 +43,14 @@ from spack_cache_db.environments.includes import (
 )
 from spack_cache_db.environments.lockfile import read_lock_file
 from spack_cache_db.environments.requirements import (
-    NO_REQUIREMENTS,
-    Requirements,
+    PackagesSection,
     parser_with,
-    read_requirements,
+    read_packages,
     read_toolchains,
 )
 from spack_cache_db.environments.spec_lists import SpecLists
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.intersection import UnsatisfiableSpec
 from spack_cache_db.spack.parser import legacy_reading
-
-MOST_NAMED = 20
-"""Packages that a note names."""
 
 _GROUP_KEYS = {"group", "specs", "matrix", "exclude", "needs", "explicit", "override"}
 
@@ -135,11 +129,11 @@ class _SpackYaml:
         for name, parts in self._definitions().items():
             with self._faults.collected():
                 lists.define(name, parts)
-        requirements = self._requirements(None)
+        packages = self._packages(None)
         specs: list[UserSpec] = []
         with self._faults.collected():
             for group in self._groups():
-                own = requirements if group.packages is None else self._requirements(group.packages)
+                own = packages if group.packages is None else self._packages(group.packages)
                 for each in lists.specs(lists.items(group.node)):
                     specs.append(replace(self._user_spec(each, own), group=group.name))
                     if len(specs) > self._limits.specs:
@@ -148,20 +142,20 @@ class _SpackYaml:
         locked: list[LockedSpec] = []
         with self._faults.collected():
             locked += self._locked()
-        notes = tuple(self._notes(requirements, specs))
+        notes = tuple(self._notes(packages, specs))
         return Environment(tuple(specs), notes, tuple(locked))
 
     def packages(self) -> Environment:
         """Return what `packages:` requires and which externals it has, each as a spec."""
-        requirements = self._requirements(None)
+        packages = self._packages(None)
         specs: list[UserSpec] = []
         with self._faults.collected():
-            for each in requirements.as_specs(self._work):
+            for each in packages.as_specs():
                 specs.append(each)
                 if len(specs) > self._limits.specs:
                     raise LineFault(0, f"stands for more than {self._limits.specs:,} specs")
         notes = _include_notes(self._configuration, self._surroundings, self._faults)
-        return Environment(tuple(specs), (*notes, *requirements.notes))
+        return Environment(tuple(specs), (*notes, *packages.notes))
 
     def _locked(self) -> Iterator[LockedSpec]:
         """Yield the nodes of the lockfiles of environments in `include_concrete`."""
@@ -211,15 +205,15 @@ class _SpackYaml:
         matrix = yaml.MappingNode(node.tag, kept, node.start_mark, node.end_mark)
         return _SpecGroup(_list([matrix], node), name, override.get("packages"))
 
-    def _requirements(self, override: yaml.Node | None) -> Requirements:
+    def _packages(self, override: yaml.Node | None) -> PackagesSection:
         """Return what `packages:` requires; a group's own stands above the environment's."""
         node = self._configuration.sections.get("packages")
         if override is not None:
             node = override if node is None else merged(node, override, self._work)
         if node is not None:
             with self._faults.collected():
-                return read_requirements(node, self._work, self._parse)
-        return NO_REQUIREMENTS
+                return read_packages(node, self._work, self._parse)
+        return PackagesSection()
 
     def _definitions(self) -> dict[str, list[yaml.Node]]:
         """Return all lists of each name, in the order in which the names first stand."""
@@ -245,35 +239,27 @@ class _SpackYaml:
             self._undecided.append(name)
         return bool(holds)
 
-    def _user_spec(self, found: SpecLine, requirements: Requirements) -> UserSpec:
+    def _user_spec(self, found: SpecLine, packages: PackagesSection) -> UserSpec:
         if found.query is None:
             return UserSpec(found.text, found.line, error=found.error)
-        external, is_buildable = requirements.external_of(found.query, self._work)
-        spec = UserSpec(found.text, found.line, external=external, is_buildable=is_buildable)
-        try:
-            spec = replace(spec, alternatives=requirements.alternatives(found.query, self._work))
-        except UnsatisfiableSpec as error:
-            spec = replace(spec, error=str(error))
-        if legacy := legacy_reading(found.query):
-            with suppress(UnsatisfiableSpec):
-                return replace(spec, legacy=requirements.alternatives(legacy, self._work))
-        return spec
+        external, is_buildable = packages.external_of(found.query, self._work)
+        return UserSpec(
+            found.text,
+            found.line,
+            found.query,
+            legacy_reading(found.query),
+            packages.rules,
+            external=external,
+            is_buildable=is_buildable,
+        )
 
-    def _notes(self, requirements: Requirements, specs: list[UserSpec]) -> Iterator[str]:
+    def _notes(self, packages: PackagesSection, specs: list[UserSpec]) -> Iterator[str]:
         yield from _include_notes(self._configuration, self._surroundings, self._faults)
         if self._undecided:
             named = ", ".join(dict.fromkeys(self._undecided))
             yield f"definitions: the when: of {named} asks for what is not known; it is left out"
         yield from legacy_notes(specs)
-        yield from requirements.notes
-        asked = {each.query.name for spec in specs for each in spec.alternatives} | {"all"}
-        others = sorted(
-            {*requirements.required, *requirements.conflicts} - {str(each) for each in asked}
-        )
-        if others:
-            more = f" and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
-            named = ", ".join(others[:MOST_NAMED]) + more
-            yield f"packages: requirements of dependencies are ignored (of {named})"
+        yield from packages.notes
         if "develop" in self._section and not _is_empty(self._section["develop"]):
             yield "develop: packages built from your own sources are looked for as any other"
 

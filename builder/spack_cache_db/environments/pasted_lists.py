@@ -14,7 +14,6 @@ from dataclasses import replace
 from io import StringIO
 
 from spack_cache_db.environments import (
-    Alternative,
     Environment,
     Limits,
     Surroundings,
@@ -75,10 +74,7 @@ def user_spec(text: str, line: int, limits: Limits, parse: Parser) -> UserSpec:
     found = read_spec(text, line, limits.length, parse)
     if found.query is None:
         return UserSpec(text, line, error=found.error)
-    legacy = legacy_reading(found.query)
-    return UserSpec(
-        text, line, (Alternative(found.query),), legacy=(Alternative(legacy),) if legacy else ()
-    )
+    return UserSpec(text, line, found.query, legacy_reading(found.query))
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -263,9 +259,9 @@ class _PastedText:
 
     def _counts(self, found: PastedSpec, spec: UserSpec) -> bool:
         """Return whether a spec is one, whatever stands around it."""
-        if spec.error is not None or found.external:
+        asked = spec.query
+        if asked is None or found.external:
             return found.external != ""
-        (asked,) = (each.query for each in spec.alternatives)
         is_known = asked.name is not None and self._known.is_package(asked.name)
         is_known &= not has_options(asked)
         is_printed = found.is_printed and self._around is not None

@@ -1,39 +1,44 @@
-"""Requirements and toolchains of a `spack.yaml`: what they ask of its specs.
+"""The sections `packages:` and `toolchains:` of a `spack.yaml`.
 
-The rules are those of Spack 1.1's `solver/requirements.py`: what stands under a package's name
-takes the place of what stands under `all`; an `all` that asks for a variant holds for packages that
-have it. Preferences (`prefer`, `version`, `target`, `compiler`, `variants`, `providers`) weigh less
-than a binary that exists, so they take none away.
+The entry of a package replaces that of `all` (Spack 1.2, `solver/requirements.py`). Preferences
+(`prefer`, `version`, `target`, `compiler`, `variants`, `providers`) weigh less than a binary that
+exists, so they exclude none. Which binaries satisfy the requirements is decided in `query/`.
 
-`toolchains:` are names for compilers, such as `%clang_gfortran`, in specs (`spec_parser.py`, and
-the page "Toolchains"): what an entry asks holds where its `when:` does, and a toolchain takes the
-place of the compiler of its name.
+A toolchain is a name for compilers, such as `%clang_gfortran`, in specs (`spec_parser.py`, and the
+page "Toolchains" of Spack): each of its specs counts if its `when:` holds, and a toolchain replaces
+the compiler of its name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import TypeVar
+from itertools import chain, islice
 
 import yaml
 
 from spack_cache_db.bounded_yaml import entries_of, fault_at, is_nothing, items_of, line_of, text_of
-from spack_cache_db.environments import Alternative, UserSpec, Work, read_spec
-from spack_cache_db.spack.constraints import SpecQuery, VariantConstraint, spec_text
+from spack_cache_db.environments import (
+    ALL,
+    NO_RULES,
+    PackageRules,
+    Requirement,
+    UserSpec,
+    Work,
+    read_spec,
+)
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import Parser, parse_query
 from spack_cache_db.spack.versions import VersionRanges
 
-ALL = "all"
 PREFERENCES = ("prefer", "version", "target", "compiler", "variants", "providers")
-MOST_ALTERNATIVES = 64
+MOST_WAYS = 64
+"""Ways to satisfy a spec of a virtual package, or what is required of a package, that are tried."""
 LONGEST_TOOLCHAIN = 1_000
 """Characters of a toolchain as a spec: each spec that names it becomes so much longer."""
-T = TypeVar("T", bound=Hashable)
 _NAME = re.compile(r"[\w-]+")
 _GROUPS = ("spec", "one_of", "any_of")
 
@@ -63,31 +68,20 @@ PROVIDERS: Mapping[str, frozenset[str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
-    """One of `options` must hold where `when` does; `is_single`: and none of the others.
+class PackagesSection:
+    """What the section `packages:` says.
 
-    `is_conflict`: none of the options may hold instead.
+    Attributes:
+        rules: what it requires and excludes.
+        externals: the externals of each package.
+        buildable: which packages Spack may build.
+        notes: what else it says, and is ignored.
+        providers: the packages that provide each virtual package.
     """
 
-    options: tuple[SpecQuery, ...]
-    line: int
-    when: SpecQuery | None = None
-    is_single: bool = False
-    is_conflict: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Requirements:
-    """All requirements, by the package under whose name they stand.
-
-    `providers` are the packages that provide each virtual package, and `notes` say what else there
-    is.
-    """
-
-    required: Mapping[str, tuple[Requirement, ...]]
-    conflicts: Mapping[str, tuple[Requirement, ...]]
-    externals: Mapping[str, tuple[SpecQuery, ...]]
-    buildable: Mapping[str, bool]
+    rules: PackageRules = NO_RULES
+    externals: Mapping[str, tuple[SpecQuery, ...]] = field(default_factory=dict)
+    buildable: Mapping[str, bool] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     providers: Mapping[str, Set[str]] = field(default_factory=dict)
 
@@ -116,52 +110,73 @@ class Requirements:
             usual = not usual
         return self.buildable.get(name or "", usual)
 
-    def alternatives(self, query: SpecQuery, work: Work) -> tuple[Alternative, ...]:
-        """Return the ways to satisfy a spec together with what is required of its package.
-
-        Raises:
-            UnsatisfiableSpec: there is none, or there are too many to look for.
-            LineFault: the environment asks for too much in all.
-        """
-        found = [Alternative(query)]
-        for kind in (self.required, self.conflicts):
-            own = kind.get(query.name or "", ())
-            for requirement in own or kind.get(ALL, ()):
-                cases = _Cases(requirement, work, (query.name or ALL) if own else ALL)
-                found = _few(case for each in found for case in cases.of(each))
-                if not found:
-                    said = f"the requirement on line {requirement.line} excludes it"
-                    raise UnsatisfiableSpec(said)
-        return tuple(found)
-
-    def as_specs(self, work: Work) -> Iterator[UserSpec]:
+    def as_specs(self) -> Iterator[UserSpec]:
         """Yield each way to satisfy what is required of a package, and each external, as a spec.
 
-        What `all` requires is asked of every package, and is no spec of its own.
-
-        Raises:
-            LineFault: the requirements ask for too much in all.
+        What `all` requires is not a spec of its own: it counts for every package.
         """
-        for package, requirements in self.required.items():
+        for package, requirements in self.rules.required.items():
             if package == ALL:
                 continue
-            line = requirements[0].line if requirements else 0
-            start = UserSpec(package, line, group="require")
-            try:
-                ways = self.alternatives(SpecQuery(name=package), work)
-            except UnsatisfiableSpec as error:
-                yield replace(start, error=str(error))
-                continue
-            for each in ways:
-                yield replace(start, text=spec_text(each.query), alternatives=(each,))
+            start = UserSpec(package, requirements[0].line if requirements else 0, group="require")
+            found = ways(SpecQuery(name=package, text=package), self.rules)
+            for query in found:
+                yield replace(start, text=spec_text(query), query=query, rules=self.rules)
+            if not found:
+                yield replace(start, error="what packages: requires of it contradicts itself")
         for external in chain.from_iterable(self.externals.values()):
-            yield UserSpec(external.text, 0, (Alternative(external),), group="externals")
+            yield UserSpec(external.text, 0, external, group="externals")
 
 
-NO_REQUIREMENTS = Requirements({}, {}, {}, {})
+def ways(query: SpecQuery, rules: PackageRules) -> list[SpecQuery]:
+    """Return the queries that ask for one option of each requirement on a query's package.
+
+    What is required of a virtual package by the name of a provider is asked of that provider.
+    Options that contradict the query are left out; of very many ways, the first are returned.
+    """
+    found = [query]
+    for requirement in rules.required.get(query.name or "", ()):
+        made = (way for each in found for way in _ways(each, requirement, query.name))
+        found = [*islice(dict.fromkeys(made), MOST_WAYS)]
+    return found
 
 
-def read_requirements(node: yaml.Node, work: Work, parse: Parser = parse_query) -> Requirements:
+def _ways(query: SpecQuery, requirement: Requirement, owner: str | None) -> Iterator[SpecQuery]:
+    """Yield a query with each option, and the query itself if the requirement may not count."""
+    when = requirement.when or SpecQuery()
+    if not implies(query, replace(when, name=None)):
+        yield query
+    begun = query if requirement.when is None else _with_option(query, when, owner)
+    for option in requirement.options:
+        if begun is not None and (found := _with_option(begun, option, owner)):
+            yield found
+
+
+def required_query(query: SpecQuery, rules: PackageRules) -> SpecQuery:
+    """Return a query with what is required of its package, as far as one query can say it.
+
+    Requirements with several options or a `when` are left out, and so are variants that `all`
+    requires: they count only for packages that have these variants.
+    """
+    own = rules.required.get(query.name or "")
+    for requirement in own or rules.required.get(ALL, ()):
+        (option, *others) = requirement.options or (SpecQuery(),)
+        if not others and requirement.when is None and (own or not option.variants):
+            query = _with_option(query, option, query.name) or query
+    return query
+
+
+def _with_option(query: SpecQuery, option: SpecQuery, owner: str | None) -> SpecQuery | None:
+    """Return what both ask, where `owner` may stand for a provider; None if nothing can be both."""
+    if option.name is not None and query.name == owner:
+        query = replace(query, name=None)
+    try:
+        return constrained(query, option)
+    except UnsatisfiableSpec:
+        return None
+
+
+def read_packages(node: yaml.Node, work: Work, parse: Parser = parse_query) -> PackagesSection:
     """Return what the section `packages` requires.
 
     Raises:
@@ -192,7 +207,8 @@ def read_requirements(node: yaml.Node, work: Work, parse: Parser = parse_query) 
             for virtual, names in _providers(entries["providers"]):
                 providers[virtual] = providers.get(virtual, frozenset()) | names
     notes = tuple(_notes(preferred))
-    return Requirements(required, conflicts, externals, buildable, notes, providers)
+    rules = PackageRules(required, conflicts)
+    return PackagesSection(rules, externals, buildable, notes, providers)
 
 
 def _notes(preferred: set[str]) -> Iterator[str]:
@@ -257,103 +273,6 @@ def _query(node: yaml.Node, parse: Parser) -> SpecQuery:
     if found.query is None:
         raise fault_at(node, f"{found.text!r} {found.error}")
     return found.query
-
-
-def _few(made: Iterable[T]) -> list[T]:
-    """Return what is made, each once.
-
-    Raises:
-        UnsatisfiableSpec: it is more than `MOST_ALTERNATIVES`; no more are made.
-    """
-    found: dict[T, None] = {}
-    for each in made:
-        found[each] = None
-        if len(found) > MOST_ALTERNATIVES:
-            raise UnsatisfiableSpec(f"its requirements make more than {MOST_ALTERNATIVES} cases")
-    return [*found]
-
-
-class _Cases:
-    """The ways to satisfy one requirement as well; `owner` is the package under which it stands."""
-
-    def __init__(self, requirement: Requirement, work: Work, owner: str) -> None:
-        self._requirement = requirement
-        self._work = work
-        self._owner = owner
-
-    def of(self, start: Alternative) -> Iterator[Alternative]:
-        """Yield the ways to satisfy what is asked already and the requirement."""
-        requirement = self._requirement
-        # Each new case is hashed, with all the specs that it excludes.
-        self._work.add(2 * len(start.without), requirement.line)
-        if requirement.is_conflict:
-            yield from self._without_conflict(start)
-            return
-        if requirement.when is not None and not self._implies(start.query, requirement.when):
-            yield replace(start, without=(*start.without, requirement.when))
-        yield from self._with_option(start)
-        if self._owner == ALL:
-            yield from self._of_packages_without(start)
-
-    def _without_conflict(self, start: Alternative) -> Iterator[Alternative]:
-        (option,) = self._requirement.options
-        conflict = self._both(option, self._requirement.when)
-        if conflict is None or not self._implies(start.query, conflict):
-            without = start.without if conflict is None else (*start.without, conflict)
-            yield replace(start, without=without)
-
-    def _with_option(self, start: Alternative) -> Iterator[Alternative]:
-        """Yield what holds one of the options; of `one_of`, none of the others."""
-        begun = self._both(start.query, self._requirement.when)
-        if begun is None:
-            return
-        options = self._requirement.options
-        both = ((place, self._both(begun, option)) for place, option in enumerate(options))
-        possible = _few((place, query) for place, query in both if query is not None)
-        for place, query in possible:
-            is_single = self._requirement.is_single
-            others = [options[other] for other, _ in possible if is_single and other != place]
-            excluded = [each for each in others if self._both(query, each)]
-            if not any(self._implies(query, each) for each in excluded):
-                yield Alternative(query, (*start.without, *excluded))
-
-    def _of_packages_without(self, start: Alternative) -> Iterator[Alternative]:
-        """Yield packages that lack a variant of each option: the requirement is not theirs."""
-        known = {each.name for each in start.query.variants}
-        missing: list[frozenset[str]] = [frozenset()]
-        for option in self._requirement.options:
-            names = sorted({each.name for each in option.variants} - known)
-            self._work.add(len(missing) * len(names), self._requirement.line)
-            missing = _few(more for each in missing for more in _with_one_of(each, names))
-        for lacking in missing:
-            without = [VariantConstraint(name, (), "multi") for name in sorted(lacking)]
-            unwanted = (SpecQuery(variants=(each,)) for each in without)
-            yield replace(start, without=(*start.without, *unwanted))
-
-    def _implies(self, query: SpecQuery, other: SpecQuery) -> bool:
-        """Return whether a query implies another one, whatever the package's name."""
-        self._work.compare(query.text, other.text, line=self._requirement.line)
-        return implies(query, replace(other, name=None))
-
-    def _both(self, first: SpecQuery, second: SpecQuery | None) -> SpecQuery | None:
-        """Return what both ask, the first if there is no second; None if nothing can be both.
-
-        What is required of a virtual package by another name is required of what provides it.
-        """
-        if second is None:
-            return first
-        if second.name is not None and first.name == self._owner:
-            first = replace(first, name=None)
-        self._work.join(first.text, second.text, line=self._requirement.line)
-        try:
-            return constrained(first, second)
-        except UnsatisfiableSpec:
-            return None
-
-
-def _with_one_of(chosen: frozenset[str], names: list[str]) -> Iterable[frozenset[str]]:
-    """Return the ways to have one of the names among those chosen; none if there are no names."""
-    return [chosen] if chosen & {*names} else [chosen | {name} for name in names]
 
 
 Toolchains = Mapping[str, SpecQuery]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -22,12 +22,14 @@ from spack_cache_db.arguments import (
 )
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments import (
-    Alternative,
+    NO_RULES,
     Environment,
     LockedSpec,
+    PackageRules,
     UserSpec,
 )
 from spack_cache_db.environments.formats import user_specs
+from spack_cache_db.environments.requirements import required_query, ways
 from spack_cache_db.query.catalogue import HASHES_AT_ONCE, IN_STACK, Spec, specs_in_scope
 from spack_cache_db.query.conditions import (
     ANYWHERE,
@@ -54,6 +56,7 @@ from spack_cache_db.query.installation import foremost_places
 from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.look_alikes import Change
 from spack_cache_db.query.questions import read_query, scope_of
+from spack_cache_db.query.requirements import CheckedRules
 from spack_cache_db.query.selection import (
     Candidate,
     Candidates,
@@ -74,10 +77,8 @@ JOIN configurations ON configurations.id = coalesce(listed.configuration, specs.
 JOIN packages ON packages.id = configurations.package
 WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
 """
-REQUIRED = "what packages: requires excludes all that satisfies it"
+REQUIRED = "packages:"
 NOTHING = "nothing here satisfies it"
-MOST_EXPLAINED = 4
-"""For so many ways to satisfy a spec it is said why nothing does."""
 
 MOST_UNKNOWN = 20
 """For so many unknown packages close names are looked for: each is compared with all that exist."""
@@ -93,7 +94,7 @@ WHERE {IN_STACK.format("listings")}
 MOST_OTHERS = 5
 A_NODE = "it is another node of this lockfile"
 _Found = dict[Candidate, tuple[int, Conditions]]
-"""What satisfies a spec: how many specs of each configuration, and what was asked of these."""
+"""The configurations that satisfy a spec: how many specs of each, and their conditions."""
 
 
 def cover(
@@ -186,8 +187,20 @@ def _named_hash(each: CoveredSpec | CoveredNode) -> str:
     return others[0] if others else each.hash or ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """The configurations that satisfy a query and the requirements on it, with their spec counts.
+
+    `conditions` are the decided ones, which the specs satisfy.
+    """
+
+    query: SpecQuery
+    conditions: Conditions
+    rows: Mapping[Candidate, int]
+
+
 class _Specs:
-    """The specs of one environment, answered with the same rows and records in mind."""
+    """The specs of one environment, answered with rows and records that are read once."""
 
     def __init__(self, candidates: Candidates, scope: Conditions) -> None:
         self._conn = candidates.lookups.conn
@@ -195,13 +208,16 @@ class _Specs:
         self._scope = scope
         self._records = SpecRecords(candidates.lookups).at(scope)
         self._unknown = 0
-        self._known: dict[tuple[tuple[Alternative, ...], ...], CoveredSpec] = {}
+        self._known: dict[tuple[SpecQuery, SpecQuery | None, PackageRules], CoveredSpec] = {}
+        self._checked: dict[PackageRules, CheckedRules] = {}
+        self._required: dict[tuple[PackageRules, str | None], Conditions] = {}
+        self._ids: dict[str | None, Set[int]] = {}
 
     def answers(
         self, environment: Environment, after_each: Callable[[], None]
     ) -> tuple[CoveredSpec, ...]:
-        queries = [each.query for spec in environment.specs for each in spec.alternatives]
-        self._candidates.prepare(query.name for query in queries if query.name is not None)
+        queries = (spec.query for spec in environment.specs if spec.query is not None)
+        self._candidates.prepare({query.name for query in queries if query.name is not None})
         found = []
         for spec in environment.specs:
             found.append(self._answer(spec))
@@ -209,76 +225,150 @@ class _Specs:
         return tuple(found)
 
     def _answer(self, spec: UserSpec) -> CoveredSpec:
-        found = self._found(spec)
+        if spec.external and not spec.is_buildable:
+            answer = CoveredSpec("", "external", 0, "")
+        elif spec.query is None:
+            answer = CoveredSpec("", "unanswerable", 0, "", reasons=(spec.error or NOTHING,))
+        else:
+            known = spec.query, spec.legacy, spec.rules
+            if known not in self._known:
+                self._known[known] = self._covered(*known)
+            answer = self._known[known]
         return replace(
-            found, spec=spec.text, line=spec.line, group=spec.group, external=spec.external
+            answer, spec=spec.text, line=spec.line, group=spec.group, external=spec.external
         )
 
-    def _found(self, spec: UserSpec) -> CoveredSpec:
-        if spec.external and not spec.is_buildable:
-            return CoveredSpec("", "external", 0, "")
-        if spec.error is not None:
-            return CoveredSpec("", "unanswerable", 0, "", reasons=(spec.error,))
-        asked = spec.alternatives, spec.legacy
-        if asked not in self._known:
-            self._known[asked] = self._satisfied(*asked)
-        return self._known[asked]
-
-    def _satisfied(
-        self, alternatives: tuple[Alternative, ...], legacy: tuple[Alternative, ...]
+    def _covered(
+        self, query: SpecQuery, legacy: SpecQuery | None, rules: PackageRules
     ) -> CoveredSpec:
-        """Return the answer for what one of several alternatives satisfies.
-
-        Args:
-            alternatives: what is asked.
-            legacy: the same as Spack before 1.0 reads it, which is what to ask if nothing is found.
-        """
-        found: _Found = {}
-        refused: UnsupportedQuery | None = None
-        for each in alternatives:
-            try:
-                asks, rows = self._rows(each)
-            except UnsupportedQuery as error:
-                refused = error
-                continue
-            found |= {row: (count, asks) for row, count in rows.items()}
-        if found:
-            return self._binary(alternatives[0].query, found)
-        corrected = self._first_found(legacy)
-        whys = [] if corrected else [*self._legacy_whys(legacy)]
-        if refused is None:
-            whys = whys or [
-                (each.query, self._why_not(each.query)) for each in alternatives[:MOST_EXPLAINED]
-            ]
-            return self._lacking(alternatives, whys, corrected)
-        why = WhyNot(corrected=corrected) if corrected else whys[0][1] if whys else None
-        reasons = (str(refused), *(why.sentences() if why else ()))
+        """Return the answer for a query, without what only its environment says."""
+        matches, refused = self._matches(query, rules)
+        shown = required_query(next((m.query for m in matches if m.rows), query), rules).text
+        if any(match.rows for match in matches):
+            return self._binary(shown, matches)
+        if (unknown := self._unknown_answer(shown, matches, rules)) is not None:
+            return unknown
+        corrected, why = self._legacy_answer(legacy, rules)
+        if refused is not None:
+            reasons = (str(refused), *(why.sentences() if why else ()))
+            return CoveredSpec(
+                "", "unanswerable", 0, shown, why=why, reasons=reasons, corrected=corrected
+            )
+        why = why or self._why_not(matches[0].query if matches else query, rules)
+        nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
         return CoveredSpec(
             "",
-            "unanswerable",
+            "near" if why.without else "none",
             0,
-            alternatives[0].query.text,
+            shown,
+            configuration=nearest,
             why=why,
-            reasons=reasons,
+            reasons=why.sentences() or (NOTHING,),
             corrected=corrected,
         )
 
-    def _first_found(self, alternatives: tuple[Alternative, ...]) -> str | None:
-        """Return the first spec that finds something, None if none does."""
-        for each in alternatives:
-            with suppress(UnsupportedQuery):
-                if self._rows(each)[1]:
-                    return spec_text(self._named(each.query))
+    def _matches(
+        self, query: SpecQuery, rules: PackageRules
+    ) -> tuple[list[_Match], UnsupportedQuery | None]:
+        """Return what satisfies a query, or one of the providers that are required instead of it.
+
+        The second value is the error of a query that the database cannot answer, if there is one.
+        """
+        is_package = query.name in self._candidates.lookups.packages
+        matches, refused = list[_Match](), None
+        for each in [query] if is_package else ways(query, rules):
+            try:
+                matches.append(self._match(each, rules))
+            except UnsupportedQuery as error:
+                refused = error
+        return matches, refused
+
+    def _match(self, query: SpecQuery, rules: PackageRules) -> _Match:
+        """Return what satisfies a query.
+
+        Raises:
+            UnsupportedQuery: the database cannot answer it.
+        """
+        named = self._named(query)
+        conditions = self._records.decided(self._conditions(named))
+        conditions = (*conditions, *self._requirements(named.name, rules))
+        return _Match(named, conditions, misses_of(self._candidates, conditions).fitting())
+
+    def _conditions(self, query: SpecQuery) -> Conditions:
+        return (*read_query(self._records, query).conditions, *self._scope)
+
+    def _requirements(self, package: str | None, rules: PackageRules) -> Conditions:
+        """Return the condition that a package's specs satisfy all requirements, if some may not."""
+        if rules is NO_RULES:
+            return ()
+        known = rules, package
+        if known not in self._required:
+            verdict = self._rules(rules).verdict(self._ids_of(package))
+            found = () if verdict is None else (Condition("specs", REQUIRED, verdict),)
+            self._required[known] = found
+        return self._required[known]
+
+    def _rules(self, rules: PackageRules) -> CheckedRules:
+        if rules not in self._checked:
+            self._checked[rules] = CheckedRules(self._records, rules)
+        return self._checked[rules]
+
+    def _ids_of(self, package: str | None) -> Set[int]:
+        """Return the specs of a package in the scope; None is all packages."""
+        if package is None:
+            return self._records.every
+        if package not in self._ids:
+            rows = self._candidates.rows(package)
+            specs = self._candidates.specs(self._scope, rows, package)
+            self._ids[package] = {spec.id for some in specs.values() for spec in some}
+        return self._ids[package]
+
+    def _unknown_answer(
+        self, query: str, matches: Iterable[_Match], rules: PackageRules
+    ) -> CoveredSpec | None:
+        """Return the answer where binaries satisfy all that the database shows, but not all."""
+        for match in matches:
+            ids = self._ids_of(match.query.name)
+            possible = tuple(_possible(condition, ids) for condition in match.conditions)
+            rows = misses_of(self._candidates, possible).fitting()
+            if not rows or possible == match.conditions:
+                continue
+            newest = next(iter(rows))
+            spec = self._specs([newest], possible)[newest.id][0]
+            asked = self._records.decided(self._conditions(match.query))
+            checks = self._rules(rules).conditions({spec.id}) if rules is not NO_RULES else ()
+            texts = [each.text for each in (*asked, *checks) if _is_unknown(each, spec)]
+            configuration = self._candidates.configuration(newest)
+            reason = f"the database does not show whether it satisfies {', '.join(texts)}"
+            return CoveredSpec(
+                "",
+                "unknown",
+                0,
+                query,
+                configuration=configuration,
+                reasons=(f"{configuration.summary} /{spec.hash}: {reason}",),
+            )
         return None
 
-    def _legacy_whys(self, legacy: tuple[Alternative, ...]) -> Iterator[tuple[SpecQuery, WhyNot]]:
-        """Yield why nothing satisfies a spec as Spack before 1.0 reads it, where that is known."""
-        for each in legacy[:MOST_EXPLAINED]:
-            with suppress(UnsupportedQuery):
-                why = self._why_not(each.query)
-                yield each.query, replace(why, read_as=spec_text(each.query))
+    def _legacy_answer(
+        self, legacy: SpecQuery | None, rules: PackageRules
+    ) -> tuple[str | None, WhyNot | None]:
+        """Return a spec as Spack before 1.0 reads it, or why that finds nothing either.
 
-    def _binary(self, query: SpecQuery, found: _Found) -> CoveredSpec:
+        Both are None if the spec is not read in another way, or cannot be answered.
+        """
+        if legacy is not None:
+            with suppress(UnsupportedQuery):
+                if self._match(legacy, rules).rows:
+                    corrected = spec_text(required_query(self._named(legacy), rules))
+                    return corrected, WhyNot(corrected=corrected)
+                return None, replace(self._why_not(legacy, rules), read_as=spec_text(legacy))
+        return None, None
+
+    def _binary(self, query: str, matches: Sequence[_Match]) -> CoveredSpec:
+        found: _Found = {
+            row: (count, match.conditions) for match in matches for row, count in match.rows.items()
+        }
         package = self._candidates.lookups.words["package"][next(iter(found)).key("package")]
         rows = [row for row in self._candidates.rows(package) if row in found]
         _, asks = found[rows[0]]
@@ -290,12 +380,13 @@ class _Specs:
         if installed := self._installed(rows, found):
             status, (newest, current) = "installed", installed
         else:
-            current = next(self._specs([newest], found[newest][1], limit=1), None)
+            specs = self._specs([newest], found[newest][1], limit=1)
+            current = next(chain.from_iterable(specs.values()), None)
         return CoveredSpec(
             "",
             status,
             0,
-            query.text,
+            query,
             len(found),
             sum(count for count, _ in found.values()),
             self._candidates.configuration(newest),
@@ -308,44 +399,19 @@ class _Specs:
         for tree in trees:
             for asks in dict.fromkeys(found[row][1] for row in rows):
                 within = (Condition("release", "", tree), *without(asks, "release"))
-                ids = [row.id for row in rows if found[row][1] == asks]
-                specs = specs_in_scope(self._conn, ids, within)
+                specs = self._specs([row for row in rows if found[row][1] == asks], within)
                 if (row := next((row for row in rows if row.id in specs), None)) is not None:
                     return row, specs[row.id][0]
         return None
 
-    def _rows(self, alternative: Alternative) -> tuple[Conditions, dict[Candidate, int]]:
-        """Return what an alternative asks, and the configurations that satisfy it.
-
-        Raises:
-            UnsupportedQuery: the file cannot answer it.
-        """
-        query = self._named(alternative.query)
-        conditions = self._records.decided((*self._asked(query), *self._scope))
-        found = misses_of(self._candidates, conditions).fitting()
-        for each in alternative.without:
-            unwanted = self._records.decided(self._asked(replace(each, name=query.name)))
-            excluded = misses_of(self._candidates, unwanted).fitting()
-            if not is_of_specs(unwanted):
-                found = {row: count for row, count in found.items() if row not in excluded}
-                continue
-            gone = {spec.id for spec in self._specs(excluded, (*unwanted, *self._scope))}
-            left = {spec.id for spec in self._specs(found, conditions)} - gone
-            beyond = [one.text for one in conditions if one.kind == "specs"]
-            verdict = Condition("specs", "".join(beyond) or "packages: requires", Verdict(left))
-            conditions = (*without(conditions, "specs"), verdict)
-            found = misses_of(self._candidates, conditions).fitting()
-        return conditions, found
-
-    def _asked(self, query: SpecQuery) -> Conditions:
-        return read_query(self._records, query).conditions
-
     def _specs(
-        self, rows: Iterable[Candidate], conditions: Conditions, limit: int = -1
-    ) -> Iterator[Spec]:
-        """Yield the specs of configurations that satisfy conditions."""
-        ids = [row.id for row in rows]
-        return chain.from_iterable(specs_in_scope(self._conn, ids, conditions, limit).values())
+        self, rows: Sequence[Candidate], conditions: Conditions, limit: int = -1
+    ) -> Mapping[int, list[Spec]]:
+        """Return the specs of configurations that satisfy conditions, by configuration."""
+        package = self._candidates.lookups.words["package"][rows[0].key("package")]
+        if is_of_specs(conditions):
+            return self._candidates.specs(conditions, rows, package)
+        return specs_in_scope(self._conn, [row.id for row in rows], conditions, limit)
 
     def _named(self, query: SpecQuery) -> SpecQuery:
         """Return a query with its package's name, which a hash may stand for."""
@@ -360,29 +426,29 @@ class _Specs:
             raise UnsupportedQuery("names no package, and an environment asks for packages by name")
         return query
 
-    def _lacking(
-        self,
-        alternatives: tuple[Alternative, ...],
-        whys: list[tuple[SpecQuery, WhyNot]],
-        corrected: str | None,
-    ) -> CoveredSpec:
-        """Return the answer where nothing satisfies any alternative: what is nearest to one."""
-        query, why = next((each for each in whys if each[1].without), whys[0])
-        is_required = any(each.without for each in alternatives)
-        reasons = why.sentences() or (REQUIRED if is_required else NOTHING,)
-        nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
-        status = "near" if why.without or reasons == (REQUIRED,) else "none"
-        why = replace(why, corrected=corrected)
-        return CoveredSpec("", status, 0, query.text, 0, 0, nearest, None, why, reasons, corrected)
-
-    def _why_not(self, query: SpecQuery) -> WhyNot:
+    def _why_not(self, query: SpecQuery, rules: PackageRules) -> WhyNot:
         named = self._named(query)
         if named.name not in self._candidates.lookups.packages:
             self._unknown += 1
             if self._unknown > MOST_UNKNOWN:
                 return WhyNot(unknown=named.name)
-        conditions = (*self._asked(named), *self._scope)
+        conditions = self._conditions(named)
+        if self._requirements(named.name, rules):
+            required = self._rules(rules).conditions(self._ids_of(named.name))
+            conditions = (*conditions, *required)
         return explained(self._candidates, named, conditions, self._records)
+
+
+def _possible(condition: Condition, ids: Set[int]) -> Condition:
+    """Return a condition that also the specs satisfy of which it is not known."""
+    verdict = condition.asked
+    if not isinstance(verdict, Verdict) or not verdict.unknown & ids:
+        return condition
+    return replace(condition, asked=Verdict((verdict.holds & ids) | (verdict.unknown & ids)))
+
+
+def _is_unknown(condition: Condition, spec: Spec) -> bool:
+    return isinstance(condition.asked, Verdict) and spec.id in condition.asked.unknown
 
 
 def cover_lock(

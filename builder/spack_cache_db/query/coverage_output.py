@@ -13,7 +13,7 @@ from spack_cache_db.query.answers import csv_text, json_text
 from spack_cache_db.query.explanation import WhyNot
 from spack_cache_db.records import Configuration
 
-STATUSES = ("unanswerable", "none", "near", "external", "binary", "installed")
+STATUSES = ("unanswerable", "none", "near", "unknown", "external", "binary", "installed")
 """The statuses of specs, in the order in which they are shown."""
 
 OF_NODES = ("missing", "alike", "rebuilt")
@@ -34,8 +34,9 @@ class CoveredSpec:
     Attributes:
         spec: the spec as it stands in the environment.
         status: `installed`, where an installed tree has it; `binary`; `near`, where leaving out one
-            or two conditions finds some; `none`; `external`, where Spack takes an external and
-            nothing else; or `unanswerable`.
+            or two conditions finds some; `none`; `unknown`, where binaries satisfy all of it that
+            the database shows; `external`, where Spack takes an external and nothing else; or
+            `unanswerable`.
         line: where it stands, counted from 1; 0 where it stands in no text.
         query: the spec with what is required of it, as one would ask `find`.
         configurations: how many satisfy it.

@@ -27,6 +27,7 @@ from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.dependency_graph import Edge, read_needs, read_nodes, told_of
 from spack_cache_db.query.package_data import recipe_notes
 from spack_cache_db.query.questions import read_query
+from spack_cache_db.query.requirements import CheckVerdict, broken_by
 from spack_cache_db.query.selection import (
     Candidate,
     Candidates,
@@ -326,9 +327,7 @@ def _found_without(
             reduced = replace(reduced, target=target)
     kept = tuple(each for each in misses.conditions if each.kind in PLACES and each not in left_out)
     instead = [
-        needed_instead(misses.candidates, each.asked, rows, kept)
-        if isinstance(each.asked, SpecQuery)
-        else instead_of(misses.candidates, each, rows)
+        _instead(misses, each, rows, kept)
         for place, each in zip(places, left_out, strict=True)
         # Of a version that no configuration has, `missing` says what there is.
         if each.kind != "version" or not (reduced.name is None or misses.all_miss(place))
@@ -341,6 +340,19 @@ def _found_without(
         misses.candidates.configuration(rows[0]),
         target,
     )
+
+
+def _instead(misses: Misses, condition: Condition, rows: list[Candidate], kept: Conditions) -> str:
+    """Return what configurations have in place of what a condition asks, in words."""
+    candidates, package = misses.candidates, misses.package
+    if isinstance(condition.asked, SpecQuery):
+        return needed_instead(candidates, condition.asked, rows, kept)
+    if not isinstance(condition.asked, CheckVerdict) or package is None:
+        return instead_of(candidates, condition, rows)
+    (nearest, *_) = candidates.specs(kept, rows[:1], package)[rows[0].id]
+    found = f"nearest is {candidates.configuration(rows[0]).summary} /{nearest.hash}"
+    dependencies = broken_by(candidates.lookups, condition.asked, nearest)
+    return f"{found}, which uses {dependencies}" if dependencies else found
 
 
 def _running(

@@ -303,6 +303,7 @@ class Candidates:
         self._rows: dict[int | None, _Rows] = {}
         self._satisfying: dict[tuple[str, Any, int | None], Set[int]] = {}
         self._counts: dict[tuple[Conditions, str | None], Mapping[int, int]] = {}
+        self._specs: dict[tuple[Conditions, str], Mapping[int, list[Spec]]] = {}
 
     def prepare(self, names: Iterable[str | None]) -> None:
         """Read the configurations of several packages at once; None is all packages."""
@@ -360,6 +361,9 @@ class Candidates:
             rows: the configurations, all of the package.
             package: its name; None for any.
         """
+        if is_of_specs(places) and package is not None:
+            specs = self.specs(places, rows, package)
+            return {key: len(some) for key, some in specs.items()}
         if is_of_specs(places):
             return counts_in_scope(self.lookups, [row.id for row in rows], places)
         known = places, package
@@ -367,6 +371,33 @@ class Candidates:
             ids = [row.id for row in self.rows(package)]
             self._counts[known] = counts_in_scope(self.lookups, ids, places)
         return self._counts[known]
+
+    def specs(
+        self, places: Conditions, rows: Iterable[Candidate], package: str
+    ) -> dict[int, list[Spec]]:
+        """Return the specs that count in these places, by the ids of configurations.
+
+        All specs of a package are read once, because an environment asks much about few packages.
+
+        Args:
+            places: what narrows specs; conditions on words are ignored.
+            rows: the configurations, all of the package.
+            package: its name.
+        """
+        where = tuple(each for each in places if each.kind in ("release", "stack"))
+        known = where, package
+        if known not in self._specs:
+            ids = [row.id for row in self.rows(package)]
+            self._specs[known] = specs_in_scope(self.lookups.conn, ids, where)
+        every = self._specs[known]
+        found = {row.id: every[row.id] for row in rows if row.id in every}
+        for condition in (each for each in places if each.kind in ("hash", "specs")):
+            kept = (
+                (key, [spec for spec in some if is_as_asked(spec, condition)])
+                for key, some in found.items()
+            )
+            found = {key: some for key, some in kept if some}
+        return found
 
     def configuration(self, row: Candidate) -> Configuration:
         """Return a row in words."""
@@ -440,24 +471,28 @@ class Misses:
         if found and of_specs:
             least = min(missed.bit_count() for missed, _ in found) + len(of_specs)
             found = [each for each in found if each[0].bit_count() <= least]
-            specs = specs_in_scope(
-                self.candidates.lookups.conn, [row.id for _, row in found], where
-            )
+            specs = self._specs_of([row for _, row in found], where)
             found = [
                 (missed | self._missed_by(specs[row.id], of_specs), row) for missed, row in found
             ]
         return [min(found, key=lambda each: each[0].bit_count())] if found else []
 
+    def _specs_of(self, rows: list[Candidate], where: Conditions) -> Mapping[int, list[Spec]]:
+        if self.package is not None:
+            return self.candidates.specs(where, rows, self.package)
+        return specs_in_scope(self.candidates.lookups.conn, [row.id for row in rows], where)
+
     def _missed_by(self, specs: Iterable[Spec], places: Sequence[int]) -> int:
         """Return what the spec misses that misses the fewest of some conditions on specs."""
 
         def missed(spec: Spec) -> int:
-            return sum(1 << at for at in places if not _is_as_asked(spec, self.conditions[at]))
+            return sum(1 << at for at in places if not is_as_asked(spec, self.conditions[at]))
 
         return min(map(missed, specs), key=int.bit_count)
 
 
-def _is_as_asked(spec: Spec, condition: Condition) -> bool:
+def is_as_asked(spec: Spec, condition: Condition) -> bool:
+    """Return whether a spec satisfies a condition on its hash, or a decided one on specs."""
     if condition.kind == "hash":
         return spec.hash.startswith(condition.asked)
     return spec.id in condition.asked.holds

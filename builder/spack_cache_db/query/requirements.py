@@ -1,0 +1,306 @@
+"""Which specs of a database satisfy what an environment's `packages:` requires.
+
+A requirement is checked for a spec and for everything that it links or runs, because Spack reuses a
+binary together with these (Spack 1.2, `solver/requirements.py` and `concretize.lp`). Dependencies
+that are only used to build are not checked, except the providers of `c`, `cxx` and `fortran`, if
+these have requirements. Requirements of `all` are not checked for externals. `buildable: false`
+excludes no binary.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
+from operator import and_
+
+from spack_cache_db.environments import ALL, PackageRules, Requirement
+from spack_cache_db.query.catalogue import Spec, specs_beginning, specs_showing
+from spack_cache_db.query.conditions import (
+    COMPILERS,
+    DEPTYPES,
+    Condition,
+    Conditions,
+    UnsupportedQuery,
+    Verdict,
+    asked,
+    without,
+)
+from spack_cache_db.query.connection import Lookups, select
+from spack_cache_db.query.dependency_graph import (
+    RUN_TIME,
+    VIRTUALS,
+    read_nodes,
+    read_run_time,
+    read_sets,
+)
+from spack_cache_db.query.questions import read_query
+from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.query.spec_records import SpecRecords, has_records
+from spack_cache_db.spack.constraints import Dependency, SpecQuery, VariantConstraint, spec_text
+from spack_cache_db.spack.normal_forms import LANGUAGES
+
+RUNTIMES = frozenset({"compiler-wrapper", "gcc-runtime", "glibc", "intel-oneapi-runtime", "musl"})
+"""The packages with the tag `runtime`; like compilers, they ignore dependencies that `all` asks."""
+
+MOST_EXPLAINED = 6
+"""Requirements that exclude specs of one package and are explained one by one."""
+
+MOST_NAMED = 3
+USED_PROVIDERS = """
+SELECT DISTINCT dependency FROM dependencies
+WHERE virtuals IN (SELECT value FROM json_each(:virtuals))
+  AND types IN (SELECT value FROM json_each(:types))
+"""
+EXTERNALS = """
+SELECT DISTINCT records.spec FROM nodes JOIN records ON records.node = nodes.id
+WHERE nodes.external IS NOT NULL
+"""
+_NONE: frozenset[int] = frozenset()
+_NOTHING = Verdict(_NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One requirement, and the specs that break it themselves.
+
+    Attributes:
+        label: the requirement as it is written.
+        breaking: the specs that break it, or use a provider that breaks it.
+        unknown: the specs of which the database does not show whether they break it.
+        named: the specs that an explanation names: those that break it, or the providers.
+    """
+
+    label: str
+    breaking: Set[int]
+    unknown: Set[int]
+    named: Set[int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckVerdict(Verdict):
+    """The verdict on one requirement; `named` are the specs that an explanation names."""
+
+    named: Set[int] = _NONE
+
+
+def label_of(owner: str, requirement: Requirement) -> str:
+    """Return a requirement in the words of `packages:`, on one line."""
+    texts = [spec_text(option) for option in requirement.options[:MOST_NAMED]]
+    texts += ["…"] if len(requirement.options) > MOST_NAMED else []
+    group = "" if len(texts) < 2 else "one_of " if requirement.is_single else "any_of "
+    when = f" when {spec_text(requirement.when)}" if requirement.when else ""
+    key = "conflict" if requirement.is_conflict else "require"
+    return f"'packages: {owner}: {key}: {group}{', '.join(texts)}{when}'"
+
+
+def holding(
+    requirement: Requirement, verdict_of: Callable[[SpecQuery], Verdict], every: Set[int]
+) -> Verdict:
+    """Return the specs of which a requirement holds.
+
+    Args:
+        requirement: the requirement.
+        verdict_of: returns the specs that satisfy a query.
+        every: all specs that the requirement is about.
+    """
+    one = two = _NOTHING
+    for option in requirement.options:
+        found = verdict_of(option)
+        one, two = one | found, two | (one & found)
+    if requirement.is_conflict:
+        found = one.opposite(every)
+    else:
+        found = one & two.opposite(every) if requirement.is_single else one
+    if requirement.when is None:
+        return found
+    return verdict_of(requirement.when).opposite(every) | found
+
+
+class CheckedRules:
+    """The requirements of an environment, checked for all specs of a database.
+
+    Args:
+        records: the records of the database.
+        rules: the requirements.
+
+    Attributes:
+        excluded: the specs that break a requirement, or link or run one that does.
+        unknown: other specs, of which the database does not show that they break none.
+        checks: each requirement.
+    """
+
+    def __init__(self, records: SpecRecords, rules: PackageRules) -> None:
+        self._records = records
+        self._run_time = records.edges.of_any_type(RUN_TIME)
+        self.checks = tuple(_checks(records, rules))
+        self.excluded = self._with_dependents({*chain(*(each.breaking for each in self.checks))})
+        unknown = self._with_dependents({*chain(*(each.unknown for each in self.checks))})
+        self.unknown = unknown - self.excluded
+
+    def verdict(self, ids: Set[int]) -> Verdict | None:
+        """Return which of some specs satisfy all requirements; None if all of them do."""
+        excluded, unknown = self.excluded & ids, self.unknown & ids
+        return Verdict(ids - excluded - unknown, unknown) if excluded or unknown else None
+
+    def conditions(self, ids: Set[int]) -> Conditions:
+        """Return the requirements that some of these specs may break, each as a condition."""
+        found = []
+        for check in self.checks:
+            excluded, unknown = (self._among(some, ids) for some in (check.breaking, check.unknown))
+            if excluded or unknown:
+                verdict = CheckVerdict(ids - excluded - unknown, unknown - excluded, check.named)
+                found.append(Condition("specs", check.label, verdict))
+        if len(found) <= MOST_EXPLAINED:
+            return tuple(found)
+        verdict = CheckVerdict(
+            reduce(and_, (each.asked.holds for each in found)),
+            self.unknown & ids,
+            _NONE.union(*(each.asked.named for each in found)),
+        )
+        return (Condition("specs", f"'packages:' ({len(found)} requirements)", verdict),)
+
+    def _with_dependents(self, specs: set[int]) -> set[int]:
+        return self._records.edges.with_ancestors(specs, self._run_time) if specs else specs
+
+    def _among(self, specs: Set[int], ids: Set[int]) -> set[int]:
+        """Return those of some specs that are among the first ones, or link or run them."""
+        return self._records.edges.leading_to(specs, self._run_time, ids) if specs else set()
+
+
+def _checks(records: SpecRecords, rules: PackageRules) -> Iterator[Check]:
+    for kind in (rules.required, rules.conflicts):
+        for owner, requirements in kind.items():
+            for requirement in requirements:
+                label = label_of(owner, requirement)
+                if owner == ALL:
+                    yield _check_of_all(records, requirement, label, kind)
+                elif owner in records.lookups.packages or owner not in records.edges.virtuals:
+                    yield _check_of_package(records, requirement, label, owner)
+                else:
+                    yield _check_of_virtual(records, requirement, label, owner)
+
+
+def _check_of_package(
+    records: SpecRecords, requirement: Requirement, label: str, package: str
+) -> Check:
+    every = _satisfying(records, SpecQuery(name=package)).holds
+    found = holding(requirement, lambda query: _of_package(records, query, package), every)
+    breaking = every - found.holds - found.unknown
+    # A package does not depend on itself.
+    unknown = (every & found.unknown) | (_unrecorded(records) - every)
+    return Check(label, breaking, unknown, breaking)
+
+
+def _of_package(records: SpecRecords, query: SpecQuery, package: str) -> Verdict:
+    named = query if query.name else replace(query, name=package)
+    return _satisfying(records, named)
+
+
+def _check_of_all(
+    records: SpecRecords,
+    requirement: Requirement,
+    label: str,
+    kind: Mapping[str, tuple[Requirement, ...]],
+) -> Check:
+    """Check a requirement of `all`: it counts for specs without an entry of their own.
+
+    An option counts only for packages that have its variants, and one with dependencies not for
+    compilers and their runtimes.
+    """
+    names = [name for name, some in kind.items() if some and name in records.lookups.packages]
+    own = (_satisfying(records, SpecQuery(name=name)).holds for name in names)
+    externals = chain.from_iterable(select(records.lookups.conn, EXTERNALS))
+    every = frozenset(records.every).difference(externals, *own)
+    found = holding(requirement, lambda query: _satisfying(records, query), every)
+    options = (_not_counting(records, option, every) for option in requirement.options)
+    exempt = reduce(and_, options) if requirement.options else every
+    breaking = every - found.holds - found.unknown - exempt
+    return Check(label, breaking, (every & found.unknown) - exempt, breaking)
+
+
+def _not_counting(records: SpecRecords, option: SpecQuery, every: Set[int]) -> Set[int]:
+    """Return the specs for which an option of `all` does not count."""
+    found: Set[int] = _NONE
+    for variant in option.variants:
+        exists = SpecQuery(variants=(VariantConstraint(variant.name, (), "multi"),))
+        found |= every - _satisfying(records, exists).holds
+    for name in sorted(COMPILERS | RUNTIMES) if option.dependencies else ():
+        if name in records.lookups.packages:
+            found |= _satisfying(records, SpecQuery(name=name)).holds
+    return found
+
+
+def _check_of_virtual(
+    records: SpecRecords, requirement: Requirement, label: str, virtual: str
+) -> Check:
+    """Check a requirement on a virtual package: it counts for whatever is used as its provider."""
+    conn, edges = records.lookups.conn, records.edges
+    types = edges.of_any_type(DEPTYPES if virtual in LANGUAGES else RUN_TIME)
+    sets = [key for key, names in read_sets(conn, VIRTUALS).items() if virtual in names]
+    used = {"virtuals": json.dumps(sets), "types": json.dumps(types)}
+    every = frozenset(chain.from_iterable(select(conn, USED_PROVIDERS, **used)))
+
+    def verdict_of(query: SpecQuery) -> Verdict:
+        return _satisfying(records, replace(query, name=None) if query.name == virtual else query)
+
+    found = holding(requirement, verdict_of, every)
+    breaking = every - found.holds - found.unknown
+    users, unknown = (
+        edges.needing(some, types, frozenset({virtual})) if some else _NONE
+        for some in (breaking, every & found.unknown)
+    )
+    unknown = unknown | _unrecorded(records) | records.without_virtuals
+    return Check(label, users, unknown, breaking)
+
+
+def _satisfying(records: SpecRecords, query: SpecQuery) -> Verdict:
+    """Return the specs that satisfy a query, whether they are binaries or not.
+
+    A `^x` asks for what is linked and run: packages that only build a binary are not part of it
+    when Spack reuses it.
+    """
+    below = tuple(edge for edge in query.dependencies if not edge.direct and not edge.deptypes)
+    kept = tuple(edge for edge in query.dependencies if edge not in below)
+    try:
+        conditions = records.decided(read_query(records, query).conditions)
+        own = read_query(records, replace(query, dependencies=kept)).conditions if below else ()
+    except UnsupportedQuery:
+        return Verdict(_NONE, records.every)
+    conn, holds = records.lookups.conn, records.every
+    if below:
+        conditions = records.decided(own)
+    verdict: Verdict = asked(conditions, "specs") or Verdict(holds)
+    words = without(conditions, "specs", "hash")
+    if words:
+        holds = specs_showing(conn, configuration_ids(records.lookups, words, every=True))
+    if prefix := asked(conditions, "hash"):
+        holds = holds & specs_beginning(conn, prefix).keys()
+    needing = (_linking(records, edge) for edge in below)
+    return reduce(and_, needing, verdict & Verdict(holds))
+
+
+def _linking(records: SpecRecords, edge: Dependency) -> Verdict:
+    """Return the specs that link or run what an edge of a query asks for, at any depth."""
+    edges, node, virtuals = records.edges, edge.node, frozenset(edge.virtuals)
+    types = edges.of_any_type(RUN_TIME)
+    if node.name in edges.virtuals and node.name not in records.lookups.packages:
+        virtuals, node = virtuals | {str(node.name)}, replace(node, name=None)
+    holds = edges.needing(_satisfying(records, node).holds, types, virtuals)
+    return Verdict(edges.with_ancestors(holds, types), _unrecorded(records) - holds)
+
+
+def _unrecorded(records: SpecRecords) -> Set[int]:
+    """Return the specs without dependency data."""
+    return records.unrecorded if has_records(records.lookups.conn) else records.every
+
+
+def broken_by(lookups: Lookups, verdict: CheckVerdict, spec: Spec) -> str:
+    """Return which dependencies of a spec break a requirement, in words; none if it is the spec."""
+    nodes = read_nodes(lookups.conn, read_run_time(lookups, [spec.id]).edges)
+    named = [nodes[key] for key in verdict.named & nodes.keys() - {spec.id}]
+    texts = sorted(f"{node.package}@{node.version}" for node in named)
+    more = f" and {len(texts) - MOST_NAMED:,} more" if len(texts) > MOST_NAMED else ""
+    return f"{', '.join(texts[:MOST_NAMED])}{more}"

@@ -1,0 +1,13 @@
+"""What a spec of an environment asks, as text."""
+
+from __future__ import annotations
+
+from spack_cache_db.environments import UserSpec
+from spack_cache_db.environments.requirements import required_query
+
+
+def asked_text(spec: UserSpec) -> str:
+    """Return a spec with what is required of its package, or why it is not a spec."""
+    if spec.query is None:
+        return str(spec.error)
+    return required_query(spec.query, spec.rules).text
