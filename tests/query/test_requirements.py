@@ -16,6 +16,7 @@ from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.coverage_output import CoveredSpec
+from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import version_matches
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
@@ -59,6 +60,12 @@ def mirror(built: Build) -> sqlite3.Connection:
     other = node("other", edge("app openmpi", "run") | {"name": "app"})
     records = (record(each) for each in (*nodes.values(), *app.values(), other, node("alone")))
     return built(a=index(*records))
+
+
+def configuration_of(version: str) -> Configuration:
+    """Return the configuration of app."""
+    variants = ("build_system=generic",)
+    return Configuration("app", version, "gcc@13.2", "debian12", "linux", "x86_64_v3", variants)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +121,9 @@ def test_a_requirement_counts_for_what_a_binary_links_and_runs(
     """
     found = covered(mirror, packages, "app", "alone", "other")
 
-    assert (found["app"].status, found["app"].configuration.version if app else None) == (
-        "binary" if app else "near",
-        app,
-    )
+    assert found["app"].status == ("binary" if app else "near")
+    if app is not None:
+        assert found["app"].configuration == configuration_of(app)
     assert found["alone"].status == ("binary" if alone else "near")
     # It runs app@2.0, whose requirements are its own.
     assert (found["other"].status == "binary") == (app == "2.0")
@@ -129,11 +135,16 @@ def test_what_excludes_a_binary_is_named(mirror: sqlite3.Connection) -> None:
 
     assert found["app"].reasons == (
         "without 'packages: mpi: require: mvapich2': 2 configurations; nearest is app@2.0 gcc@13.2 "
-        f"debian12 x86_64_v3 /{hash_of('app openmpi')}, which uses openmpi@5.0",
+        f"debian12 x86_64_v3 /{hash_of('app openmpi')[:7]}, which uses openmpi@5.0",
     )
     assert found["app"].hash is None
     assert found["app"].configuration is not None
     assert "which uses openmpi@5.0" in found["other"].reasons[0]
+    (own,) = covered(mirror, {"all": {"require": "target=zen3"}}, "alone").values()
+    assert own.reasons == (
+        "without 'packages: all: require: target=zen3': 1 configuration; x86_64_v3 runs on zen3; "
+        f"nearest is alone@1.0 none debian12 x86_64_v3 /{hash_of('alone')[:7]}",
+    )
     both = covered(mirror, {"mpi": {"require": "mvapich2"}}, "app@1 +none")["app@1 +none"]
     assert (
         "without +none and 'packages: mpi: require: mvapich2': 1 configuration" in both.reasons[0]

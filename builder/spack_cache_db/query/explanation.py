@@ -19,6 +19,7 @@ from spack_cache_db.query.conditions import (
     Word,
     asked,
     can_be_typed,
+    configuration_conditions,
     readable_variants,
     without,
     without_edges,
@@ -27,7 +28,7 @@ from spack_cache_db.query.connection import select_in
 from spack_cache_db.query.dependency_graph import Edge, read_needs, read_nodes, told_of
 from spack_cache_db.query.package_data import recipe_notes
 from spack_cache_db.query.questions import read_query
-from spack_cache_db.query.requirements import CheckVerdict, broken_by
+from spack_cache_db.query.requirements import CheckVerdict, breaking_dependencies
 from spack_cache_db.query.selection import (
     Candidate,
     Candidates,
@@ -69,6 +70,8 @@ WHERE {HASH_BEGINS}
 _MOST_COMPARED = 100
 _MOST_NODES = 2_000
 _MOST_TOLD = 3
+SHORT = 7
+"""Characters of a hash that Spack prints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,11 +330,12 @@ def _found_without(
             reduced = replace(reduced, target=target)
     kept = tuple(each for each in misses.conditions if each.kind in PLACES and each not in left_out)
     instead = [
-        _instead(misses, each, rows, kept)
+        _instead(misses.candidates, each, rows, kept)
         for place, each in zip(places, left_out, strict=True)
         # Of a version that no configuration has, `missing` says what there is.
         if each.kind != "version" or not (reduced.name is None or misses.all_miss(place))
     ]
+    instead.append(_nearest_binary(misses, left_out, rows))
     return Without(
         left_out,
         spec_text(reduced),
@@ -342,17 +346,29 @@ def _found_without(
     )
 
 
-def _instead(misses: Misses, condition: Condition, rows: list[Candidate], kept: Conditions) -> str:
+def _instead(
+    candidates: Candidates, condition: Condition, rows: list[Candidate], kept: Conditions
+) -> str:
     """Return what configurations have in place of what a condition asks, in words."""
-    candidates, package = misses.candidates, misses.package
     if isinstance(condition.asked, SpecQuery):
         return needed_instead(candidates, condition.asked, rows, kept)
-    if not isinstance(condition.asked, CheckVerdict) or package is None:
+    if not isinstance(condition.asked, CheckVerdict):
         return instead_of(candidates, condition, rows)
-    (nearest, *_) = candidates.specs(kept, rows[:1], package)[rows[0].id]
-    found = f"nearest is {candidates.configuration(rows[0]).summary} /{nearest.hash}"
-    dependencies = broken_by(candidates.lookups, condition.asked, nearest)
-    return f"{found}, which uses {dependencies}" if dependencies else found
+    option = configuration_conditions(condition.asked.option or SpecQuery())
+    return "; ".join(filter(None, (instead_of(candidates, each, rows) for each in option)))
+
+
+def _nearest_binary(misses: Misses, left_out: Conditions, rows: list[Candidate]) -> str:
+    """Return the binary that satisfies all but some requirements of `packages:`, in words."""
+    verdicts = [each.asked for each in left_out if isinstance(each.asked, CheckVerdict)]
+    if not verdicts or misses.package is None:
+        return ""
+    candidates = misses.candidates
+    kept = tuple(each for each in misses.conditions if each not in left_out)
+    (nearest, *_) = candidates.specs(kept, rows[:1], misses.package)[rows[0].id]
+    found = f"nearest is {candidates.configuration(rows[0]).summary} /{nearest.hash[:SHORT]}"
+    dependencies = breaking_dependencies(candidates.lookups, verdicts, nearest)
+    return f"{found}, which uses {_listed(dependencies)}" if dependencies else found
 
 
 def _running(

@@ -10,7 +10,7 @@ excludes no binary.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
@@ -71,19 +71,27 @@ class Check:
         breaking: the specs that break it, or use a provider that breaks it.
         unknown: the specs of which the database does not show whether they break it.
         named: the specs that an explanation names: those that break it, or the providers.
+        option: what it asks of each package, if that is one thing.
     """
 
     label: str
     breaking: Set[int]
     unknown: Set[int]
     named: Set[int]
+    option: SpecQuery | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckVerdict(Verdict):
-    """The verdict on one requirement; `named` are the specs that an explanation names."""
+    """The verdict on one requirement, for the specs of one package.
+
+    Attributes:
+        named: the specs that an explanation names.
+        option: what is asked of the package itself, if that is one thing.
+    """
 
     named: Set[int] = _NONE
+    option: SpecQuery | None = None
 
 
 def label_of(owner: str, requirement: Requirement) -> str:
@@ -151,7 +159,9 @@ class CheckedRules:
         for check in self.checks:
             excluded, unknown = (self._among(some, ids) for some in (check.breaking, check.unknown))
             if excluded or unknown:
-                verdict = CheckVerdict(ids - excluded - unknown, unknown - excluded, check.named)
+                holds = ids - excluded - unknown
+                option = check.option if ids & check.named else None
+                verdict = CheckVerdict(holds, unknown - excluded, check.named, option)
                 found.append(Condition("specs", check.label, verdict))
         if len(found) <= MOST_EXPLAINED:
             return tuple(found)
@@ -191,7 +201,13 @@ def _check_of_package(
     breaking = every - found.holds - found.unknown
     # A package does not depend on itself.
     unknown = (every & found.unknown) | (_unrecorded(records) - every)
-    return Check(label, breaking, unknown, breaking)
+    return Check(label, breaking, unknown, breaking, _option(requirement))
+
+
+def _option(requirement: Requirement) -> SpecQuery | None:
+    """Return what a requirement asks, if it always asks one thing."""
+    is_one = len(requirement.options) == 1 and requirement.when is None
+    return requirement.options[0] if is_one and not requirement.is_conflict else None
 
 
 def _of_package(records: SpecRecords, query: SpecQuery, package: str) -> Verdict:
@@ -218,7 +234,8 @@ def _check_of_all(
     options = (_not_counting(records, option, every) for option in requirement.options)
     exempt = reduce(and_, options) if requirement.options else every
     breaking = every - found.holds - found.unknown - exempt
-    return Check(label, breaking, (every & found.unknown) - exempt, breaking)
+    unknown = (every & found.unknown) - exempt
+    return Check(label, breaking, unknown, breaking, _option(requirement))
 
 
 def _not_counting(records: SpecRecords, option: SpecQuery, every: Set[int]) -> Set[int]:
@@ -297,10 +314,12 @@ def _unrecorded(records: SpecRecords) -> Set[int]:
     return records.unrecorded if has_records(records.lookups.conn) else records.every
 
 
-def broken_by(lookups: Lookups, verdict: CheckVerdict, spec: Spec) -> str:
-    """Return which dependencies of a spec break a requirement, in words; none if it is the spec."""
-    nodes = read_nodes(lookups.conn, read_run_time(lookups, [spec.id]).edges)
-    named = [nodes[key] for key in verdict.named & nodes.keys() - {spec.id}]
-    texts = sorted(f"{node.package}@{node.version}" for node in named)
-    more = f" and {len(texts) - MOST_NAMED:,} more" if len(texts) > MOST_NAMED else ""
-    return f"{', '.join(texts[:MOST_NAMED])}{more}"
+def breaking_dependencies(
+    lookups: Lookups, verdicts: Sequence[CheckVerdict], spec: Spec
+) -> list[str]:
+    """Return the dependencies of a spec that break requirements which it satisfies itself."""
+    named: Set[int] = _NONE.union(
+        *(verdict.named for verdict in verdicts if spec.id not in verdict.named)
+    )
+    nodes = read_nodes(lookups.conn, read_run_time(lookups, [spec.id]).edges) if named else {}
+    return sorted(f"{nodes[key].package}@{nodes[key].version}" for key in named & nodes.keys())
