@@ -190,6 +190,7 @@ def _end_keeplist(
     kept = {*found.keep}
     for path, cover in covers.items():
         say_notes(_not_kept(path, spec) for spec in cover.specs if not is_met(spec, kept))
+        say_notes(f"{path}: nothing keeps {line}: it is not a spec" for line in cover.others)
     if found.unmet and not options["allow_missing"]:
         specs = counted(len(found.unmet), "spec")
         raise FaultyInput(
