@@ -218,7 +218,7 @@ def test_install_from_a_mirror_without_an_address(tmp_path: Path) -> None:
 
     note, mirror, *_ = result.stdout.splitlines()[-4:]
     assert (
-        note == "# Nothing here says where the mirror is: put its address for URL-of-your-mirror."
+        note == "# The address of the mirror is not known: put it in place of URL-of-your-mirror."
     )
     assert mirror == "spack mirror add root URL-of-your-mirror"
 

@@ -91,7 +91,7 @@ def test_an_unknown_address_is_told(mirrors: Mirrors) -> None:
 
     assert unknown.commands[0] == "spack mirror add mine URL-of-your-mirror"
     assert unknown.note == (
-        "Nothing here says where the mirror is: put its address for URL-of-your-mirror."
+        "The address of the mirror is not known: put it in place of URL-of-your-mirror."
     )
     assert (known.commands[0], known.note) == ("spack mirror add mine https://hep", None)
 

@@ -122,7 +122,7 @@ def test_a_tree_is_compared_with_a_mirror(both: Path) -> None:
 def test_a_catalogue_says_that_it_is_of_installed_software(both: Path, tmp_path: Path) -> None:
     """Trees alone are no build cache; beside a mirror, both are named."""
     build(write_tree(tmp_path / "opt", [installed(node("a"))]), tmp_path / "x.db")
-    tree = "the installed tree installed"
+    tree = "the installation installed"
     for path, origin in (
         (tmp_path / "x.db", Origin("Installed software", tree, None, False)),
         (both, Origin("Build cache", f"{tree} and a mirror", None, False)),

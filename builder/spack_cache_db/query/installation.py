@@ -1,4 +1,4 @@
-"""Which build cache a file holds, and how to use it: commands for a shell, example queries."""
+"""The build cache in a database, and how to use it: commands for a shell, example queries."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from spack_cache_db.schema import TARBALL_PATH
 TRUST_KEYS = "spack buildcache keys --install --trust"
 SHORTEST_HASH = 7
 MOST_TRIED = 50
-"""So many specs are looked at, at most, for one whose mirror has a known address."""
+"""Binaries, or releases, that are tried for one whose mirror has a known address."""
 EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
-"""What a new user is told to install: the first of these that a release has."""
+"""Packages for a new user to install: the first that a release has."""
 PLACEHOLDER = "URL-of-your-mirror"
 
-# Of several mirrors of a release first the one that has the spec, one whose address is known, that
-# of all stacks, the one with most specs.
+# Several mirrors of a release: first one that has the spec, then one with a known address, then
+# that of all stacks, then the one with most specs.
 MIRROR = """
 SELECT mirrors.url, records.spec IS NOT NULL FROM mirrors
 JOIN releases ON releases.id = mirrors.release
@@ -70,7 +70,7 @@ LISTED = """
 SELECT releases.name FROM releases
 JOIN specs ON specs.hash = :hash
 JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
-ORDER BY releases.kind <> 'installed', releases.position
+ORDER BY releases.position
 """
 INSTALLATIONS = """
 SELECT release, prefix, explicit, installed_at FROM installations
@@ -83,8 +83,8 @@ CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.
 WHERE (:release IS NULL OR releases.id = :release) AND {IN_STACK.format("listings")}
   AND {{}} ORDER BY releases.id LIMIT 1
 """
-# The ids of releases are in the file's order: of most specs, one of the first ones lists them.
-FOREMOST = f"""
+# The ids of releases are in order, and one of the first releases lists most specs.
+FIRST_RELEASE = f"""
 SELECT specs.hash, releases.name, releases.kind
 FROM json_each(:hashes) AS wanted
 CROSS JOIN specs ON specs.hash = wanted.value
@@ -92,7 +92,7 @@ JOIN releases ON releases.id = coalesce(
   ({_FIRST.format(f"releases.kind = '{INSTALLED}'")}), ({_FIRST.format(1)}))
 """
 IN_ORDER = """
-SELECT name FROM releases ORDER BY kind <> 'installed', position LIMIT :limit
+SELECT name FROM releases ORDER BY position LIMIT :limit
 """
 KIND = "SELECT kind FROM releases WHERE name = :release"
 NEIGHBOURS = """
@@ -109,7 +109,7 @@ TREES = "SELECT name FROM releases WHERE kind = 'installed' ORDER BY position"
 PUBLIC = "Spack's public build cache"
 MOST_NAMED = 3
 VARIANTS = ("+mpi", "+cuda", "+shared")
-"""Variants that many know, the best known first."""
+"""Well-known variants, the best known first."""
 OF_PACKAGE = """
 SELECT configurations.id FROM json_each(:names) AS wanted
 CROSS JOIN packages ON packages.name = wanted.value
@@ -124,10 +124,10 @@ SELECT id FROM configurations WHERE spec_count > 0 ORDER BY spec_count DESC, id 
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """The three commands, and the release whose mirror they use.
+    """The three commands that install a binary, and the release whose mirror they use.
 
     Attributes:
-        is_known: whether the mirror's address is known; where not, `PLACEHOLDER` stands for it.
+        is_known: whether the mirror's address is known; otherwise the commands have `PLACEHOLDER`.
     """
 
     release: str
@@ -143,21 +143,21 @@ class Install:
 
     @property
     def note(self) -> str | None:
-        """What has to be done to the commands; None where they are ready."""
+        """What to change in the commands; None if they are ready."""
         if self.is_known:
             return None
-        return f"Nothing here says where the mirror is: put its address for {PLACEHOLDER}."
+        return f"The address of the mirror is not known: put it in place of {PLACEHOLDER}."
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A spec, or a package, of an installed tree.
+    """A spec, or a package, of an installation.
 
     Attributes:
-        release: the tree.
+        release: the installation.
         load: the command that makes it usable in a shell.
-        prefix: where it is installed; None where nothing says so, or it is a package.
-        is_explicit: whether somebody asked for it; what others need is installed with them.
+        prefix: the folder in which it is installed; None if it is not known, or for a package.
+        is_explicit: whether it was installed explicitly, and not as a dependency only.
         installed_at: the time in UTC.
     """
 
@@ -179,7 +179,7 @@ class Installation:
 def installations_of(
     conn: sqlite3.Connection, package: str, dag_hash: str
 ) -> tuple[Installation, ...]:
-    """Return where a spec is installed, in the order of the trees."""
+    """Return the installations that have a spec, in their order."""
     rows = [*select(conn, INSTALLATIONS, hash=dag_hash)]
     load = shlex.join(["spack", "load", _spec(conn, package, dag_hash)]) if rows else ""
     return tuple(
@@ -191,19 +191,21 @@ def installations_of(
 def install_found(
     conn: sqlite3.Connection, found: Sequence[Found], release: str | None
 ) -> Install | Installation | None:
-    """Return the commands for the spec that one would install of what was found.
+    """Return the commands for the first binary found whose mirror has a known address.
 
-    It is the first of the first package, from a mirror whose address is known, where there is one.
-    Every answer that names a release to install from goes by this order: an installation, a branch,
-    a release, a snapshot, because mirrors of old snapshots may be gone.
+    Every answer that names a release to install from goes by the order of releases: the one of
+    `build --first`, installations, branches, releases, and snapshots last, because mirrors of old
+    snapshots may be gone.
 
     Args:
-        conn: a connection to the file.
-        found: configurations with their hashes, in the order of `find`.
-        release: the release to take it from; None for the first that lists it.
+        conn: a connection to the database.
+        found: configurations with their hashes, in the order of `find`; those of other packages
+            than the first are ignored.
+        release: the release to install from; None for the first that lists the binary.
 
     Returns:
-        None where nothing lists the specs.
+        The commands for the first binary if no mirror has a known address; None if no release
+        lists a binary.
     """
     package = found[0].configuration.package
     of_package = [each for each in found if each.configuration.package == package]
@@ -222,15 +224,13 @@ def install_found(
 def install_listed(
     conn: sqlite3.Connection, package: str, dag_hash: str, releases: Sequence[str]
 ) -> Install | Installation:
-    """Return the commands for a spec: from the first release whose mirror has a known address.
-
-    A release that is an installed tree has it already.
+    """Return the commands for a binary, from the first release whose mirror has a known address.
 
     Args:
-        conn: a connection to the file.
-        package: the package of the spec.
-        dag_hash: its hash.
-        releases: those that list it; the first, if no mirror has a known address.
+        conn: a connection to the database.
+        package: the package of the binary.
+        dag_hash: the hash of the binary.
+        releases: the releases that list it; the first one is used if no address is known.
     """
     first = install_spec(conn, package, dag_hash, releases[0])
     others = (install_spec(conn, package, dag_hash, each) for each in releases[1:])
@@ -240,10 +240,7 @@ def install_listed(
 def install_spec(
     conn: sqlite3.Connection, package: str, dag_hash: str, release: str
 ) -> Install | Installation:
-    """Return the commands that install one spec from the mirror of a release that lists it.
-
-    Of an installed tree, return what loads it.
-    """
+    """Return the commands that install a binary from a release, or load it from an installation."""
     if _is_tree(conn, release):
         known = installations_of(conn, package, dag_hash)
         return next(each for each in known if each.release == release)
@@ -256,7 +253,7 @@ def _is_tree(conn: sqlite3.Connection, release: str) -> bool:
 
 
 def _spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
-    """Return the shortest text that names one spec: its package, and the beginning of its hash."""
+    """Return the shortest text for a spec: its package, and the beginning of its hash."""
     near = tuple(row[0] for row in select(conn, NEIGHBOURS, hash=dag_hash) if row[0] is not None)
     return f"{package}/{shortest_prefix(dag_hash, near)}"
 
@@ -264,19 +261,19 @@ def _spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
 def foremost_places(
     conn: sqlite3.Connection, hashes: Sequence[str], scope: Conditions
 ) -> dict[str, tuple[str, str | None]]:
-    """Return for each hash the first release that lists it, and the URL of its mirror.
+    """Return the first release that lists each hash, and the URL of its mirror.
 
-    An installed tree comes before all releases, and has no mirror.
+    An installation comes before all other releases, and has no mirror.
 
     Args:
-        conn: a connection to the file.
-        hashes: of specs.
+        conn: a connection to the database.
+        hashes: hashes of binaries.
         scope: a release and a stack that must list them.
     """
     given = {"release": asked(scope, "release"), "stack": asked(scope, "stack")}
     found: dict[str, tuple[str, str | None]] = {}
-    for some in json_pieces(hashes, HASHES_AT_ONCE):
-        for dag_hash, release, kind in select(conn, FOREMOST, hashes=some, **given):
+    for piece in json_pieces(hashes, HASHES_AT_ONCE):
+        for dag_hash, release, kind in select(conn, FIRST_RELEASE, hashes=piece, **given):
             url = None if kind == INSTALLED else mirror_url(conn, release, dag_hash)
             found[dag_hash] = release, url
     return found
@@ -309,14 +306,19 @@ def install_example(conn: sqlite3.Connection, release: str) -> Install | Install
 
 
 def mirror_url(conn: sqlite3.Connection, release: str, dag_hash: str | None = None) -> str | None:
-    """Return the address of the mirror of a release: of the one that has a spec, where it is given.
+    """Return the address of the mirror of a release.
 
-    A mirror that has the spec says where it is. Else the address is where the tarballs lie that
-    pages tell of; else that of the release's mirrors; and that of the public cache for a release
-    without any, which was read from pages.
+    It is the address of the mirror that has the binary; otherwise that of the binary's tarball, as
+    pages list it; otherwise that of a mirror of the release; and that of Spack's public cache for
+    a release without mirrors, because it was read from pages.
+
+    Args:
+        conn: a connection to the database.
+        release: the release.
+        dag_hash: the hash of a binary; None for any.
 
     Returns:
-        None for a release with mirrors whose address nothing says.
+        None if no source has the address of the release's mirrors.
     """
     mirror = next(select(conn, MIRROR, release=release, hash=dag_hash), None)
     url: str | None = public_mirror(release) if mirror is None else mirror[0]
@@ -326,7 +328,7 @@ def mirror_url(conn: sqlite3.Connection, release: str, dag_hash: str | None = No
 
 
 def _tarball_prefix(conn: sqlite3.Connection, release: str, dag_hash: str | None) -> str | None:
-    """Return where the tarball of a spec lies, or one of the release, before its path there."""
+    """Return the address before the path of a binary's tarball, or of any in the release."""
     if dag_hash is None:
         return next((row[0] for row in select(conn, PREFIX, release=release)), None)
     tarballs = select(conn, TARBALL, release=release, hash=dag_hash)
@@ -336,13 +338,13 @@ def _tarball_prefix(conn: sqlite3.Connection, release: str, dag_hash: str | None
 
 def _commands(release: str, url: str | None, spec: str) -> Install:
     mirror = shlex.join(["spack", "mirror", "add", release, url or PLACEHOLDER])
-    # Whoever looks for a binary does not want Spack to build one.
+    # Users who look for a binary do not want Spack to build one.
     install = shlex.join(["spack", "install", "--cache-only", spec])
     return Install(release, mirror, TRUST_KEYS, install, url is not None)
 
 
 def shortest_prefix(dag_hash: str, neighbours: tuple[str, ...]) -> str:
-    """Return the shortest prefix, of 7 characters or more, that no neighbouring hash shares."""
+    """Return the shortest prefix of at least 7 characters that no neighbouring hash has."""
     length = SHORTEST_HASH
     while length < len(dag_hash) and any(each.startswith(dag_hash[:length]) for each in neighbours):
         length += 1
@@ -351,12 +353,12 @@ def shortest_prefix(dag_hash: str, neighbours: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose build cache a file holds.
+    """The build cache in a database.
 
     Attributes:
-        title: what to call a site that shows it.
-        owner: who lists its binaries, as the subject of a sentence.
-        url: the address of all of it on the web; None where there is none, or several.
+        title: the title of a site that shows it.
+        owner: its owner, as the subject of a sentence.
+        url: the only address of all of it on the web; None otherwise.
         is_public: whether all of it is Spack's public build cache.
     """
 
@@ -367,13 +369,13 @@ class Origin:
 
 
 def read_origin(conn: sqlite3.Connection) -> Origin:
-    """Return whose build cache a file holds."""
+    """Return which build cache a database contains."""
     has_pages = bool(next(select(conn, HAS_PAGES))[0])
     urls = [url for (url,) in select(conn, URLS)]
     has_public = has_pages or any(url and is_public_mirror(url) for url in urls)
     own = [url for url in urls if not (url and is_public_mirror(url))]
     trees = [name for (name,) in select(conn, TREES)]
-    owners = [f"the installed tree{'s' * (len(trees) > 1)} {_listed(trees)}"] if trees else []
+    owners = [f"the installation{'s' * (len(trees) > 1)} {_listed(trees)}"] if trees else []
     if trees and not (has_pages or urls):
         return Origin("Installed software", owners[0], None, is_public=False)
     if not own:
@@ -399,7 +401,7 @@ def _host(url: str) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    """Return names as one text; of many the first ones, and how many more there are."""
+    """Return names as one text: the first ones, and the number of the others."""
     if len(names) > MOST_NAMED:
         names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
@@ -414,7 +416,7 @@ class Examples(NamedTuple):
 
 
 def read_examples(lookups: Lookups) -> Examples | None:
-    """Return queries that find something; None where there is nothing to be found."""
+    """Return queries that find something; None if the database has no binary."""
     ids = [key for (key,) in select(lookups.conn, OF_PACKAGE, names=json.dumps(EXAMPLES))]
     ids = ids or [key for (key,) in select(lookups.conn, LARGEST_CONFIGURATION)]
     found = [each.configuration for each in configurations_by_id(lookups, ids)]
@@ -430,6 +432,6 @@ def read_examples(lookups: Lookups) -> Examples | None:
 
 
 def _known(each: Configuration) -> int:
-    """Return how well-known the best of its variants is: 0 for the best known."""
+    """Return the place in `VARIANTS` of the best-known variant of a configuration."""
     places = (place for place, text in enumerate(VARIANTS) if text in each.variants)
     return next(places, len(VARIANTS))
