@@ -45,20 +45,25 @@ class BruteForce:
 
     @cached_property
     def shown(self) -> dict[str, dict[str, Listing]]:
-        """What each release lists, by hash: as the first says it, in the stacks of all."""
+        """What each release lists, by hash: with its own configuration, in the stacks of all."""
         found: dict[str, dict[str, Listing]] = {name: {} for name in self.releases}
         for each in self.in_order:
             if each.is_binary:
                 here = found[each.release]
-                first = here.setdefault(each.dag_hash, each)
+                own = replace(each, configuration=self.own[each.dag_hash])
+                first = here.setdefault(each.dag_hash, own)
                 stacks = tuple(sorted({*first.stacks, *each.stacks}))
                 here[each.dag_hash] = replace(first, stacks=stacks)
         return found
 
     @cached_property
     def own(self) -> dict[str, Configuration]:
-        """What each hash is: the foremost release that lists it says so."""
-        return self.counting()
+        """What each hash is: the first source that lists it says so."""
+        found: dict[str, Configuration] = {}
+        for each in self.in_order:
+            if each.is_binary:
+                found.setdefault(each.dag_hash, each.configuration)
+        return found
 
     @cached_property
     def showing(self) -> dict[Configuration, list[str]]:
@@ -111,10 +116,7 @@ class BruteForce:
     def counting(
         self, release: str | None = None, stack: str | None = None
     ) -> dict[str, Configuration]:
-        """Return the configuration for which each hash counts in an answer, where it does.
-
-        The foremost release says so, of those in which the answer looks.
-        """
+        """Return the configuration of each hash that counts in an answer."""
         found: dict[str, Configuration] = {}
         for name in self.releases if release is None else [release]:
             for dag_hash, each in self.shown[name].items():

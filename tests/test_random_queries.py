@@ -21,11 +21,9 @@ from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.spack.versions import version_key
 from tests import contradictions
 from tests.brute_force import BruteForce
-from tests.configurations import configuration
 from tests.contradictions import Listing
 from tests.graph_loops import GraphLoop
 from tests.loops import Answer, Loop
-from tests.pagetexts import spec_hash
 from tests.queries.asking import run
 from tests.small_sources import Sources, opened, sources
 
@@ -166,36 +164,3 @@ def test_dependencies_that_contradict_each_other(drawn: Sources) -> None:
                 continue
             assert [row.pop("error") for row in found] == [None] * len(found)
             assert shown(found) == shown(expected), (query, params)
-
-
-def test_what_another_release_shows_takes_no_place() -> None:
-    """Configurations that only contradicted pages show of a hash leave room for its own."""
-    usual = configuration(
-        package="zz",
-        version="1.0",
-        compiler="none",
-        os="rhel8",
-        platform="linux",
-        target="zen2",
-        variants=(),
-    )
-    drawn = [
-        Listing(release, spec_hash(number), each, ("root",))
-        for number in range(4)
-        for release, each in (
-            ("develop", usual._replace(version=f"{number}.0")),
-            ("v1.0", usual._replace(package="aa", version=f"{number}.0")),
-        )
-    ]
-    # Each of the contradicted configurations is another spec's own.
-    drawn += [
-        Listing("develop", spec_hash(32**25 + number), each.configuration, ("root",))
-        for number, each in enumerate(drawn)
-        if each.release == "v1.0"
-    ]
-    with contradictions.opened(drawn) as conn:
-        found = page_by_page(conn, "find_spec", {"spec": f"/{spec_hash(0)[:31]}"})
-
-    assert [(row["package"], row["version"]) for row in found] == [
-        ("zz", f"{number}.0") for number in (3, 2, 1, 0)
-    ]

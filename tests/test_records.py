@@ -13,7 +13,7 @@ from spack_cache_db.cli.find import as_table
 from spack_cache_db.query.answers import find, found_csv, found_json
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.selection import Candidates
-from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.sources.pages.page_format import OF_A_LISTING, SpecDetail
 from tests.configurations import configuration
@@ -39,11 +39,6 @@ def test_equal_records_are_one() -> None:
     assert {one: 1}[sent] == 1
     assert isinstance(sent, Configuration)
     assert one != configuration(variants=("~x",))
-
-
-def test_a_problem_need_not_declare_anything() -> None:
-    """Only what a source says instead of what is stored is kept."""
-    assert Problem("code", "message").declared is None
 
 
 def test_every_field_of_a_configuration_has_a_column() -> None:

@@ -39,11 +39,16 @@ class Configuration(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Something that a source says about itself and that does not add up.
+    """Something in a source that does not add up.
 
-    `declared` is the JSON text of what the source says instead of what is stored, or None.
+    Attributes:
+        code: the kind of problem.
+        message: what is wrong, for people.
+        hash: the DAG hash that it is about, or None.
+        value: what the source says instead of what is stored, as JSON, or None.
     """
 
     code: str
     message: str
-    declared: str | None = None
+    hash: str | None = None
+    value: str | None = None

@@ -44,12 +44,13 @@ def test_the_richer_form_is_kept_and_the_other_adds_to_it(tmp_path: Path) -> Non
     versions = rows(file, "SELECT version, deprecated FROM known_versions ORDER BY position")
     assert versions == [("1", 0), ("2", 0), ("3", None)]
     assert rows(file, "SELECT dependency, types FROM known_dependencies") == [("b", "link")]
-    problems = rows(file, "SELECT code, message FROM problems ORDER BY code")
-    assert [code for code, _ in problems] == [
+    problems = rows(file, "SELECT code, source, message FROM problems ORDER BY code")
+    assert [code for code, *_ in problems] == [
         "package_homepage", "package_latest_version", "package_versions",
     ]  # fmt: skip
-    assert problems[2][1] == (
-        "list.json: the package a has other versions here than in a.json: 3, not 2"
+    assert problems[2][1:] == (
+        "list.json",
+        "the package a has other versions here than in a.json: 3, not 2",
     )
     assert [each.path for each in check(tmp_path / "in")[1]] == [f"{tmp_path}/in/list.json"] * 3
 

@@ -31,7 +31,6 @@ from spack_cache_db.sources.columns import (
     Writer,
 )
 from spack_cache_db.sources.readers import read_files
-from spack_cache_db.verify import verify
 from tests.configurations import configuration
 from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash, write
@@ -53,17 +52,18 @@ def pages(**files: bytes) -> Columns:
 def said(whole: Merged) -> list[tuple[object, ...]]:
     """Return every listing in texts, in the order of the listings."""
     texts = whole.texts
+    of: dict[int, int] = dict(whole.specs.rows("spec", "configuration"))
     return [
         (
             whole.releases[release - 1],
             whole.documents[document - 1].path,
             texts.hashes.things[spec - 1],
-            texts.configurations.things[configuration - 1].target,
+            texts.configurations.things[of[spec] - 1].target,
             texts.stack_sets.things[stacks - 1],
             [None, *texts.sizes.things][size],
             [None, *texts.tarballs.things][tarball],
         )
-        for document, spec, configuration, stacks, size, tarball, release in whole.listings.rows()
+        for document, spec, stacks, size, tarball, release in whole.listings.rows()
     ]
 
 
@@ -117,12 +117,12 @@ def test_pages_come_before_other_documents() -> None:
 
 
 def test_what_refused_pages_say_is_left_out() -> None:
-    """Of their listings none is there; the fault tells of them."""
+    """None of their listings is there; a refusal names them."""
     whole = merged(
         pages(a=page("zlib", "develop", [spec(1)])), pages(b=page("zlib", "develop", [spec(2)]))
     )
     assert [row[2] for row in said(whole)] == [spec_hash(1)]
-    assert [fault.path for fault in whole.faults] == ["in/b"]
+    assert [each.fault.path for each in whole.refusals] == ["in/b"]
     assert [each.path for each in whole.documents] == ["a"]
 
 
@@ -141,7 +141,7 @@ def test_the_first_document_says_what_an_unlisted_spec_is() -> None:
     ((document, number, binary),) = whole.specs.rows("document", "configuration", "is_binary")
     assert (whole.documents[document - 1].path, things[number - 1].target) == ("a", "zen3")
     assert not binary
-    (difference,) = whole.differences
+    (difference,) = (each for each in whole.differences if len(each.said))
     ((document, number),) = difference.said.rows("document", "configuration")
     assert (whole.documents[document - 1].path, things[number - 1].target) == ("b", "zen2")
 
@@ -177,7 +177,6 @@ class Listing(NamedTuple):
 
     document: int
     spec: int
-    configuration: int
     stacks: int
     size: int
     tarball: int
@@ -188,7 +187,6 @@ ROWS = st.lists(
         Listing,
         document=st.integers(1, 9),
         spec=st.integers(1, 3),
-        configuration=st.integers(1, 2),
         stacks=st.integers(1, 4),
         size=st.integers(0, 2),
         tarball=st.integers(0, 2),
@@ -213,7 +211,7 @@ def folded(rows: Sequence[Listing]) -> tuple[list[tuple[object, ...]], list[Told
         known[each]
     found, differences = fold(frame(rows), known)
     return [
-        (*row[:3], known.things[row[3] - 1], *row[4:]) for row in found.rows(*Listing._fields)
+        (*row[:2], known.things[row[2] - 1], *row[3:]) for row in found.rows(*Listing._fields)
     ], [
         (each.column, Listing._make(said), Listing._make(stored))
         for each in differences
@@ -227,18 +225,15 @@ def folded_in_python(group: list[Listing]) -> tuple[tuple[object, ...], list[Tol
     """Return what a group of listings becomes, and what of them is not stored: by plain Python."""
     first = group[0]
     sized = next((each for each in group if each.size), first)
-    alike = [each for each in group if each.configuration == first.configuration]
-    linked = next((each for each in alike if each.tarball), first)
+    linked = next((each for each in group if each.tarball), first)
     names = {name for each in group for name in SETS[each.stacks - 1]}
     told = []
     for each in group:
-        if each.configuration != first.configuration:
-            told.append(("configuration", each, first))
         if each.size not in (0, sized.size):
             told.append(("size", each, sized))
-        if each.tarball and (each not in alike or each.tarball != linked.tarball):
+        if each.tarball not in (0, linked.tarball):
             told.append(("tarball", each, linked))
-    row = (first.document, first.spec, first.configuration, tuple(sorted(names)))
+    row = (first.document, first.spec, tuple(sorted(names)))
     return (*row, sized.size, linked.tarball), told
 
 
@@ -257,7 +252,7 @@ def test_a_fold_is_that_of_plain_python(rows: list[Listing]) -> None:
 )
 def test_who_does_not_know_hides_nothing(column: str) -> None:
     """The first document that knows is right, 0 contradicts nobody, and another number does."""
-    silent = Listing(1, 1, 1, 1, 0, 0)
+    silent = Listing(1, 1, 1, 0, 0)
     right, wrong = (silent._replace(document=at + 1, **{column: at}) for at in (1, 2))
     ((*row,),), differences = folded([silent, right, wrong])
     assert row[Listing._fields.index(column)] == 1
@@ -295,10 +290,7 @@ def test_the_first_document_that_has_a_record_is_right() -> None:
 
 @pytest.mark.parametrize("first_has_it", [True, False])
 def test_a_record_without_edges_has_its_word(tmp_path: Path, first_has_it: bool) -> None:
-    """No dependencies is something to say: it counts if it comes first, and is told if it does not.
-
-    `declared` has what the other says, and the file gives both indexes back.
-    """
+    """No dependencies is something to say: it counts if it comes first, else it is a problem."""
     needs = {"1": first_has_it, "2": not first_has_it}
     for stack, has_it in needs.items():
         edges = [edge("b", "link")] if has_it else []
@@ -310,8 +302,7 @@ def test_a_record_without_edges_has_its_word(tmp_path: Path, first_has_it: bool)
 
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
         count = connection.execute("SELECT count(*) FROM dependencies").fetchone()
-        rows = connection.execute("SELECT mirror, code, declared FROM problems").fetchall()
+        rows = connection.execute("SELECT mirror, code, value FROM problems").fetchall()
     said: list[Any] = [] if first_has_it else [[hash_of("b"), ["link"], [], None]]
     assert count == (int(first_has_it),)
     assert [(*row[:2], json.loads(row[2])) for row in rows] == [(2, "two_dependencies", said)]
-    assert verify(tmp_path / "x.db", tmp_path / "in").differences == ()

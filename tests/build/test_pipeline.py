@@ -213,7 +213,8 @@ def test_check_tells_of_a_hash_with_two_configurations(tmp_path: Path) -> None:
 
     assert faults == ()
     assert [problem.message for problem in problems] == [
-        f"the spec {spec_hash(1)} has another configuration here than in a foremost release"
+        f"the spec {spec_hash(1)} has another configuration here than in first.md: "
+        "target zen3, not x86_64_v3"
     ]
 
 

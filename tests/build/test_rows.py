@@ -6,55 +6,8 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db import schema
-from spack_cache_db.build.counts import count
-from spack_cache_db.build.ids import number
-from spack_cache_db.build.known_packages import package_catalogue, package_rows
-from spack_cache_db.build.merge import Merge
-from spack_cache_db.build.problems import problems
-from spack_cache_db.build.rows import counted_rows, plain_rows
-from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.readers import read_files
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
-
-
-def test_each_table_has_rows_of_its_columns() -> None:
-    """Every table of the schema, once, in the order of the columns."""
-    merge = Merge()
-    merge.add(
-        read_files(
-            RawFile(name, name, data)
-            for name, data in {
-                "a": page("zlib", "v0.22", [spec(1, tarball="x", variants=["a b"])]),
-                "b": page("zlib", "v0.20", [spec(1, target="zen3")]),
-            }.items()
-        )
-    )
-    numbered = number(merge.merged())
-    tables = [*plain_rows(numbered, [], ["refused"]), *counted_rows(numbered, count(numbered))]
-    of_a_build = {"origin", "recipes"}
-    tables += [
-        (name, rows)
-        for name, rows in package_rows(package_catalogue([]), {}, {})
-        if name != "dependency_types"
-    ]
-    names = {each.name for each in schema.TABLES} - of_a_build
-    assert sorted(name for name, _ in tables) == sorted(names)
-    of_indexes = {
-        "mirrors",
-        "target_descriptions",
-        "nodes",
-        "records",
-        "installs",
-        "old_hashes",
-        "splices",
-    }
-    of_indexes |= {name for name, _ in tables if name.startswith("dependenc")}
-    of_indexes |= {name for name, _ in package_rows(package_catalogue([]), {}, {})}
-    for name, rows in tables:
-        widths = {len(row) for row in rows}
-        assert widths == (set() if name in of_indexes else {len(schema.table(name).columns)}), name
 
 
 @pytest.mark.parametrize(
@@ -101,17 +54,4 @@ def test_root_is_kept_and_not_shown(built: Build) -> None:
     assert connection.execute("SELECT stacks, shown FROM stack_sets ORDER BY id").fetchall() == [
         ('["e4s","root"]', '["e4s"]'),
         ('["root"]', "[]"),
-    ]
-
-
-def test_a_refused_page_is_a_problem_without_a_page() -> None:
-    """After those of pages that are there."""
-    merge = Merge()
-    merge.add(read_files([RawFile("a", "a", page(meta={"num_specs": 2}))]))
-    merged = merge.merged()
-    numbered = number(merged)
-    tables = dict(plain_rows(numbered, problems(merged, numbered), ["in/b: is bad"]))
-    assert [(row[1], *row[3:5]) for row in tables["problems"]] == [
-        (1, "num_specs", "meta declares num_specs 2, the page lists 1"),
-        (None, "refused", "in/b: is bad"),
     ]

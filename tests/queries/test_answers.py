@@ -7,7 +7,6 @@ from collections import Counter
 
 import pytest
 
-from spack_cache_db.site.sandbox import sql_functions
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
 from tests.queries.asking import rows, run
@@ -166,37 +165,7 @@ def test_problems_of_pages(built: Build, samples: sqlite3.Connection) -> None:
     """A page that contradicts itself is named with what it declares; the samples have none."""
     connection = built(odd=page("odd", meta={"num_specs": 7}))
     found = rows(connection, "problems_of_pages")
-    assert [(row["code"], row["package"], row["declared"]) for row in found] == [
+    assert [(row["code"], row["package"], row["value"]) for row in found] == [
         ("num_specs", "odd", "7")
     ]
     assert rows(samples, "problems_of_pages") == []
-
-
-def test_what_another_release_shows_takes_no_place(
-    built: Build, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Configurations that only a contradicted page shows of a hash leave room for its own."""
-    versions = [f"{number}.0" for number in range(4)]
-    own, other = (
-        [spec(start + number, versions=[each]) for number, each in enumerate(versions)]
-        for start in (0, 32**25)
-    )
-    connection = built(
-        # The same hashes, before and in v1.0; and what has the configurations of v1.0 for its own.
-        zz=page("zz", specs=own),
-        shown=page("aa", "v1.0", specs=own),
-        aa=page("aa", specs=other),
-    )
-    monkeypatch.setattr(sql_functions, "PAGE_ROWS", 2)
-
-    found = [
-        run(connection, "find_spec", spec=f"/{spec_hash(0)[:31]}", page=page)
-        for page in ("1", "2", "3")
-    ]
-
-    assert [[row["version"] or row["error"] for row in each] for each in found] == [
-        ["3.0", "2.0", "row 3 is on page 2"],
-        ["1.0", "0.0"],
-        ["no page '3'; pages: 1 to 2"],
-    ]
-    assert {row["package"] for row in (*found[0][:2], *found[1])} == {"zz"}

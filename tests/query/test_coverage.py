@@ -249,36 +249,6 @@ def test_in_python(samples_file: Path, tmp_path: Path) -> None:
         cover(samples_file, listed, release="none")
 
 
-def test_a_hash_is_of_the_package_that_a_release_shows(built: Build) -> None:
-    """In an answer about a release, a hash stands for what its page says that it is."""
-    conn = built(
-        a=page("bar", "develop", [spec(1)]),
-        b=page("baz", "v1.0", [spec(1)]),
-    )
-
-    def packages(release: str | None) -> list[str | None]:
-        answers = cover(conn, [f"/{spec_hash(1)}"], release=release).specs
-        return [each.configuration and each.configuration.package for each in answers]
-
-    assert [packages(release) for release in (None, "develop", "v1.0")] == [
-        ["bar"],
-        ["bar"],
-        ["baz"],
-    ]
-
-
-def test_a_stack_of_a_release_has_what_its_page_shows(built: Build) -> None:
-    """In that place a spec has the configuration that the release shows, and no other."""
-    conn = built(
-        a=page("bar", "develop", [spec(1, os="a")]),
-        b=page("bar", "v1.0", [spec(1, os="b", stacks=["ml"])]),
-    )
-
-    found = cover(conn, ["bar os=a", "bar os=b"], release="v1.0", stack="ml")
-
-    assert [each.status for each in found.specs] == ["near", "binary"]
-
-
 def test_the_nearest_may_be_elsewhere(built: Build) -> None:
     """Where not even two conditions suffice that are left out, the nearest misses the place too."""
     conn = built(

@@ -33,9 +33,7 @@ from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from tests import contradictions, small_sources
-from tests.conftest import Build
 from tests.indexes import edge, hash_of, index, node, record
-from tests.pagetexts import page, spec, spec_hash
 from tests.query.test_candidates import MORE, OWN, cache, conditions_by, found, scopes, texts
 
 __all__ = ["cache"]
@@ -358,58 +356,13 @@ def test_many_conditions_take_no_longer(samples: sqlite3.Connection) -> None:
     assert why.nearest is not None and len(why.nearest[1]) == 500
 
 
-DEVELOP, RELEASE = "develop", "v1.0"
-
-
-@pytest.fixture
-def contradicted(built: Build) -> sqlite3.Connection:
-    """A release shows one hash for another system, and one as another package."""
-    return built(
-        a=page("foo", DEVELOP, [spec(1, os="ubuntu22.04"), spec(3, os="rhel9")]),
-        b=page("bar", DEVELOP, [spec(2)]),
-        c=page("foo", RELEASE, [spec(1, os="rhel8", stacks=["ml"]), spec(4, os="rhel9")]),
-        d=page("baz", RELEASE, [spec(2, stacks=["ml"])]),
-    )
+DEVELOP = "develop"
 
 
 def said(conn: sqlite3.Connection, text: str, where: Narrowing) -> tuple[str, ...]:
     """Return the notes on a query of which nothing is found."""
     assert find(conn, text, release=where.release, stack=where.stack, host=where.host) == []
     return explained(conn, text, release=where.release, stack=where.stack, host=where.host).notes
-
-
-@pytest.mark.parametrize("text", ["foo os=rhel8", "baz", "os=rhel8", f"baz /{spec_hash(2)}"])
-@pytest.mark.parametrize("where", [Narrowing(), Narrowing(host="zen3"), Narrowing(release=DEVELOP)])
-def test_what_only_one_release_shows(
-    contradicted: sqlite3.Connection, text: str, where: Narrowing
-) -> None:
-    """It is found in that release and its stack; elsewhere it is said which release has it."""
-    (note,) = said(contradicted, text, where)
-    (found,) = find(contradicted, text, release=RELEASE)
-
-    assert note.startswith(f"{RELEASE} shows such a spec")
-    assert (found.spec_count, found.releases[-1], found.stacks[-1]) == (1, RELEASE, "ml")
-    assert find(contradicted, text, stack="ml") == [found]
-    assert find(contradicted, text, release=DEVELOP, stack="ml") == []
-
-
-@pytest.mark.parametrize(
-    ("text", "where"),
-    [
-        ("foo os=rhel7", Narrowing()),
-        ("foo os=rhel8", Narrowing(stack="e4s")),
-        ("foo os=rhel8", Narrowing(host="m1")),
-        # Found in develop, whatever v1.0 shows.
-        ("foo os=ubuntu22.04", Narrowing(release=RELEASE)),
-        # The configuration is that of another spec, which v1.0 shows rightly.
-        (f"foo os=rhel9 /{spec_hash(1)}", Narrowing()),
-    ],
-)
-def test_what_no_release_shows(
-    contradicted: sqlite3.Connection, text: str, where: Narrowing
-) -> None:
-    """Nothing is said of a release that would not have it either."""
-    assert said(contradicted, text, where) == ()
 
 
 def test_what_is_listed_elsewhere_is_no_dependency_only(tmp_path: Path) -> None:

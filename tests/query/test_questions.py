@@ -141,24 +141,6 @@ def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> Non
     assert note.startswith("no release lists such a spec")
 
 
-def test_a_release_may_show_what_depends_as_another_package() -> None:
-    """Then it is found in that release, with what it depends on, whatever its name is elsewhere."""
-    own = [record({**node("one", edge("zlib", "link")), "name": name}) for name in ("own", "other")]
-    sources = Sources(
-        {
-            ("develop", "e4s"): ("8", [own[0], record(node("zlib"))]),
-            ("v1.9", "e4s"): ("8", [own[1], record(node("zlib"))]),
-        },
-        {},
-    )
-    with opened(sources) as conn:
-        for text in (" ^zlib", " namespace=builtin", " ++x"):
-            assert hashes(conn, f"other{text}", release="v1.9") == {hash_of("one")}
-            assert hashes(conn, f"own{text}", release="v1.9") == set()
-            assert hashes(conn, f"own{text}") == {hash_of("one")}
-            assert hashes(conn, f"other{text}") == set()
-
-
 def test_notes(mixed: sqlite3.Connection) -> None:
     """An answer comes with how it was read."""
     assert any("one compiler per binary" in each for each in notes(mixed, "%gcc"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources import RawFile, readers
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import Columns
 from spack_cache_db.sources.readers import read_files
-from tests.madeup import MADE_UP, document, known
-from tests.pagetexts import page
+from tests.indexes import index, node, record
+from tests.pagetexts import page, spec_hash
 
 
 def file(name: str, data: bytes) -> RawFile:
@@ -50,20 +50,16 @@ def test_nothing_is_no_columns() -> None:
     assert read_files([]) == Columns()
 
 
-def test_the_kind_of_a_file_is_known_by_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kind_of_a_file_is_known_by_its_content() -> None:
     """Kinds meet in one unit, whatever the files are called, and share their texts."""
-    monkeypatch.setattr(readers, "KINDS", (MADE_UP, *readers.KINDS))
-    other = document("develop", "e4s", [known(1, "zlib")])
+    other = index(record(node("zlib", hash=spec_hash(1))))
     found = read_files([file("a.md", other), file("b.json", page()), file("c", other)])
     assert [bool(each.page) for each in found.documents] == [False, True, False]
-    assert len(found.things["hashes"]) == len(found.things["configurations"]) == 1
+    assert len(found.things["hashes"]) == 1
     assert [*found.tables["listings"]["document"]] == [1, 2, 3]
 
 
-def test_pages_tell_what_is_wrong_with_a_file_that_nobody_knows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """They are asked last."""
-    monkeypatch.setattr(readers, "KINDS", (MADE_UP, *readers.KINDS))
+def test_a_file_of_no_other_kind_is_read_as_a_page() -> None:
+    """So the fault says what a page would have."""
     (fault,) = read_files([file("a", b"words")]).faults
     assert fault.message == "no front matter, expected --- on the first line"

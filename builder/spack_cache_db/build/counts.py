@@ -54,7 +54,7 @@ def count(numbered: Numbered) -> Counts:
     ids, listings, package_of = numbered.ids, numbered.listings, numbered.configurations["package"]
     releases, packages, stacks = (len(ids[name]) for name in ("releases", "packages", "stacks"))
     binaries = numbered.specs["configuration"][numbered.specs["is_binary"] > 0]
-    in_releases = pairs(listings["shown"], listings["release"])
+    in_releases = pairs(listings["configuration"], listings["release"])
     in_stacks = _in_stacks(numbered)
     package_releases = _package_releases(numbered, in_releases)
     facets = _facet_counts(numbered, in_releases, in_stacks)
@@ -71,7 +71,6 @@ def count(numbered: Numbered) -> Counts:
         },
         "packages": {
             "spec_count": _times(package_of[binaries], packages),
-            # A configuration that only a lesser release shows is no spec's own.
             "configuration_count": _times(package_of[np.unique(binaries)], packages),
             **dates.seen(package_releases.first, package_releases.second, packages),
         },
@@ -114,9 +113,9 @@ def _changes(listings: Frame, previous: Numbers) -> Frame:
         beside = other[listings["release"]]
         wanted = packed(beside, listings["spec"])
         at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        is_kept = (keys[at] == wanted) & (listings["shown"][at] == listings["shown"])
+        is_kept = keys[at] == wanted
         chosen = listings.where((beside > 0) & ~is_kept)
-        parts.append(packed(changed[chosen["release"]], chosen["shown"]))
+        parts.append(packed(changed[chosen["release"]], chosen["configuration"]))
     found, place = np.unique(np.concatenate(parts), return_inverse=True)
     is_added = (np.arange(len(place)) < len(parts[0])).astype(np.int64)
     release, configuration = unpacked(found)
@@ -162,27 +161,11 @@ def _package_releases(numbered: Numbered, in_releases: Pairs) -> Pairs:
 
 
 def _in_stacks(numbered: Numbered) -> Pairs:
-    """Return each (configuration, stack) that some release shows, and how many specs count there.
-
-    In a stack, a spec has the configuration that the foremost release shows which has it there.
-    """
-    specs, listings, members = numbered.specs, numbered.listings, numbered.stack_members
-    is_shown_otherwise = np.zeros(len(specs) + 1, bool)
-    is_shown_otherwise[listings["spec"][listings["configuration"] > 0]] = True
-    same = specs.where(~is_shown_otherwise[1:])
-    known = pairs(same["configuration"], same["stacks"])
-    at, stack = members.of(known.second)
-    # The ids of releases are in the file's order, and so are the listings.
-    others = listings.where(is_shown_otherwise[listings["spec"]])
-    of, in_stack = members.of(others["stacks"])
-    _, foremost = np.unique(packed(others["spec"][of], in_stack), return_index=True)
-    counts = np.zeros(len(of), np.int64)
-    counts[foremost] = 1
-    return pairs(
-        np.concatenate([known.first[at], others["shown"][of]]),
-        np.concatenate([stack, in_stack]),
-        np.concatenate([known.counts[at], counts]),
-    )
+    """Return each (configuration, stack), and how many of its specs are in it in any release."""
+    specs = numbered.specs
+    known = pairs(specs["configuration"], specs["stacks"])
+    at, stack = numbered.stack_members.of(known.second)
+    return pairs(known.first[at], stack, known.counts[at])
 
 
 def _times(ids: Numbers, size: int) -> list[int]:
@@ -294,15 +277,14 @@ def _stack_cells(numbered: Numbered, in_stacks: Pairs, codes: Numbers) -> Iterat
     A few releases at a time, for all at once would take as much memory as all that is counted.
     """
     package_of, members = numbered.configurations["package"], numbered.stack_members
-    count = np.flatnonzero(in_stacks.counts)
-    of, stack, specs = (each[count] for each in in_stacks)
+    of, stack, specs = in_stacks
     yield _Cells(np.zeros_like(of), package_of[of], codes[stack], specs)
     listings, packages = numbered.listings, len(numbered.ids["packages"]) + 1
     releases = range(1, len(numbered.ids["releases"]) + 1, RELEASES_AT_ONCE)
     ends = [*np.searchsorted(listings["release"], releases).tolist(), len(listings)]
     for some in map(slice, ends, ends[1:]):
         part = listings.where(some)
-        package = package_of[part["shown"]]
+        package = package_of[part["configuration"]]
         found = pairs(part["release"] * packages + package, part["stacks"])
         at, stack = members.of(found.second)
         release, package = np.divmod(found.first[at], packages)

@@ -38,9 +38,8 @@ class Numbered:
     `texts`. `documents` begins with the pages, in the order of their ids; `pages` has the columns
     `release` and `package`. `hashes` and `specs` are in the order of the ids of specs, `listings`
     in that of (release, spec), `records` in that of (spec, document), `edges` in that of (spec,
-    dependency, use), each once. A listing has `shown`, the configuration that its release shows,
-    and `configuration`, which is the same where the spec has another one and else 0.
-    `configurations`, which has the ids in their columns, and `stack_members` are by id.
+    dependency, use), each once. A listing has the `configuration` of its spec. `configurations`,
+    which has the ids in their columns, and `stack_members` are by id.
     """
 
     ids: Ids
@@ -67,8 +66,7 @@ def number(merged: Merged) -> Numbered:
     specs = specs.where(np.lexsort((by_hash, specs["release"], specs["configuration"])))
     new["hashes"] = places(specs["spec"], len(texts.hashes))
     listings = merged.listings.renumbered(TABLES["listings"], new)
-    shown, own = listings["configuration"], specs["configuration"][listings["spec"] - 1]
-    listings = listings.having(shown=shown, configuration=np.where(shown == own, 0, shown))
+    listings = listings.having(configuration=specs["configuration"][listings["spec"] - 1])
     records = merged.records.renumbered(TABLES["records"], new)
     packages = [ids["packages"][each.page.package] for each in merged.documents if each.page]
     stacks = ids["stacks"]
@@ -93,9 +91,7 @@ def number(merged: Merged) -> Numbered:
 
 def _ids(merged: Merged) -> Ids:
     texts, listings, specs = merged.texts, merged.listings, merged.specs
-    configurations = _in_use(
-        texts.configurations.things, listings["configuration"], specs["configuration"]
-    )
+    configurations = _in_use(texts.configurations.things, specs["configuration"])
     stack_sets = _in_use(texts.stack_sets.things, listings["stacks"], specs["stacks"])
     packages = (each.page.package for each in merged.documents if each.page)
     stacks = (each.index_facts.stack for each in merged.documents if each.index_facts)

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 import zstandard
 
-from spack_cache_db.errors import Fault
 from spack_cache_db.records import Problem
 from spack_cache_db.schema import MARKS
 from spack_cache_db.sources.columns import (
@@ -28,6 +27,7 @@ from spack_cache_db.sources.columns import (
     KnownVariant,
     KnownVersion,
     PackageFacts,
+    Refusal,
 )
 from spack_cache_db.sources.strictness import as_json
 from spack_cache_db.spack.versions import count_newer, preference_key, version_key
@@ -75,22 +75,22 @@ class PackageCatalogue:
     descriptions: Mapping[str, str]
 
 
-def kept_facts(facts: Iterable[PackageFacts]) -> tuple[list[PackageFacts], list[Fault]]:
-    """Return what is kept, by package and form, and a fault for what says the same otherwise."""
+def kept_facts(facts: Iterable[PackageFacts]) -> tuple[list[PackageFacts], list[Refusal]]:
+    """Return one of each package and form, sorted, and a refusal of each that differs from it."""
 
     def order(each: PackageFacts) -> tuple[object, ...]:
         return each.name, FORMS.index(each.form), each.path, each.location
 
     kept: list[PackageFacts] = []
-    faults = []
+    refusals = []
     for each in sorted(facts, key=order):
         last = kept[-1] if kept else None
         if last is None or (last.name, last.form) != (each.name, each.form):
             kept.append(each)
         elif replace(each, location=last.location, path=last.path) != last:
-            words = f"tells of the package {each.name} otherwise than {last.location}"
-            faults.append(Fault(each.location, 0, f"{words}, expected one file to tell of it"))
-    return kept, faults
+            before = f"tells of the package {each.name} otherwise than"
+            refusals.append(Refusal(each, last, before, ", expected one file to tell of it"))
+    return kept, refusals
 
 
 def package_catalogue(facts: Iterable[PackageFacts]) -> PackageCatalogue:
@@ -158,7 +158,7 @@ def package_problems(catalogue: PackageCatalogue) -> Iterator[tuple[PackageFacts
             for word, here, there in _contradictions(facts, richest):
                 what = f"the package {package.name} has {word} here than in {richest.path}"
                 code = f"package_{word.split()[-1]}"
-                yield facts, Problem(code, f"{what}: {here}, not {there}", json.dumps(here))
+                yield facts, Problem(code, f"{what}: {here}, not {there}", value=json.dumps(here))
 
 
 def _contradictions(facts: PackageFacts, richest: PackageFacts) -> Iterator[tuple[str, str, str]]:

@@ -1,8 +1,9 @@
 """Columns of many units → one set of columns: each thing once, each spec of a release once.
 
-Where documents say different things, the first one that knows is right, in the order of the
-documents; what the others say is kept as a difference. The numbers here depend on how the input
-was divided; `ids` gives the final ones, which do not.
+Where documents contradict each other, the first one that knows is right, in the order of releases
+and documents; what the others say becomes a difference. A hash has one configuration: that of the
+first listing, or of the first record if no document lists it. The numbers here depend on how the
+input was divided; `ids` gives the final ones, which do not.
 """
 
 from __future__ import annotations
@@ -40,15 +41,18 @@ from spack_cache_db.sources.columns import (
     Document,
     Interned,
     PackageFacts,
+    Refusal,
     Stacks,
+    TarballParts,
     Texts,
+    tarball_url,
 )
 
 
 class Difference(NamedTuple):
-    """What documents say of specs in one column, and what is stored instead: rows one by one.
+    """What documents say of specs in one column, and what is stored instead, row by row.
 
-    Both have the columns `document`, `spec`, `configuration`, and `column` itself.
+    Both frames have the columns `document`, `spec`, and `column` itself.
     """
 
     column: str
@@ -63,7 +67,8 @@ class Merged:
     `documents` has pages first, in the order of release and package; then all others, in the order
     of release and path. `document_release[n]` is the release of document `n`; the foremost release
     stands first in `releases`. The frames have the columns of `TABLES`: `listings` one row for
-    each (release, spec), in that order; `edges` those of the first document of each spec.
+    each (release, spec), in that order, without configurations; `edges` those of the first
+    document of each spec.
 
     `specs` has each spec once, with the `document` that says its `configuration`, the `release` of
     that document, its `stacks` in all releases, and whether any release lists it (`is_binary`).
@@ -84,6 +89,7 @@ class Merged:
     other_dependencies: tuple[Frame, Frame]
     packages: list[PackageFacts]
     faults: list[Fault]
+    refusals: list[Refusal]
     bytes_read: int
 
 
@@ -122,13 +128,15 @@ class Merge:
                 self._parts[table].append(Frame(**found).renumbered(TABLES[table], new))
 
     def merged(self, first: str | None = None) -> Merged:
-        """Join what was added; a page or an index that contradicts another becomes a fault.
+        """Join what was added; a page or an index that contradicts another one is refused.
 
         Args:
             first: the release that stands before all others.
         """
         whole = {table: joined(self._parts.pop(table)) for table in TABLES}
-        kept, faults = kept_documents(self._documents, whole["listings"], self._texts.hashes.things)
+        kept, refusals = kept_documents(
+            self._documents, whole["listings"], self._texts.hashes.things
+        )
         kept, releases = _in_order(self._documents, kept, first)
         packages, refused = kept_facts(self._packages)
         documents = [self._documents[number - 1] for number in kept]
@@ -137,13 +145,14 @@ class Merge:
         document_number = places(numbers(kept), len(self._documents))
         whole = {table: _of_kept(frame, document_number) for table, frame in whole.items()}
         edges, other_dependencies = first_dependencies(whole["records"], whole["edges"])
-        listings, differences = fold(
-            _by_release_and_spec(whole["listings"], document_release), self._texts.stack_sets
-        )
+        listed = _by_release_and_spec(whole["listings"], document_release)
         unlisted = whole["unlisted"]
         unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
-        known = [unlisted, whole["unrecorded"]]
-        specs = _specs(listings, joined(known), document_release, self._texts)
+        specs = _specs(listed, [unlisted, whole["unrecorded"]], document_release, self._texts)
+        deviating = [_deviating(said, specs) for said in (listed, unlisted)]
+        listings, differences = fold(
+            _of_own_configurations(listed, specs, self._texts), self._texts.stack_sets
+        )
         return Merged(
             documents=documents,
             releases=releases,
@@ -153,10 +162,11 @@ class Merge:
             records=whole["records"],
             edges=edges,
             specs=specs,
-            differences=[*differences, _unlisted_difference(unlisted, specs)],
+            differences=[*deviating, *differences],
             other_dependencies=other_dependencies,
             packages=packages,
-            faults=[*self._faults, *faults, *refused],
+            faults=self._faults,
+            refusals=[*refusals, *refused],
             bytes_read=self._bytes_read,
         )
 
@@ -173,8 +183,8 @@ def installed_releases(documents: Iterable[Document]) -> set[str]:
 
 def kept_documents(
     documents: Sequence[Document], listings: Frame, hashes: Sequence[str]
-) -> tuple[list[int], list[Fault]]:
-    """Return the numbers of the documents that are kept, and a fault for each that contradicts one.
+) -> tuple[list[int], list[Refusal]]:
+    """Return the numbers of the documents that are kept, and a refusal of each of the others.
 
     A package has one page in a release, and a spec belongs to one package there. A stack of a
     release has one index, because an index lists all that the stack has: what a second one lacks
@@ -192,7 +202,7 @@ def kept_documents(
             kept.append(number)
         elif (first := claimed.setdefault(claim, number)) != number:
             rivals.setdefault(claim, [first]).append(number)
-    faults: list[Fault] = []
+    refusals: list[Refusal] = []
     for claim, claiming in rivals.items():
         first, *others = sorted(claiming, key=lambda number: _preference(documents[number - 1]))
         claimed[claim] = first
@@ -202,11 +212,11 @@ def kept_documents(
             if _are_of_one_mirror(known, each) or _are_two_trees(known, each):
                 kept.append(number)
             elif known.sha256 != each.sha256:
-                faults.append(Fault(each.location, 0, _not_alone(each, known)))
+                refusals.append(_not_alone(each, known))
     kept += claimed.values()
     refused = _with_shared_hashes(documents, kept, listings, hashes)
     refused |= _among_trees(documents, kept)
-    return [number for number in kept if number not in refused], [*faults, *refused.values()]
+    return [number for number in kept if number not in refused], [*refusals, *refused.values()]
 
 
 def _preference(document: Document) -> tuple[object, ...]:
@@ -229,15 +239,16 @@ def _claim(document: Document) -> _Claim | None:
     return None if facts is None or facts.whole is None else (document.release, None, facts.stack)
 
 
-def _not_alone(document: Document, known: Document) -> str:
-    """Return what is wrong with a document that claims the same as another one."""
+def _not_alone(document: Document, known: Document) -> Refusal:
+    """Return the refusal of a document that claims the same as another one."""
     if document.page:
         what, rule = f"page of {document.page.package}", "page per package and release"
     else:
         stack = document.index_facts.stack if document.index_facts else ""
         what = f"index of the stack {stack}"
         rule = "index per release and stack (--release, --stack)"
-    return f"another {what} in {document.release} than {known.location}, expected one {rule}"
+    before = f"another {what} in {document.release} than"
+    return Refusal(document, known, before, f", expected one {rule}")
 
 
 def _are_of_one_mirror(one: Document, other: Document) -> bool:
@@ -249,25 +260,24 @@ def _are_two_trees(one: Document, other: Document) -> bool:
     return is_tree(one) and is_tree(other) and one.sha256 != other.sha256
 
 
-def _among_trees(documents: Sequence[Document], kept: list[int]) -> dict[int, Fault]:
-    """Refuse what is of the release of an installed tree and is none."""
+def _among_trees(documents: Sequence[Document], kept: list[int]) -> dict[int, Refusal]:
+    """Refuse what is of the release of an installation and is not one itself."""
     trees = {each.release: each for each in (documents[at - 1] for at in kept) if is_tree(each)}
-    refused: dict[int, Fault] = {}
+    refused: dict[int, Refusal] = {}
     if not trees:
         return refused
     for number in kept:
         each = documents[number - 1]
         if each.release in trees and not is_tree(each):
-            tree = trees[each.release].location
-            message = f"is of the release {each.release}, as is the installed tree {tree}"
-            expected = "expected another release (--release)"
-            refused[number] = Fault(each.location, 0, f"{message}; {expected}")
+            before = f"is of the release {each.release}, as is the installed tree"
+            after = "; expected another release (--release)"
+            refused[number] = Refusal(each, trees[each.release], before, after)
     return refused
 
 
 def _with_shared_hashes(
     documents: Sequence[Document], kept: list[int], listings: Frame, hashes: Sequence[str]
-) -> dict[int, Fault]:
+) -> dict[int, Refusal]:
     """Refuse a page that lists a hash which another package lists in the same release."""
     varies = varying(listings["spec"], listings["configuration"], len(hashes))
     doubtful, known = listings.where(varies[listings["spec"]]), {*kept}
@@ -276,17 +286,19 @@ def _with_shared_hashes(
         for number, spec in doubtful.rows("document", "spec")
         if number in known and (page := documents[number - 1]).page
     )
-    owner: dict[tuple[str, str], str] = {}
-    refused: dict[int, Fault] = {}
+    owner: dict[tuple[str, str], Document] = {}
+    refused: dict[int, Refusal] = {}
     for number, group in groupby(rows, key=itemgetter(3)):
         page = documents[number - 1]
         listed = [(page.release, row[-1]) for row in group]
         shared = next((key for key in listed if key in owner), None)
         if shared:
-            message = f"lists the spec {shared[1]}, which {owner[shared]} lists in the same release"
-            refused[number] = Fault(page.location, 0, f"{message}; expected one package")
+            after = " lists in the same release; expected one package"
+            refused[number] = Refusal(
+                page, owner[shared], f"lists the spec {shared[1]}, which", after
+            )
         else:
-            owner.update(dict.fromkeys(listed, page.location))
+            owner.update(dict.fromkeys(listed, page))
     return refused
 
 
@@ -337,8 +349,8 @@ def _by_release_and_spec(listings: Frame, document_release: Numbers) -> Frame:
 def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Difference]]:
     """Return one listing for each spec of a release, and what documents say otherwise.
 
-    A listing has the stacks of all documents, and the first document's configuration. Whatever a
-    document need not know is from the first one that knows it.
+    A listing has the stacks of all documents; its size and its tarball are from the first document
+    that knows them.
 
     Args:
         listings: in the order of release, spec and document.
@@ -349,21 +361,19 @@ def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Dif
     if len(starts) == len(keys):
         return listings, []
     group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(keys))))
-    agrees = listings["configuration"] == listings["configuration"][starts][group]
     folded = listings.where(starts)
     folded = folded.having(stacks=unions(stack_sets, listings["stacks"], starts))
-    differences = [_difference("configuration", ~agrees, listings, starts[group])]
+    differences = []
     for name, meaning in TABLES["listings"].items():
         if not meaning.is_optional:
             continue
         column = listings[name]
         known = column > 0
-        comparable = agrees if meaning.depends_on_configuration else np.ones_like(agrees)
-        first = _first(known & comparable, starts)
+        first = _first(known, starts)
         folded = folded.having(**{name: column[first]})
-        # 0 says that a document does not know, which contradicts nothing.
-        odd = known & ((column != column[first][group]) | ~comparable)
-        differences.append(_difference(name, odd, listings, first[group]))
+        # 0 means that a document does not know the value, which contradicts nothing.
+        odd = known & (column != column[first][group])
+        differences.append(Difference(name, listings.where(odd), listings.where(first[group][odd])))
     return folded, differences
 
 
@@ -372,11 +382,6 @@ def _first(known: Mask, starts: Numbers) -> Numbers:
     none = len(known)
     first = np.minimum.reduceat(np.where(known, np.arange(none), none), starts)
     return np.where(first < none, first, starts)
-
-
-def _difference(column: str, odd: Mask, listings: Frame, stored: Numbers) -> Difference:
-    """Return the odd listings, each with the one at its place in `stored`."""
-    return Difference(column, listings.where(odd), listings.where(stored[odd]))
 
 
 def unions(known: Interned[Stacks], sets: Numbers, starts: Numbers) -> Numbers:
@@ -403,8 +408,18 @@ def unions(known: Interned[Stacks], sets: Numbers, starts: Numbers) -> Numbers:
     return found
 
 
-def _specs(listings: Frame, unlisted: Frame, document_release: Numbers, texts: Texts) -> Frame:
-    """Return what is known of each spec (see `Merged`); the first row of a spec counts."""
+def _specs(
+    listings: Frame, others: Sequence[Frame], document_release: Numbers, texts: Texts
+) -> Frame:
+    """Return what is known of each spec (see `Merged`); the first row of a spec counts.
+
+    Args:
+        listings: in the order of release, spec and document.
+        others: what documents know of specs without listing them, the richest frame first.
+        document_release: the release of each document.
+        texts: unions of stacks that are new are added.
+    """
+    unlisted = joined(others)
     no_stacks = np.full_like(unlisted["spec"], texts.stack_sets[()])
     names = ("document", "spec", "configuration", "stacks")
     listed = Frame(**{name: listings[name] for name in names})
@@ -427,11 +442,28 @@ def _specs(listings: Frame, unlisted: Frame, document_release: Numbers, texts: T
     )
 
 
-def _unlisted_difference(unlisted: Frame, specs: Frame) -> Difference:
-    """Return where a document that does not list a spec says otherwise of its configuration."""
-    at = np.searchsorted(specs["spec"], unlisted["spec"])
-    odd = unlisted["configuration"] != specs["configuration"][at]
-    return Difference("configuration", unlisted.where(odd), specs.where(at[odd]))
+def _deviating(said: Frame, specs: Frame) -> Difference:
+    """Return where a document names another configuration of a spec than the one that counts."""
+    at = np.searchsorted(specs["spec"], said["spec"])
+    odd = said["configuration"] != specs["configuration"][at]
+    return Difference("configuration", said.where(odd), specs.where(at[odd]))
+
+
+def _of_own_configurations(listings: Frame, specs: Frame, texts: Texts) -> Frame:
+    """Return listings whose tarballs are relative to the configurations of their specs."""
+    own = specs["configuration"][np.searchsorted(specs["spec"], listings["spec"])]
+    odd = np.flatnonzero((listings["configuration"] != own) & (listings["tarball"] > 0))
+    tarball = listings["tarball"].copy()
+    configurations = texts.configurations.things
+    parts = TarballParts(configurations)
+    rows = listings.where(odd).having(own=own[odd]).rows("spec", "configuration", "tarball", "own")
+    for place, (spec, said, number, configuration) in zip(odd, rows, strict=True):
+        dag_hash = texts.hashes.things[spec - 1]
+        url = tarball_url(texts.tarballs.things[number - 1], configurations[said - 1], dag_hash)
+        tarball[place] = texts.tarballs[parts.split(url, configuration, dag_hash)]
+    return Frame(
+        **{name: listings[name] for name in listings.columns if name != "configuration"}
+    ).having(tarball=tarball)
 
 
 def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, tuple[Frame, Frame]]:

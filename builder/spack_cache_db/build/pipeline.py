@@ -36,8 +36,8 @@ from spack_cache_db.sources import plan
 from spack_cache_db.sources.columns import Texts
 from spack_cache_db.sources.strictness import as_json
 
-Told = Sequence[tuple[int, Problem]]
-"""Problems, each with the number of its document, or 0 where it names its file itself."""
+Told = Sequence[tuple[int | str, Problem]]
+"""Problems, each with the number of its document, or with the path of a file of package data."""
 
 MOST_NAMED = 5
 """So many releases are named where one is not known."""
@@ -57,7 +57,7 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
         publication.require_replaceable(inspect_path, given.paths, force=force)
     merged = read(given)
     packages = package_catalogue(merged.packages)
-    faults = tuple(sorted(set(merged.faults)))
+    faults = faults_of(merged)
     if faults and not (keep_going and (merged.documents or merged.packages)):
         raise InputError(faults)
     if given.first and given.first not in merged.releases:
@@ -67,12 +67,12 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
         leave_out_paths(merged.texts)
     clock.stage("read")
     numbered, bytes_read = number(merged), merged.bytes_read
-    told = [*problems(merged, numbered), *_told_of_packages(packages)]
+    told = [*problems(merged), *_told_of_packages(packages), *refused(merged, given.paths)]
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     try:
         with publication.replacing(output) as temporary:
-            counts = _fill(temporary, given, numbered, packages, told, map(str, faults), clock)
+            counts = _fill(temporary, given, numbered, packages, told, clock)
             del numbered  # The checks map the whole file into memory.
             sqlite_file.require_intact(temporary)
             clock.stage("check")
@@ -99,13 +99,13 @@ def check(given: Input) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     merged = read(given)
     found = [
         Fault(merged.documents[document - 1].location, 0, problem.message)
-        for document, problem in problems(merged, number(merged))
+        for document, problem in problems(merged)
     ]
     found += [
         Fault(facts.location, 0, problem.message)
         for facts, problem in package_problems(package_catalogue(merged.packages))
     ]
-    return tuple(sorted(set(merged.faults))), tuple(sorted(found))
+    return faults_of(merged), tuple(sorted(found))
 
 
 def read(given: Input) -> Merged:
@@ -128,12 +128,36 @@ def read(given: Input) -> Merged:
     return merged
 
 
+def faults_of(merged: Merged) -> tuple[Fault, ...]:
+    """Return what is wrong with the input, sorted, each fault once."""
+    return tuple(sorted({*merged.faults, *(each.fault for each in merged.refusals)}))
+
+
+def refused(merged: Merged, paths: Iterable[str]) -> Told:
+    """Return a problem for each document that is left out, with its path within the input.
+
+    Args:
+        merged: the whole input.
+        paths: the input as the user named it.
+    """
+    found = {each.recorded for each in merged.refusals}
+    for fault in merged.faults:
+        line = f"line {fault.line}: " if fault.line else ""
+        found.add((_within(fault.path, paths), line + fault.message))
+    return [(path, Problem("refused", message)) for path, message in sorted(found)]
+
+
+def _within(location: str, paths: Iterable[str]) -> str:
+    """Return a place as its path within the input."""
+    tops = (path.rstrip(os.sep) for path in paths)
+    above = [top for top in tops if location == top or location.startswith(top + os.sep)]
+    top = max(above, key=len, default="")
+    return location[len(top) :].lstrip(os.sep) if location != top else os.path.basename(location)  # noqa: PTH119
+
+
 def _told_of_packages(packages: PackageCatalogue) -> Told:
-    """Return the problems of package data, which is no document: each names its file."""
-    return [
-        (0, problem._replace(message=f"{facts.path}: {problem.message}"))
-        for facts, problem in package_problems(packages)
-    ]
+    """Return the problems of package data, each with the path of its file."""
+    return [(facts.path, problem) for facts, problem in package_problems(packages)]
 
 
 def _fill(
@@ -142,7 +166,6 @@ def _fill(
     numbered: Numbered,
     packages: PackageCatalogue,
     told: Told,
-    refused: Iterable[str],
     clock: _Clock,
 ) -> dict[str, int]:
     """Write the whole file; return what is counted in it."""
@@ -150,7 +173,7 @@ def _fill(
     try:
         sqlite_file.insert(db, "origin", origin_rows(given))
         sqlite_file.insert(db, "recipes", sorted(given.recipes.items()))
-        _insert(db, numbered, told, refused)
+        _insert(db, numbered, told)
         _insert_packages(db, packages)
         clock.stage("count and insert")
         sqlite_file.index_text(
@@ -178,14 +201,14 @@ def _count(db: Any, rows: str) -> int:
     return int(count)
 
 
-def _insert(db: Any, numbered: Numbered, told: Told, refused: Iterable[str]) -> None:
+def _insert(db: Any, numbered: Numbered, told: Told) -> None:
     """Fill the tables; those without counts while the others are being counted.
 
     Neither NumPy nor SQLite keep the interpreter's lock while they work.
     """
     with ThreadPoolExecutor(1) as thread:
         counts = thread.submit(count, numbered)
-        for table, rows in plain_rows(numbered, told, refused):
+        for table, rows in plain_rows(numbered, told):
             sqlite_file.insert(db, table, rows)
         for table, rows in counted_rows(numbered, counts.result()):
             sqlite_file.insert(db, table, rows)

@@ -1,4 +1,4 @@
-"""Contradictions in the documents that are built: values that are not stored are recorded here."""
+"""Contradictions within and between documents, with the values that no other table stores."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from spack_cache_db.build.frames import group_starts
-from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.merge import Difference, Merged
 from spack_cache_db.records import Problem
 from spack_cache_db.sources.columns import TABLES, NodeFacts, Texts, tarball_url
 from spack_cache_db.spack.normal_forms import FLAG_NAMES
 
 
-def problems(merged: Merged, numbered: Numbered) -> list[tuple[int, Problem]]:
+def problems(merged: Merged) -> list[tuple[int, Problem]]:
     """Return (number of the document, problem), in the order of the documents."""
     found = [
         (number, problem)
@@ -29,46 +28,32 @@ def problems(merged: Merged, numbered: Numbered) -> list[tuple[int, Problem]]:
     between = [each for difference in merged.differences for each in _differing(merged, difference)]
     between += _other_dependencies(merged)
     between += _other_records(merged)
-    return sorted([*found, *_two_configurations(numbered), *sorted(between)], key=itemgetter(0))
-
-
-def _two_configurations(numbered: Numbered) -> Iterator[tuple[int, Problem]]:
-    """Yield the listings of lesser releases with another configuration, which the file has."""
-    configurations = [*numbered.ids["configurations"]]
-    own = numbered.specs["configuration"]
-    has_indexes = any(each.index_facts for each in numbered.documents)
-    listings = numbered.listings.where(numbered.listings["configuration"] > 0)
-    for document, spec, said in listings.rows("document", "spec", "configuration"):
-        dag_hash = numbered.hashes[spec - 1]
-        message = f"the spec {dag_hash} has another configuration here than in a foremost release"
-        if has_indexes:
-            both = (configurations[at - 1]._asdict() for at in (said, own[spec - 1]))
-            message = f"{message}: {differing(*both)}"
-        yield document, Problem("two_configurations", message)
+    return sorted([*found, *sorted(between)], key=itemgetter(0))
 
 
 def _differing(merged: Merged, difference: Difference) -> Iterator[tuple[int, Problem]]:
-    """Yield the problems of documents whose word is not stored; `declared` has that word."""
-    column, names = difference.column, ("document", "spec", "configuration", difference.column)
+    """Yield the problems of documents that contradict what is stored, with what they say."""
+    column, names = difference.column, ("document", "spec", difference.column)
     rows = zip(difference.said.rows(*names), difference.stored.rows(*names), strict=True)
-    for (document, spec, *here), (other, _, *there) in rows:
+    for (document, spec, number), (other, _, other_number) in rows:
         dag_hash = merged.texts.hashes.things[spec - 1]
-        said = _value(merged, column, dag_hash, *here)
-        stored = _value(merged, column, dag_hash, *there)
+        said, stored = (_value(merged, column, spec, each) for each in (number, other_number))
         what = differing(said, stored) if column == "configuration" else f"{said}, not {stored}"
         path = merged.documents[other - 1].path
         message = f"the spec {dag_hash} has another {column} here than in {path}: {what}"
-        yield document, Problem(f"two_{column}s", message, json.dumps(said))
+        yield document, Problem(f"two_{column}s", message, dag_hash, json.dumps(said))
 
 
-def _value(merged: Merged, column: str, dag_hash: str, configuration: int, number: int) -> Any:
+def _value(merged: Merged, column: str, spec: int, number: int) -> Any:
     """Return what the number of a column means: a text, or a configuration as an object."""
     texts = merged.texts
     if column == "configuration":
         return texts.configurations.things[number - 1]._asdict()
     if column == "tarball":
-        spec = texts.configurations.things[configuration - 1]
-        return tarball_url(texts.tarballs.things[number - 1], spec, dag_hash)
+        own = merged.specs["configuration"][np.searchsorted(merged.specs["spec"], spec)]
+        configuration = texts.configurations.things[own - 1]
+        tarball = texts.tarballs.things[number - 1]
+        return tarball_url(tarball, configuration, texts.hashes.things[spec - 1])
     return getattr(texts, str(TABLES["listings"][column].of)).things[number - 1]
 
 
@@ -91,7 +76,7 @@ def _words(value: Any, other: Any) -> str:
 def _other_dependencies(merged: Merged) -> Iterator[tuple[int, Problem]]:
     """Yield the problems of documents that say otherwise of a spec's dependencies than another.
 
-    `declared` has its edges: the hash of each, and how it is used.
+    The value is a list of its edges: the hash of each, and how it is used.
     """
     texts, (records, edges) = merged.texts, merged.other_dependencies
     said: dict[tuple[int, int], list[list[Any]]] = defaultdict(list)
@@ -101,8 +86,8 @@ def _other_dependencies(merged: Merged) -> Iterator[tuple[int, Problem]]:
     for document, spec in records.rows("document", "spec"):
         dag_hash = texts.hashes.things[spec - 1]
         message = f"the spec {dag_hash} has other dependencies here"
-        declared = json.dumps(sorted(said[document, spec]))
-        yield document, Problem("two_dependencies", message, declared)
+        value = json.dumps(sorted(said[document, spec]))
+        yield document, Problem("two_dependencies", message, dag_hash, value)
 
 
 _HASHES = ("full_hash", "build_hash", "build_spec")
@@ -112,7 +97,7 @@ _HASHES = ("full_hash", "build_hash", "build_spec")
 def _other_records(merged: Merged) -> Iterator[tuple[int, Problem]]:
     """Yield the problems of indexes whose record of a spec says otherwise than the first one.
 
-    The file has what each of them says, and `declared` nothing. What an index does not say
+    The table `records` has what each of them says. What an index does not say
     contradicts nothing, and formats of indexes say different things.
     """
     records = merged.records
@@ -134,7 +119,7 @@ def _other_records(merged: Merged) -> Iterator[tuple[int, Problem]]:
         if told := "; ".join(_contradictions(said, stored)):
             dag_hash, path = texts.hashes.things[spec - 1], merged.documents[other - 1].path
             message = f"the spec {dag_hash} has another record here than in {path}: {told}"
-            yield document, Problem("two_records", message)
+            yield document, Problem("two_records", message, dag_hash)
 
 
 def _node_values(node: NodeFacts) -> dict[str, Any]:

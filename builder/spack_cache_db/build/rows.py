@@ -35,13 +35,12 @@ _MEANINGS = {name: each for columns in TABLES.values() for name, each in columns
 
 
 def plain_rows(
-    numbered: Numbered, problems: Iterable[tuple[int, Problem]], refused: Iterable[str]
+    numbered: Numbered, problems: Iterable[tuple[int | str, Problem]]
 ) -> Iterator[TableRows]:
     """Yield the rows of the tables in which nothing is counted.
 
     Args:
-        problems: those of documents, by their numbers; 0 for what is of none.
-        refused: why documents were left out, one message each.
+        problems: problems, each with the number of its document or the path of its file.
     """
     mirrors = _mirror_ids(numbered.documents)
     yield from _name_rows(numbered)
@@ -53,7 +52,7 @@ def plain_rows(
     yield from _node_rows(numbered)
     yield from _record_rows(numbered, mirrors)
     yield from _dependency_rows(numbered)
-    yield _problem_rows(numbered, mirrors, problems, refused)
+    yield _problem_rows(numbered, mirrors, problems)
 
 
 def counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
@@ -313,19 +312,14 @@ def _distinct(texts: Iterable[str]) -> dict[str, int]:
 def _problem_rows(
     numbered: Numbered,
     mirrors: Numbers,
-    problems: Iterable[tuple[int, Problem]],
-    refused: Iterable[str],
+    problems: Iterable[tuple[int | str, Problem]],
 ) -> TableRows:
-    """Return what does not add up, each with its page or its mirror; others name the document."""
-    found: list[tuple[int | None, int | None, Problem]] = []
-    for number, problem in problems:
-        if not number:
-            found.append((None, None, problem))
+    """Return what does not add up, each with its source."""
+    found: list[tuple[str | None, int | None, int | None, Problem]] = []
+    for source, problem in problems:
+        if isinstance(source, str):
+            found.append((source, None, None, problem))
             continue
-        each, mirror = numbered.documents[number - 1], int(mirrors[number])
-        if not each.page and not mirror:
-            problem = problem._replace(message=f"{each.path}: {problem.message}")
-        found.append((number if each.page else None, mirror or None, problem))
-    found += [(None, None, Problem("refused", message)) for message in refused]
-    rows = enumerate(found, start=1)
-    return "problems", [(at, page, mirror, *each) for at, (page, mirror, each) in rows]
+        document, mirror = numbered.documents[source - 1], int(mirrors[source]) or None
+        found.append((document.path, None if mirror else source, mirror, problem))
+    return "problems", [(at, *place, *problem) for at, (*place, problem) in enumerate(found, 1)]

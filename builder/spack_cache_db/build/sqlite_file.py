@@ -95,7 +95,9 @@ def finish(db: sqlite3.Connection) -> None:
     """
     for table in schema.TABLES:
         for index in table.every_index():
-            _create_index(db, table.name, index)
+            sqlite_utils.Database(db).table(table.name).create_index(
+                index.columns, index_name=index.name, unique=index.is_unique
+            )
     for name, sql in schema.VIEWS.items():
         sqlite_utils.Database(db).create_view(name, sql)
     db.execute("ANALYZE")
@@ -152,17 +154,6 @@ def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:
     )
     without_rowid = " WITHOUT ROWID" if table.without_rowid else ""
     db.execute(sql.rstrip().rstrip(";") + without_rowid)
-
-
-def _create_index(db: sqlite3.Connection, table: str, index: schema.TableIndex) -> None:
-    if index.is_sparse:
-        (column,) = index.columns
-        where = f"WHERE [{column}] IS NOT NULL"
-        db.execute(f"CREATE INDEX [{index.name}] ON [{table}] ([{column}]) {where}")
-        return
-    sqlite_utils.Database(db).table(table).create_index(
-        index.columns, index_name=index.name, unique=index.is_unique
-    )
 
 
 def _full_text_statement(table: str, each: schema.FullText) -> str:

@@ -1,11 +1,6 @@
 """Ids of configurations and specs → their names, and the releases and stacks that have them.
 
-Releases may contradict each other: the same hash with one configuration here and another there.
-One rule decides which counts: that of the foremost release, in the file's order, among those that
-an answer is about. In an answer about a release, a spec has the configuration that this release
-shows; about a stack, that of the foremost release which has it in this stack; in every other answer
-its own, that of the foremost release that lists it (`specs.configuration`). A spec that no release
-lists counts nowhere.
+A spec that no release lists is not a binary, and counts in no answer.
 """
 
 from __future__ import annotations
@@ -43,19 +38,15 @@ WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY configuratio
 """
 COUNTED_IN = """
 SELECT configuration, spec_count FROM configuration_{place}s
-WHERE {place} = :{place} AND spec_count > 0
-  AND configuration IN (SELECT value FROM json_each(:ids))
+WHERE {place} = :{place} AND configuration IN (SELECT value FROM json_each(:ids))
 """
 SEEN = """
 SELECT id, first_seen, last_seen FROM configurations
 WHERE id IN (SELECT value FROM json_each(:ids))
 """
-SHOWN = """
-SELECT specs.configuration FROM json_each(:ids) AS wanted
+OF_BINARIES = """
+SELECT configuration FROM json_each(:ids) AS wanted
 CROSS JOIN specs ON specs.id = wanted.value AND specs.release_count > 0
-UNION ALL
-SELECT configuration FROM listings
-WHERE configuration IS NOT NULL AND spec IN (SELECT value FROM json_each(:ids))
 """
 
 HASH_BEGINS = "(:hash = '' OR (specs.hash >= :hash AND specs.hash < :hash || '{'))"
@@ -67,38 +58,16 @@ HASHES_AT_ONCE = 4_000
 
 _SPEC = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen"
 _PLACES = {
-    "file": "(SELECT id AS spec, configuration FROM specs WHERE release_count > 0)",
-    "release": f"""(
-  SELECT listed.spec, listed.configuration FROM release_specs AS listed
-  WHERE listed.release = :release AND {IN_STACK.format("listed")})""",
-    "stack": f"""(
-  SELECT id AS spec, CASE
-    WHEN id IN (SELECT spec FROM listings WHERE configuration IS NOT NULL)
-    THEN (SELECT coalesce(listings.configuration, every.configuration)
-      FROM releases CROSS JOIN listings
-        ON listings.release = releases.id AND listings.spec = every.id
-      WHERE {IN_STACK.format("listings")} ORDER BY releases.id LIMIT 1)
-    ELSE configuration
-  END AS configuration
-  FROM specs AS every WHERE {IN_STACK.format("every")})""",
+    "file": "specs WHERE specs.release_count > 0",
+    "release": f"""specs
+CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
+WHERE {IN_STACK.format("listings")}""",
+    "stack": f"specs WHERE {IN_STACK.format('specs')}",
 }
-"""The specs of each place, each with the configuration for which it counts there."""
-_OWN = "SELECT id FROM specs WHERE configuration IN (SELECT value FROM json_each(:ids))"
-_OTHERWISE = "SELECT spec FROM listings WHERE configuration IN (SELECT value FROM json_each(:ids))"
-_SHOWING = {
-    "release": f"{_OWN} UNION ALL {_OTHERWISE} AND release = :release",
-    "stack": f"{_OWN} UNION ALL {_OTHERWISE}",
-}
-"""The specs that may count for some configurations in a place: no index has what it shows."""
-# The ids of a configuration's own specs are in the order in which they count: what is current
-# first. Those of what a release shows otherwise lie elsewhere.
-ORDER_IN_PLACE = """
-CASE WHEN EXISTS (
-    SELECT 1 FROM listings AS other WHERE other.configuration = shown.configuration)
-  THEN (SELECT printf('%08d', releases.id) || specs.hash FROM releases
-    CROSS JOIN listings AS every ON every.release = releases.id AND every.spec = specs.id
-    ORDER BY releases.id LIMIT 1)
-  ELSE specs.id END"""
+"""The binaries of each place."""
+OF_CONFIGURATIONS = """
+SELECT id FROM specs WHERE configuration IN (SELECT value FROM json_each(:ids))
+"""
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
 SPEC_RELEASES = """
 SELECT listings.spec, listings.release
@@ -213,7 +182,7 @@ def _in_words(lookups: Lookups, rows: list[tuple[Any, ...]]) -> list[Counted]:
 def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int, Presence]:
     """Return where configurations are, by their ids.
 
-    They are in the releases that show them, and in the stacks that these releases have them in.
+    They are in the releases that list them, and in the stacks that these releases have them in.
     """
     releases = _arrays(select_in(lookups.conn, IN_PLACES.format(place="release"), ids))
     stacks = _arrays(select_in(lookups.conn, IN_PLACES.format(place="stack"), ids))
@@ -230,9 +199,9 @@ def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int
     }
 
 
-def configurations_showing(conn: sqlite3.Connection, specs: Iterable[int]) -> set[int]:
-    """Return the configurations of binaries, given their ids: their own, and what releases show."""
-    return {row[0] for row in select_in(conn, SHOWN, specs)}
+def configurations_of_binaries(conn: sqlite3.Connection, specs: Iterable[int]) -> set[int]:
+    """Return the configurations of binaries, given the ids of specs."""
+    return {row[0] for row in select_in(conn, OF_BINARIES, specs)}
 
 
 def specs_in_scope(
@@ -296,18 +265,14 @@ def _in_scope(
     place = next((kind for kind in ("release", "stack") if places[kind] is not None), "file")
     places["hash"] = places["hash"] or ""
     specs = asked(conditions, "specs")
-    order = "specs.id" if place == "file" else ORDER_IN_PLACE
-    ordered = "" if limit is None else f"ORDER BY {order} LIMIT :limit"
+    # The ids of a configuration's specs are in the order in which they count.
+    ordered = "" if limit is None else "ORDER BY specs.id LIMIT :limit"
     known: Collection[int] = [*ids] if specs is None else {*ids}
     is_few = specs is not None and _is_few(specs.holds, known)
-    narrowed = "shown.spec IN (SELECT value FROM json_each(:ids))"
-    if not is_few:
-        narrowed = "shown.configuration IN (SELECT value FROM json_each(:ids))"
-        narrowed += f" AND shown.spec IN ({_SHOWING[place]})" if place in _SHOWING else ""
     sql = f"""
-SELECT shown.configuration, {columns}
-FROM {_PLACES[place]} AS shown CROSS JOIN specs ON specs.id = shown.spec
-WHERE {narrowed} AND {HASH_BEGINS} {ordered}
+SELECT specs.configuration, {columns} FROM {_PLACES[place]}
+  AND specs.{"id" if is_few else "configuration"} IN (SELECT value FROM json_each(:ids))
+  AND {HASH_BEGINS} {ordered}
 """
     if specs is None:
         return select_in(conn, sql, known, limit=limit, **places)
@@ -383,9 +348,9 @@ def specs_beginning(conn: sqlite3.Connection, prefix: str, limit: int = -1) -> d
     return dict(select(conn, BY_PREFIX, prefix=prefix, limit=limit))
 
 
-def specs_showing(conn: sqlite3.Connection, configurations: Collection[int]) -> set[int]:
-    """Return the specs that have one of some configurations, themselves or in some release."""
-    return {spec for sql in (_OWN, _OTHERWISE) for (spec,) in select_in(conn, sql, configurations)}
+def specs_of_configurations(conn: sqlite3.Connection, configurations: Collection[int]) -> set[int]:
+    """Return the ids of the specs of some configurations."""
+    return {row[0] for row in select_in(conn, OF_CONFIGURATIONS, configurations)}
 
 
 def runs_of(ids: Iterable[int]) -> list[list[int]]:

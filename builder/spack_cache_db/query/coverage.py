@@ -71,9 +71,7 @@ from spack_cache_db.spack.parser import parser_of
 
 PACKAGE_OF_HASH = """
 SELECT DISTINCT packages.name FROM specs
-LEFT JOIN listings AS listed
-  ON listed.release = :release AND listed.spec = specs.id
-JOIN configurations ON configurations.id = coalesce(listed.configuration, specs.configuration)
+JOIN configurations ON configurations.id = specs.configuration
 JOIN packages ON packages.id = configurations.package
 WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
 """

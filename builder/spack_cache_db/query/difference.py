@@ -36,18 +36,16 @@ WHERE here.release = :release AND {IN_STACK.format("here")}
 NARROWED = f"""
 FROM listings AS here
 JOIN specs ON specs.id = here.spec
-JOIN configurations ON configurations.id = coalesce(here.configuration, specs.configuration)
+JOIN configurations ON configurations.id = specs.configuration
 WHERE here.release = :release AND {IN_STACK.format("here")}
   AND (:package IS NULL OR configurations.package IN (SELECT value FROM json_each(:package)))
   AND (:target IS NULL OR configurations.target IN (SELECT value FROM json_each(:target)))
 """
-# A listing names a configuration only where it is not that of its spec, so `IS` compares both.
 ONLY_HERE = f"""
 SELECT here.spec, configurations.id, configurations.package, configurations.version {NARROWED}
   AND NOT EXISTS (
     SELECT 1 FROM listings AS there
     WHERE there.release = :other_release AND there.spec = here.spec
-      AND there.configuration IS here.configuration
       AND {IN_STACK.format("there").replace(":stack", ":other_stack")})
 """
 VERSIONS = """

@@ -55,7 +55,7 @@ _OF_RECORDS = ("release", "stack")
 
 _MOST_MASKS = 200
 
-SHOWN = f"""
+OWN = f"""
 SELECT listed.spec, listed.release
 FROM json_each(:ids) AS wanted
 CROSS JOIN listings AS listed ON listed.configuration = wanted.value
@@ -448,34 +448,18 @@ def label(condition: Condition) -> str:
 
 
 def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, ...]:
-    """Return what to say of specs that satisfy conditions by their words, and count in no answer.
-
-    A release may show a hash so, and a release before it the same hash otherwise; and what no
-    release lists is known as a dependency (see `catalogue`).
+    """Return what to say of specs that satisfy conditions, and that no release lists.
 
     Args:
         candidates: the configurations of the file.
-        conditions: nothing satisfies them, whatever the release.
+        conditions: no binary satisfies them, whatever the release.
     """
     conn, lookups = candidates.lookups.conn, candidates.lookups
     ids = configuration_ids(lookups, without(conditions, "release", "stack"), every=True)
     verdict = asked(conditions, "specs")
-    places = {"hash": asked(conditions, "hash") or "", "stack": asked(conditions, "stack")}
-
-    def satisfying(sql: str) -> Iterator[int]:
-        rows = select_in(conn, sql, ids, **places)
-        return (value for spec, value in rows if verdict is None or spec in verdict.holds)
-
-    # The ids of releases are in the file's order.
-    first = min(satisfying(SHOWN), default=None)
-    if first is not None:
-        name = lookups.releases[first].name
-        return (
-            f"{name} shows such a spec, and a release before it shows the same hash otherwise: "
-            f"an answer about {name} has it",
-        )
-    counts = satisfying(OWN)
-    if next(counts, 1) == 0 and not any(counts):
+    rows = select_in(conn, OWN, ids, hash=asked(conditions, "hash") or "")
+    counts = [count for spec, count in rows if verdict is None or spec in verdict.holds]
+    if counts and not any(counts):
         return ("no release lists such a spec: it is known here as a dependency only",)
     return ()
 

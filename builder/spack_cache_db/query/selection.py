@@ -85,15 +85,11 @@ _PLACES = {
     "release": """id IN (
   SELECT configuration FROM configuration_releases WHERE release = :release)""",
     "stack": """id IN (
-  SELECT configuration FROM configuration_stacks WHERE stack = :stack AND spec_count > 0)""",
+  SELECT configuration FROM configuration_stacks WHERE stack = :stack)""",
     "words": "id IN (SELECT rowid FROM configurations_fts WHERE configurations_fts MATCH :words)",
-    "hash": f"""id IN (
-  SELECT configuration FROM specs WHERE {HASH_BEGINS}
-  UNION ALL
-  SELECT listings.configuration FROM listings CROSS JOIN specs ON specs.id = listings.spec
-  WHERE listings.configuration IS NOT NULL AND {HASH_BEGINS})""",
+    "hash": f"id IN (SELECT configuration FROM specs WHERE {HASH_BEGINS})",
 }
-# The others are no spec's own: only releases that are not the foremost of their specs show them.
+# The others are known as dependencies only.
 _OWN = "spec_count > 0"
 _COLUMNS = ", ".join(CONFIGURATION)
 _ROWS = f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations"
@@ -188,7 +184,7 @@ def configuration_ids(
     satisfies all of it.
 
     Args:
-        every: also those that are no spec's own, where no release or stack is asked for.
+        every: also those without a binary, where no release or stack is asked for.
     """
     places = {kind: asked(conditions, kind) for kind in _PLACES}
     if places["release"] is not None:

@@ -5,8 +5,7 @@ the stack that are asked for, then those of that release, then any; mirrors are 
 then path. A spec that pages alone tell of has no record.
 
 What is asked of dependencies, namespaces, compiler flags, whole patch sums and propagated variants
-is compared as Spack 1.1 compares it with a concrete spec (`Spec.satisfies`). A spec has its own
-configuration there, whatever a release shows of it (see `catalogue`).
+is compared as Spack 1.1 compares it with a concrete spec (`Spec.satisfies`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from itertools import chain
 from operator import and_
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.catalogue import specs_beginning, specs_showing
+from spack_cache_db.query.catalogue import specs_beginning, specs_of_configurations
 from spack_cache_db.query.conditions import (
     DEPTYPES,
     VIRTUALS,
@@ -137,15 +136,12 @@ class SpecRecords:
     _decided: dict[tuple[str, bool], Verdict] = field(default_factory=dict)
 
     def about(self, conditions: Conditions) -> SpecRecords:
-        """Return the records for conditions on one package: few specs to look at.
-
-        They are those that some release shows as one of the package, whatever they are themselves.
-        """
+        """Return the records for conditions on one package: few specs to look at."""
         named = asked(conditions, "package")
         if not isinstance(named, Word):
             return self
         ids = self._configurations(configuration_conditions(SpecQuery(name=named.text)))
-        return SpecRecords(self.lookups, specs_showing(self.lookups.conn, ids))
+        return SpecRecords(self.lookups, specs_of_configurations(self.lookups.conn, ids))
 
     def at(self, scope: Conditions) -> SpecRecords:
         """Return the same records with those first of the release and stack that are asked for."""

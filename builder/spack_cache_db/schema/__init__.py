@@ -22,10 +22,10 @@ from spack_cache_db.schema.tables import TableIndex as TableIndex
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "524345aa1125852ef3031a8ad4af6e987329e32f53e958af76b28d4db5bd80a3"
+STATEMENTS_SHA256 = "544eb37b3d6be8d7975d3231cd0985ac27d65291c07621f3c5f092fd507a45af"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
@@ -157,16 +157,11 @@ CASE
     ELSE tarball_prefixes.url || {f"{chr(10)}      || ".join(map(_joined, TARBALL_PATH))}
   END AS tarball"""
 
-# The last condition follows from the one before. With it SQLite finds the listings of a
-# configuration by indexes; it has none for coalesce() (SQLite docs, "OR optimizations").
-_SHOWN = """\
+_LISTED = """\
 FROM releases
 JOIN listings ON listings.release = releases.id
 JOIN specs ON specs.id = listings.spec
-JOIN configurations
-  ON configurations.id = coalesce(listings.configuration, specs.configuration)
-  AND (specs.configuration = configurations.id OR specs.id IN (
-    SELECT other.spec FROM listings AS other WHERE other.configuration = configurations.id))"""
+JOIN configurations ON configurations.id = specs.configuration"""
 
 _LISTING_COLUMNS = f"""\
   releases.name AS release,
@@ -243,7 +238,7 @@ WHERE specs.release_count > 0""",
     "build_listings": f"""\
 SELECT
 {_LISTING_COLUMNS}
-{_SHOWN}
+{_LISTED}
 {_LISTING_JOINS}""",
     "spec_variants": """\
 SELECT specs.hash, variants.name, variant_values.value
@@ -261,13 +256,14 @@ JOIN specs ON specs.id = listings.spec
 JOIN stack_set_members ON stack_set_members.stack_set = listings.stacks
 JOIN stacks ON stacks.id = stack_set_members.stack
 WHERE NOT stacks.is_root""",
-    "release_specs": f"""\
+    "release_specs": """\
 SELECT
-  releases.id AS release,
-  specs.id AS spec,
-  configurations.id AS configuration,
+  listings.release,
+  listings.spec,
+  specs.configuration,
   listings.stacks
-{_SHOWN}""",
+FROM listings
+JOIN specs ON specs.id = listings.spec""",
     "dependency_edges": """\
 SELECT
   specs.hash,

@@ -19,19 +19,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableIndex:
-    """One index; a sparse one leaves out the rows in which its column is NULL."""
+    """One index of a table."""
 
     name: str
     columns: tuple[str, ...]
     is_unique: bool = False
-    is_sparse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """One table. `unique` and `indexes` hold tuples of column names.
 
-    `sparse` names columns that are NULL in nearly every row: each has an index of the other rows.
     A table whose primary key is not the single column `id` is stored WITHOUT ROWID, in the order
     of its key.
     """
@@ -41,7 +39,6 @@ class Table:
     primary_key: tuple[str, ...] = ("id",)
     unique: tuple[tuple[str, ...], ...] = ()
     indexes: tuple[tuple[str, ...], ...] = ()
-    sparse: tuple[str, ...] = ()
 
     def every_index(self) -> Iterator[TableIndex]:
         """Yield the indexes of the table, apart from its primary key."""
@@ -49,8 +46,6 @@ class Table:
             for columns in keys:
                 name = f"{prefix}_{self.name}_{'_'.join(columns)}"
                 yield TableIndex(name, columns, is_unique=prefix == "unique")
-        for column in self.sparse:
-            yield TableIndex(f"idx_{self.name}_{column}", (column,), is_sparse=True)
 
     @property
     def without_rowid(self) -> bool:
@@ -203,14 +198,12 @@ TABLES: tuple[Table, ...] = (
         "listings",
         to("release", "releases"),
         to("spec", "specs"),
-        to("configuration", "configurations", nullable=True),
         to("stacks", "stack_sets"),
         text("size", nullable=True),
         to("tarball", "tarball_prefixes", nullable=True),
         # No index on spec: there are few releases, so SQLite skips through the key (SQLite docs,
         # "Skip-Scan Optimization"), and an index would be a seventh of the whole file.
         primary_key=("release", "spec"),
-        sparse=("configuration",),
     ),
     _table(
         "configuration_releases",
@@ -365,11 +358,13 @@ TABLES: tuple[Table, ...] = (
     ),
     _table(
         "problems",
+        text("source", nullable=True),
         to("page", "pages", nullable=True),
         to("mirror", "mirrors", nullable=True),
         text("code"),
         text("message"),
-        text("declared", nullable=True),
-        indexes=(("page",), ("mirror",), ("code",)),
+        text("hash", nullable=True),
+        text("value", nullable=True),
+        indexes=(("page",), ("mirror",), ("code",), ("hash",)),
     ),
 )

@@ -73,6 +73,35 @@ class Document(NamedTuple):
     index_facts: IndexFacts | None = None
 
 
+class Refusal(NamedTuple):
+    """A document, or a file of package data, that another one excludes.
+
+    Attributes:
+        refused: what is left out.
+        known: what it contradicts.
+        before: what is wrong, up to the place of `known`.
+        after: the rest of the sentence.
+    """
+
+    refused: Document | PackageFacts
+    known: Document | PackageFacts
+    before: str
+    after: str
+
+    @property
+    def fault(self) -> Fault:
+        """The fault, with the places as the user would type them."""
+        return Fault(self.refused.location, 0, self._text(self.known.location))
+
+    @property
+    def recorded(self) -> tuple[str, str]:
+        """The path within the input and the message, which do not depend on where the input is."""
+        return self.refused.path, self._text(self.known.path)
+
+    def _text(self, place: str) -> str:
+        return f"{self.before} {place}{self.after}"
+
+
 class NodeFacts(NamedTuple):
     """What a node of an index says of a spec beyond its configuration and its dependencies.
 
@@ -144,13 +173,10 @@ class Meaning(NamedTuple):
 
     `of` names the dictionary in `Texts` to which they refer, or `DOCUMENTS`; None for a number
     that is one more than its value. `is_optional` says that a source need not know it, which is 0.
-    `depends_on_configuration` says that two documents mean the same by one number only if they
-    also say the same configuration.
     """
 
     of: str | None
     is_optional: bool = False
-    depends_on_configuration: bool = False
 
 
 _DOCUMENT, _SPEC = Meaning(DOCUMENTS), Meaning("hashes")
@@ -163,7 +189,8 @@ TABLES: Mapping[str, Mapping[str, Meaning]] = {
         "configuration": Meaning("configurations"),
         "stacks": Meaning("stack_sets"),
         "size": Meaning("sizes", is_optional=True),
-        "tarball": Meaning("tarballs", is_optional=True, depends_on_configuration=True),
+        # Relative to the configuration, unless it is a whole URL.
+        "tarball": Meaning("tarballs", is_optional=True),
     },
     # Specs that a document knows and does not list.
     "unlisted": {

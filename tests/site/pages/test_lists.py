@@ -23,9 +23,6 @@ from spack_cache_db.site.pages.lists import (
     load_releases,
     load_stacks,
 )
-from tests.configurations import configuration
-from tests.contradictions import Listing, opened
-from tests.pagetexts import spec_hash
 from tests.site.cache import HOSTILE
 
 
@@ -150,36 +147,6 @@ def test_stacks(lookups: Lookups) -> None:
     """Stacks are listed without root."""
     assert names(load_stacks(lookups, ListFilters())) == ["e4s", "e4s-arm", "hep"]
     assert names(load_stacks(lookups, ListFilters(q="arm"))) == ["e4s-arm"]
-
-
-def test_a_package_that_one_release_alone_shows() -> None:
-    """Where releases contradict each other about a hash's package, each shows its own."""
-    usual = configuration(
-        package="aa",
-        version="1.0",
-        compiler="none",
-        os="rhel8",
-        platform="linux",
-        target="zen2",
-        variants=(),
-    )
-    drawn = [
-        Listing("develop", spec_hash(1), usual, ("e4s",)),
-        Listing("v1.0", spec_hash(1), usual._replace(package="bb"), ("e4s",)),
-    ]
-    with opened(drawn) as conn:
-        lookups = read_lookups(conn)
-        asked: tuple[dict[str, str], ...] = (
-            {},
-            {"release": "develop"},
-            {"release": "v1.0"},
-            {"release": "v1.0", "has": "zen2"},
-        )
-        found = [packages(lookups, **each) for each in asked]
-
-    assert [names(page) for page in found] == [["aa"], ["aa"], ["bb"], ["bb"]]
-    assert {page.total for page in found} == {1}
-    assert {row["specs"] for page in found for row in page.rows} == {1}
 
 
 def test_a_row_says_all(lookups: Lookups) -> None:

@@ -91,22 +91,6 @@ def test_a_package_that_is_known_as_a_dependency_only(real_index: sqlite3.Connec
     assert (page.rows, page.choices, page.grid.rows, page.spec_count) == ((), (), (), 0)
 
 
-def test_a_package_that_one_release_shows(built: Build) -> None:
-    """Its page has no configuration, and offers the release that has one."""
-    conn = built(
-        a=pagetexts.page("bar", "develop", [spec(1)]), b=pagetexts.page("baz", "v1.0", [spec(1)])
-    )
-    lookups = read_lookups(conn)
-
-    anywhere = load_package(lookups, "baz", Filters())
-    there = load_package(lookups, "baz", Filters(release="v1.0"))
-
-    assert anywhere is not None and there is not None
-    assert (anywhere.rows, anywhere.package.newest_version) == ((), None)
-    assert [(each.name, each.values) for each in anywhere.choices] == [("release", (("v1.0", 1),))]
-    assert [row.spec_count for row in there.rows] == [1]
-
-
 def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connection) -> None:
     """Rows, grid and filters of a package that also has an external have its binaries only."""
     lookups = read_lookups(real_index)

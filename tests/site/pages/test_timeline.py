@@ -21,13 +21,15 @@ LISTED = {
 
 def timeline(built: Build) -> Timeline:
     """Return the timeline of the package."""
+    hashes = sorted({text for listed in LISTED.values() for text in listed})
     pages = {
         release: page(
             "zlib",
             release,
             [
-                spec(hash=spec_hash(number), versions=[version], target=target)
-                for number, (version, target) in enumerate(map(str.split, listed))
+                spec(hash=spec_hash(hashes.index(text)), versions=[version], target=target)
+                for text in listed
+                for version, target in [text.split()]
             ],
         )
         for release, listed in LISTED.items()

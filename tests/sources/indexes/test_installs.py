@@ -308,18 +308,6 @@ def test_what_is_no_json_is_none(text: bytes) -> None:
         read_strictly(text)
 
 
-def test_damage_of_what_is_kept_is_named(tmp_path: Path) -> None:
-    """A value that the file has otherwise than the index is a difference."""
-    path = tmp_path / "index.json"
-    path.write_bytes(index(record(node("a", odd=1))))
-    build(path, tmp_path / "x.db")
-    path.write_bytes(index(record(node("a", odd=2))))
-
-    (found,) = verify(tmp_path / "x.db", path).differences
-
-    assert str(found).endswith(': the unknown key ["spec", "odd"] is 2, the file has 1')
-
-
 def test_a_key_of_many_records_is_told_once(tmp_path: Path) -> None:
     """With the number of records that have it, however many: each has its own value."""
     path = tmp_path / "index.json"

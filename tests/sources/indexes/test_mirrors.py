@@ -90,11 +90,12 @@ def test_what_is_good_in_a_mirror_is_kept(tmp_path: Path) -> None:
     address, broken = map(str, report.faults)
     assert address.startswith(f"{folder}/mirror.json: has 65,")
     assert broken.startswith(f"{folder}/v3/manifests/index/bad/index.manifest.json: ")
-    assert verify(output, folder).faults == report.faults
-    assert verify(output, folder).differences == ()
     with closing(sqlite3.connect(output)) as connection:
-        found = connection.execute("SELECT code, message FROM problems").fetchall()
-        assert found == [("refused", str(each)) for each in report.faults]
+        found = connection.execute("SELECT code, source, message FROM problems").fetchall()
+        assert found == [
+            ("refused", str(Path(each.path).relative_to(folder)), each.message)
+            for each in report.faults
+        ]
         assert connection.execute("SELECT package FROM builds").fetchall() == [("a",)]
         assert connection.execute("SELECT url FROM mirrors").fetchall() == [(None,)]
 

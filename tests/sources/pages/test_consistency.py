@@ -113,10 +113,10 @@ def test_meta_is_counted_over_all_specs() -> None:
 def test_what_does_not_add_up_is_told_and_kept(
     meta: dict[str, Any], code: str, message: str
 ) -> None:
-    """`declared` is the JSON of what the page says instead."""
+    """The value is the JSON of what the page says instead."""
     (found,) = problems(page(specs=SPECS, meta=meta))
     assert (found.code, found.message) == (code, message)
-    assert json.loads(found.declared or "") == (
+    assert json.loads(found.value or "") == (
         sorted(meta[code]) if isinstance(meta[code], list) else meta[code]
     )
 
@@ -199,9 +199,9 @@ def test_declared_and_computed_give_the_page_back(meta: dict[str, Any]) -> None:
     data = page(specs=SPECS, meta=meta)
     found = parsed(data)
     overridden = {
-        problem.code: json.loads(problem.declared)
+        problem.code: json.loads(problem.value)
         for problem in problems(data)
-        if problem.declared is not None
+        if problem.value is not None
     }
     assert computed(found) | overridden == declared_meta(found.meta)
 

@@ -26,7 +26,6 @@ STACK_COUNTS = """
 SELECT stack, count(*) FROM configuration_stacks
 WHERE configuration IN (SELECT value FROM json_each(:ids)) AND spec_count > 0 GROUP BY stack
 """
-# Within a release a spec has the configuration that the release shows (see query/catalogue.py).
 RELEASE_COUNTS_IN_STACK = """
 SELECT shown.release, count(DISTINCT shown.configuration)
 FROM json_each(:ids) AS wanted CROSS JOIN release_specs AS shown

@@ -45,7 +45,6 @@ IN_STACK = f"""
 count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_stacks {_LISTED}
 WHERE listed.stack = :stack AND listed.spec_count > 0
 """
-# Within a release a spec has the configuration that the release shows (see query/catalogue.py).
 IN_BOTH = f"""
 count(DISTINCT configurations.id), count(*), {_NEWEST}
 FROM release_specs AS shown JOIN configurations ON configurations.id = shown.configuration

@@ -67,22 +67,8 @@ MOST_CANDIDATES = 50
 MOST_DEPENDENTS = 50
 """So many specs that need one stand on its page."""
 
-# Of releases that show the hash with another configuration than its own.
-CONTRADICTIONS = """
-SELECT releases.name, listed.configuration
-FROM releases CROSS JOIN listings AS listed
-  ON listed.release = releases.id AND listed.spec = :spec AND listed.configuration IS NOT NULL
-ORDER BY releases.position
-"""
-# What is not stored stands in `declared`; the message begins with "the spec " and the hash.
 OTHERWISE = """
-SELECT coalesce(pages.path, mirrors.path), problems.message FROM problems
-LEFT JOIN pages ON pages.id = problems.page
-LEFT JOIN mirrors ON mirrors.id = problems.mirror
-WHERE (problems.code = 'two_records' OR problems.declared IS NOT NULL AND problems.code IN (
-    'two_configurations', 'two_sizes', 'two_tarballs', 'two_dependencies'))
-  AND substr(problems.message, 10, 32) = :hash
-ORDER BY problems.id
+SELECT source, message FROM problems WHERE hash = :hash AND code LIKE 'two_%' ORDER BY id
 """
 CANDIDATES = """
 SELECT hash, configuration FROM specs
@@ -125,17 +111,6 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
-    """What one release shows of a hash, where that is not its own configuration.
-
-    `differences` are triples: the name of a part, what the release shows, what the spec has.
-    """
-
-    release: str
-    differences: tuple[tuple[str, str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class HashMatch:
     """One of several specs that a short hash may mean."""
 
@@ -148,8 +123,8 @@ class SpecPage:
     """Everything the page of a spec shows.
 
     `kind` is `binary`, `external` (which a system has at the place `external`) or `not pushed`.
-    `otherwise` has the paths of pages and indexes that say something else of the spec than those
-    that count in the same release, or than the first index, and what they say.
+    `otherwise` has the paths of pages and indexes that contradict what is stored of the spec, and
+    what they say.
     `needed_by` are the first specs that need it themselves, one more than `MOST_DEPENDENTS`.
     `trees` is None where no index tells of it. `others` are specs of the same configuration,
     what is current first; `release` is the one that the reader came with, if it lists the spec;
@@ -165,7 +140,6 @@ class SpecPage:
     first_seen: str | None
     last_seen: str | None
     listings: tuple[Listing, ...]
-    contradictions: tuple[Contradiction, ...]
     otherwise: tuple[tuple[str, str], ...]
     trees: Trees | None
     needed_by: tuple[Node, ...]
@@ -246,7 +220,6 @@ def load_spec(
         first_seen=first_seen,
         last_seen=last_seen,
         listings=listings,
-        contradictions=_contradictions(lookups, spec, own.configuration),
         otherwise=tuple(
             (path, message.replace(f" {dag_hash}", "", 1))
             for path, message in select(lookups.conn, OTHERWISE, hash=dag_hash)
@@ -272,31 +245,6 @@ def _listings(conn: sqlite3.Connection, spec: int, dag_hash: str) -> tuple[Listi
         Listing(release, kind, tuple(json.loads(stacks)), size, tarball)
         for release, kind, stacks, size, tarball in select(conn, LISTINGS, spec=spec, hash=dag_hash)
     )
-
-
-def _contradictions(lookups: Lookups, spec: int, own: Configuration) -> tuple[Contradiction, ...]:
-    releases = [*select(lookups.conn, CONTRADICTIONS, spec=spec)]
-    found = configurations_by_id(lookups, [configuration for _, configuration in releases])
-    return tuple(
-        Contradiction(release, _differences(each.configuration, own))
-        for (release, _), each in zip(releases, found, strict=True)
-    )
-
-
-def _differences(
-    configuration: Configuration, own: Configuration
-) -> tuple[tuple[str, str, str], ...]:
-    pairs = zip(_texts(configuration), _texts(own), strict=True)
-    return tuple(
-        (name, there, here)
-        for name, (there, here) in zip(Configuration._fields, pairs, strict=True)
-        if there != here
-    )
-
-
-def _texts(configuration: Configuration) -> tuple[str, ...]:
-    *words, variants = configuration
-    return (*(word or "none" for word in words), " ".join(variants) or "none")
 
 
 def _trees(lookups: Lookups, graph: Needs, spec: int) -> Trees:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any
 
-from spack_cache_db.query.catalogue import configurations_showing
+from spack_cache_db.query.catalogue import configurations_of_binaries
 from spack_cache_db.query.conditions import UnsupportedQuery, asked
 from spack_cache_db.query.connection import Lookups, read_lookups, select
 from spack_cache_db.query.questions import question_of
@@ -140,7 +140,7 @@ class SpecFunctions:
         prefix, verdict = asked(conditions, "hash") or "", asked(conditions, "specs")
         if verdict is None:
             return _Answer(_flags(ids), None, prefix)
-        ids &= configurations_showing(self._conn, verdict.holds)
+        ids &= configurations_of_binaries(self._conn, verdict.holds)
         return _Answer(_flags(ids), _flags(verdict.holds), prefix)
 
 

@@ -455,7 +455,7 @@ def _two_names(node: SpecNode, called: NodeDependency | BuildSpec, other: str) -
 def _unrecorded(dag_hash: str, name: str) -> Problem:
     message = f"the spec {dag_hash} is needed, and has no record: only its name is known, {name}"
     # Another index may call it otherwise, and the file has one name for it.
-    return Problem("no_record", message, as_json({"package": name}))
+    return Problem("no_record", message, dag_hash, as_json({"package": name}))
 
 
 def unknown_keys(what: str, counts: Mapping[str, int]) -> Iterator[Problem]:

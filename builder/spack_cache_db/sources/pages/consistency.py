@@ -108,7 +108,7 @@ def page_problems(
     for key, value in declared.items():
         if value != computed[key]:
             text = msgspec.json.encode(value).decode()
-            yield Problem(key, _difference(key, value, computed[key]), text)
+            yield Problem(key, _difference(key, value, computed[key]), value=text)
 
 
 def _adds_up(meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets) -> bool:

@@ -1,0 +1,75 @@
+"""Small sources of every kind, from which every table of a database has rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.indexes import edge, hash_of, index, node, old_node, record
+from tests.package_data import described, listed, published
+from tests.pagetexts import page, spec, write
+from tests.trees import installed, write_tree
+
+SKYLAKE = {
+    "name": "skylake",
+    "vendor": "GenuineIntel",
+    "features": ["avx2"],
+    "generation": 0,
+    "parents": ["broadwell"],
+}
+
+
+def write_every_kind(folder: Path) -> Path:
+    """Write pages, indexes, an installation and package data, some of which contradict others."""
+    write(
+        folder / "pages",
+        old=page("zlib", "develop-2025-01-05", [spec(1, tarball="http://m", os="rhel8")]),
+        new=page(
+            "zlib", "develop", [spec(1, size="7"), spec(2, variants=["+x", "k=a,b"], stacks=["ml"])]
+        ),
+        wrong=page("zstd", "develop", [spec(3, compiler="none")], meta={"num_specs": 7}),
+        other=page("zstd", "v0.22", [spec(3), spec(4, versions=["2.0", "1.0"][:1])]),
+        refused=page("zstd", "v0.23", [spec(5, versions=[])]),
+    )
+    glibc = record(node("glibc", external={"path": "/usr"}), is_binary=False)
+    app = record(
+        node(
+            "app",
+            edge("glibc", "link", virtuals=("libc",)),
+            edge("gcc", "build", virtuals=("c",), direct=True),
+            namespace="own",
+            arch={"platform": "linux", "platform_os": "debian12", "target": SKYLAKE},
+        ),
+        odd=1,
+    )
+    spliced = record(node("spliced", build_spec={"name": "spliced", "hash": hash_of("original")}))
+    again = record(node("app", edge("glibc", "run"), version="2.0"))
+    old = record(old_node("old", "6", "older"))
+    for path, data in {
+        "develop/e4s": index(glibc, app, spliced),
+        "develop/ml": index(glibc, again),
+        "v0.16/root": index(old, version="6"),
+    }.items():
+        (folder / path).mkdir(parents=True)
+        (folder / path / "index.json").write_bytes(data)
+    write_tree(folder / "opt", [installed(node("tool"), explicit=True), installed(node("lib"))])
+    (folder / "packages").mkdir()
+    zlib = published(
+        "zlib",
+        "1.3",
+        "1.2",
+        versions_deprecated=[{"name": "1.0", "sha256": "x"}],
+        variants=[{"name": "pic", "default": True, "description": "Position-independent code"}],
+        dependencies=[
+            *described("gmake"),
+            {"name": "zlib-api", "description": "The package zlib."},
+        ],
+    )
+    texts = {
+        "zlib": json.dumps(zlib),
+        "gmake": json.dumps(published("gmake", "4.4", dependent_to=described("zlib"))),
+        "list": json.dumps([listed("zlib", "1.4", "1.3"), listed("zstd", "1.5"), "gdbm"]),
+    }
+    for name, text in texts.items():
+        (folder / "packages" / f"{name}.json").write_text(text)
+    return folder

@@ -1,0 +1,124 @@
+"""Pages, read back from a database by its public views and tables, as values in normal form."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from typing import Any
+
+from spack_cache_db.records import Configuration
+from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.sources import RawFile
+from spack_cache_db.sources.pages.consistency import computed_meta, declared_meta
+from spack_cache_db.sources.pages.page_format import Meta, SpecDetail
+from spack_cache_db.sources.pages.page_parser import parse_page, read_details
+from spack_cache_db.sources.pages.page_reader import as_set, normal_configuration
+
+Values = dict[str, Any]
+
+_WORDS = ", ".join(column for column in CONFIGURATION if column != "variants")
+LISTINGS = f"""
+SELECT hash, size, tarball, {_WORDS} FROM build_listings WHERE release = ?
+"""
+SETS = """
+SELECT specs.hash, configurations.variants, listings.stacks
+FROM listings JOIN releases ON releases.id = listings.release
+JOIN specs ON specs.id = listings.spec
+JOIN configurations ON configurations.id = specs.configuration
+WHERE releases.name = ?
+"""
+PAGES = """
+SELECT pages.id, path, releases.name, packages.name FROM pages
+JOIN releases ON releases.id = pages.release JOIN packages ON packages.id = pages.package
+"""
+
+
+def values_of(path: str, data: bytes) -> Values:
+    """Return the `meta` of a page and its `spec_details` by hash, as its text has them."""
+    page = parse_page(RawFile(path, path, data))
+    details = {}
+    for each in read_details(page):
+        configuration = normal_configuration(page.package, each)
+        details[each.hash] = {
+            name: getattr(each, name)
+            for name in SpecDetail.__struct_fields__
+            if name != "tarball" or isinstance(each.tarball, str)
+        } | {
+            "compiler": configuration.compiler,
+            "versions": [configuration.version],
+            "variants": [*configuration.variants],
+            "stacks": [*as_set("stack", each.stacks)],
+        }
+    return {"meta": declared_meta(page.meta), "spec_details": details}
+
+
+def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
+    """Return all pages of a database that was built from pages alone, by their paths."""
+    variants = _sets(conn, "variant_set", "variant", "text")
+    stacks = _sets(conn, "stack_set", "stack", "name")
+    found: dict[str, Values] = {}
+    for page, path, release, package in conn.execute(PAGES).fetchall():
+        problems = conn.execute(
+            "SELECT code, hash, value FROM problems WHERE page = ? AND value IS NOT NULL", [page]
+        ).fetchall()
+        deviating = {
+            dag_hash: json.loads(value)
+            for code, dag_hash, value in problems
+            if code == "two_configurations"
+        }
+        elsewhere = {
+            dag_hash
+            for (dag_hash,) in conn.execute(
+                "SELECT hash FROM problems JOIN pages ON pages.id = problems.page "
+                "JOIN releases ON releases.id = pages.release "
+                "WHERE code = 'two_configurations' AND releases.name = ? AND pages.id <> ?",
+                [release, page],
+            )
+        }
+        sets = {
+            dag_hash: (variants.get(of, ()), stacks.get(in_stacks, ()))
+            for dag_hash, of, in_stacks in conn.execute(SETS, [release])
+        }
+        details: dict[str, Values] = {}
+        configurations, stack_sets = set(), Counter[tuple[str, ...]]()
+        for dag_hash, size, tarball, *words in conn.execute(LISTINGS, [release]):
+            configuration = Configuration._make([*words, sets[dag_hash][0]])
+            if dag_hash in deviating:
+                said = deviating[dag_hash]
+                configuration = Configuration(**said | {"variants": tuple(said["variants"])})
+            if configuration.package != package or dag_hash in elsewhere:
+                continue
+            configurations.add(configuration)
+            stack_sets[sets[dag_hash][1]] += 1
+            details[dag_hash] = _detail(dag_hash, configuration, sets[dag_hash][1], size, tarball)
+        meta = computed_meta(configurations, stack_sets.items())
+        meta |= {
+            code: json.loads(value) for code, _, value in problems if code in Meta.__struct_fields__
+        }
+        found[path] = {"meta": meta, "spec_details": details}
+    return found
+
+
+def _detail(
+    dag_hash: str, what: Configuration, stacks: tuple[str, ...], size: str, tarball: str | None
+) -> Values:
+    words = what._asdict()
+    del words["package"]
+    words |= {"variants": [*words["variants"]], "versions": [words.pop("version")]}
+    words |= {"hash": dag_hash, "stacks": [*stacks], "size": size}
+    return words if tarball is None else words | {"tarball": tarball}
+
+
+def _sets(
+    conn: sqlite3.Connection, table: str, member: str, name: str
+) -> dict[int, tuple[str, ...]]:
+    """Return the members of every set of a kind, sorted, by the set's id."""
+    sets: dict[int, list[str]] = {}
+    query = (
+        f"SELECT {table}, {member}s.{name} FROM {table}_members "
+        f"JOIN {member}s ON {member}s.id = {table}_members.{member}"
+    )
+    for number, text in conn.execute(query):
+        sets.setdefault(number, []).append(text)
+    return {number: tuple(sorted(texts)) for number, texts in sets.items()}

@@ -1,0 +1,273 @@
+"""`verify` reports every cell and every row that is not what the sources give, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.verify import MOST_ROWS, Verification, verify
+from tests.commands import process, run
+from tests.every_kind import write_every_kind
+from tests.pagetexts import SAMPLES, page, spec, spec_hash, write
+
+FROM_OPTIONS = {"recipes": {"namespace", "url"}}
+"""Cells that sources do not give: `verify` takes them from the database."""
+
+
+@pytest.fixture(scope="module")
+def every_kind(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A folder with sources of every kind, and a database of them in which no table is empty."""
+    folder = tmp_path_factory.mktemp("every")
+    sources = write_every_kind(folder / "in")
+    build(
+        sources,
+        folder / "x.db",
+        keep_going=True,
+        first="v0.22",
+        recipes={"builtin": "https://example.org/{package}"},
+        without_paths=False,
+    )
+    return sources, folder / "x.db"
+
+
+def changed(file: Path, change: Callable[[sqlite3.Connection], object]) -> Path:
+    """Return a copy of a database in which something is changed."""
+    copy = file.with_name("changed.db")
+    shutil.copy(file, copy)
+    with closing(sqlite3.connect(copy)) as conn:
+        change(conn)
+        conn.commit()
+    return copy
+
+
+def columns_of(conn: sqlite3.Connection) -> dict[str, list[str]]:
+    """Return the columns of each table that stores rows, those of full-text indexes included."""
+    tables = conn.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+    ).fetchall()
+    return {
+        name: [row[1] for row in conn.execute(f"PRAGMA table_info([{name}])")] for (name,) in tables
+    }
+
+
+def other_value(value: Any) -> Any:
+    """Return another value of the same type, which no other row has."""
+    if isinstance(value, int):
+        return value + 100_000
+    return value + b"x" if isinstance(value, bytes) else f"{value or ''}x"
+
+
+def change_cell(conn: sqlite3.Connection, table: str, column: str, columns: list[str]) -> None:
+    """Change a cell of the last row of a table."""
+    row = conn.execute(f"SELECT * FROM [{table}]").fetchall()[-1]
+    where = " AND ".join(f"[{name}] IS ?" for name in columns)
+    value = other_value(row[columns.index(column)])
+    conn.execute(f"UPDATE [{table}] SET [{column}] = ? WHERE {where}", [value, *row])
+
+
+def test_a_database_of_every_kind_of_source_is_what_they_give(
+    every_kind: tuple[Path, Path],
+) -> None:
+    """Nothing differs, though some sources contradict others and one is refused."""
+    sources, file = every_kind
+    found = verify(file, sources)
+    assert found.differences == ()
+    assert [each.path for each in found.faults] == [f"{sources}/pages/refused.md"]
+    with closing(sqlite3.connect(file)) as conn:
+        for table in columns_of(conn):
+            assert conn.execute(f"SELECT 1 FROM [{table}]").fetchone(), f"{table} is empty"
+
+
+@pytest.mark.slow
+def test_a_changed_cell_in_any_column_of_any_table_is_reported(
+    every_kind: tuple[Path, Path],
+) -> None:
+    """The first, second, … column of every table at once; exactly these cells are reported."""
+    sources, file = every_kind
+    with closing(sqlite3.connect(file)) as conn:
+        tables = columns_of(conn)
+    checked = Counter[str]()
+    for place in range(max(map(len, tables.values()))):
+        cells = {
+            table: columns[place]
+            for table, columns in tables.items()
+            if place < len(columns) and columns[place] not in FROM_OPTIONS.get(table, ())
+        }
+
+        def change(conn: sqlite3.Connection, cells: dict[str, str] = cells) -> None:
+            for table, column in cells.items():
+                change_cell(conn, table, column, tables[table])
+
+        found = verify(changed(file, change), sources).differences
+        assert {each.table: each.column for each in found} == cells
+        assert len(found) == len(cells)
+        checked.update(cells.keys())
+    assert checked == {
+        table: len(columns) - len(FROM_OPTIONS.get(table, ()))
+        for table, columns in tables.items()
+        if table not in FROM_OPTIONS
+    }
+
+
+def test_several_changes_at_once_are_all_reported(tmp_path: Path) -> None:
+    """A size, a count and a hash: the line of each names the row in words, is and expected."""
+    build(SAMPLES, tmp_path / "x.db")
+
+    def change(conn: sqlite3.Connection) -> None:
+        conn.execute("UPDATE listings SET size = '7' WHERE release = 1 AND spec = 1")
+        conn.execute("UPDATE packages SET spec_count = 0 WHERE name = 'py-mpi4py'")
+        conn.execute("UPDATE specs SET hash = ? WHERE id = 2", [spec_hash(9)])
+
+    file = changed(tmp_path / "x.db", change)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
+        hashes = [each for (each,) in conn.execute("SELECT hash FROM specs WHERE id < 3")]
+        ((key, count),) = conn.execute(
+            "SELECT id, spec_count FROM packages WHERE name = 'py-mpi4py'"
+        ).fetchall()
+    assert [*map(str, verify(file, SAMPLES).differences)] == [
+        f"listings: release develop, spec {hashes[0]}, size: is '7', expected NULL",
+        f"packages: py-mpi4py (id {key}), spec_count: is 0, expected {count}",
+        f"specs: {hashes[1]} (id 2), hash: is '{spec_hash(9)}', expected '{hashes[1]}'",
+    ]
+
+
+def test_missing_and_superfluous_rows_are_reported(tmp_path: Path) -> None:
+    """So are tables that a build does not create."""
+    build(SAMPLES, tmp_path / "x.db")
+
+    def change(conn: sqlite3.Connection) -> None:
+        conn.execute("DELETE FROM pages WHERE id = 1")
+        conn.execute("INSERT INTO stacks VALUES (1000, 'mine', 0, 0, 0)")
+        conn.execute("CREATE TABLE mine (id)")
+
+    found = verify(changed(tmp_path / "x.db", change), SAMPLES).differences
+    assert [(each.table, each.column, each.stored, each.expected) for each in found] == [
+        ("sqlite_schema", None, "a row", "none"),
+        ("pages", None, "missing", "a row"),
+        ("stacks", None, "a row", "none"),
+    ]
+    assert [each.row for each in found[::2]] == ["name mine", "mine (id 1000)"]
+
+
+def test_of_very_many_rows_the_number_is_reported(tmp_path: Path) -> None:
+    """A database of other sources has one line for each table of which nearly all is different."""
+    specs = [spec(number, size=str(number)) for number in range(MOST_ROWS + 1)]
+    (tmp_path / "in").mkdir()
+    parts = [specs[at : at + 1000] for at in range(0, len(specs), 1000)]
+    write(
+        tmp_path / "in",
+        **{f"p{at}": page(f"p{at}", "develop", part) for at, part in enumerate(parts)},
+    )
+    build(tmp_path / "in", tmp_path / "x.db")
+    file = changed(tmp_path / "x.db", lambda conn: conn.execute("UPDATE listings SET size = 'x'"))
+    (found,) = verify(file, tmp_path / "in").differences
+    assert str(found) == ("listings: more than 10,000 rows: is 10,001 rows, expected 10,001 others")
+
+
+def test_options_that_a_database_records_are_taken_from_it(tmp_path: Path) -> None:
+    """The release that comes first, the addresses of recipes, and that paths are left out."""
+    sources = write_every_kind(tmp_path / "in")
+    options: dict[str, Any] = {
+        "first": "v0.22",
+        "recipes": {"own": "https://example.org/{package}"},
+    }
+    build(sources, tmp_path / "x.db", keep_going=True, without_paths=True, **options)
+    assert verify(tmp_path / "x.db", sources).differences == ()
+
+    def change(conn: sqlite3.Connection) -> None:
+        conn.execute("UPDATE origin SET value = 'v7' WHERE name = 'first'")
+
+    found = verify(changed(tmp_path / "x.db", change), sources).differences
+    assert "origin: name first: is a row, expected none" in map(str, found)
+
+
+def test_the_command_prints_differences_faults_and_totals(tmp_path: Path) -> None:
+    """One line each, faults on standard error; exit status 1 if there is any, else 0."""
+    folder = write(tmp_path / "in", a=page("zlib", "develop", [spec(1)]))
+    build(folder, tmp_path / "x.db")
+    result = run("verify", tmp_path / "x.db", folder, "--jobs", 1)
+    assert (result.exit_code, result.output) == (
+        0,
+        f"{tmp_path}/x.db: 1 page, 1 listing, 0 differences\n",
+    )
+
+    def change(conn: sqlite3.Connection) -> None:
+        conn.execute("UPDATE packages SET spec_count = 2")
+
+    file = changed(tmp_path / "x.db", change)
+    result = run("verify", file, folder, "--jobs", 1)
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert result.stdout.splitlines() == [
+        "packages: zlib (id 1), spec_count: is 2, expected 1",
+        f"{file}: 1 page, 1 listing, 1 difference",
+    ]
+    write(folder, b=b"")
+    result = run("verify", tmp_path / "x.db", folder, "--jobs", 1)
+    assert result.exit_code == 1
+    assert (
+        result.stderr == f"{folder}/b.md: the file is empty, expected a page that starts with ---\n"
+    )
+
+
+def test_json_has_every_difference(tmp_path: Path) -> None:
+    """One object with counts, faults and differences."""
+    folder = write(tmp_path / "in", a=page("zlib", "develop", [spec(1)]))
+    build(folder, tmp_path / "x.db")
+    file = changed(tmp_path / "x.db", lambda conn: conn.execute("UPDATE releases SET kind = 'x'"))
+    assert json.loads(run("verify", file, folder, "--json", "--jobs", 1).stdout) == {
+        "file": str(file),
+        "pages": 1,
+        "indexes": 0,
+        "listings": 1,
+        "records": 0,
+        "packages": 0,
+        "faults": [],
+        "differences": ["releases: develop (id 1), kind: is 'x', expected 'branch'"],
+    }
+
+
+@pytest.mark.slow
+def test_the_command_runs_in_processes(samples_file: Path) -> None:
+    """A pipe gets no progress bar."""
+    done = process("verify", samples_file, SAMPLES)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(": 5 pages, 425 listings, 0 differences\n")
+
+
+def test_what_was_not_made_by_build_is_refused(tmp_path: Path) -> None:
+    """One line that says what to do; exit status 2."""
+    result = run("verify", tmp_path / "x.db", SAMPLES)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: {tmp_path}/x.db: no such file; build one with: ")
+
+
+def test_a_path_that_does_not_exist_is_a_fault(samples_file: Path, tmp_path: Path) -> None:
+    """As for `check`; nothing is compared."""
+    result = run("verify", samples_file, tmp_path / "gone")
+    assert result.exit_code == 1
+    first, last = result.stderr.splitlines()
+    assert first == f"{tmp_path}/gone: no such file or folder, expected pages or indexes"
+    assert last.startswith("Error: 1 fault in the input")
+
+
+def test_counts_are_those_of_the_build(every_kind: tuple[Path, Path], tmp_path: Path) -> None:
+    """What was compared is counted as the report of the build counts it."""
+    sources, file = every_kind
+    report = build(sources, tmp_path / "x.db", keep_going=True)
+    assert verify(file, sources) == Verification(
+        report.pages,
+        report.indexes,
+        report.listings,
+        report.records,
+        report.package_entries,
+        report.faults,
+    )
