@@ -17,7 +17,7 @@ from itertools import chain
 from operator import and_
 
 from spack_cache_db.environments import ALL, PackageRules, Requirement
-from spack_cache_db.query.catalogue import Spec, specs_beginning, specs_showing
+from spack_cache_db.query.catalogue import Spec, specs_beginning, specs_of_configurations
 from spack_cache_db.query.conditions import (
     COMPILERS,
     DEPTYPES,
@@ -292,7 +292,7 @@ def _satisfying(records: SpecRecords, query: SpecQuery) -> Verdict:
     verdict: Verdict = asked(conditions, "specs") or Verdict(holds)
     words = without(conditions, "specs", "hash")
     if words:
-        holds = specs_showing(conn, configuration_ids(records.lookups, words, every=True))
+        holds = specs_of_configurations(conn, configuration_ids(records.lookups, words, every=True))
     if prefix := asked(conditions, "hash"):
         holds = holds & specs_beginning(conn, prefix).keys()
     needing = (_linking(records, edge) for edge in below)
