@@ -189,10 +189,11 @@ def _named_hash(each: CoveredSpec | CoveredNode) -> str:
 class _Match:
     """The configurations that satisfy a query and the requirements on it, with their spec counts.
 
-    `conditions` are the decided ones, which the specs satisfy.
+    `asked` are the conditions as they are asked, `conditions` the decided ones with requirements.
     """
 
     query: SpecQuery
+    asked: Conditions
     conditions: Conditions
     rows: Mapping[Candidate, int]
 
@@ -252,7 +253,7 @@ class _Specs:
             return CoveredSpec(
                 "", "unanswerable", 0, shown, why=why, reasons=reasons, corrected=corrected
             )
-        why = why or self._why_not(matches[0].query if matches else query, rules)
+        why = why or self._why_not(matches[0], rules)
         nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
         return CoveredSpec(
             "",
@@ -288,12 +289,10 @@ class _Specs:
             UnsupportedQuery: the database cannot answer it.
         """
         named = self._named(query)
-        conditions = self._records.decided(self._conditions(named))
-        conditions = (*conditions, *self._requirements(named.name, rules))
-        return _Match(named, conditions, misses_of(self._candidates, conditions).fitting())
-
-    def _conditions(self, query: SpecQuery) -> Conditions:
-        return (*read_query(self._records, query).conditions, *self._scope)
+        asks = (*read_query(self._records, named).conditions, *self._scope)
+        required = self._requirements(named.name, rules)
+        conditions = (*self._records.decided(asks), *required)
+        return _Match(named, asks, conditions, misses_of(self._candidates, conditions).fitting())
 
     def _requirements(self, package: str | None, rules: PackageRules) -> Conditions:
         """Return the condition that a package's specs satisfy all requirements, if some may not."""
@@ -317,7 +316,7 @@ class _Specs:
             return self._records.every
         if package not in self._ids:
             rows = self._candidates.rows(package)
-            specs = self._candidates.specs(self._scope, rows, package)
+            specs = self._candidates.specs_of(self._scope, rows)
             self._ids[package] = {spec.id for some in specs.values() for spec in some}
         return self._ids[package]
 
@@ -333,9 +332,9 @@ class _Specs:
                 continue
             newest = next(iter(rows))
             spec = self._specs([newest], possible)[newest.id][0]
-            asked = self._records.decided(self._conditions(match.query))
+            asks = self._records.decided(match.asked)
             checks = self._rules(rules).conditions({spec.id}) if rules is not NO_RULES else ()
-            texts = [each.text for each in (*asked, *checks) if _is_unknown(each, spec)]
+            texts = [each.text for each in (*asks, *checks) if _is_unknown(each, spec)]
             configuration = self._candidates.configuration(newest)
             reason = f"the database does not show whether it satisfies {', '.join(texts)}"
             return CoveredSpec(
@@ -357,10 +356,11 @@ class _Specs:
         """
         if legacy is not None:
             with suppress(UnsupportedQuery):
-                if self._match(legacy, rules).rows:
-                    corrected = spec_text(required_query(self._named(legacy), rules))
+                match = self._match(legacy, rules)
+                if match.rows:
+                    corrected = spec_text(required_query(match.query, rules))
                     return corrected, WhyNot(corrected=corrected)
-                return None, replace(self._why_not(legacy, rules), read_as=spec_text(legacy))
+                return None, replace(self._why_not(match, rules), read_as=spec_text(legacy))
         return None, None
 
     def _binary(self, query: str, matches: Sequence[_Match]) -> CoveredSpec:
@@ -406,9 +406,8 @@ class _Specs:
         self, rows: Sequence[Candidate], conditions: Conditions, limit: int = -1
     ) -> Mapping[int, list[Spec]]:
         """Return the specs of configurations that satisfy conditions, by configuration."""
-        package = self._candidates.lookups.words["package"][rows[0].key("package")]
         if is_of_specs(conditions):
-            return self._candidates.specs(conditions, rows, package)
+            return self._candidates.specs_of(conditions, rows)
         return specs_in_scope(self._conn, [row.id for row in rows], conditions, limit)
 
     def _named(self, query: SpecQuery) -> SpecQuery:
@@ -424,17 +423,18 @@ class _Specs:
             raise UnsupportedQuery("names no package, and an environment asks for packages by name")
         return query
 
-    def _why_not(self, query: SpecQuery, rules: PackageRules) -> WhyNot:
-        named = self._named(query)
+    def _why_not(self, match: _Match, rules: PackageRules) -> WhyNot:
+        named = match.query
         if named.name not in self._candidates.lookups.packages:
             self._unknown += 1
             if self._unknown > MOST_UNKNOWN:
                 return WhyNot(unknown=named.name)
-        conditions = self._conditions(named)
+        required: Conditions = ()
         if self._requirements(named.name, rules):
-            required = self._rules(rules).conditions(self._ids_of(named.name))
-            conditions = (*conditions, *required)
-        return explained(self._candidates, named, conditions, self._records)
+            key = "requirements", rules, named.name
+            ids = self._ids_of(named.name)
+            required = self._candidates.once(key, lambda: self._rules(rules).conditions(ids))
+        return explained(self._candidates, named, (*match.asked, *required), self._records)
 
 
 def _possible(condition: Condition, ids: Set[int]) -> Condition:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from spack_cache_db.errors import counted
-from spack_cache_db.query.catalogue import HASH_BEGINS, IN_STACK, specs_in_scope
+from spack_cache_db.query.catalogue import HASH_BEGINS, IN_STACK
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     COLUMNS,
@@ -24,8 +24,8 @@ from spack_cache_db.query.conditions import (
     without,
     without_edges,
 )
-from spack_cache_db.query.connection import select_in
-from spack_cache_db.query.dependency_graph import Edge, read_needs, read_nodes, told_of
+from spack_cache_db.query.connection import Lookups, select_in
+from spack_cache_db.query.dependency_graph import read_needs, read_nodes, told_of
 from spack_cache_db.query.package_data import recipe_notes
 from spack_cache_db.query.questions import read_query
 from spack_cache_db.query.requirements import CheckVerdict, breaking_dependencies
@@ -365,7 +365,7 @@ def _nearest_binary(misses: Misses, left_out: Conditions, rows: list[Candidate])
         return ""
     candidates = misses.candidates
     kept = tuple(each for each in misses.conditions if each not in left_out)
-    (nearest, *_) = candidates.specs(kept, rows[:1], misses.package)[rows[0].id]
+    (nearest, *_) = candidates.specs_of(kept, rows[:1])[rows[0].id]
     found = f"nearest is {candidates.configuration(rows[0]).summary} /{nearest.hash[:SHORT]}"
     dependencies = breaking_dependencies(candidates.lookups, verdicts, nearest)
     return f"{found}, which uses {_listed(dependencies)}" if dependencies else found
@@ -495,26 +495,41 @@ def needed_instead(
         rows: the configurations.
         places: which of their specs count.
     """
-    conn, edges = candidates.lookups.conn, part.dependencies
+    edges = part.dependencies
     if len(edges) != 1 or edges[0].node.name is None:
         return ""
     name, wanted = edges[0].node.name, {*(edges[0].virtuals or (edges[0].node.name,))}
-    specs = specs_in_scope(conn, [row.id for row in rows[:_MOST_COMPARED]], places).values()
-    roots = told_of(conn, [spec.id for some in specs for spec in some][:_MOST_COMPARED])
-    graph = read_needs(candidates.lookups, roots, _MOST_NODES)
-    nodes = read_nodes(conn, graph.edges)
-    used: Iterable[list[Edge]] = graph.edges.values()
-    if edges[0].direct:
-        used = (graph.edges[root] for root in roots if root in graph.edges)
+    specs = candidates.specs_of(places, rows[:_MOST_COMPARED]).values()
+    ids = tuple(spec.id for some in specs for spec in some)[:_MOST_COMPARED]
+    needs = candidates.once(("needs", ids), lambda: _needs(candidates.lookups, ids))
     found = {
-        node.version if node.package == name else f"{node.package} {node.version}"
-        for some in used
-        for edge in some
-        for node in (nodes[edge.dependency],)
-        if not wanted.isdisjoint((node.package, *edge.virtuals))
+        version if package == name else f"{package} {version}"
+        for names, package, version, is_direct in needs or ()
+        if (is_direct or not edges[0].direct) and not wanted.isdisjoint(names)
     }
     newest_first = sorted(found, key=lambda each: version_key(each.split()[-1]), reverse=True)
-    return _there_are(newest_first) or (f"none needs {', '.join(sorted(wanted))}" if roots else "")
+    if needs is None or newest_first:
+        return _there_are(newest_first)
+    return f"none needs {', '.join(sorted(wanted))}"
+
+
+_Need = tuple[tuple[str, ...], str, str, bool]
+"""An edge: the names that it satisfies, the package and its version, and if a root has it."""
+
+
+def _needs(lookups: Lookups, specs: Iterable[int]) -> set[_Need] | None:
+    """Return the edges of specs and of what they link or run; None without dependency data."""
+    roots = {*told_of(lookups.conn, specs)}
+    if not roots:
+        return None
+    graph = read_needs(lookups, roots, _MOST_NODES)
+    nodes = read_nodes(lookups.conn, graph.edges)
+    return {
+        ((node.package, *edge.virtuals), node.package, node.version, spec in roots)
+        for spec, edges in graph.edges.items()
+        for edge in edges
+        for node in (nodes[edge.dependency],)
+    }
 
 
 def _there_are(words: Iterable[str]) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from spack_cache_db.query.catalogue import (
     Spec,
@@ -285,6 +285,7 @@ class Candidate(NamedTuple):
 
 
 _Rows = tuple[Candidate, ...]
+T = TypeVar("T")
 
 
 class Candidates:
@@ -300,6 +301,7 @@ class Candidates:
         self._satisfying: dict[tuple[str, Any, int | None], Set[int]] = {}
         self._counts: dict[tuple[Conditions, str | None], Mapping[int, int]] = {}
         self._specs: dict[tuple[Conditions, str], Mapping[int, list[Spec]]] = {}
+        self._kept: dict[object, object] = {}
 
     def prepare(self, names: Iterable[str | None]) -> None:
         """Read the configurations of several packages at once; None is all packages."""
@@ -358,7 +360,7 @@ class Candidates:
             package: its name; None for any.
         """
         if is_of_specs(places) and package is not None:
-            specs = self.specs(places, rows, package)
+            specs = self._specs_of(places, rows, package)
             return {key: len(some) for key, some in specs.items()}
         if is_of_specs(places):
             return counts_in_scope(self.lookups, [row.id for row in rows], places)
@@ -368,18 +370,29 @@ class Candidates:
             self._counts[known] = counts_in_scope(self.lookups, ids, places)
         return self._counts[known]
 
-    def specs(
-        self, places: Conditions, rows: Iterable[Candidate], package: str
-    ) -> dict[int, list[Spec]]:
+    def once(self, key: object, read: Callable[[], T]) -> T:
+        """Return what `read` returns, which is called once for each key."""
+        if key not in self._kept:
+            self._kept[key] = read()
+        return cast("T", self._kept[key])
+
+    def specs_of(self, places: Conditions, rows: Sequence[Candidate]) -> Mapping[int, list[Spec]]:
         """Return the specs that count in these places, by the ids of configurations.
 
         All specs of a package are read once, because an environment asks much about few packages.
 
         Args:
             places: what narrows specs; conditions on words are ignored.
-            rows: the configurations, all of the package.
-            package: its name.
+            rows: the configurations.
         """
+        packages = {row.key("package") for row in rows}
+        if len(packages) != 1:
+            return specs_in_scope(self.lookups.conn, [row.id for row in rows], places)
+        return self._specs_of(places, rows, self.lookups.words["package"][packages.pop()])
+
+    def _specs_of(
+        self, places: Conditions, rows: Iterable[Candidate], package: str
+    ) -> dict[int, list[Spec]]:
         where = tuple(each for each in places if each.kind in ("release", "stack"))
         known = where, package
         if known not in self._specs:
@@ -467,16 +480,11 @@ class Misses:
         if found and of_specs:
             least = min(missed.bit_count() for missed, _ in found) + len(of_specs)
             found = [each for each in found if each[0].bit_count() <= least]
-            specs = self._specs_of([row for _, row in found], where)
+            specs = self.candidates.specs_of(where, [row for _, row in found])
             found = [
                 (missed | self._missed_by(specs[row.id], of_specs), row) for missed, row in found
             ]
         return [min(found, key=lambda each: each[0].bit_count())] if found else []
-
-    def _specs_of(self, rows: list[Candidate], where: Conditions) -> Mapping[int, list[Spec]]:
-        if self.package is not None:
-            return self.candidates.specs(where, rows, self.package)
-        return specs_in_scope(self.candidates.lookups.conn, [row.id for row in rows], where)
 
     def _missed_by(self, specs: Iterable[Spec], places: Sequence[int]) -> int:
         """Return what the spec misses that misses the fewest of some conditions on specs."""
