@@ -81,14 +81,3 @@ def test_a_damaged_file(samples_file: Path, tmp_path: Path) -> None:
 
     assert result.exit_code == 2, result.output
     assert "damaged" in result.stderr
-
-
-def test_the_file_before_the_spec(samples_file: Path) -> None:
-    """Who gives them in the other order is told so, and not that a file is missing."""
-    result = run(samples_file, "hdf5")
-
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert (
-        result.stderr
-        == f"Error: {samples_file} is a file; give the spec first, then the database\n"
-    )

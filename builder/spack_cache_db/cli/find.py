@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from spack_cache_db.cli.options import (
+    SpecCommand,
     csv_option,
-    file_argument,
     narrowing_options,
     rows_options,
     scope_names,
@@ -72,11 +72,11 @@ _WORDS = tuple(name for name in Configuration._fields if name != _VARIANTS)
 _LONG = ("releases", "variants", "stacks", "differences")
 """The last columns of the table, whose texts are long."""
 _MOST_DIFFERENCES = 5
+_PATH = re.compile(r".*\s([\w./-]+[./][\w/-]+)", re.DOTALL)
+"""A text whose last word may be meant as a path."""
 
 
-@click.command()
-@click.argument("spec")
-@file_argument
+@click.command(cls=SpecCommand)
 @click.option("--hashes", is_flag=True, help="Show one row per spec, with its hash.")
 @scope_options
 @click.option("--explicit", is_flag=True, help="Only specs that were installed explicitly.")
@@ -87,19 +87,17 @@ _MOST_DIFFERENCES = 5
 def find(spec: str, file: Path, **options: Any) -> None:
     """Find the binaries that satisfy a spec.
 
-    SPEC has Spack's own syntax; put it in quotes. A pasted command (`spack install hdf5`) or line
-    of Spack's output works as well. FILE is a database; if it was built from indexes, SPEC may
+    SPEC has Spack's own syntax, in one word or several. A pasted command (`spack install hdf5`) or
+    line of Spack's output works as well. FILE is a database; if it was built from indexes, SPEC may
     name dependencies (^zlib, %cmake), namespaces and compiler flags.
 
     The version that Spack would install comes first.
 
     Exit status: 0 if something was found, 1 if not, 2 for an error.
 
-    Example: spack-cache-db find "hdf5@1.14: +mpi %gcc@13" dist/spack-cache.db
+    Example: spack-cache-db find hdf5@1.14: +mpi %gcc@13 dist/spack-cache.db
     """
     form = form_of(options, "install")
-    if os.path.isfile(spec) and not os.path.exists(file):  # noqa: PTH110, PTH113 - any text is given
-        fail(f"{spec} is a file; give the spec first, then the database")
     names = scope_names(options)
     with _opened(file) as lookups:
         pasted = pasted_spec(spec, known_names(lookups))
@@ -132,8 +130,10 @@ def _opened(file: Path) -> Iterator[Lookups]:
         with opened(file) as lookups:
             yield lookups
     except QuerySyntaxError as error:
+        last = _PATH.fullmatch(error.text)
+        missing = f"\nif {last[1]} is the database: there is no such file" if last else ""
         # Its second line points at a place in the first.
-        raise CommandError(str(error)) from None
+        raise CommandError(str(error) + missing) from None
 
 
 def question_or_advice(lookups: Lookups, query: SpecQuery, scope: Conditions) -> Question:
@@ -258,21 +258,19 @@ def _some(texts: Sequence[str]) -> str:
 _HEADINGS = ("release", "specs", "configurations", "added", "removed", "replaced")
 
 
-@click.command()
-@click.argument("spec")
-@file_argument
+@click.command(cls=SpecCommand)
 @narrowing_options("stack", "host")
 @csv_option
 def history(spec: str, file: Path, stack: str | None, host: str | None, **options: Any) -> None:
     """Show how many binaries of each release satisfy a spec.
 
-    SPEC has Spack's own syntax; put it in quotes. The columns added and removed compare each
+    SPEC has Spack's own syntax, in one word or several. The columns added and removed compare each
     release with the one before: a snapshot with the previous snapshot of its branch, a branch with
     its newest snapshot, a release with the previous release.
 
     Exit status: 0 if something was found, 1 if not, 2 for an error.
 
-    Example: spack-cache-db history "py-torch +cuda" dist/spack-cache.db
+    Example: spack-cache-db history py-torch +cuda dist/spack-cache.db
     """
     form = form_of(options)
     with _opened(file) as lookups:

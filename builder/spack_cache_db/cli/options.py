@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,8 +15,15 @@ from spack_cache_db.errors import DatabaseError
 from spack_cache_db.machine import this_machine
 from spack_cache_db.query.connection import opened
 from spack_cache_db.sources import DEFAULT_MAX_PAGE_SIZE, is_database
+from spack_cache_db.spack.normal_forms import quoted
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+FILE_VARIABLE = "SPACK_CACHE_DB"
+"""The environment variable with the path of a database, for commands that are given none."""
+
+_PAIR = re.compile(r"""([\w.-]+:?==?)([^'"].*\s.*)""", re.DOTALL)
+"""A name and a value with a blank in it, without quotes."""
 
 
 class ByteSize(click.ParamType[int]):
@@ -53,25 +61,116 @@ def file_argument(command: F) -> F:
         "file",
         type=GivenPath(path_type=Path),
         required=False,
-        envvar="SPACK_CACHE_DB",
-        callback=_database,
+        envvar=FILE_VARIABLE,
+        callback=lambda ctx, parameter, file: file or _usual_database(ctx),
     )(command)
 
 
-def _database(ctx: click.Context, parameter: click.Parameter, given: Path | None) -> Path | None:
-    """Return the database that is given, or the only one of this program in `dist/` or here."""
-    if given is not None or ctx.resilient_parsing:
-        return given
-    here = (path for folder in ("dist", ".") for path in sorted(Path(folder).glob("*.db")))
-    found = [path for path in here if is_database(path)]
+def _usual_database(ctx: click.Context) -> Path | None:
+    """Return the only database in `dist/` and the current folder; end the command if there is none.
+
+    Completion in a shell asks no questions: there it is None.
+    """
+    if ctx.resilient_parsing:
+        return None
+    found = _databases()
     if len(found) != 1:
-        seen = f"there are {len(found)}" if found else "there is none"
+        count = f"there are {len(found)}" if found else "there is none"
         raise click.UsageError(
-            f"Missing argument 'FILE': {seen} in dist/ and the current folder. "
-            "Give the path of a database, or set SPACK_CACHE_DB.",
+            f"Missing argument 'FILE': {count} in dist/ and the current folder. "
+            f"Give the path of a database, or set {FILE_VARIABLE}.",
             ctx,
         )
     return found[0]
+
+
+def _databases() -> list[Path]:
+    paths = (path for folder in ("dist", ".") for path in sorted(Path(folder).glob("*.db")))
+    return [path for path in paths if is_database(path)]
+
+
+class SpecCommand(click.Command):
+    """A command with the arguments SPEC... [FILE]: its function takes `spec` and `file`.
+
+    All words but the database make one spec, so that nobody has to quote `hdf5 +mpi`.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        files = click.Path().shell_complete
+        words = click.Argument(["words"], nargs=-1, metavar="SPEC... [FILE]", shell_complete=files)
+        self.params.insert(0, words)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words of the command line into `ctx.params`."""
+        rest = super().parse_args(ctx, [*self._marked(ctx, args)])
+        words = [word[word.startswith(" -") :] for word in ctx.params.pop("words")]
+        ctx.params["spec"], ctx.params["file"] = _spec_and_database(ctx, words)
+        return rest
+
+    def _marked(self, ctx: click.Context, args: list[str]) -> Iterator[str]:
+        """Yield the command line with a blank before each word that is no option of the command.
+
+        Those are variants (`-mpi`), and in a pasted command options of Spack.
+        """
+        options = {
+            name: each
+            for each in self.get_params(ctx)
+            if isinstance(each, click.Option)
+            for name in each.opts
+        }
+        part_of_spec = re.compile(r"-." if "spack" in args else r"-[^-]")
+        is_value = False
+        for word in args:
+            name, equals, _ = word.partition("=")
+            option = None if is_value else options.get(name)
+            is_part = not (is_value or option or word == "--") and part_of_spec.match(word)
+            yield f" {word}" if is_part else word
+            is_value = option is not None and not option.is_flag and not equals
+
+
+def _spec_and_database(ctx: click.Context, words: list[str]) -> tuple[str, Path | None]:
+    """Return the spec and the database of a command line.
+
+    The last word is the database if it is a file or ends in `.db`. The only word is the database
+    only if it ends in `.db` or is one.
+    """
+    named = os.environ.get(FILE_VARIABLE)
+    given = None
+    last = words[-1] if words else "no word"
+    if _is_database(last) or (len(words) > 1 and (_is_path(last) or last == "")):
+        given = GivenPath(path_type=Path).convert(words.pop(), None, ctx)
+    if ctx.resilient_parsing:
+        return "", given or (Path(named) if named else None)
+    if misplaced := next(filter(_is_database, words), None):
+        raise click.UsageError(
+            f"{misplaced} is a database: give the spec first, then one database", ctx
+        )
+    if not words:
+        raise click.UsageError("Missing argument 'SPEC...': such as hdf5 +mpi", ctx)
+    return spec_of_words(words), given or (Path(named) if named else _usual_database(ctx))
+
+
+def _is_database(word: str) -> bool:
+    return word.endswith(".db") or (_is_path(word) and is_database(Path(word)))
+
+
+def _is_path(word: str) -> bool:
+    return os.path.exists(word)  # noqa: PTH110 - a word may be too long for a path
+
+
+def spec_of_words(words: Sequence[str]) -> str:
+    """Return the spec that several words of a command line make.
+
+    A shell takes quotes away: a value with a blank in it gets them back, as in Spack.
+    """
+    if len(words) == 1:
+        return words[0]
+    pairs = (_PAIR.fullmatch(word) for word in words)
+    return " ".join(
+        f"{pair[1]}{quoted(pair[2])}" if pair else word
+        for word, pair in zip(words, pairs, strict=True)
+    )
 
 
 def json_option(command: F) -> F:
