@@ -113,14 +113,14 @@ def test_any_scalar_of_any_tag(tag: str, text: str) -> None:
 @pytest.mark.parametrize("broken", ["\r", "\x85", "\u2028", "\u2029", "\r\n", "\n", "\U0001f600"])
 def test_lines_are_those_of_the_file(broken: str) -> None:
     """As editors and `grep -n` count them, whatever else ends a line in YAML."""
-    text = f"a: &x\n- '{broken} {broken}'\n- b: *x\n# é{broken}#\n  c: d\n"
+    text = f"a:\n- &x '{broken} {broken}'\n- b: *x\n# é{broken}#\n  c: d\n"
     node = compose(text, BOUNDS)
     assert node is not None
     ((_, items),) = node.value
     first, second = items.value
     (b, x), (c, d) = second.value
 
-    assert x is items
+    assert x is first
     for each, word in ((first, "'"), (b, "b:"), (c, "c:"), (d, "d\n")):
         assert line_of(each) == text[: text.index(word)].count("\n") + 1
 
@@ -159,30 +159,105 @@ def test_keys_are_merged_as_pyyaml_merges_them(
     text = "\n".join(lines)
     node = compose(text, YamlBounds(aliases=100))
     assert node is not None
-    merge_keys(node, 1_000)
+    merge_keys(node)
 
     assert text_value(node) == yaml.safe_load(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a: {<<: 1}",
-        "a: &a {<<: *a}",
-        "a: &a {b: {<<: *a}}",
-        "a: {<<: [{b: 1}, c]}",
-        "\n".join(
-            ["m0: &m0 {" + ", ".join(f"k{n}: v" for n in range(500)) + "}"]
-            + [f"m{n}: &m{n} {{<<: *m{n - 1}}}" for n in range(1, 200)]
-        ),
-    ],
-)
-def test_what_cannot_be_merged(text: str) -> None:
-    """What is no mapping, stands within itself, or grows too far is refused."""
-    node = compose(text, YamlBounds(aliases=1_000))
+@pytest.mark.parametrize("text", ["a: {<<: 1}", "a: {<<: [{b: 1}, c]}"])
+def test_merging_something_else(text: str) -> None:
+    """Only a mapping can be merged."""
+    node = compose(text, BOUNDS)
     assert node is not None
     with pytest.raises(LineFault, match="'<<' merges"):
-        merge_keys(node, 50_000)
+        merge_keys(node)
+
+
+DOUBLING = "\n".join(
+    ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 9))]
+)
+LONG = f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 9)}]"
+DEEPER = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [[[[*a{n - 1}]]]]" for n in range(1, 9))])
+MERGING_ALL = "\n".join(
+    ["m0: &m0 {" + ", ".join(f"k{n}: v" for n in range(50)) + "}"]
+    + [f"m{n}: &m{n} {{<<: *m{n - 1}}}" for n in range(1, 9)]
+)
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (DOUBLING, "has more than 300 parts, aliases written out"),
+        (MERGING_ALL, "has more than 300 parts, aliases written out"),
+        (LONG, "has more than 500,000 characters, aliases written out"),
+        (DEEPER, "is nested more than 32 levels deep: use fewer"),
+        ("a: &a [b, *a]", r"\*a stands within itself"),
+        ("a: &a {<<: *a}", r"\*a stands within itself"),
+        ("a: &a {b: {<<: *a}}", r"\*a stands within itself"),
+    ],
+)
+def test_aliases_count_as_what_they_stand_for(read: Any, text: str, said: str) -> None:
+    """A text is as large as it is with its aliases written out, however few they are."""
+    bounds = YamlBounds(size=500_000, parts=300, aliases=100)
+    assert len(text) < 200_000
+    with pytest.raises(LineFault, match=said):
+        read(text, bounds)
+
+
+TREES = st.recursive(
+    st.text("xyz", max_size=3),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("ab"), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def _written(value: Any, anchors: list[str], choose: Any) -> str:
+    """Write a value as YAML in one line, with aliases at places that are chosen."""
+    if anchors and choose(st.integers(0, 3)) == 0:
+        return f"*{choose(st.sampled_from(anchors))}"
+    if isinstance(value, dict):
+        pairs = [f"'{key}': {_written(each, anchors, choose)}" for key, each in value.items()]
+        text = f"{{{', '.join(pairs)}}}"
+    elif isinstance(value, list):
+        text = f"[{', '.join(_written(each, anchors, choose) for each in value)}]"
+    else:
+        text = f"'{value}'"
+    # The anchor is known behind the value only, so that nothing stands within itself.
+    anchors.append(f"n{len(anchors)}")
+    return f"&{anchors[-1]} {text}"
+
+
+def _extent(value: Any) -> tuple[int, int, int]:
+    """Return the parts, characters and levels of a value that is written out, naively."""
+    if isinstance(value, str):
+        return 1, len(value), 0
+    pairs = [*value, *value.values()] if isinstance(value, dict) else value
+    inner = [_extent(each) for each in pairs]
+    parts, size, depth = (
+        (list(each) for each in zip(*inner, strict=True)) if inner else ([], [], [])
+    )
+    return 1 + sum(parts), sum(size), 1 + max(depth, default=0)
+
+
+@given(st.data(), TREES)
+def test_bounds_are_those_of_what_is_written_out(data: st.DataObject, value: Any) -> None:
+    """A text is read within the bounds of its written-out value, and refused below any of them."""
+    text = _written(value, [], data.draw)
+    parts, size, depth = _extent(yaml.safe_load(text))
+    # The text itself has to fit as well.
+    size = max(size, len(text))
+    node = compose(text, YamlBounds(size, parts, depth, 100))
+
+    assert node is not None
+    assert text_value(node) == yaml.safe_load(text)
+    for bounds in (
+        YamlBounds(size, parts - 1, depth, 100),
+        YamlBounds(size, parts, depth - 1, 100),
+    ):
+        if bounds.depth >= 0:
+            with pytest.raises(LineFault):
+                compose(text, bounds)
 
 
 def test_nodes_know_their_lines() -> None:

@@ -1,9 +1,8 @@
-"""Reads YAML of strangers within limits: as nodes that know their line, or as values.
+"""The bounded reader of YAML: every YAML text from outside this package goes through it.
 
-Of Spack's own configuration: what should be a text, a list or a mapping.
-
-libyaml ends the process on deep nesting, and PyYAML takes a thousand bytes for each node, so the
-events of a text are counted before anything is made of them. Anything wrong with a text is a
+It returns nodes that know their line, or values. libyaml ends the process on deep nesting, PyYAML
+takes a thousand bytes for each node, and a few aliases can repeat each other a billion times, so
+the events of a text are counted before anything is made of them. Anything wrong with a text is a
 `LineFault`, whatever PyYAML raises.
 """
 
@@ -14,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -23,13 +22,13 @@ from spack_cache_db.errors import LineFault
 
 @dataclass(frozen=True, slots=True)
 class YamlBounds:
-    """How large a YAML text may be.
+    """How large a YAML text may be, as it is and with its aliases written out.
 
     Attributes:
         size: characters.
-        parts: scalars, aliases, and beginnings and ends of lists and mappings.
+        parts: scalars, lists and mappings.
         depth: levels of lists and mappings.
-        aliases: aliases (`*name`). Whoever follows them bounds what they stand for.
+        aliases: aliases (`*name`).
     """
 
     size: int = 2**20
@@ -41,6 +40,9 @@ class YamlBounds:
 CONFIGURATION_BOUNDS = YamlBounds(aliases=1_000)
 """How large a file of Spack's configuration may be; the largest known have some fifty thousand
 characters."""
+
+METADATA_BOUNDS = YamlBounds(size=2**24, parts=500_000, aliases=1_000)
+"""How large Datasette's metadata and settings may be: queries in them may have any length."""
 
 MAX_NUMBER = 1000
 """Characters of a scalar that is no text: numbers of base 60 take quadratic time."""
@@ -76,39 +78,31 @@ def compose(text: str, bounds: YamlBounds, path: str = "") -> yaml.Node | None:
 def load(text: str, bounds: YamlBounds) -> Any:
     """Return the value of a text with one YAML document, with the types of YAML 1.1.
 
-    Where aliases are allowed, the value may be endless, or grow without end if it is written out.
-
     Raises:
         LineFault: it is no YAML, is too large, or has a scalar that is none of its tag.
     """
     node = _compose(text, bounds, _ValueLoader)
-    return None if node is None else _value(_Constructor(), _merged(node, text, bounds))
+    return None if node is None else _value(_Constructor(), _merged(node, text))
 
 
-def merge_keys(root: yaml.Node, most: int) -> None:
+def merge_keys(root: yaml.Node) -> None:
     """Give each mapping the keys of those that it merges (`<<: *name`), as YAML 1.1 does.
 
     Its own keys count first, then those of the mappings in their order.
 
     Args:
         root: a node of `compose`; it is changed.
-        most: keys that all mappings that merge others may have together.
 
     Raises:
-        LineFault: what is merged is no mapping, stands within itself, or is too much.
+        LineFault: what is merged is not a mapping.
     """
-    # What a mapping merges ends before it does.
-    mappings = [each for each in _nodes(root) if isinstance(each, yaml.MappingNode)]
-    mappings.sort(key=lambda each: (each.end_mark.index, -each.start_mark.index))
-    done: set[int] = set()
+    # A merged mapping ends before the mapping that merges it.
+    mappings = [node for node in _nodes(root) if isinstance(node, yaml.MappingNode)]
+    mappings.sort(key=lambda node: (node.end_mark.index, -node.start_mark.index))
     for node in mappings:
         merged = [value for key, value in node.value if _is_merge(key)]
         if merged:
-            node.value = _merged_pairs(node, merged, done)
-            most -= len(node.value)
-            if most < 0:
-                raise fault_at(node, "'<<' merges too many keys: write fewer")
-        done.add(id(node))
+            node.value = _merged_pairs(node, merged)
 
 
 def _is_merge(key: yaml.Node) -> bool:
@@ -116,14 +110,14 @@ def _is_merge(key: yaml.Node) -> bool:
 
 
 def _merged_pairs(
-    node: yaml.MappingNode, merged: list[yaml.Node], done: set[int]
+    node: yaml.MappingNode, merged: list[yaml.Node]
 ) -> list[tuple[yaml.Node, yaml.Node]]:
     found = [pair for pair in node.value if not _is_merge(pair[0])]
     names = {str(key.value) for key, _ in found}
     several = (each.value if isinstance(each, yaml.SequenceNode) else [each] for each in merged)
     for other in chain.from_iterable(several):
-        if not isinstance(other, yaml.MappingNode) or id(other) not in done:
-            raise fault_at(node, "'<<' merges what is no mapping above it")
+        if not isinstance(other, yaml.MappingNode):
+            raise fault_at(node, "'<<' merges something other than a mapping above it")
         new = [pair for pair in other.value if str(pair[0].value) not in names]
         names.update(str(key.value) for key, _ in new)
         found += new
@@ -161,12 +155,12 @@ def composed(text: str, path: str) -> yaml.Node | None:
         LineFault: it is no YAML, or too large.
     """
     node = compose(text, CONFIGURATION_BOUNDS, path)
-    return None if node is None else _merged(node, text, CONFIGURATION_BOUNDS)
+    return None if node is None else _merged(node, text)
 
 
-def _merged(node: yaml.Node, text: str, bounds: YamlBounds) -> yaml.Node:
+def _merged(node: yaml.Node, text: str) -> yaml.Node:
     if "<<" in text:
-        merge_keys(node, bounds.parts)
+        merge_keys(node)
     return node
 
 
@@ -301,25 +295,58 @@ def _said(error: Exception) -> str:
     return f"broken YAML: {' '.join(str(text).split())}"
 
 
+class _Extent(NamedTuple):
+    """How much of a text has been read, with aliases written out; `depth` is the deepest level."""
+
+    parts: int = 0
+    size: int = 0
+    depth: int = 0
+
+
 def _require_small(text: str, bounds: YamlBounds, loader: Any) -> None:
-    """Refuse what is too large, one event at a time."""
-    depth = aliases = 0
-    for number, event in enumerate(yaml.parse(text, Loader=loader)):
-        if number > bounds.parts:
-            raise LineFault(0, f"has more than {bounds.parts:,} parts")
+    """Raise `LineFault` if a text is too large; events are read one at a time."""
+    seen, aliases = _Extent(), 0
+    # The beginnings of lists and mappings that have not ended: their anchors, and what was before.
+    begun: list[tuple[str | None, _Extent]] = []
+    # By anchor, what an alias stands for; None within the list or mapping that has the anchor.
+    anchors: dict[str | None, _Extent | None] = {}
+    for event in yaml.parse(text, Loader=loader):
+        line = event.start_mark.line + 1 if event.start_mark else 0
+        if isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = begun.pop()
+            parts, size, depth = seen
+            anchors[anchor] = _Extent(parts - before.parts, size - before.size, depth - len(begun))
+            seen = seen._replace(depth=max(depth, before.depth))
+            continue
+        more = _Extent()
         if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > bounds.depth:
-                deepest = f"is nested more than {bounds.depth} levels deep: use fewer"
-                mark = event.start_mark
-                raise LineFault(mark.line + 1 if mark else 0, deepest)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+            begun.append((event.anchor, seen))
+            seen = seen._replace(depth=0)
+            anchors[event.anchor], more = None, _Extent(1)
+        elif isinstance(event, yaml.ScalarEvent):
+            more = anchors[event.anchor] = _Extent(1, len(event.value))
         elif isinstance(event, yaml.AliasEvent):
             aliases += 1
             if aliases > bounds.aliases:
                 most = f"at most {bounds.aliases:,}" if bounds.aliases else "none"
                 raise LineFault(0, f"has YAML aliases (*{event.anchor}), expected {most}")
+            # An anchor that is missing is a fault of `compose`.
+            known = anchors.get(event.anchor, more)
+            if known is None:
+                raise LineFault(line, f"*{event.anchor} stands within itself")
+            more = known
+        depth = max(seen.depth, len(begun) + more.depth)
+        seen = _Extent(seen.parts + more.parts, seen.size + more.size, depth)
+        _require_extent(seen, line, bounds)
+
+
+def _require_extent(seen: _Extent, line: int, bounds: YamlBounds) -> None:
+    if seen.depth > bounds.depth:
+        raise LineFault(line, f"is nested more than {bounds.depth} levels deep: use fewer")
+    if seen.parts > bounds.parts:
+        raise LineFault(0, f"has more than {bounds.parts:,} parts, aliases written out")
+    if seen.size > bounds.size:
+        raise LineFault(0, f"has more than {bounds.size:,} characters, aliases written out")
 
 
 def _place(root: yaml.Node, text: str, path: str) -> None:

@@ -12,6 +12,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from spack_cache_db.bounded_files import read_file
 from spack_cache_db.spack.targets import host_target
 
 OS_RELEASE = (Path("/etc/os-release"), Path("/usr/lib/os-release"))
@@ -24,6 +25,9 @@ MACOS = {
     "15": "sequoia",
     "26": "tahoe",
 }
+_MAX_OS_RELEASE = 2**16
+"""Bytes of an os-release file; one has a few hundred."""
+
 # Spack takes names from the package distro, which renames these.
 _RENAMED = {"ol": "oracle", "opensuse-leap": "opensuse"}
 
@@ -55,7 +59,7 @@ def this_machine() -> Machine:
 def _linux() -> tuple[str | None, str]:
     for path in OS_RELEASE:
         try:
-            text = path.read_text(encoding="utf-8", errors="replace")
+            text = read_file(path, _MAX_OS_RELEASE).decode(errors="replace")
         except OSError:
             continue
         system = os_of_release(text)

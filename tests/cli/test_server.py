@@ -105,7 +105,6 @@ def register_routes():
         *("plugins: 3", "settings: [a]", "databases:", "databases: {spack-cache: 3}", "[title]"),
         "databases: {spack-cache: {queries: [select 1]}}",
         "databases: {1: {plugins: text}}",
-        "databases: {spack-cache: {tables: {packages: &a [*a]}}}",
         "databases: {spack-cache: {tables: {packages: {plugins: no}}}}",
     ],
 )

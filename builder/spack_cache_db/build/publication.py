@@ -22,12 +22,15 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.bounded_files import KINDS, put_in_place, sha256_of
+from spack_cache_db.bounded_files import KINDS, put_in_place, read_file, sha256_of
 from spack_cache_db.errors import DatabaseError, OutputError, reason
 from spack_cache_db.sources import is_database
 
 NAME = "spack-cache"
 """The database's name in URLs."""
+
+_MAX_INSPECTION = 2**20
+"""Bytes of an inspect file; one has a few thousand."""
 
 _ABANDONED = 24 * 60 * 60
 """Seconds without a write after which another machine's temporary file is litter."""
@@ -168,10 +171,10 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
     """
     published = published or database
     try:
-        inspected = json.loads(inspect_path(published).read_text(encoding="utf-8"))
+        inspected = json.loads(read_file(inspect_path(published), _MAX_INSPECTION))
         if inspected[NAME]["hash"] == sha256_of(database):
             return dict(inspected)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
     try:
         _check(database)

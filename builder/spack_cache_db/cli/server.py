@@ -21,13 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
 from datasette.app import DEFAULT_SETTINGS, Datasette
 from datasette.plugins import pm
 from datasette.utils import StartupError
 
 from spack_cache_db.bounded_files import read_file, unreadable
-from spack_cache_db.bounded_yaml import YamlBounds, load
+from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
 from spack_cache_db.build.publication import NAME, current_inspection
 from spack_cache_db.errors import DatabaseError, Fault, LineFault, reason
 from spack_cache_db.query.connection import open_database
@@ -44,16 +43,13 @@ SECTIONS: Mapping[str, Any] = {
 }
 """Which parts of metadata are mappings (Datasette's documentation, "Metadata"); `*` is any name."""
 
-_METADATA = YamlBounds(size=2**24, parts=500_000, aliases=1_000)
-"""How large a metadata file may be: its owner wrote it, with a query of any length."""
-
 SettingValues = dict[str, bool | int | str]
 
 
 def site_settings() -> SettingValues:
     """Return Datasette's settings from datasette.yml, by name."""
     text = (site_folder() / "datasette.yml").read_text(encoding="utf-8")
-    settings: SettingValues = yaml.safe_load(text)["settings"]
+    settings: SettingValues = load(text, METADATA_BOUNDS)["settings"]
     return settings
 
 
@@ -175,7 +171,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
             no way that Datasette understands who may see what.
     """
     try:
-        found = load(read_file(path, _METADATA.size).decode(), _METADATA)
+        found = load(read_file(path, METADATA_BOUNDS.size).decode(), METADATA_BOUNDS)
     except LineFault as fault:
         raise DatabaseError(str(Fault(str(path), fault.line, fault.message))) from None
     except (OSError, UnicodeDecodeError) as error:

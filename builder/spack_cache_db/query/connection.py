@@ -24,6 +24,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 
 from spack_cache_db import schema
 from spack_cache_db.arguments import AnyPath, checked_database, checked_file
+from spack_cache_db.bounded_files import open_regular
 from spack_cache_db.errors import DatabaseError, reason
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.schema import CONFIGURATION
@@ -195,7 +196,7 @@ def check_header(path: Path) -> None:
         DatabaseError: it is no database of this builder, of another schema version, or cut off.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             header = file.read(_HEADER.size)
     except OSError as error:
         raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None

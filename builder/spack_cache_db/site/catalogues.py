@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import yaml
 from datasette.utils import StartupError, tilde_encode
 
+from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.connection import check_header
 from spack_cache_db.site import site_folder
@@ -115,7 +115,7 @@ def describe(datasette: Any) -> None:
     metadata, and canned queries, facets and sorting in its configuration.
     """
     text = (site_folder() / "metadata.yml").read_text(encoding="utf-8")
-    (described,) = yaml.safe_load(text)["databases"].values()
+    (described,) = load(text, METADATA_BOUNDS)["databases"].values()
     told = [datasette._metadata_local]
     if hasattr(datasette, "config"):
         datasette.config = datasette.config or {}
