@@ -68,7 +68,7 @@ class GraphLoop:
         if self.specs[dag_hash]["releases"]:
             return told | {"kind": "binary"}
         is_external = any(said[-1] is not None for said in self.records.get(dag_hash, ()))
-        return told | {"kind": "external" if is_external else "not pushed"}
+        return told | {"kind": "external" if is_external else "known as a dependency"}
 
     def run_time(self, dag_hash: str) -> set[str]:
         """Return what a spec links to or runs, directly or not, and itself."""

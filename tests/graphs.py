@@ -54,4 +54,4 @@ def kind(dag_hash: str) -> str:
     """Return what there is of a spec."""
     if installs()[dag_hash]["in_buildcache"]:
         return "binary"
-    return "external" if installs()[dag_hash]["spec"].get("external") else "not pushed"
+    return "external" if installs()[dag_hash]["spec"].get("external") else "known as a dependency"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from spack_cache_db.spack.versions import preference_key, version_key
 from tests.paths import DATA
 
 REAL = DATA / "package_data"
@@ -61,3 +63,10 @@ def write_packages(folder: Path, *packages: dict[str, Any], **files: Any) -> Pat
     for name, value in files.items():
         (folder / f"{name}.json").write_text(json.dumps(value))
     return folder
+
+
+def preferred(versions: Iterable[str]) -> str:
+    """Return the version that Spack prefers: the newest of the first kind that there is."""
+    versions = [*versions]
+    best = min(map(preference_key, versions))
+    return max((each for each in versions if preference_key(each) == best), key=version_key)

@@ -46,13 +46,19 @@ def test_releases_are_numbered_in_their_order(built: Build) -> None:
 
 
 def test_versions_are_numbered_in_spacks_order(built: Build) -> None:
-    """1.10 is newer than 1.9, and develop is newer than any number."""
-    ordered = ["1.0", "1.9", "1.10", "1.10.1", "2023.08.25", "develop"]
+    """1.10 is newer than 1.9, and develop is newer than any number; ids are by preference."""
+    ordered = ["1.0", "1.9", "1.10", "1.10.1", "2023.08.25", "2024.1-rc1", "main", "develop-1.14"]
     specs = [spec(number, versions=[name]) for number, name in enumerate(sorted(ordered))]
     connection = built(a=page(specs=specs))
     rows = connection.execute("SELECT name FROM versions ORDER BY position")
     assert [name for (name,) in rows] == ordered
-    assert connection.execute("SELECT newest_version FROM packages").fetchone() == ("develop",)
+    by_id = [name for (name,) in connection.execute("SELECT name FROM versions ORDER BY id")]
+    assert by_id == ["main", "develop-1.14", "2024.1-rc1", *ordered[:5]]
+    newest = """
+SELECT packages.newest_version, versions.name FROM packages, release_packages
+JOIN versions ON versions.id = release_packages.newest_version
+"""
+    assert connection.execute(newest).fetchone() == ("2023.08.25", "2023.08.25")
 
 
 def test_a_hash_in_another_release_is_one_spec(built: Build) -> None:

@@ -18,15 +18,15 @@ def run(*arguments: object) -> Result:
 @pytest.mark.parametrize(
     ("spec", "options", "status", "said"),
     [
-        ("py-mpi4pi", (), 1, "no package here is called 'py-mpi4pi'; close: py-mpi4py"),
-        ("zzzz", (), 1, "no package here is called 'zzzz'\n"),
+        ("py-mpi4pi", (), 1, "py-mpi4pi: no package has this name (near: py-mpi4py)"),
+        ("zzzz", (), 1, "zzzz: no package has this name\n"),
         (
             "py-mpi4py target=zen3",
             (),
             1,
             "with target=:zen3: 4 configurations; x86_64_v3 runs on zen3",
         ),
-        ("py-mpi4py@99:", (), 1, "nothing here satisfies this spec"),
+        ("py-mpi4py@99:", (), 1, "no binary in this database satisfies this spec"),
         ("py-mpi4py@99:", (), 1, "no version 99: of py-mpi4py: newest 4.0.1"),
         (
             "py-mpi4py %gcc target=:zen3",

@@ -108,7 +108,7 @@ def test_modules_are_a_place_too(tmp_path: Path) -> None:
     found = {each.package: each for each in read_nodes(conn, ids(conn).values()).values()}
 
     assert (found["a"].kind, found["a"].external) == ("external", "cray/1 x")
-    assert (found["b"].kind, found["b"].external) == ("not pushed", None)
+    assert (found["b"].kind, found["b"].external) == ("known as a dependency", None)
     conn.close()
 
 

@@ -21,7 +21,6 @@ from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.coverage_output import CoveredSpec
 from spack_cache_db.query.explanation import (
     WhyNot,
-    close_names,
     why_corrected,
     why_not,
 )
@@ -319,8 +318,8 @@ def found_texts(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> 
                 "which misses @99, +cuda, ~rocm",
             ],
         ),
-        ("mpi4py", ["no package here is called 'mpi4py'; close: py-mpi4py"]),
-        ("zzzz", ["no package here is called 'zzzz'"]),
+        ("mpi4py", ["mpi4py: no package has this name (near: py-mpi4py)"]),
+        ("zzzz", ["zzzz: no package has this name"]),
     ],
 )
 def test_sentences(samples: sqlite3.Connection, text: str, sentences: list[str]) -> None:
@@ -338,15 +337,6 @@ def test_the_spec_without_a_condition_can_be_typed(samples_file: Path) -> None:
         assert without.nearest == find(conn, without.spec)[0].configuration
 
 
-def test_close_names() -> None:
-    """Names that are alike come first, then those that have the name as a part."""
-    known = ["py-torch", "py-torchvision", "torque", "zlib", "zlib-ng"]
-
-    assert close_names("zlibb", known) == ("zlib",)
-    assert close_names("torch", known)[-2:] == ("py-torch", "py-torchvision")
-    assert close_names("zz", known) == ()
-
-
 def test_many_conditions_take_no_longer(samples: sqlite3.Connection) -> None:
     """A spec of hundreds of conditions is told what is nearest, without trying all pairs."""
     text = "py-mpi4py " + " ".join(f"+x{number}" for number in range(500))
@@ -360,9 +350,10 @@ DEVELOP = "develop"
 
 
 def said(conn: sqlite3.Connection, text: str, where: Narrowing) -> tuple[str, ...]:
-    """Return the notes on a query of which nothing is found."""
+    """Return the notes on a query of which nothing is found, and what is known of its name."""
     assert find(conn, text, release=where.release, stack=where.stack, host=where.host) == []
-    return explained(conn, text, release=where.release, stack=where.stack, host=where.host).notes
+    why = explained(conn, text, release=where.release, stack=where.stack, host=where.host)
+    return ((why.known.sentence,) if why.known else ()) + why.notes
 
 
 def test_what_is_listed_elsewhere_is_no_dependency_only(tmp_path: Path) -> None:
@@ -380,23 +371,24 @@ def test_what_is_listed_elsewhere_is_no_dependency_only(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
         assert said(conn, "zlib", Narrowing(stack="ml")) == ()
         (note,) = said(conn, f"zlib/{hash_of('known')}", Narrowing())
-    assert note.startswith("no release lists such a spec")
+    assert note.startswith("such a spec is known as a dependency")
 
 
 def test_what_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> None:
     """What no release lists is no binary: that is said, in an environment as well."""
-    note = "no release lists such a spec: it is known here as a dependency only"
+    note = "such a spec is known as a dependency, no binary of it is in this database"
     (dag_hash,) = real_index.execute(
         "SELECT hash FROM specs WHERE release_count = 0 ORDER BY hash LIMIT 1"
     ).fetchone()
 
-    assert said(real_index, "glibc", Narrowing()) == (note,)
-    assert said(real_index, "glibc", Narrowing(release=DEVELOP, stack="e4s")) == (note,)
+    name = "glibc: external, no binary of it is in this database"
+    assert said(real_index, "glibc", Narrowing()) == (name,)
+    assert said(real_index, "glibc", Narrowing(release=DEVELOP, stack="e4s")) == (name,)
     assert said(real_index, f"/{dag_hash}", Narrowing()) == (note,)
     assert said(real_index, "zlib os=nothing", Narrowing()) == ()
     (answer,) = cover(real_index, ["glibc"]).specs
     assert isinstance(answer, CoveredSpec)
-    assert (answer.status, answer.reasons) == ("none", (note,))
+    assert (answer.status, answer.reasons) == ("none", (name,))
 
 
 @pytest.mark.parametrize(

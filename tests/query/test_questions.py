@@ -138,7 +138,7 @@ def test_a_dependency_that_looks_like_a_binary(mixed: sqlite3.Connection) -> Non
     assert find(mixed, "hwloc namespace=builtin") == []
     lookups, query = read_lookups(mixed), parse_query("hwloc namespace=builtin")
     (note,) = why_not(Candidates(lookups), query).notes
-    assert note.startswith("no release lists such a spec")
+    assert note.startswith("such a spec is known as a dependency")
 
 
 def test_notes(mixed: sqlite3.Connection) -> None:

@@ -16,8 +16,6 @@ from spack_cache_db.spack.parser import parse_query
 from tests.package_data import published, write_packages
 from tests.pagetexts import page, spec, write
 
-NO_BINARY = "Spack has the package 'b', no binary of it is here"
-
 
 @pytest.fixture(scope="module")
 def conn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
@@ -40,28 +38,28 @@ def conn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connectio
     ("text", "expected"),
     [
         ("a@5.0", ["Spack has no version 5.0 of a, its newest is 3.0"]),
-        ("a@2:3", ["Spack has version 3.0 of a, no binary does"]),
+        ("a@2:3", ["Spack has version 3.0 of a, no binary has it"]),
         ("a@1.0 +mpi", []),
-        ("a+mpl", ["Spack has no variant 'mpl' of a; close: mpi"]),
+        ("a+mpl", ["Spack has no variant 'mpl' of a (near: mpi)"]),
         ("a+cuda", ["Spack has the variant 'cuda' of a, no binary has it"]),
         ("a patches=0123", []),
-        ("b", [NO_BINARY]),
-        ("b@2", [NO_BINARY, "Spack has no version 2 of b, its newest is 1.0"]),
-        ("bare@2 +x", ["Spack has the package 'bare', no binary of it is here"]),
-        ("blas", ["'blas' is a virtual package, provided by b"]),
+        ("b", []),
+        ("b@2", ["Spack has no version 2 of b, its newest is 1.0"]),
+        ("bare@2 +x", []),
+        ("blas", []),
         ("unknown", []),
         ("+mpi", []),
     ],
 )
 def test_what_spack_lacks_is_told(text: str, expected: list[str], conn: sqlite3.Connection) -> None:
     """Nothing is said of what the data does not tell."""
-    assert [*recipe_notes(conn, parse_query(text))] == expected
+    assert [*recipe_notes(read_lookups(conn), parse_query(text))] == expected
 
 
 def test_the_reasons_of_an_empty_answer_have_it(conn: sqlite3.Connection) -> None:
     """Behind what the binaries tell."""
     lookups = read_lookups(conn)
-    for text in ("a@5.0", "b"):
+    for text in ("a@5.0", "b@2"):
         query = parse_query(text)
         why = why_not(Candidates(lookups), query)
-        assert why.sentences()[-1] == recipe_notes(conn, query)[-1]
+        assert why.sentences()[-1] == recipe_notes(lookups, query)[-1]

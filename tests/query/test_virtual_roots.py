@@ -53,7 +53,7 @@ def test_a_virtual_root_finds_its_providers(file: Path) -> None:
     conn.close()
     assert question.notes[0] == "the virtual package mpi is known to be provided by mpich"
     assert why.sentences()[0].startswith("without os=none: 2 configurations")
-    assert why.unknown is None
+    assert why.known is None
 
 
 @pytest.mark.parametrize("text", ["mpi@3:", "mpi+x", "mpi@3 target=zen4"])

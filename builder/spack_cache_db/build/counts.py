@@ -135,7 +135,7 @@ def _release_packages(numbered: Numbered, in_releases: Pairs) -> Frame:
     """
     found = packed(in_releases.second, numbered.configurations["package"][in_releases.first])
     keys, of, configurations = np.unique(found, return_inverse=True, return_counts=True)
-    # The ids of a package's versions are in Spack's order.
+    # Of the versions of a package, Spack prefers the one with the largest id.
     newest = np.zeros(len(keys), np.int64)
     np.maximum.at(newest, of, numbered.configurations["version"][in_releases.first])
     release, package = unpacked(keys)

@@ -1,7 +1,8 @@
 """Merged columns → final numbers: ids that depend only on what the input says.
 
-Every dictionary is in the order of what its names mean: versions and compilers in Spack's,
-releases from branch to oldest snapshot, all else by its text. Specs are numbered by configuration,
+Every dictionary is in the order of what its names mean: versions of a package by Spack's
+preference, the preferred one last, compilers in Spack's order, releases from branch to oldest
+snapshot, all else by its text. Specs are numbered by configuration,
 then by the foremost release that lists them, then by hash: what is asked for together lies
 together in the file, and what is current comes first.
 """
@@ -21,7 +22,7 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.sources.columns import TABLES, Document, Texts
 from spack_cache_db.spack.normal_forms import split_compiler
-from spack_cache_db.spack.versions import version_key
+from spack_cache_db.spack.versions import preference, version_key
 
 Ids = dict[str, dict[Any, int]]
 """The id of each thing, in the order of the ids, by the table or the dictionary it stands in."""
@@ -162,7 +163,7 @@ def _compiler_order(name: str) -> Any:
 
 def _version_order(name: tuple[str, str]) -> Any:
     package, version = name
-    return package, version_key(version)
+    return package, preference(version)
 
 
 _ORDERS: Mapping[str, Callable[[Any], Any]] = {

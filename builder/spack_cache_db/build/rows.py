@@ -25,7 +25,7 @@ from spack_cache_db.releases import release_date, release_kind
 from spack_cache_db.sources.columns import TABLES, Document
 from spack_cache_db.spack import targets
 from spack_cache_db.spack.normal_forms import Variant, readable_variant, split_compiler
-from spack_cache_db.spack.versions import newest_version
+from spack_cache_db.spack.versions import newest_version, version_key
 
 TableRows = tuple[str, Iterable[tuple[Any, ...]]]
 """A table's name, and its rows in the order of the schema's columns."""
@@ -124,14 +124,17 @@ def _name_rows(numbered: Numbered) -> Iterator[TableRows]:
     """Yield the names that configurations are made of, but for those that are counted, and sets."""
     ids = numbered.ids
     versions, compilers = ids["versions"], [*map(split_compiler, ids["compilers"])]
-    positions = [
-        at for _, group in groupby(versions, itemgetter(0)) for at, _ in enumerate(group, start=1)
-    ]
+    oldest_first = sorted(versions, key=lambda each: (each[0], version_key(each[1])))
+    positions = {
+        version: position
+        for _, group in groupby(oldest_first, itemgetter(0))
+        for position, version in enumerate(group, start=1)
+    }
     others: Mapping[str, dict[str, Iterable[Any]]] = {
         "versions": {
             "package": [ids["packages"][package] for package, _ in versions],
             "name": [name for _, name in versions],
-            "position": positions,
+            "position": map(positions.__getitem__, versions),
         },
         "compilers": {
             "compiler": [compiler for compiler, _ in compilers],

@@ -24,8 +24,7 @@ from spack_cache_db.cli.options import (
 from spack_cache_db.cli.terminal import Forms, form_of, print_answer, print_rows, say, say_notes
 from spack_cache_db.errors import printable
 from spack_cache_db.query.cache import info as info_of
-from spack_cache_db.query.catalogue import spec_beginning
-from spack_cache_db.query.connection import connected, opened
+from spack_cache_db.query.connection import opened
 from spack_cache_db.query.dependency_graph import (
     Edge,
     read_dependencies,
@@ -37,6 +36,7 @@ from spack_cache_db.query.difference import Diff, as_csv, as_json, as_markdown, 
 from spack_cache_db.query.difference import diff as compare
 from spack_cache_db.query.package_data import PackageStatus
 from spack_cache_db.query.package_data import behind as packages_behind
+from spack_cache_db.query.package_names import spec_of_hash
 from spack_cache_db.schema import CHANGE_WORDS
 
 _RELEASE = ("name", "kind", "date", "package_count", "spec_count")
@@ -89,8 +89,8 @@ def deps(dag_hash: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db deps 2feova4 dist/spack-cache.db
     """
-    with connected(file) as conn:
-        spec = spec_beginning(conn, dag_hash)
+    with opened(file) as lookups:
+        conn, spec = lookups.conn, spec_of_hash(lookups, dag_hash)
         _print_edges(conn, read_dependencies(conn, spec), options)
         if not told_of(conn, [spec]):
             say_notes(["this spec is in no index or mirror, so its dependencies are not known"])
@@ -109,8 +109,9 @@ def dependents(dag_hash: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db dependents 2feova4 dist/spack-cache.db
     """
-    with connected(file) as conn:
-        _print_edges(conn, read_dependents(conn, spec_beginning(conn, dag_hash)), options)
+    with opened(file) as lookups:
+        conn, spec = lookups.conn, spec_of_hash(lookups, dag_hash)
+        _print_edges(conn, read_dependents(conn, spec), options)
 
 
 def _print_edges(conn: sqlite3.Connection, edges: Mapping[int, Edge | None], options: Any) -> None:

@@ -174,7 +174,7 @@ def _print(
 
 def say_why_not(why: WhyNot) -> None:
     """Print to standard error why nothing satisfies a query."""
-    nothing = [] if why.unknown else ["nothing here satisfies this spec"]
+    nothing = [] if why.known else ["no binary in this database satisfies this spec"]
     say_notes([*nothing, *_advice(why)])
 
 

@@ -15,7 +15,6 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.conditions import PLACES, Conditions, asked
 from spack_cache_db.query.connection import IDS_AT_ONCE, Lookups, json_pieces, select, select_in
 from spack_cache_db.records import Configuration
@@ -86,10 +85,6 @@ MOST_HASHES = 5
 
 # Where the two columns stand in these rows whose words are not all known beforehand.
 _VERSION, _VARIANTS = (1 + [*CONFIGURATION].index(column) for column in ("version", "variants"))
-
-
-class UnknownHashError(BuilderError):
-    """No spec has such a hash, or more than one; the message names them."""
 
 
 class Counted(NamedTuple):
@@ -317,25 +312,6 @@ def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:
         min((part.first_seen for part in parts if part.first_seen), default=None),
         max((part.last_seen for part in parts if part.last_seen), default=None),
     )
-
-
-def spec_beginning(conn: sqlite3.Connection, text: str) -> int:
-    """Return the id of the one spec whose hash begins so; a `/` may stand before it.
-
-    Raises:
-        UnknownHashError: there is none, or more than one.
-    """
-    prefix = text.lower().removeprefix("/")
-    found = specs_beginning(conn, prefix, MOST_HASHES + 1) if prefix else {}
-    if not found:
-        raise UnknownHashError(
-            f"no spec here has a hash that begins with {text!r}; `find SPEC --hashes` lists hashes"
-        )
-    if len(found) > 1:
-        shown = ", ".join([*found.values()][:MOST_HASHES])
-        more = ", and more" if len(found) > MOST_HASHES else ""
-        raise UnknownHashError(f"several hashes begin with {text!r}: {shown}{more}; give one")
-    return next(iter(found))
 
 
 def hashes_beginning(conn: sqlite3.Connection, prefix: str, limit: int) -> tuple[str, ...]:

@@ -28,7 +28,6 @@ from spack_cache_db.bounded_files import open_regular
 from spack_cache_db.errors import DatabaseError, reason
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.schema import CONFIGURATION
-from spack_cache_db.spack.versions import preference_key
 
 _HEADER = struct.Struct(">16s 12x I 28x I 4x I")
 _SHADOWS = tuple(
@@ -59,7 +58,6 @@ SELECT member.variant_set, variants.text
 FROM variant_set_members AS member JOIN variants ON variants.id = member.variant
 WHERE member.variant_set IN (SELECT value FROM json_each(:ids)) ORDER BY variants.text
 """
-LETTERED_VERSIONS = "SELECT id, name FROM versions WHERE name GLOB '*[a-zA-Z]*'"
 Read = TypeVar("Read")
 LAZY = ("version", "variants")
 """The columns of a configuration whose words are read when they are asked for."""
@@ -378,10 +376,6 @@ class Lookups:
             lambda: {key: tuple(json.loads(shown)) for key, shown in select(self.conn, STACK_SETS)},
         )
 
-    def late_versions(self) -> dict[str, str]:
-        """Return the ids of `branches` and `prereleases`, which Spack takes last, as JSON."""
-        return self.once(LETTERED_VERSIONS, lambda: _late_versions(self.conn))
-
     def learn(self, versions: set[int], variant_sets: set[int]) -> None:
         """Make sure that `words` and `positions` have these versions and sets of variants."""
         for key, name, position in select_in(self.conn, VERSIONS, versions - self.positions.keys()):
@@ -416,13 +410,6 @@ def _column(conn: sqlite3.Connection, table: str, column: str) -> array[int]:
             found.frombytes(bytes(found.itemsize * (key + 1)))
         found[key] = value
     return found
-
-
-def _late_versions(conn: sqlite3.Connection) -> dict[str, str]:
-    keys = [(key, preference_key(name)) for key, name in select(conn, LETTERED_VERSIONS)]
-    branches = [key for key, (is_branch, _) in keys if is_branch]
-    prereleases = [key for key, (_, is_prerelease) in keys if is_prerelease]
-    return {"branches": json.dumps(branches), "prereleases": json.dumps(prereleases)}
 
 
 class OpenFile:

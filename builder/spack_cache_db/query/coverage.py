@@ -55,6 +55,7 @@ from spack_cache_db.query.explanation import WhyNot, explained
 from spack_cache_db.query.installation import foremost_places
 from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.look_alikes import Change
+from spack_cache_db.query.package_names import known_name
 from spack_cache_db.query.questions import read_query, scope_of
 from spack_cache_db.query.requirements import CheckedRules
 from spack_cache_db.query.selection import (
@@ -428,7 +429,8 @@ class _Specs:
         if named.name not in self._candidates.lookups.packages:
             self._unknown += 1
             if self._unknown > MOST_UNKNOWN:
-                return WhyNot(unknown=named.name)
+                lookups, name = self._candidates.lookups, str(named.name)
+                return WhyNot(known=known_name(lookups, name, with_near=False))
         required: Conditions = ()
         if self._requirements(named.name, rules):
             key = "requirements", rules, named.name

@@ -93,6 +93,10 @@ MOST_SPECS = 500_000
 PROVIDED = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
 
 
+KNOWN_AS_DEPENDENCY = "known as a dependency"
+"""What is known of a spec that an index has a record of, but no release lists."""
+
+
 class Edge(NamedTuple):
     """How a spec uses another: in these types, for these virtual packages, both sorted."""
 
@@ -122,10 +126,10 @@ class Node(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """One of `binary`, `external` and `not pushed`."""
+        """One of `binary`, `external` and `KNOWN_AS_DEPENDENCY`."""
         if self.is_binary:
             return "binary"
-        return "not pushed" if self.external is None else "external"
+        return KNOWN_AS_DEPENDENCY if self.external is None else "external"
 
 
 @dataclass(frozen=True)

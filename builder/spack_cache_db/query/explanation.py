@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -25,8 +24,14 @@ from spack_cache_db.query.conditions import (
     without_edges,
 )
 from spack_cache_db.query.connection import Lookups, select_in
-from spack_cache_db.query.dependency_graph import read_needs, read_nodes, told_of
+from spack_cache_db.query.dependency_graph import (
+    KNOWN_AS_DEPENDENCY,
+    read_needs,
+    read_nodes,
+    told_of,
+)
 from spack_cache_db.query.package_data import recipe_notes
+from spack_cache_db.query.package_names import NO_BINARY, KnownName, known_name, unknown_text
 from spack_cache_db.query.questions import read_query
 from spack_cache_db.query.requirements import CheckVerdict, breaking_dependencies
 from spack_cache_db.query.selection import (
@@ -41,12 +46,11 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.parser import legacy_reading
 from spack_cache_db.spack.targets import is_known, runs_on
-from spack_cache_db.spack.versions import version_key
+from spack_cache_db.spack.versions import newest_version, preference
 
 MOST_LEFT_OUT = 2
 """So many conditions are left out together, where fewer do not do."""
 
-MOST_CLOSE = 5
 SCOPE = ("release", "stack", "host")
 """The kinds of conditions that narrow an answer beside its query."""
 
@@ -117,22 +121,22 @@ class WhyNot:
     """Why a query has no answer.
 
     Attributes:
-        unknown: the name that no package has, None where the package is known.
-        close: packages with names like it that have nothing of what else is asked.
+        known: what is known of the package's name, if no binary has it.
+        close: packages with names near an unknown one, without a binary that has the rest.
         missing: conditions that no configuration of the package satisfies, with what there is.
         without: what is found without a condition, or without two where no single one suffices;
             most configurations first.
         nearest: where nothing is found so, the configuration that misses the fewest conditions,
             and their labels.
-        named: where no package has the name, the query with a name like it, as far as that finds
-            something: the spec, and how many configurations.
+        named: for an unknown name, the query with a near name, if that finds something: the spec,
+            and how many configurations.
         corrected: the query with what stands behind a compiler moved before it, if that finds
             something.
         read_as: the same query if it finds nothing: all that is said here is said of it.
         notes: what else there is to say.
     """
 
-    unknown: str | None = None
+    known: KnownName | None = None
     close: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     without: tuple[Without, ...] = ()
@@ -149,13 +153,19 @@ class WhyNot:
     def _sentences(self) -> Iterator[str]:
         if self.read_as is not None:
             yield f"nothing satisfies {self.read_as!r} either"
-        if self.unknown is not None:
-            close = ", ".join((*(spec for spec, _ in self.named), *self.close))
-            hint = f"; close: {close}" if close else ""
-            yield f"no package here is called {self.unknown!r}{hint}"
+        if self.known is not None:
+            yield self.known_sentence
         yield from self.missing
         yield from (each.sentence for each in self.without)
         yield from self.last_sentences
+
+    @property
+    def known_sentence(self) -> str:
+        """What is known of the package's name; near names stand with the rest of the query."""
+        if self.known is None:
+            return ""
+        near = (*(spec for spec, _ in self.named), *self.close)
+        return f"{self.known.name}: {unknown_text(near)}" if near else self.known.sentence
 
     @property
     def last_sentences(self) -> tuple[str, ...]:
@@ -186,7 +196,6 @@ def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ANYWHE
         return corrected
     records, conditions = _read(candidates, query, scope)
     why = explained(candidates, query, conditions, records)
-    why = replace(why, notes=(*why.notes, *recipe_notes(candidates.lookups.conn, query)))
     return why if corrected is None else replace(why, corrected=corrected.corrected)
 
 
@@ -236,9 +245,9 @@ def explained(
     decided = records.at(conditions).decided(conditions)
     readings = _Readings(misses_of(candidates, conditions), records)
     misses = readings.without(())
-    package = misses.package
-    if package is not None and package not in candidates.lookups.packages:
-        return _unknown(candidates, package, query, without(decided, "package"))
+    known = _name_without_binary(candidates, query.name)
+    if known is not None:
+        return _of_name(candidates, known, query, without(decided, "package"))
     found = tuple(_without(readings, query))
     release = [at for at, each in enumerate(misses.conditions) if each.kind == "release"]
     is_uncounted = 0 in misses.missed and not misses.fitting(release)
@@ -246,31 +255,44 @@ def explained(
         missing=tuple(_missing(misses)),
         without=found,
         nearest=None if found else _nearest(readings),
-        notes=_not_counted(candidates, decided) if is_uncounted else (),
+        notes=(
+            *(_not_counted(candidates, decided) if is_uncounted else ()),
+            *recipe_notes(candidates.lookups, query),
+        ),
     )
 
 
-def _unknown(
-    candidates: Candidates, package: str, query: SpecQuery, conditions: Conditions
+def _name_without_binary(candidates: Candidates, name: str | None) -> KnownName | None:
+    """Return what is known of a name; None if it, or what provides it, has a binary."""
+    if name is None:
+        return None
+    known = known_name(candidates.lookups, name)
+    providers = known.others if known.kind == "virtual" else ()
+    is_built = any(known_name(candidates.lookups, each).spec_count for each in providers)
+    return None if is_built or known.spec_count else known
+
+
+def _of_name(
+    candidates: Candidates, known: KnownName, query: SpecQuery, conditions: Conditions
 ) -> WhyNot:
-    """Return the names that are close to one that no package has, with what else is asked."""
+    """Return why a name without a binary finds nothing; for an unknown one, what is near.
+
+    Args:
+        candidates: the configurations of the database.
+        known: what is known of the name.
+        query: the query.
+        conditions: what the query asks besides the name.
+    """
     named, close = [], []
-    for name in close_names(package, candidates.lookups.packages):
+    for name in known.others if known.kind == "unknown" else ():
         asks = Condition("package", name, Word(name))
         fitting = misses_of(candidates, (asks, *conditions)).fitting()
         if fitting and conditions:
             named.append((spec_text(replace(query, name=name)), len(fitting)))
         else:
             close.append(name)
-    return WhyNot(unknown=package, named=tuple(named), close=tuple(close))
-
-
-def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return names like one that is not known: those that have it as a part, then similar ones."""
-    names = [*known]
-    parts = [each for each in names if name in each] if len(name) > 2 else []
-    similar = difflib.get_close_matches(name, names, MOST_CLOSE, cutoff=0.7)
-    return tuple(dict.fromkeys((*similar, *sorted(parts, key=len))))[:MOST_CLOSE]
+    notes = recipe_notes(candidates.lookups, query)
+    return WhyNot(known=known, named=tuple(named), close=tuple(close), notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,11 +435,11 @@ def _missing(misses: Misses) -> Iterator[str]:
     """Yield what no configuration of a package is or has, where that is so of a version."""
     if misses.package is None or not misses.rows:
         return
-    # What no answer counts is not there: only a release that is not the foremost shows it.
-    first = next((row for row in misses.rows if row.spec_count), misses.rows[0])
+    words = misses.candidates.lookups.words["version"]
+    rows = [row for row in misses.rows if row.spec_count] or misses.rows
     for place, condition in enumerate(misses.conditions):
         if condition.kind == "version" and misses.all_miss(place):
-            newest = misses.candidates.configuration(first).version
+            newest = newest_version(words[row.key("version")] for row in rows)
             yield f"no version {condition.asked.text} of {misses.package}: newest {newest}"
 
 
@@ -458,9 +480,11 @@ def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, .
     ids = configuration_ids(lookups, without(conditions, "release", "stack"), every=True)
     verdict = asked(conditions, "specs")
     rows = select_in(conn, OWN, ids, hash=asked(conditions, "hash") or "")
-    counts = [count for spec, count in rows if verdict is None or spec in verdict.holds]
-    if counts and not any(counts):
-        return ("no release lists such a spec: it is known here as a dependency only",)
+    counts = {spec: count for spec, count in rows if verdict is None or spec in verdict.holds}
+    if counts and not any(counts.values()):
+        kinds = {node.kind for node in read_nodes(conn, counts).values()}
+        known = "external" if kinds == {"external"} else KNOWN_AS_DEPENDENCY
+        return (f"such a spec is {known}, {NO_BINARY}",)
     return ()
 
 
@@ -475,7 +499,7 @@ def instead_of(candidates: Candidates, condition: Condition, rows: Iterable[Cand
         found = (each.text for texts in words for each in readable_variants(texts, asks.name))
         return _there_are(found) or f"none has a variant {asks.name}"
     if condition.kind == "version":
-        return f"newest {words[0]}"
+        return f"newest {newest_version(words)}"
     if column == "target":
         running = [each for each in words if condition.kind == "target" and runs_on(each, asks)]
         if running:
@@ -507,9 +531,9 @@ def needed_instead(
         for names, package, version, is_direct in needs or ()
         if (is_direct or not edges[0].direct) and not wanted.isdisjoint(names)
     }
-    newest_first = sorted(found, key=lambda each: version_key(each.split()[-1]), reverse=True)
-    if needs is None or newest_first:
-        return _there_are(newest_first)
+    preferred_first = sorted(found, key=lambda each: preference(each.split()[-1]), reverse=True)
+    if needs is None or preferred_first:
+        return _there_are(preferred_first)
     return f"none needs {', '.join(sorted(wanted))}"
 
 

@@ -19,10 +19,9 @@ from spack_cache_db.query.answers import counted_part, matching
 from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.connection import Database, Lookups, connected, opened, select, select_in
 from spack_cache_db.query.questions import scope_of
-from spack_cache_db.query.selection import providers_of
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import readable_variant
-from spack_cache_db.spack.versions import count_newer, newest_version, preference_key
+from spack_cache_db.spack.versions import count_newer, newest_version
 
 _PACKAGE = """
 SELECT known_packages.id, build_system, recipe, dependent_count,
@@ -309,45 +308,56 @@ def _is_of_the_web(url: str | None) -> bool:
     return url is not None and url.startswith(("https://", "http://")) and url.isprintable()
 
 
-def recipe_notes(conn: sqlite3.Connection, query: SpecQuery) -> tuple[str, ...]:
-    """Return what Spack does not have of a package, or has without a binary.
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """The versions and variants of a package: those that Spack has, and those of binaries."""
 
-    Empty where no package is asked for, or the file has no package data of it.
+    versions: tuple[str, ...]
+    variants: tuple[str, ...]
+    built_versions: tuple[str, ...]
+    built_variants: frozenset[str]
+
+
+def _recipe(lookups: Lookups, name: str) -> _Recipe:
+    columns = (_VERSION_NAMES, _VARIANT_NAMES, _WITH_BINARY, _VARIANTS_WITH_BINARY)
+    texts = ([text for (text,) in select(lookups.conn, sql, name=name)] for sql in columns)
+    versions, variants, built_versions, built_variants = map(tuple, texts)
+    return _Recipe(versions, variants, built_versions, frozenset(built_variants))
+
+
+def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
+    """Return the versions and variants of a query that Spack does not have, or no binary has.
+
+    Empty if the database has no package data of the package.
     """
-    if query.name is None:
+    name = query.name
+    if name is None or next(select(lookups.conn, _KNOWN, name=name), None) is None:
         return ()
-    if next(select(conn, _KNOWN, name=query.name), None) is None:
-        providers = providers_of(conn, query.name)
-        named = f"{query.name!r} is a virtual package, provided by {', '.join(providers)}"
-        return (named,) if providers else ()
-    binaries = {name for (name,) in select(conn, _WITH_BINARY, name=query.name)}
-    notes = [] if binaries else [f"Spack has the package {query.name!r}, no binary of it is here"]
-    notes += _of_versions(conn, query, binaries)
-    return (*notes, *_of_variants(conn, query, binaries))
+    recipe = lookups.once((_Recipe, name), lambda: _recipe(lookups, name))
+    return (*_of_versions(recipe, query), *_of_variants(recipe, query))
 
 
-def _of_versions(conn: sqlite3.Connection, query: SpecQuery, binaries: set[str]) -> Iterator[str]:
-    known = {version for (version,) in select(conn, _VERSION_NAMES, name=query.name)}
-    if query.versions is None or not known:
+def _of_versions(recipe: _Recipe, query: SpecQuery) -> Iterator[str]:
+    if query.versions is None or not recipe.versions:
         return
-    fitting = {each for each in known if query.versions.contains(each)}
+    fitting = [*filter(query.versions.contains, recipe.versions)]
     if not fitting:
-        numbered = [each for each in known if not preference_key(each)[0]]
-        newest = newest_version(numbered or known)
+        newest = newest_version(recipe.versions)
         yield f"Spack has no version {query.versions.text} of {query.name}, its newest is {newest}"
-    elif binaries and not any(map(query.versions.contains, binaries)):
-        yield f"Spack has version {newest_version(fitting)} of {query.name}, no binary does"
+    elif recipe.built_versions and not any(map(query.versions.contains, recipe.built_versions)):
+        yield f"Spack has version {newest_version(fitting)} of {query.name}, no binary has it"
 
 
-def _of_variants(conn: sqlite3.Connection, query: SpecQuery, binaries: set[str]) -> Iterator[str]:
-    known = [name for (name,) in select(conn, _VARIANT_NAMES, name=query.name)]
-    built = {name for (name,) in select(conn, _VARIANTS_WITH_BINARY, name=query.name)}
+def _of_variants(recipe: _Recipe, query: SpecQuery) -> Iterator[str]:
+    known = recipe.variants
     for each in query.variants if known else ():
         if each.name not in known and each.name not in _EVERYWHERE:
             close = difflib.get_close_matches(each.name, known, 3)
-            hint = f"; close: {', '.join(close)}" if close else ""
-            yield f"Spack has no variant {each.name!r} of {query.name}{hint}"
-        elif each.name in known and binaries and each.name not in built:
+            near = f" (near: {', '.join(close)})" if close else ""
+            yield f"Spack has no variant {each.name!r} of {query.name}{near}"
+        elif (
+            each.name in known and recipe.built_versions and each.name not in recipe.built_variants
+        ):
             yield f"Spack has the variant {each.name!r} of {query.name}, no binary has it"
 
 
@@ -489,19 +499,17 @@ def _within(
 ) -> Iterator[PackageStatus]:
     """Yield packages with the binaries of a scope in the place of all."""
     released = released_versions(lookups.conn)
-    newest: dict[str, tuple[int, str]] = {}
+    versions: dict[str, set[str]] = defaultdict(set)
     counts: dict[str, int] = defaultdict(int)
     results = matching(lookups, scope)
     for each in counted_part(lookups, results, slice(None)):
         package, version = each.configuration.package, each.configuration.version
-        newest[package] = max(newest.get(package, (0, "")), (each.position, version))
+        versions[package].add(version)
         counts[package] += each.spec_count
     for status in found:
-        _, found_version = newest.get(status.name, (0, None))
+        newest = newest_version(versions[status.name])
         yield status._replace(
-            newest_version=found_version,
-            versions_behind=None
-            if found_version is None
-            else count_newer(found_version, released[status.name]),
+            newest_version=newest,
+            versions_behind=None if newest is None else count_newer(newest, released[status.name]),
             spec_count=counts[status.name],
         )

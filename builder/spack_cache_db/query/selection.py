@@ -62,14 +62,12 @@ id NOT IN (
 """
 """What somebody asked to have installed comes first, then what else is installed."""
 
-# The ids of packages are in the order of their names, those of versions in Spack's.
+# The ids of packages are in the order of their names, those of versions in Spack's preference.
 _ORDER = """
 platform <> (SELECT id FROM platforms WHERE name = 'linux'),
 platform,
 (SELECT iif(family = 'x86_64', '', family) FROM targets WHERE targets.id = configurations.target),
 package,
-version IN (SELECT value FROM json_each(:branches)),
-version IN (SELECT value FROM json_each(:prereleases)),
 -version,
 {nearest}
 (SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id),
@@ -151,7 +149,7 @@ def preference(lookups: Lookups, conditions: Conditions = ()) -> tuple[str, dict
         conditions: of a machine that they choose (`--host zen4`, `target=:zen4`), what was built
             for the nearest target comes before what also runs on older ones.
     """
-    used = {**lookups.late_versions()}
+    used: dict[str, str] = {}
     if host := chosen_machine(conditions):
         used["nearest"] = _nearest(lookups, host)
     order = _ORDER.format(nearest=_NEAREST if host else "")

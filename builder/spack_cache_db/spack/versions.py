@@ -114,9 +114,15 @@ def equality_key(text: str) -> EqualityKey:
     return version_key(text)[:4]
 
 
+def preference(text: str) -> tuple[bool, bool, VersionKey]:
+    """Return a key that is largest for the version that Spack prefers (see `preference_key`)."""
+    is_branch, is_prerelease = preference_key(text)
+    return not is_branch, not is_prerelease, version_key(text)
+
+
 def newest_version(versions: Iterable[str]) -> str | None:
-    """Return the last version in Spack's order, None where there is none."""
-    return max(versions, key=version_key, default=None)
+    """Return the version that Spack prefers: the newest number, or else the newest branch."""
+    return max(versions, key=preference, default=None)
 
 
 def count_newer(version: str, others: Iterable[str]) -> int:

@@ -153,7 +153,10 @@ def test_what_is_no_binary_says_so() -> None:
     found = tree_rows([row("e", node=external), row("e", node=missing)], "/").splitlines()
 
     assert ['<span class="kind">external</span></li>' in line for line in found] == [True, False]
-    assert ['<span class="kind">not pushed</span></li>' in line for line in found] == [False, True]
+    assert ['<span class="kind">known as a dependency</span></li>' in line for line in found] == [
+        False,
+        True,
+    ]
 
 
 def test_words_are_text() -> None:

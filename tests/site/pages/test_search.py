@@ -83,7 +83,7 @@ def test_search_finds_parts_of_names(lookups: Lookups) -> None:
             "hdf5@1.14 target=m1",
             ["with target=:m1: 1 configuration; aarch64 runs on m1"],
         ),
-        ("hdf", ["no package here is called 'hdf'; close: hdf5"]),
+        ("hdf", ["hdf: no package has this name (near: hdf5)"]),
     ],
 )
 def test_search_says_why_nothing_is_found(

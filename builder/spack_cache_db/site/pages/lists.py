@@ -28,7 +28,7 @@ from spack_cache_db.site.pages.filters import (
 )
 
 _LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
-# The ids of a package's versions are in Spack's order.
+# Of the versions of a package, Spack prefers the one with the largest id.
 _NEWEST = "max(configurations.version)"
 ANYWHERE = f"""
 count(*), sum(spec_count), {_NEWEST} FROM configurations WHERE configurations.spec_count > 0

@@ -1,0 +1,104 @@
+"""query.package_names: what is known of a name, in the same words in every answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.query.answers import find
+from spack_cache_db.query.connection import opened
+from spack_cache_db.query.package_names import close_names, known_name
+from tests.commands import run
+from tests.indexes import edge, hash_of, index, node, record
+from tests.package_data import described, published, write_packages
+from tests.pagetexts import page, spec, write
+
+KNOWN = {
+    "built": "1 binary",
+    "glibc": "external, no binary of it is in this database",
+    "gmake": "known as a dependency, no binary of it is in this database",
+    "empty": "named by a page, no binary of it is in this database",
+    "gromacs": "Spack has this package, no binary of it is in this database",
+    "virtual": "a virtual package, known to be provided by gromacs",
+    "gromac": "no package has this name (near: gromacs)",
+    "builtt": "no package has this name (near: built)",
+    "zzzz": "no package has this name",
+}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of pages, an index and package data."""
+    folder = tmp_path_factory.mktemp("names")
+    (folder / "index").mkdir()
+    needs = [edge(name, "build", "link") for name in ("gmake", "glibc")]
+    glibc = node("glibc", external={"path": "/usr", "module": None})
+    records = [
+        record(node("built", *needs)),
+        record(node("gmake"), is_binary=False),
+        record(glibc, is_binary=False),
+    ]
+    (folder / "index" / "index.json").write_bytes(index(*records))
+    user = published("user", dependencies=described("virtual"))
+    gromacs = published("gromacs", "2024.3", description="The package virtual.")
+    names = published("glibc", "2.39"), published("gmake"), published("empty"), gromacs, user
+    data = write_packages(folder / "data", *names)
+    pages = write(folder / "pages", a=page("empty", "develop", []))
+    build([folder / "index", data, pages], folder / "x.db")
+    return folder / "x.db"
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_each_answer_says_the_same(file: Path, tmp_path: Path, name: str) -> None:
+    """The kinds of names, in `find`, `history`, `deps` and `cover`, for people and in JSON."""
+    with opened(file) as lookups:
+        known = known_name(lookups, name)
+    assert (known.text, known.sentence) == (KNOWN[name], f"{name}: {KNOWN[name]}")
+    specs = tmp_path / "specs.txt"
+    specs.write_text(f"{name}@9:\n")
+    if name == "virtual":
+        assert known.sentence in run("find", name, file).stderr
+    elif name != "built":
+        for command in ("find", "history"):
+            answer = run(command, f"{name}@9:", file)
+            assert (answer.exit_code, answer.stdout) == (1, "")
+            assert answer.stderr.startswith(f"Note: {known.sentence}\n")
+        assert f"{known.sentence}" in run("cover", specs, file).stdout
+        assert f'"{known.sentence}' in run("cover", specs, file, "--json").stdout
+    answer = run("deps", name, file)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert (known.sentence in answer.stderr) is (known.kind != "unknown")
+
+
+def test_the_kind_of_a_dependency_is_said_in_the_same_words(file: Path) -> None:
+    """`deps` lists what has no binary with the words that its name has."""
+    shown = json.loads(run("deps", hash_of("built"), file, "--json").stdout)
+    kinds = {each["package"]: each["kind"] for each in shown}
+    assert kinds == {"glibc": "external", "gmake": "known as a dependency"}
+
+
+def test_the_version_that_spack_prefers_is_the_newest(tmp_path: Path) -> None:
+    """A number before a prerelease, and both before a branch, in every sentence and table."""
+    versions = ("develop-1.14", "1.14.6", "1.14.3", "1.15-rc1")
+    specs = [spec(at, versions=[version]) for at, version in enumerate(versions)]
+    data = write_packages(tmp_path / "data", published("hdf5", "2.0", "1.14.6", "1.14.3"))
+    build([write(tmp_path / "pages", a=page("hdf5", "develop", specs)), data], tmp_path / "x.db")
+    file = tmp_path / "x.db"
+    assert [each.version for each in find(file, "hdf5")] == [
+        *("1.14.6", "1.14.3", "1.15-rc1", "develop-1.14")
+    ]
+    assert "no version 9 of hdf5: newest 1.14.6" in run("find", "hdf5@9", file).stderr
+    assert "hdf5  1.14.6          2.0" in run("behind", file).stdout
+    assert run("behind", file, "--release", "develop").stdout == run("behind", file).stdout
+
+
+def test_close_names() -> None:
+    """Names that are alike come first, then those that have the name as a part."""
+    known = ["py-torch", "py-torchvision", "torque", "zlib", "zlib-ng"]
+
+    assert close_names("zlibb", known) == ("zlib",)
+    assert close_names("torch", known)[-2:] == ("py-torch", "py-torchvision")
+    assert close_names("zz", known) == ()
