@@ -37,10 +37,11 @@ def test_every_form_has_the_same_rows(file: Path) -> None:
     assert [cell.strip() for cell in markdown[2].strip("|").split("|")] == shown
 
 
-def test_nothing_behind_is_status_0(file: Path) -> None:
-    """And no line is printed, in a release that has none of these packages."""
+def test_a_release_without_these_packages_is_no_answer(file: Path) -> None:
+    """Nothing can be compared, which is not the same as nothing being behind."""
     result = run("behind", file, "--release", "develop-2025-04-20")
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "so none can be compared" in result.stderr
 
 
 @pytest.mark.parametrize(

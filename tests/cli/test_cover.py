@@ -128,7 +128,7 @@ def test_csv_and_markdown(samples_file: Path) -> None:
     ("text", "options", "status", "said"),
     [
         ("py-mpi4py\n", (), 0, "1 of 1 specs have a binary"),
-        ("", (), 0, "0 of 0 specs have a binary"),
+        ("", (), 1, "0 of 0 specs have a binary"),
         ("py-mpi4py\n", ("--release", "develop"), 0, "1 of 1"),
         ("py-mpi4py\n", ("--host", "riscv64"), 1, "without host riscv64"),
         ("spack: {include: x}", (), 2, "Error: standard input:1: expected a list of paths here"),

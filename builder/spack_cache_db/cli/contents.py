@@ -22,9 +22,9 @@ from spack_cache_db.cli.options import (
     rows_options,
 )
 from spack_cache_db.cli.terminal import Forms, form_of, print_answer, print_rows, say, say_notes
-from spack_cache_db.errors import printable
+from spack_cache_db.errors import counted, printable
 from spack_cache_db.query.cache import info as info_of
-from spack_cache_db.query.connection import opened
+from spack_cache_db.query.connection import Lookups, opened
 from spack_cache_db.query.dependency_graph import (
     Edge,
     read_dependencies,
@@ -32,11 +32,11 @@ from spack_cache_db.query.dependency_graph import (
     read_nodes,
     told_of,
 )
-from spack_cache_db.query.difference import Diff, as_csv, as_json, as_markdown, as_text
+from spack_cache_db.query.difference import Diff, as_csv, as_json, as_markdown, as_text, sentence
 from spack_cache_db.query.difference import diff as compare
-from spack_cache_db.query.package_data import PackageStatus
-from spack_cache_db.query.package_data import behind as packages_behind
+from spack_cache_db.query.package_data import PackageStatus, compared_with_spack
 from spack_cache_db.query.package_names import spec_of_hash
+from spack_cache_db.query.spec_records import has_records
 from spack_cache_db.schema import CHANGE_WORDS
 
 _RELEASE = ("name", "kind", "date", "package_count", "spec_count")
@@ -54,11 +54,15 @@ def releases(file: Path, **options: Any) -> None:
 
     Branches come first, then releases and snapshots from new to old.
 
+    Exit status: 0 if there is a release, 1 if not, 2 for an error.
+
     Example: spack-cache-db releases dist/spack-cache.db
     """
     with opened(file) as lookups:
         known = lookups.releases.values()
-    print_rows(_RELEASE, map(attrgetter(*_RELEASE), known), options)
+    rows = map(attrgetter(*_RELEASE), known)
+    nothing = "the database has no release: it was not built from pages, indexes or installations"
+    sys.exit(0 if print_rows(_RELEASE, rows, options, nothing) else 1)
 
 
 @click.command()
@@ -69,11 +73,15 @@ def stacks(file: Path, **options: Any) -> None:
 
     The numbers count each spec once over all releases.
 
+    Exit status: 0 if there is a stack, 1 if not, 2 for an error.
+
     Example: spack-cache-db stacks dist/spack-cache.db
     """
     with opened(file) as lookups:
         known = lookups.stacks.values()
-    print_rows(_STACK, map(attrgetter(*_STACK), known), options)
+    rows = map(attrgetter(*_STACK), known)
+    nothing = "the database has no stack: its sources do not name any"
+    sys.exit(0 if print_rows(_STACK, rows, options, nothing) else 1)
 
 
 @click.command()
@@ -87,13 +95,17 @@ def deps(dag_hash: str, file: Path, **options: Any) -> None:
     dependencies come first, with their types; indirect link and run dependencies follow, without
     types.
 
+    Exit status: 0 if there is a dependency, 1 if not or if nothing is known of it, 2 for an error.
+
     Example: spack-cache-db deps 2feova4 dist/spack-cache.db
     """
     with opened(file) as lookups:
-        conn, spec = lookups.conn, spec_of_hash(lookups, dag_hash)
-        _print_edges(conn, read_dependencies(conn, spec), options)
-        if not told_of(conn, [spec]):
-            say_notes(["this spec is in no index or mirror, so its dependencies are not known"])
+        spec, dag_hash = spec_of_hash(lookups, dag_hash), dag_hash.removeprefix("/")
+        nothing = f"/{dag_hash} has no dependencies"
+        if not told_of(lookups.conn, [spec]):
+            nothing = f"the dependencies of /{dag_hash} are not known: {_no_record(lookups)}"
+        is_any = _print_edges(lookups.conn, read_dependencies(lookups.conn, spec), options, nothing)
+    sys.exit(0 if is_any else 1)
 
 
 @click.command()
@@ -107,20 +119,36 @@ def dependents(dag_hash: str, file: Path, **options: Any) -> None:
     dependents come first, with their types; specs that link or run it indirectly follow, without
     types.
 
+    Exit status: 0 if there is a dependent, 1 if not or if nothing is known of it, 2 for an error.
+
     Example: spack-cache-db dependents 2feova4 dist/spack-cache.db
     """
     with opened(file) as lookups:
-        conn, spec = lookups.conn, spec_of_hash(lookups, dag_hash)
-        _print_edges(conn, read_dependents(conn, spec), options)
+        spec, dag_hash = spec_of_hash(lookups, dag_hash), dag_hash.removeprefix("/")
+        nothing = f"nothing in this database depends on /{dag_hash}"
+        if not has_records(lookups.conn):
+            nothing = f"the dependents of /{dag_hash} are not known: {_no_record(lookups)}"
+        is_any = _print_edges(lookups.conn, read_dependents(lookups.conn, spec), options, nothing)
+    sys.exit(0 if is_any else 1)
 
 
-def _print_edges(conn: sqlite3.Connection, edges: Mapping[int, Edge | None], options: Any) -> None:
-    """Print the specs at the other ends of edges: direct ones first, then by package."""
+def _no_record(lookups: Lookups) -> str:
+    """Return why a database does not say what depends on what."""
+    if has_records(lookups.conn):
+        return "no index or mirror in this database has a record of it"
+    return "the database has no dependency data; build it from indexes or mirrors"
+
+
+def _print_edges(
+    conn: sqlite3.Connection, edges: Mapping[int, Edge | None], options: Any, nothing: str
+) -> bool:
+    """Print the specs at the other ends of edges, direct ones first; return whether any is."""
     rows = [
         (node.package, node.version, node.hash, *_uses(edges[spec]), node.kind)
         for spec, node in read_nodes(conn, edges).items()
     ]
-    print_rows(_DEPENDENCY, sorted(rows, key=lambda row: (not row[3], row)), options)
+    rows.sort(key=lambda row: (not row[3], row))
+    return print_rows(_DEPENDENCY, rows, options, nothing)
 
 
 def _uses(edge: Edge | None) -> tuple[str, str]:
@@ -158,15 +186,21 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
 
     FILE must be built with package data. Deprecated versions and branches do not count.
 
-    Exit status: 0 if no package is behind, 1 if some are, 2 for an error.
+    Exit status: 0 if no package is behind, 1 if some are or none has a binary, 2 for an error.
 
     Example: spack-cache-db behind dist/spack-cache.db --stack e4s
     """
     is_data = form_of(options) in ("json", "csv")
-    found = packages_behind(file, release=release, stack=stack)
+    with opened(file) as lookups:
+        known = compared_with_spack(lookups, release=release, stack=stack)
+    count = sum(each.newest_version is not None for each in known)
+    nothing = f"no package is behind: {counted(count, 'package')} compared with Spack's versions"
+    if not count:
+        nothing = "no package has both a binary and package data, so none can be compared"
     names = PackageStatus._fields if is_data else _SHOWN
-    print_rows(names, map(attrgetter(*names), found), options)
-    sys.exit(1 if found else 0)
+    rows = [attrgetter(*names)(each) for each in known if each.versions_behind]
+    is_any = print_rows(names, rows, options, nothing)
+    sys.exit(1 if is_any or not count else 0)
 
 
 _COLOURS = dict.fromkeys(CHANGE_WORDS, "yellow") | {"removed": "red", "added": "green"}
@@ -205,11 +239,18 @@ def diff(
     hashes, and the rebuilt ones did both. If FILE was built from indexes or mirrors, the report
     also says which dependency caused the rebuilds.
 
-    Exit status: 0 if nothing changed, 1 if something did, 2 for an error.
+    Exit status: 0 if nothing changed, 1 if something did or neither has a binary, 2 for an error.
 
     Example: spack-cache-db diff develop-2025-04-20 develop dist/spack-cache.db
     """
     form_of(options)
     found = compare(file, old, new, package=package, stack=stack, target=target, host=host)
+    is_compared = any(found.specs)
+    if not is_compared:
+        say_notes(
+            [f"neither {found.old} nor {found.new} has such a binary, so nothing is compared"]
+        )
+    elif found.is_empty and form_of(options):
+        say_notes([sentence(found)])
     print_answer(found, _DIFF_FORMS, options)
-    sys.exit(0 if found.is_empty else 1)
+    sys.exit(0 if found.is_empty and is_compared else 1)

@@ -119,8 +119,9 @@ def find(spec: str, file: Path, **options: Any) -> None:
         say_notes([*pasted.notes_on(spec), *notes_on(lookups, question)])
         if not found:
             say_why_not(why_not(Candidates(lookups), query, scope))
-            sys.exit(1)
-        _print(lookups.conn, found, len(results.ids), options)
+        if found or form in ("json", "csv"):
+            _print(lookups.conn, found, len(results.ids), options)
+        sys.exit(0 if found else 1)
 
 
 @contextmanager
@@ -161,7 +162,7 @@ def _print(
         lambda rows: found_csv(rows, hashes),
     )
     print_answer(tuple(found), forms, options)
-    if options["install"]:
+    if options["install"] and found:
         commands = install_found(conn, found, options["release"])
         if commands is None:
             fail("no release lists these specs, so nothing says where to get them")

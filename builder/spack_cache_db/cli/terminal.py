@@ -188,16 +188,21 @@ def _coloured(line: str, colours: Mapping[str, str]) -> str:
     return styled(head[0], fg=colours[head[1]]) + line[head.end() :]
 
 
-def print_rows(names: Sequence[str], rows: Iterable[tuple[Any, ...]], options: Any) -> None:
-    """Print rows as the options say (see `options.rows_options`).
+def print_rows(
+    names: Sequence[str], rows: Iterable[tuple[Any, ...]], options: Any, nothing: str
+) -> bool:
+    """Print rows as the options say (see `options.rows_options`); return whether there are any.
 
     Args:
         names: the columns.
         rows: texts, numbers and None.
         options: `as_json`, `as_csv`, `every`.
+        nothing: why there are no rows, in a sentence for standard error.
     """
     found = tuple(rows)
-    if found or form_of(options) in ("json", "csv"):
+    if not found:
+        say_notes([nothing])
+    if found or form_of(options) is not None:
         forms = Forms(
             lambda rows: _table(names, rows, most_rows(options)),
             lambda rows: json_text([dict(zip(names, row, strict=True)) for row in rows]),
@@ -205,6 +210,7 @@ def print_rows(names: Sequence[str], rows: Iterable[tuple[Any, ...]], options: A
             lambda rows: _markdown(names, rows),
         )
         print_answer(found, forms, options)
+    return bool(found)
 
 
 def _table(names: Sequence[str], rows: Sequence[tuple[Any, ...]], most: int | None) -> str:

@@ -473,11 +473,24 @@ def behind(
     """
     checked_texts(release=release, stack=stack)
     with opened(db) as lookups:
-        found = read_status(lookups, scope_of(lookups, release=release, stack=stack))
+        known = compared_with_spack(lookups, release=release, stack=stack)
+    return [each for each in known if each.versions_behind]
+
+
+def compared_with_spack(
+    lookups: Lookups, release: str | None = None, stack: str | None = None
+) -> list[PackageStatus]:
+    """Return every package that Spack has, behind or not; the arguments are those of `behind`.
+
+    Raises:
+        UnknownNameError: the database has no such release or stack.
+        DatabaseError: the database has no package data.
+    """
+    found = read_status(lookups, scope_of(lookups, release=release, stack=stack))
     if not found:
         data = "the output of spack list --format version_json"
         raise DatabaseError(f"the database has no package data; build it with {data} as well")
-    return [each for each in found if each.versions_behind]
+    return found
 
 
 def read_status(lookups: Lookups, scope: Conditions) -> list[PackageStatus]:

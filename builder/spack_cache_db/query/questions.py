@@ -37,6 +37,7 @@ from spack_cache_db.query.conditions import (
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import VIRTUALS as PROVIDED
 from spack_cache_db.query.dependency_graph import read_sets
+from spack_cache_db.query.package_names import known_name
 from spack_cache_db.query.spec_records import SpecRecords, has_records
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.targets import is_known, known_targets
@@ -184,8 +185,9 @@ def scope_of(
         UnknownNameError: the file has no such package, target, release or stack, archspec no such
             host.
     """
-    for kind, name in (("package", package), ("target", target)):
-        _id(kind, name, lookups.words[kind])
+    _id("target", target, lookups.words["target"])
+    if package is not None and package not in lookups.packages:
+        raise UnknownNameError(known_name(lookups, package).sentence)
     if host is not None and host not in lookups.families and not is_known(host):
         close = hint(host, known_targets(), "expected a name such as zen3 or neoverse_v2")
         raise UnknownNameError(f"archspec knows no target {host!r}; {close}")
@@ -217,7 +219,7 @@ def _id(kind: str, name: str | None, known: Mapping[int, str]) -> int | None:
     ids = {each: key for key, each in known.items()}
     if name is not None and name not in ids:
         some = ", ".join(islice(ids, _FEW)) + (", …" if len(ids) > _FEW else "")
-        close = hint(name, ids, f"{kind}s of the file: {some}")
+        close = hint(name, ids, f"{kind}s in this database: {some or 'none'}")
         raise UnknownNameError(f"no {kind} is called {name!r}; {close}")
     return None if name is None else ids[name]
 
