@@ -61,7 +61,6 @@ WAYS_IN = {
     # Databases, whose header and statements are checked before anything is read from them.
     "query.connection": {"sqlite3.connect"},
     "site.sandbox.process": {"sqlite3.connect", "os.open", "pickle.loads", "sys.stdin"},
-    "verify.stored_values": {"zstandard.ZstdDecompressor", "?.decompress"},
     # What this program has just written, or sends as it is.
     "build.publication": {"sqlite3.connect"},
     "build.sqlite_file": {"sqlite3.connect"},

@@ -376,7 +376,7 @@ def test_what_is_listed_elsewhere_is_no_dependency_only(tmp_path: Path) -> None:
 
 def test_what_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> None:
     """What no release lists is no binary: that is said, in an environment as well."""
-    note = "such a spec is known as a dependency, no binary of it is in this database"
+    note = "such a spec is external, no binary of it is in this database"
     (dag_hash,) = real_index.execute(
         "SELECT hash FROM specs WHERE release_count = 0 ORDER BY hash LIMIT 1"
     ).fetchone()
