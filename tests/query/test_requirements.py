@@ -80,7 +80,10 @@ def configuration_of(version: str) -> Configuration:
         ({"mpi": {"require": [{"any_of": ["mvapich2", "openmpi@5"]}]}}, "2.0", True),
         ({"mpi": {"require": [{"one_of": ["mpich", "mpich@4:"]}]}}, None, True),
         ({"mpi": {"conflict": ["openmpi"]}}, "1.0", True),
-        ({"mpi": {"conflict": [{"spec": "openmpi", "when": "@4"}]}}, "2.0", True),
+        ({"mpi": {"conflict": [{"spec": "openmpi", "when": "os=rhel8"}]}}, "2.0", True),
+        ({"mpi": {"conflict": [{"spec": "openmpi", "when": "platform=linux"}]}}, "1.0", True),
+        ({"mpi": {"require": [{"spec": "mpich", "when": "%gcc"}]}}, "2.0", True),
+        ({"mpi": {"require": [{"spec": "mpich", "when": "+cuda"}]}}, "2.0", True),
         ({"mpi": {"require": [], "conflict": []}}, "2.0", True),
         ({"openmpi": {"require": "@4"}}, "1.0", True),
         ({"openmpi": {"require": [{"spec": "@4", "when": "target=zen3"}]}}, "2.0", True),
@@ -149,6 +152,14 @@ def test_what_excludes_a_binary_is_named(mirror: sqlite3.Connection) -> None:
     assert (
         "without +none and 'packages: mpi: require: mvapich2': 1 configuration" in both.reasons[0]
     )
+
+
+def test_versions_of_a_virtual_package_are_not_known(mirror: sqlite3.Connection) -> None:
+    """Which version of mpi a package provides is in Spack's recipes only."""
+    packages = {"mpi": {"require": [{"spec": "mpich", "when": "@3:"}]}}
+    found = covered(mirror, packages, "app", "alone")
+
+    assert (found["app"].status, found["alone"].status) == ("unknown", "binary")
 
 
 @pytest.mark.parametrize(

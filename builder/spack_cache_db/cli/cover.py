@@ -221,7 +221,7 @@ def _folder(folder: Path, found: list[EnvironmentCover]) -> FolderCover:
 
 _COLOURS = (
     dict.fromkeys(("unanswerable", "none", "missing"), "red")
-    | dict.fromkeys(("near", "alike", "rebuilt"), "yellow")
+    | dict.fromkeys(("near", "unknown", "alike", "rebuilt"), "yellow")
     | dict.fromkeys(("binary", "installed"), "green")
 )
 _ONE = Forms(

@@ -65,7 +65,7 @@ from spack_cache_db.query.selection import (
     configuration_ids,
     misses_of,
 )
-from spack_cache_db.query.spec_records import SpecRecords
+from spack_cache_db.query.spec_records import SpecRecords, has_records
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.parser import parser_of
@@ -78,6 +78,10 @@ WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
 """
 REQUIRED = "packages:"
 NOTHING = "nothing here satisfies it"
+ALL_UNCHECKED = (
+    "packages: all: checked for the specs, not for what they link and run: this database has no "
+    "dependency data"
+)
 
 MOST_UNKNOWN = 20
 """For so many unknown packages close names are looked for: each is compared with all that exist."""
@@ -155,6 +159,8 @@ def cover_environment(
     candidates, notes = Candidates(lookups, scope), environment.notes
     if environment.is_lock and without(scope, "release", "stack"):
         notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
+    if any([*spec.rules.of(None)] for spec in environment.specs) and not has_records(lookups.conn):
+        notes = (*notes, ALL_UNCHECKED)
     specs = _Specs(candidates, scope).answers(environment, after_each)
     nodes = cover_lock(candidates, environment.locked, scope) if environment.locked else ()
     answers = _placed(lookups.conn, (*specs, *nodes), scope)

@@ -253,7 +253,11 @@ def _not_counting(records: SpecRecords, option: SpecQuery, every: Set[int]) -> S
 def _check_of_virtual(
     records: SpecRecords, requirement: Requirement, label: str, virtual: str
 ) -> Check:
-    """Check a requirement on a virtual package: it counts for whatever is used as its provider."""
+    """Check a requirement on a virtual package: it counts for whatever is used as its provider.
+
+    A virtual package has no variants, flags, compiler or dependencies, so that a `when` which asks
+    for them never holds. Recipes alone have its versions, and those of other packages are not seen.
+    """
     conn, edges = records.lookups.conn, records.edges
     types = edges.of_any_type(DEPTYPES if virtual in LANGUAGES else RUN_TIME)
     sets = [key for key, names in read_sets(conn, VIRTUALS).items() if virtual in names]
@@ -263,7 +267,12 @@ def _check_of_virtual(
     def verdict_of(query: SpecQuery) -> Verdict:
         return _satisfying(records, replace(query, name=None) if query.name == virtual else query)
 
+    when = requirement.when or SpecQuery()
+    if when.variants or when.flags or when.dependencies:
+        return Check(label, _NONE, _NONE, _NONE)
     found = holding(requirement, verdict_of, every)
+    if when.versions is not None or when.name not in (None, virtual):
+        found = Verdict(_NONE, every)
     breaking = every - found.holds - found.unknown
     users, unknown = (
         edges.needing(some, types, frozenset({virtual})) if some else _NONE
