@@ -39,7 +39,7 @@ WAYS: list[Callable[[Path], Any]] = [
 ]
 
 
-A_NAME = "a name: printable characters, no blank at either end, no - before it"
+A_NAME = "a name: printable characters, no blank at either end, none of = + - @ first"
 
 
 @pytest.mark.parametrize("way", WAYS, ids=range(len(WAYS)))

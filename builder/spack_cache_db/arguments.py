@@ -89,7 +89,7 @@ def checked_place(release: object, stack: object) -> None:
     checked_texts(release=release, stack=stack)
     for name, value in (("release", release), ("stack", stack)):
         if isinstance(value, str) and not is_name(value):
-            expected = "a name: printable characters, no blank at either end, no - before it"
+            expected = "a name: printable characters, no blank at either end, none of = + - @ first"
             raise ArgumentError(f"{name} is {value!r}, expected {expected}")
 
 

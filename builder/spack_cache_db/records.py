@@ -12,13 +12,17 @@ INSTALLED = "installed"
 """The kind of a release that is an installed tree, and its name where none is given."""
 
 
-def is_name(text: str) -> bool:
-    """Return whether text is a name: printable, no blank at either end, no `-` before it.
+FORMULA = ("=", "+", "-", "@")
+"""Spreadsheets run a cell of CSV that begins with one of these."""
 
-    Names stand in addresses, in lists with commas and in commands to copy. So none looks like an
-    option, and none has characters that change how the text around it is shown.
+
+def is_name(text: str) -> bool:
+    """Return whether text is a name: printable, no blank at either end, none of `FORMULA` first.
+
+    Names are part of addresses, lists with commas, commands to copy and cells of CSV. A name does
+    not look like an option, and has no characters that change how the text around it is shown.
     """
-    return text != "" and text.isprintable() and text == text.strip() and text[0] != "-"
+    return bool(text) and text.isprintable() and text == text.strip() and text[0] not in FORMULA
 
 
 class Configuration(NamedTuple):

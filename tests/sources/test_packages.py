@@ -97,6 +97,52 @@ def test_what_a_table_cannot_have_is_kept_with_its_key() -> None:
 
 
 @pytest.mark.parametrize(
+    "homepage",
+    [
+        *('=HYPERLINK("https://x")', "+1", "-1", "@SUM(1)", "\thttps://x", "javascript:alert(1)"),
+        *("www.example.org", "ftp://x", "https://", "https://x y", "https://x\u202e", "", " "),
+    ],
+)
+@pytest.mark.parametrize("form", [published, listed])
+def test_a_homepage_is_an_address_of_the_web(form: Any, homepage: str) -> None:
+    """Anything else is left out of the tables, kept with its key, and a problem."""
+    value = form("a", "1", homepage=homepage)
+    (found,) = facts(value if form is published else [value])
+    assert "homepage" not in found.texts
+    assert found.keys["homepage"] == homepage
+    (problem,) = found.problems
+    assert problem.code == "package_text"
+    assert problem.message.startswith("the package a has the homepage ")
+    assert json.loads(problem.value or "") == homepage
+
+
+@pytest.mark.parametrize("homepage", ["http://x", "HTTPS://example.org/a?b=c#d", "https://[::1]/"])
+def test_an_address_of_the_web_is_kept(homepage: str) -> None:
+    """As it is."""
+    (found,) = facts(published("a", "1", homepage=homepage))
+    assert (found.texts["homepage"], found.problems) == (homepage, ())
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@SUM(1)", "-1", "+1", "\t=1", "\r\n=1"])
+def test_no_text_of_a_package_is_a_formula(text: str) -> None:
+    """A spreadsheet runs a cell that begins so: such a text is kept with its key alone."""
+    variants = [
+        {"name": "x", "default": True, "description": text},
+        {"name": "y", "default": text, "description": ""},
+        {"name": "z", "default": True, "description": ""},
+    ]
+    value = published("a", "1", description=text, latest_version=text, variants=variants)
+    value["build_system"] = text
+    (found,) = facts(value)
+    assert not {"description", "latest_version", "build_system"} & found.texts.keys()
+    assert [*found.variants] == ["z"]
+    assert found.keys["variants"] == variants
+    assert len(found.problems) == 5
+    (other,) = facts([listed("a", "1") | {"file": text}])
+    assert "recipe" not in other.texts and other.keys["file"] == text
+
+
+@pytest.mark.parametrize(
     ("value", "message"),
     [
         (b'[\n{"name": "a",\n', "in/x:3: is no JSON: "),
@@ -107,7 +153,7 @@ def test_what_a_table_cannot_have_is_kept_with_its_key() -> None:
         (published(""), "has the name , expected one that Spack can read"),
         (published("a", "1" * 201), "has a version of 201 characters"),
         (published("a\0b"), "has the name "),
-        (published("a", homepage="a\0b"), "has a homepage with the character NUL"),
+        (published("a", description="a\0b"), "has a description with the character NUL"),
         (published("a", homepage=5), "Expected `str | null`, got `int` - at `$.homepage`"),
         (published("a", versions=[{"sha256": "x"}]), "missing required field `name`"),
         (published("a", description="x" * (MAX_DESCRIPTION + 1)), "has a description of 65,537"),

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from spack_cache_db.errors import Fault, InputError, LineFault
-from spack_cache_db.records import Problem
+from spack_cache_db.records import FORMULA, Problem
 from spack_cache_db.sources import Place, RawFile
 from spack_cache_db.sources.columns import (
     LISTED,
@@ -31,6 +31,7 @@ from spack_cache_db.sources.columns import (
 from spack_cache_db.sources.strictness import (
     BROKEN,
     named,
+    quoted,
     read_strictly,
     require_name,
     require_text,
@@ -230,6 +231,8 @@ def _listed(file: RawFile, member: bytes) -> PackageFacts:
         return PackageFacts(file.location, file.path, NAMED, name)
     package, unknown = _decoded(member, _LISTED)
     keys = unknown | _others(package, "maintainers")
+    problems = _unknown_keys(package, unknown)
+    columns = {"latest_version": "latest_version", "homepage": "homepage", "recipe": "file"}
     types: dict[str, list[str]] = {}
     if package.dependencies is not UNSET:
         for each in TYPES:
@@ -244,8 +247,7 @@ def _listed(file: RawFile, member: bytes) -> PackageFacts:
         path=file.path,
         form=LISTED,
         name=package.name,
-        texts=_texts(package, keys, latest_version="latest_version", homepage="homepage")
-        | _texts(package, keys, recipe="file"),
+        texts=_texts(package, keys, problems, **columns),
         versions={
             each: KnownVersion(None, False, {})
             for each in _distinct(keys, "versions", package, versions, str)
@@ -253,7 +255,7 @@ def _listed(file: RawFile, member: bytes) -> PackageFacts:
         dependencies={each: tuple(found) for each, found in types.items()},
         absent=_absent(package),
         keys=keys,
-        problems=_unknown_keys(package, unknown),
+        problems=tuple(problems),
     )
 
 
@@ -261,9 +263,18 @@ def _published(file: RawFile) -> PackageFacts:
     package, unknown = _decoded(file.data, _PUBLISHED)
     keys = unknown | _others(package, "aliases", "conflicts", "maintainers", "patches", "resources")
     columns = ("description", "homepage", "build_system", "latest_version")
-    variants = _members("variants", package.variants)
-    if any(each.default in ("True", "False") for each in variants):
-        # As texts: they would be read back as what is on or off.
+    problems = _unknown_keys(package, unknown)
+    variants = [
+        each
+        for each in _members("variants", package.variants)
+        if not _is_formula(package, f"variant {named(each.name)}", each.description, problems)
+        and not _is_formula(package, f"variant {named(each.name)}", str(each.default), problems)
+    ]
+    if package.variants is not UNSET and (
+        len(variants) < len(package.variants)
+        or any(each.default in ("True", "False") for each in variants)
+    ):
+        # Texts `True` and `False` would be read back as what is on or off.
         _keep(keys, package, "variants")
     named_by = {
         key: _distinct(keys, key, package, _members(key, getattr(package, key)), _name)
@@ -274,7 +285,7 @@ def _published(file: RawFile) -> PackageFacts:
         path=file.path,
         form=PUBLISHED,
         name=package.name,
-        texts=_texts(package, keys, **{each: each for each in columns}),
+        texts=_texts(package, keys, problems, **{each: each for each in columns}),
         versions=_versions(package, keys),
         variants={
             name: KnownVariant(each.default, each.description)
@@ -285,7 +296,7 @@ def _published(file: RawFile) -> PackageFacts:
         descriptions=_descriptions(package, keys, named_by),
         absent=_absent(package),
         keys=keys,
-        problems=_unknown_keys(package, unknown),
+        problems=tuple(problems),
     )
 
 
@@ -350,16 +361,42 @@ def _members(word: str, some: Any) -> list[Any]:
     return members
 
 
-def _texts(package: Struct, keys: dict[str, Any], **columns: str) -> dict[str, str]:
-    """Return texts by column; what is no text, or the word `None`, is kept in `keys` alone."""
+def _texts(
+    package: Any, keys: dict[str, Any], problems: list[Problem], **columns: str
+) -> dict[str, str]:
+    """Return texts by column; any other value, and the word `None`, is kept in `keys` alone.
+
+    The same holds for a homepage that is not a URL of the web and for a formula: each is a problem.
+    """
     found = {}
     for column, key in columns.items():
         value = getattr(package, key)
-        if value is None or value == "None":
+        if value is UNSET:
+            continue
+        if value is None or value == "None" or _is_formula(package, key, value, problems):
             keys[key] = value
-        elif value is not UNSET:
+        elif key == "homepage" and not (value.isprintable() and _HOMEPAGE.fullmatch(value)):
+            problems.append(_left_out(package, key, value, "an address of the web"))
+            keys[key] = value
+        else:
             found[column] = value
     return found
+
+
+_HOMEPAGE = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
+
+
+def _is_formula(package: Any, word: str, text: str, problems: list[Problem]) -> bool:
+    """Return whether a spreadsheet would run a cell with this text; then it is a problem."""
+    is_formula = text.lstrip().startswith(FORMULA)
+    if is_formula:
+        problems.append(_left_out(package, word, text, "text that begins with no = + - @"))
+    return is_formula
+
+
+def _left_out(package: Any, word: str, text: str, expected: str) -> Problem:
+    what = f"the package {named(package.name)} has the {word} {quoted(text)}, expected {expected}"
+    return Problem("package_text", f"{what}; it is left out", value=json.dumps(text))
 
 
 def _others(package: Struct, *names: str) -> dict[str, Any]:
@@ -372,13 +409,13 @@ def _absent(package: Struct) -> tuple[str, ...]:
     return tuple(key for key in package.__struct_fields__ if getattr(package, key) is UNSET)
 
 
-def _unknown_keys(package: Any, unknown: Iterable[str]) -> tuple[Problem, ...]:
-    return tuple(
+def _unknown_keys(package: Any, unknown: Iterable[str]) -> list[Problem]:
+    return [
         Problem(
             "unknown_key", f"the package {named(package.name)} has unknown keys in {named(key)}"
         )
         for key in sorted(unknown)
-    )
+    ]
 
 
 def _within_bounds(facts: PackageFacts, data: bytes) -> PackageFacts:

@@ -7,6 +7,7 @@ is known, and what is beyond them is refused, by name. JSON is read as it is, no
 from __future__ import annotations
 
 import json
+import re
 from codecs import getincrementaldecoder
 from collections import Counter
 from functools import lru_cache
@@ -17,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from spack_cache_db.errors import LineFault
-from spack_cache_db.records import Configuration, is_name
+from spack_cache_db.records import FORMULA, Configuration, is_name
 from spack_cache_db.spack.lexer import is_package
 
 T = TypeVar("T")
@@ -74,6 +75,11 @@ def require_bounded_variants(variants: tuple[str, ...]) -> None:
     for text in variants:
         require_short("variant", text, MAX_TEXT)
         require_short("variant name", text.partition("=")[0], MAX_NAME)
+        if text.startswith(FORMULA) and not _ENABLED.fullmatch(text):
+            raise ValueError(f"has the variant {_cut(text)!a}, expected +name, ~name or name=value")
+
+
+_ENABLED = re.compile(r"\+{1,2}\w[\w.-]*")
 
 
 @lru_cache(maxsize=2**16)
@@ -81,7 +87,7 @@ def require_name(word: str, text: str) -> None:
     """Raise `ValueError` if a text is no name or too long a one; `word` says of what."""
     require_short(word, text, MAX_NAME)
     if not is_name(text):
-        expected = "expected a name without a blank at either end or - before it"
+        expected = "expected a name without a blank at either end, that does not begin with = + - @"
         raise ValueError(f"has the {word} {_cut(text)!a}, {expected}")
 
 
@@ -95,6 +101,12 @@ def require_short(word: str, text: str, limit: int) -> None:
         raise ValueError(f"has a {word} with the character {wrong!a}, expected printable text")
     if len(text) > limit:
         raise ValueError(f"has a {word} of {len(text):,} characters, expected at most {limit:,}")
+
+
+def require_no_formula(word: str, text: str) -> None:
+    """Raise `ValueError` if a spreadsheet would run a cell with this text."""
+    if text.startswith(FORMULA):
+        raise ValueError(f"has the {word} {_cut(text)!a}, expected one that begins with no = + - @")
 
 
 def require_few(word: str, count: int) -> None:

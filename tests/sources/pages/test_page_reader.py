@@ -91,7 +91,7 @@ def changed(detail: SpecDetail, field: str) -> SpecDetail:
         return replace(detail, hash=spec_hash(3))
     if field == "versions":
         return replace(detail, versions=("2.0",))
-    return replace(detail, **{field: (*value, "+x") if isinstance(value, tuple) else f"{value}x"})
+    return replace(detail, **{field: (*value, "x=y") if isinstance(value, tuple) else f"{value}x"})
 
 
 def resolved(found: Columns) -> list[tuple[object, ...]]:
@@ -246,3 +246,25 @@ def test_normal_text_is_its_own_normal_form(text: str) -> None:
     assert kept_variant(kept_variant(text)) == kept_variant(text)
     if readable_variant(text) is None:
         assert kept_variant(text) == text
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(1)"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: {"versions": [text]},
+        lambda text: {"os": text},
+        lambda text: {"target": text},
+        lambda text: {"platform": text},
+        lambda text: {"compiler": text},
+        lambda text: {"stacks": [text]},
+        lambda text: {"size": text},
+        lambda text: {"tarball": text},
+        lambda text: {"variants": [f"{text}|cmd"]},
+    ],
+)
+def test_no_text_of_a_page_is_a_formula(change: Any, text: str) -> None:
+    """A spreadsheet runs a cell of CSV that begins so; `+name` and the size `-` are none."""
+    with pytest.raises(InputError) as error:
+        columns(page(specs=[spec(**change(text))]))
+    assert text[0] in str(error.value)

@@ -59,7 +59,7 @@ _FENCE = re.compile(rb"^---[ \t]*\r?$", re.MULTILINE)
 
 _LONGEST_NAME = 100
 _RELEASE_NAME = (
-    f"at most {_LONGEST_NAME} printable characters with no blank at either end and no - before them"
+    f"at most {_LONGEST_NAME} printable characters, no blank at either end, none of = + - @ first"
 )
 _PACKAGE_NAME = f"at most {_LONGEST_NAME} of a-z, A-Z, 0-9, _, - and ., no - or . at the start"
 

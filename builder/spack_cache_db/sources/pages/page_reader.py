@@ -22,6 +22,7 @@ from spack_cache_db.sources.strictness import (
     require_bounded,
     require_few,
     require_name,
+    require_no_formula,
     require_short,
 )
 from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant
@@ -136,6 +137,8 @@ class PageReader:
             size = self._sizes.get(detail.size)
             if size is None:
                 require_short("size", detail.size, MAX_TEXT)
+                if detail.size != UNKNOWN_SIZE:
+                    require_no_formula("size", detail.size)
                 size = self._sizes[detail.size] = self._texts.sizes[detail.size]
             url = detail.tarball
             tarball = self._tarball(detail.hash, url, configuration) if isinstance(url, str) else 0
@@ -161,6 +164,7 @@ class PageReader:
         if known is None:
             # What follows a known prefix is made of the configuration, which has bounds.
             require_short("tarball", url, MAX_TEXT)
+            require_no_formula("tarball", url)
             known = self._texts.tarballs[parts]
         return known
 
