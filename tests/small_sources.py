@@ -120,7 +120,7 @@ _NEEDED = st.builds(
     _mostly("", " %gcc", " %bb", " %c=clang") | _DIRECT,
 )
 _VIRTUAL = st.sampled_from(
-    [" ^mpi", " ^c", " %mpi", " %c", f" ^mpi/{hash_of('s3')[:1]}", " ^c %gcc"]
+    [" ^mpi", " ^c", " %mpi", " %c", f" ^mpi/{hash_of('s3')[:1]}", " ^c %gcc", " ^mpi@3"]
 )
 _PARTS = _DIRECT | _NEEDED | _VIRTUAL
 _ROOTS = st.sampled_from(["*", "*", "*", "aa", "bb", "+x", "++x", "~x", "aa@1", "own.aa", "~~x"])

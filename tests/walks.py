@@ -96,18 +96,8 @@ class Walk:
         )
         if query.name in VIRTUALS or not matches(plain, shown or self.own[dag_hash], dag_hash):
             return False
-        names = {edge.node.name for edge in query.dependencies if edge.direct}
         parts = [*self._facts(dag_hash, query)]
-        parts += [self._edge(dag_hash, each, len(names) > 1) for each in query.dependencies]
-        # Of `^[when=…] y %x`, Spack asks `^y %x` even if the condition is not met.
-        parts += [
-            self._any(
-                dag_hash,
-                Dependency(replace(SpecQuery(each.node.name), dependencies=behind), direct=False),
-            )
-            for each in query.dependencies
-            if each.when is not None and (behind := each.node.dependencies)
-        ]
+        parts += [self._edge(dag_hash, each) for each in query.dependencies]
         return False if False in parts else None if None in parts else True
 
     def _facts(self, dag_hash: str, query: SpecQuery) -> Iterator[Truth]:
@@ -140,73 +130,68 @@ class Walk:
                     waiting.append(each["hash"])
         return found
 
-    def _edge(self, dag_hash: str, edge: Dependency, has_others: bool) -> Truth:
-        if edge.when is not None:
-            met = self.satisfies(dag_hash, parse_query(edge.when))
-            if met is False:
-                return True
-        found = (
-            self._direct(dag_hash, edge, has_others) if edge.direct else self._any(dag_hash, edge)
-        )
-        return None if edge.when is not None and met is None and not found else found
+    def _edge(self, dag_hash: str, edge: Dependency) -> Truth:
+        """Return whether a spec has an edge that satisfies one of a query, or its condition not."""
+        if edge.when is None:
+            return self._has_edge(dag_hash, edge)
+        met = self.satisfies(dag_hash, parse_query(edge.when))
+        if met is False:
+            return True
+        found = self._has_edge(dag_hash, edge)
+        return None if met is None and not found else found
 
-    def _direct(self, dag_hash: str, edge: Dependency, has_others: bool) -> Truth:
-        one, asked = self.records.get(dag_hash), edge.node
-        if one is None:
-            return self._shown(dag_hash, edge, has_others)
-        specfile = one.get("annotations", {}).get("original_specfile_version", 0)
-        if specfile < 5 or ("external" in one and not self.edges[dag_hash]):
-            if asked.name in VIRTUALS:
-                return None
-            if asked.variants or asked.flags or asked.hash:
-                return False
+    def _has_edge(self, dag_hash: str, edge: Dependency) -> Truth:
+        if dag_hash not in self.records:
+            return self._shown(dag_hash, edge) if edge.direct else None
+        found = [*self.edges[dag_hash], *self._recorded_compiler(dag_hash)]
+        if not edge.direct:
+            found += [
+                each
+                for below in self._closure(dag_hash, {"link", "run"})
+                for each in self.edges[below]
+                if not each["types"] or each["types"] & {"link", "run"}
+            ]
+        truth = any(self._is_as_asked(each, edge) for each in found)
+        asked = {*edge.virtuals, edge.node.name} & VIRTUALS - {"c", "cxx", "fortran"}
+        return None if not truth and asked and dag_hash in self.mute else truth
+
+    def _recorded_compiler(self, dag_hash: str) -> Iterator[dict[str, Any]]:
+        """Yield the compiler that a record from before Spack 1.0 names, as an edge."""
+        one = self.records[dag_hash]
+        if "compiler" in one or "compiler" in one["annotations"]:
+            virtuals = {"c", "cxx", "fortran"}
+            compiler = self.own[dag_hash].compiler
+            yield {"compiler": compiler, "types": {"build"}, "virtuals": virtuals}
+
+    def _is_as_asked(self, found: dict[str, Any], edge: Dependency) -> bool:
+        """Return whether an edge satisfies one of a query."""
+        asked = edge.node
+        if not (
+            found["types"].issuperset(edge.deptypes) and found["virtuals"].issuperset(edge.virtuals)
+        ):
+            return False
+        if "compiler" in found:
+            is_bare = replace(asked, text="") == SpecQuery(
+                asked.name,
+                asked.namespace,
+                asked.versions,
+                tuple(each for each in asked.variants if each.propagate),
+            )
             constraint = CompilerConstraint(asked.name, asked.versions)
-            return compiler_matches(constraint, self.own[dag_hash].compiler)
-        is_virtual = asked.name in VIRTUALS
-        virtuals = {*edge.virtuals} | ({str(asked.name)} if is_virtual else set())
-        return any(
-            (not virtuals or virtuals & each["virtuals"])
-            and each["types"].issuperset(edge.deptypes)
-            and self._leads_to(each["hash"], asked)
-            for each in self.edges[dag_hash]
-        )
+            if asked.name in found["virtuals"]:
+                return not asked.dependencies
+            return is_bare and compiler_matches(constraint, found["compiler"])
+        if asked.name in found["virtuals"]:
+            asked = SpecQuery(dependencies=asked.dependencies)
+        return self.satisfies(found["hash"], asked) is True
 
-    def _shown(self, dag_hash: str, edge: Dependency, has_others: bool) -> Truth:
+    def _shown(self, dag_hash: str, edge: Dependency) -> Truth:
+        """Return whether the page of a spec shows such a compiler."""
         try:
             constraint = compiler_of_pages(replace(edge, when=None))
         except UnsupportedQuery:
             return None
-        return None if has_others else compiler_matches(constraint, self.own[dag_hash].compiler)
-
-    def _any(self, dag_hash: str, edge: Dependency) -> Truth:
-        """Return whether a spec needs such a dependency, at run time or directly to be built."""
-        if dag_hash not in self.records:
-            return None
-        at_run_time = [dag_hash, *self._closure(dag_hash, {"link", "run"})]
-        edges = [
-            each
-            for at in at_run_time
-            for each in self.edges[at]
-            if not each["types"]
-            or each["types"] & {"link", "run"}
-            or (at == dag_hash and "build" in each["types"])
-        ]
-        name = edge.node.name
-        if name in VIRTUALS:
-            edges = [each for each in edges if name in each["virtuals"]]
-        elif name is not None:
-            edges = [each for each in edges if self.own[each["hash"]].package == name]
-        found = all(any(v in each["virtuals"] for each in edges) for v in edge.virtuals) and any(
-            self._leads_to(each["hash"], edge.node) for each in edges
-        )
-        asks_virtual = bool(edge.virtuals) or name in VIRTUALS
-        return None if not found and asks_virtual and dag_hash in self.mute else found
-
-    def _leads_to(self, dag_hash: str, asked: SpecQuery) -> bool:
-        if asked.name in VIRTUALS:
-            provider = SpecQuery(hash=asked.hash, dependencies=asked.dependencies)
-            return self.satisfies(dag_hash, provider) is True
-        return self.satisfies(dag_hash, asked) is True
+        return compiler_matches(constraint, self.own[dag_hash].compiler)
 
 
 def shown_in(conn: sqlite3.Connection, release: str) -> dict[str, Configuration]:

@@ -20,13 +20,11 @@ from spack_cache_db.spack.constraints import (
     SpecQuery,
     VariantConstraint,
     compiler_matches,
-    dependency_text,
     spec_text,
     variant_matches,
     variant_text,
     version_matches,
 )
-from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant, readable_variant
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import runs_on, target_matches, unknown_bounds
@@ -48,7 +46,6 @@ _VIRTUALS = """
     ziglang zlib-api
 """
 VIRTUALS = frozenset(_VIRTUALS.split())
-DEPTYPES = frozenset({"build", "link", "run", "test"})
 
 _OF_THE_HOST = frozenset(
     {"default_os", "default_target", "default_platform", "frontend", "fe", "backend", "be"}
@@ -219,61 +216,8 @@ def record_conditions(query: SpecQuery) -> Conditions:
         *(SpecQuery(variants=(each,)) for each in beyond.variants),
         *(SpecQuery(dependencies=(each,)) for each in beyond.dependencies),
     ]
-    # The `%` of a root may be asked twice, once behind a `^` (see `rooted`).
-    texts = {spec_text(part): part for part in (parts if len(parts) <= MOST_PARTS else [beyond])}
-    return tuple(Condition("specs", text, part) for text, part in texts.items())
-
-
-def rooted(query: SpecQuery) -> SpecQuery:
-    """Return a query whose root has the `%` that Spack asks of it.
-
-    Those are the ones behind a `^` without a name, and behind one of their own name, such as
-    `^gcc %gcc`; they are asked even if the condition of that `^` does not hold (Spack 1.1
-    `Spec.satisfies`).
-    """
-    edges = (each for edge in query.dependencies for each in _asked_with(edge))
-    return replace(query, dependencies=tuple(edges))
-
-
-def _asked_with(edge: Dependency) -> tuple[Dependency, ...]:
-    """Return what an edge of a root asks, and after it the `%` behind it that the root has."""
-    name, behind = edge.node.name, edge.node.dependencies
-    moved = tuple(each for each in behind if name in (None, each.node.name))
-    kept = tuple(each for each in behind if each not in moved)
-    return (replace(edge, node=replace(edge.node, dependencies=kept)), *moved)
-
-
-def without_edges(query: SpecQuery, left_out: Iterable[Dependency]) -> SpecQuery:
-    """Return a query without some of what it asks of dependencies (see `rooted`).
-
-    A `%` of the root stays behind its `^`, unless that is left out: before it, it may be one with
-    another `%`.
-    """
-    texts = {dependency_text(each) for each in left_out}
-    edges: list[Dependency] = []
-    for edge in query.dependencies:
-        own, *moved = _asked_with(edge)
-        dropped = [each for each in moved if dependency_text(each) in texts]
-        if dependency_text(own) in texts:
-            edges += (each for each in moved if each not in dropped)
-        else:
-            behind = tuple(each for each in edge.node.dependencies if each not in dropped)
-            edges.append(replace(edge, node=replace(edge.node, dependencies=behind)))
-    once = {dependency_text(each): each for each in edges}
-    return replace(query, dependencies=tuple(once.values()))
-
-
-def can_be_typed(query: SpecQuery) -> bool:
-    """Return whether the text of a query asks the same of dependencies.
-
-    Two `%gcc` of a root are one in a text, unless a `^` stands between them.
-    """
-    try:
-        printed = parse_query(spec_text(query))
-    except QuerySyntaxError:
-        return False
-    read, meant = ({each.text for each in record_conditions(some)} for some in (printed, query))
-    return read == meant
+    parts = parts if len(parts) <= MOST_PARTS else [beyond]
+    return tuple(Condition("specs", spec_text(part), part) for part in parts)
 
 
 def beyond_configurations(query: SpecQuery) -> SpecQuery:
@@ -284,7 +228,7 @@ def beyond_configurations(query: SpecQuery) -> SpecQuery:
             each for each in query.variants if each.propagate or needs_whole_patches(each)
         ),
         flags=query.flags,
-        dependencies=rooted(query).dependencies,
+        dependencies=query.dependencies,
     )
 
 
@@ -397,8 +341,8 @@ def _check_arch(query: SpecQuery) -> None:
         )
 
 
-def _check_root(query: SpecQuery, virtuals: Set[str]) -> None:
-    if query.name in virtuals:
+def _check_root(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
+    if query.name is not None and is_virtual(query.name):
         raise UnsupportedQuery(
             f"{query.name} is a virtual package: which packages provide it is in Spack's recipes, "
             "not in pages or indexes; ask for a provider by name"
@@ -429,7 +373,7 @@ def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambd
     Raises:
         UnsupportedQuery: with the reason, and what to ask instead where there is something.
     """
-    _check_root(query, VIRTUALS)
+    _check_root(query, VIRTUALS.__contains__)
     _check_shown(query)
     _check_versions(query.versions)
     _check_arch(query)
@@ -445,65 +389,29 @@ def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambd
         raise UnsupportedQuery("this file has one compiler per binary; write only one")
 
 
-def check_recorded(
-    query: SpecQuery,
-    provided: Set[str] | None,
-    is_package: Callable[[str], bool],
-    known: Set[str] = frozenset(),
-) -> None:
-    """Refuse what the records of indexes cannot answer.
+def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
+    """Raise an error for what the records of indexes cannot answer.
 
     Args:
         query: what is asked.
-        provided: the virtual packages that dependencies in the file provide; None where no record
-            is of a format that says so.
-        is_package: whether the file has a package of that name.
-        known: the virtual packages of which package data says what provides them.
+        is_virtual: whether a name is that of a virtual package.
 
     Raises:
-        QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
-        UnsupportedQuery: with the reason, and what to ask instead where there is something.
+        QuerySyntaxError: the condition of a dependency (`when=`) is not a spec.
+        UnsupportedQuery: with the reason, and what to ask instead if there is something.
     """
-    virtuals = {name for name in VIRTUALS | (provided or set()) if not is_package(name)}
-    _check_root(query, virtuals)
+    _check_root(query, is_virtual)
     _check_versions(query.versions)
     _check_arch(query)
     for edge in query.dependencies:
-        _check_edge(edge, virtuals)
-        if provided is None:
-            _check_virtuals(edge, virtuals, known)
-        node = replace(edge.node, name=None) if edge.node.name in virtuals else edge.node
-        check_recorded(node, provided, is_package, known)
+        name, node = edge.node.name, edge.node
+        if name is not None and is_virtual(name):
+            if node.versions is not None:
+                raise UnsupportedQuery(
+                    f"{name} is a virtual package: its versions are in Spack's recipes, not in "
+                    f"indexes; ask for a provider: '{'%' if edge.direct else '^'}{name}=<package>'"
+                )
+            node = replace(node, name=None)
+        check_recorded(node, is_virtual)
         if edge.when is not None:
-            check_recorded(parse_query(edge.when), provided, is_package, known)
-
-
-def provider_of(node: SpecQuery, name: str | None = None) -> SpecQuery:
-    """Return what can be asked of the provider of a virtual package: its hash, what it needs."""
-    return SpecQuery(name=name, hash=node.hash, dependencies=node.dependencies, text=node.text)
-
-
-def _check_edge(edge: Dependency, virtuals: Set[str]) -> None:
-    """Refuse unknown types of dependencies, and what recipes alone say of virtual packages."""
-    unknown = sorted({*edge.deptypes} - DEPTYPES)
-    if unknown:
-        raise UnsupportedQuery(
-            f"no dependency is of type {unknown[0]!r}: the types are {', '.join(sorted(DEPTYPES))}"
-        )
-    node, name = edge.node, edge.node.name
-    if name in virtuals and (edge.virtuals or node != provider_of(node, name)):
-        raise UnsupportedQuery(
-            f"{name} is a virtual package: its versions and options are in Spack's recipes, not in "
-            f"indexes; ask for a provider, as in '{'%' if edge.direct else '^'}{name}=<package>'"
-        )
-
-
-def _check_virtuals(edge: Dependency, virtuals: Set[str], known: Set[str]) -> None:
-    """Refuse virtual packages; of a direct dependency, older records name the compiler alone."""
-    answerable: Set[str] = frozenset() if edge.direct else known
-    asked = [each for each in (edge.node.name,) if each in virtuals and each not in answerable]
-    asked += [] if edge.direct else edge.virtuals
-    if asked:
-        raise UnsupportedQuery(
-            f"no index in this file says what provides {asked[0]}: those of Spack 0.21 and later do"
-        )
+            check_recorded(parse_query(edge.when), is_virtual)

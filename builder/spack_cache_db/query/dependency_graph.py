@@ -409,7 +409,7 @@ class Dependents:
     def of_any_type(self, types: Iterable[str]) -> list[int]:
         """Return the ids of sets of types that have one of these; a set without any counts.
 
-        Spack 1.1 `spec.py`, `_select_edges`.
+        Spack 1.2 `spec.py`, `_select_edges`.
         """
         wanted = {*types}
         return [key for key, found in self._types.items() if not found or found & wanted]
@@ -430,13 +430,13 @@ class Dependents:
         Args:
             of: what the edge leads to; None for anything.
             types: the ids of the sets of types that it may have.
-            virtuals: it provides one of these; any edge will do where there is none.
+            virtuals: it provides all of these.
             among: only specs of these are asked for.
         """
         more = {"types": json.dumps([*types])}
         provided = ""
         if virtuals:
-            sets = [key for key, found in self._virtuals.items() if found & virtuals]
+            sets = [key for key, found in self._virtuals.items() if found >= virtuals]
             more["virtuals"], provided = json.dumps(sets), PROVIDED
         if among is not None:
             edges = select_in(self._conn, NEEDED_BY + provided, sorted(among), **more)

@@ -17,11 +17,9 @@ from spack_cache_db.query.conditions import (
     UnsupportedQuery,
     Word,
     asked,
-    can_be_typed,
     configuration_conditions,
     readable_variants,
     without,
-    without_edges,
 )
 from spack_cache_db.query.connection import Lookups, select_in
 from spack_cache_db.query.dependency_graph import (
@@ -323,7 +321,8 @@ def _without(readings: _Readings, query: SpecQuery) -> list[Without]:
             misses = readings.without(places)
             fitting = misses.fitting(places)
             left_out = tuple(misses.conditions[place] for place in places)
-            if fitting and can_be_typed(reduced := _reduced(query, left_out)):
+            if fitting:
+                reduced = _reduced(query, left_out)
                 found.append(_found_without(misses, reduced, places, [*fitting]))
         if found:
             return sorted(found, key=lambda each: (each.target is None, -each.configurations))
@@ -409,10 +408,12 @@ def _reduced(query: SpecQuery, left_out: tuple[Condition, ...]) -> SpecQuery:
     texts = {each.text for each in left_out}
     named = {each.asked.name for each in left_out if each.kind in ("variant", "compiler")}
     parts = [each.asked for each in left_out if isinstance(each.asked, SpecQuery)]
-    query = without_edges(query, (edge for part in parts for edge in part.dependencies))
     for part in parts:
         query = replace(
             query,
+            dependencies=tuple(
+                each for each in query.dependencies if each not in part.dependencies
+            ),
             namespace=None if part.namespace else query.namespace,
             flags=() if part.flags else query.flags,
             variants=tuple(each for each in query.variants if each not in part.variants),

@@ -106,8 +106,7 @@ def read_query(records: SpecRecords, query: SpecQuery) -> Question:
             return Question((condition, *found.conditions), (note, *found.notes))
     conditions, beyond = configuration_conditions(query), record_conditions(query)
     if beyond and has_records(conn):
-        virtuals = records.edges.virtuals if records.tells_virtuals else None
-        check_recorded(query, virtuals, records.is_package, records.providers.keys())
+        check_recorded(query, records.is_virtual)
         return Question((*conditions, *beyond))
     is_package = name in VIRTUALS and name is not None and records.is_package(name)
     check_answerable(

@@ -20,7 +20,6 @@ from spack_cache_db.environments import ALL, PackageRules, Requirement
 from spack_cache_db.query.catalogue import Spec, specs_beginning, specs_of_configurations
 from spack_cache_db.query.conditions import (
     COMPILERS,
-    DEPTYPES,
     Condition,
     Conditions,
     UnsupportedQuery,
@@ -39,7 +38,13 @@ from spack_cache_db.query.dependency_graph import (
 from spack_cache_db.query.questions import read_query
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.query.spec_records import SpecRecords, has_records
-from spack_cache_db.spack.constraints import Dependency, SpecQuery, VariantConstraint, spec_text
+from spack_cache_db.spack.constraints import (
+    DEPTYPES,
+    Dependency,
+    SpecQuery,
+    VariantConstraint,
+    spec_text,
+)
 from spack_cache_db.spack.normal_forms import LANGUAGES
 
 RUNTIMES = frozenset({"compiler-wrapper", "gcc-runtime", "glibc", "intel-oneapi-runtime", "musl"})

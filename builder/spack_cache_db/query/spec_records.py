@@ -1,11 +1,12 @@
-"""What indexes say of specs beyond their configurations, and which specs satisfy it.
+"""The records of indexes, and which specs satisfy what a query asks beyond configurations.
 
-Where several indexes have a record of a spec, the first of them counts: those of the release and
-the stack that are asked for, then those of that release, then any; mirrors are numbered by release,
-then path. A spec that pages alone tell of has no record.
+Dependencies, namespaces, compiler flags, whole patch checksums and propagated variants are compared
+as Spack 1.2 compares them with a concrete spec (`spec.py`: `_satisfies`, `_get_satisfying_edge`,
+`_satisfies_edge`, `_satisfies_node`).
 
-What is asked of dependencies, namespaces, compiler flags, whole patch sums and propagated variants
-is compared as Spack 1.1 compares it with a concrete spec (`Spec.satisfies`).
+If several indexes have a record of a spec, one counts: first those of the release and the stack
+that are asked for, then those of that release, then any; mirrors are numbered by release, then
+path. A spec that only pages list has no record.
 """
 
 from __future__ import annotations
@@ -14,14 +15,13 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, reduce
 from itertools import chain
 from operator import and_
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.catalogue import specs_beginning, specs_of_configurations
 from spack_cache_db.query.conditions import (
-    DEPTYPES,
     VIRTUALS,
     Conditions,
     UnsupportedQuery,
@@ -34,7 +34,6 @@ from spack_cache_db.query.conditions import (
     configuration_conditions,
     needs_whole_patches,
     notes_on_pages,
-    provider_of,
     record_conditions,
     without,
 )
@@ -46,14 +45,16 @@ from spack_cache_db.query.selection import (
     with_other_variant,
 )
 from spack_cache_db.spack.constraints import (
+    DEPTYPES,
     CompilerConstraint,
     Dependency,
     SpecQuery,
     VariantConstraint,
     flags_match,
+    own_texts,
     variant_matches,
 )
-from spack_cache_db.spack.normal_forms import Variant
+from spack_cache_db.spack.normal_forms import LANGUAGES, Variant
 from spack_cache_db.spack.parser import parse_query
 
 ANY_RECORD = "SELECT 1 FROM records LIMIT 1"
@@ -74,11 +75,12 @@ FROM records CROSS JOIN mirrors ON mirrors.id = mirror
 FIRST_RECORDS = f"{_FIRST} GROUP BY spec"
 FIRST_RECORDS_OF = f"{_FIRST} WHERE spec IN (SELECT value FROM json_each(:ids)) GROUP BY spec"
 NODES = "SELECT id, namespace, parameters FROM nodes"
-ORIGINS = "SELECT id, external IS NOT NULL, rest FROM nodes"
-WITHOUT_EDGES = """
-SELECT value FROM json_each(:ids)
-WHERE NOT EXISTS (SELECT 1 FROM dependencies WHERE dependencies.spec = value)
+WITH_COMPILER = """
+SELECT id FROM nodes
+WHERE coalesce(json_extract(rest, '$.compiler'), json_extract(rest, '$.annotations.compiler'))
+  IS NOT NULL
 """
+"""Nodes from before Spack 1.0: they name one compiler and have no edge to it."""
 MIRRORS = "SELECT id FROM mirrors"
 # Before database 7 and specfile 4, edges had no virtuals; spec files of layout 2 are of any.
 WITHOUT_VIRTUALS = """
@@ -90,18 +92,13 @@ WHERE format IN ('5', '6', 'spec file 1', 'spec file 2', 'spec file 3')
     JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.virtuals
     WHERE records.mirror = mirrors.id AND dependency_virtuals.virtuals <> '')
 """
-EDGES_NAME_COMPILERS = 5
-"""The specfile since which a compiler is a dependency (Spack 1.0); before, a node named one."""
-
 WITH_CONFIGURATION = """
 SELECT specs.id FROM json_each(:ids) AS wanted
 CROSS JOIN specs ON specs.configuration = wanted.value
 """
-Way = tuple[Set[int] | None, frozenset[str]]
-"""What an edge may lead to, None for anything; and the virtual packages of which it provides one,
-where any are given."""
+Way = tuple[Set[int] | None, Set[str]]
+"""What an edge may lead to, None for anything; and the virtual packages that it provides."""
 
-_BUILD = ("build",)
 _NONE: frozenset[int] = frozenset()
 
 
@@ -119,13 +116,13 @@ class IndexNode(NamedTuple):
 
 @dataclass
 class SpecRecords:
-    """The records of a file, each read when it is first asked for.
+    """The records of a database, each read when it is first needed.
 
     Attributes:
-        lookups: its small tables, which keep what does not depend on the other three.
-        among: of these specs only.
-        release: the release whose records count first, by its id.
-        stack: the same of a stack.
+        lookups: the small tables of the database; they keep what does not depend on the rest.
+        among: only these specs are asked about; None for all.
+        release: the id of the release whose records count first.
+        stack: the id of the stack whose records count first.
     """
 
     lookups: Lookups
@@ -133,10 +130,10 @@ class SpecRecords:
     release: int | None = None
     stack: int | None = None
     _elsewhere: dict[tuple[Any, Any], SpecRecords] = field(default_factory=dict)
-    _decided: dict[tuple[str, bool], Verdict] = field(default_factory=dict)
+    _decided: dict[str, Verdict] = field(default_factory=dict)
 
     def about(self, conditions: Conditions) -> SpecRecords:
-        """Return the records for conditions on one package: few specs to look at."""
+        """Return the records of the package asked for, or all."""
         named = asked(conditions, "package")
         if not isinstance(named, Word):
             return self
@@ -144,7 +141,7 @@ class SpecRecords:
         return SpecRecords(self.lookups, specs_of_configurations(self.lookups.conn, ids))
 
     def at(self, scope: Conditions) -> SpecRecords:
-        """Return the same records with those first of the release and stack that are asked for."""
+        """Return the same records, first those of the release and stack that are asked for."""
         place = asked(scope, "release"), asked(scope, "stack")
         if place == (self.release, self.stack):
             return self
@@ -154,18 +151,18 @@ class SpecRecords:
 
     def decided(self, conditions: Conditions) -> Conditions:
         """Return conditions with verdicts in the place of what is asked beyond configurations."""
-        parts = [each.asked for each in conditions if isinstance(each.asked, SpecQuery)]
-        is_only = _names_one_compiler(parts)
-        found = []
-        for each in conditions:
-            if isinstance(each.asked, SpecQuery):
-                known = each.text, is_only
-                # A thousand specs of an environment name the same few compilers.
-                if known not in self._decided:
-                    self._decided[known] = self._beyond(each.asked, is_only)
-                each = replace(each, asked=self._decided[known])
-            found.append(each)
-        return tuple(found)
+        return tuple(
+            replace(each, asked=self._verdict(each.text, each.asked))
+            if isinstance(each.asked, SpecQuery)
+            else each
+            for each in conditions
+        )
+
+    def _verdict(self, text: str, query: SpecQuery) -> Verdict:
+        # A thousand specs of an environment name the same few compilers.
+        if text not in self._decided:
+            self._decided[text] = self._beyond(query)
+        return self._decided[text]
 
     @cached_property
     def edges(self) -> Dependents:
@@ -181,43 +178,34 @@ class SpecRecords:
 
     @cached_property
     def unrecorded(self) -> frozenset[int]:
-        """The specs that have no record: pages alone tell of them."""
+        """The specs without a record: only pages list them."""
+        conn = self.lookups.conn
         if self.among is not None:
-            return frozenset(
-                chain.from_iterable(select_in(self.lookups.conn, UNRECORDED_OF, self.among))
-            )
+            return frozenset(chain.from_iterable(select_in(conn, UNRECORDED_OF, self.among)))
         return self.lookups.once(
-            UNRECORDED,
-            lambda: frozenset(chain.from_iterable(select(self.lookups.conn, UNRECORDED))),
+            UNRECORDED, lambda: frozenset(chain.from_iterable(select(conn, UNRECORDED)))
         )
 
     @cached_property
-    def old(self) -> frozenset[int]:
-        """The recorded specs of before Spack 1.0, which name one compiler."""
-        return self._with_node({key for key, _, is_old in self._origins if is_old})
-
-    @cached_property
-    def by_compiler(self) -> frozenset[int]:
-        """The recorded specs of which `%` asks for the one compiler that they name.
-
-        Beside the old ones, these are externals without dependencies (Spack 1.1 `Spec.satisfies`).
-        """
-        external = {key for key, is_external, is_old in self._origins if is_external and not is_old}
-        alone = select_in(self.lookups.conn, WITHOUT_EDGES, self._with_node(external))
-        return self.old.union(chain.from_iterable(alone))
+    def with_compiler(self) -> frozenset[int]:
+        """The specs whose record names one compiler: those from before Spack 1.0."""
+        nodes = chain.from_iterable(select(self.lookups.conn, WITH_COMPILER))
+        return self._with_node(frozenset(nodes))
 
     @cached_property
     def without_virtuals(self) -> frozenset[int]:
-        """The recorded specs of whose edges nothing says which virtual packages they provide."""
+        """The specs whose record does not say which virtual packages its dependencies provide."""
+        if not self._mute:
+            return _NONE
         return frozenset(spec for spec, _, mirror, _ in self._first if mirror in self._mute)
 
     @cached_property
     def tells_virtuals(self) -> bool:
-        """Whether some index of the file says which virtual packages its edges provide."""
+        """Whether some index says which virtual packages dependencies provide."""
         return any(row[0] not in self._mute for row in select(self.lookups.conn, MIRRORS))
 
     def with_node(self, is_as_asked: Callable[[IndexNode], bool]) -> frozenset[int]:
-        """Return the specs whose node is as asked."""
+        """Return the specs whose node satisfies a function."""
         nodes = select(self.lookups.conn, NODES)
         return self._with_node(
             {
@@ -228,58 +216,47 @@ class SpecRecords:
         )
 
     @cached_property
-    def _origins(self) -> list[tuple[int, bool, bool]]:
-        """Of each node its id, whether it is an external, and whether it is of before Spack 1.0."""
-        specfile = lru_cache(maxsize=None)(_specfile)
-        return [
-            (key, bool(is_external), specfile(rest) < EDGES_NAME_COMPILERS)
-            for key, is_external, rest in select(self.lookups.conn, ORIGINS)
-        ]
-
-    @cached_property
     def _mute(self) -> frozenset[int]:
         return frozenset(chain.from_iterable(select(self.lookups.conn, WITHOUT_VIRTUALS)))
 
     def _with_node(self, nodes: Set[int]) -> frozenset[int]:
         if not nodes:
-            return frozenset()
+            return _NONE
         return frozenset(spec for spec, node, *_ in self._first if node in nodes)
 
     @cached_property
     def _first(self) -> list[tuple[Any, ...]]:
-        """Of each spec its first record: spec, node, mirror, and what puts it first."""
+        """The record of each spec that counts: spec, node, mirror and its rank."""
         place = {"release": self.release, "stack": self.stack}
         if self.among is not None:
             return [*select_in(self.lookups.conn, FIRST_RECORDS_OF, self.among, **place)]
         return [*select(self.lookups.conn, FIRST_RECORDS, **place)]
 
     def notes(self, query: SpecQuery) -> tuple[str, ...]:
-        """Return what a user should know of the answer."""
+        """Return how the dependencies of a query are understood."""
         notes: list[str] = []
-        direct = [edge for edge in query.dependencies if edge.direct]
+        direct = tuple(edge for edge in query.dependencies if edge.direct)
         if direct and self.unrecorded:
-            notes += notes_on_pages(replace(query, dependencies=tuple(direct)))
-        if direct and self.old:
-            notes.append("records of before Spack 1.0 name one compiler, and '%' asks for that")
-        needed = [edge.node.name or "" for edge in query.dependencies if not edge.direct]
-        if not self.tells_virtuals:
-            notes += (
-                f"{name} is known to be provided by {', '.join(self.providers[name])}; "
-                "the indexes of this file do not say what provides it"
-                for name in needed
-                if name in self.providers and not self.is_package(name)
-            )
-        if any(edge.deptypes for edge in query.dependencies if not edge.direct):
-            notes.append("Spack compares deptypes of direct dependencies only: write '%', not '^'")
+            notes += notes_on_pages(replace(query, dependencies=direct))
+        for name, node in ((edge.node.name or "", edge.node) for edge in query.dependencies):
+            if not self.is_virtual(name):
+                continue
+            if name in self.providers and not self.tells_virtuals:
+                notes.append(
+                    f"{name} is known to be provided by {', '.join(self.providers[name])}; "
+                    "the indexes in this database do not say what provides it"
+                )
+            elif any(own_texts(replace(node, name=None))):
+                notes.append(f"{name} is a virtual package: only its name is asked, as in Spack")
         return tuple(notes)
 
-    def _beyond(self, query: SpecQuery, is_only: bool) -> Verdict:
-        parts = [*self._parts(query, is_only)]
+    def _beyond(self, query: SpecQuery) -> Verdict:
+        parts = [*self._parts(query)]
         if self.among is not None or not parts:
             parts.append(Verdict(self.every))
         return reduce(and_, parts)
 
-    def _parts(self, query: SpecQuery, is_only: bool) -> Iterator[Verdict]:
+    def _parts(self, query: SpecQuery) -> Iterator[Verdict]:
         if query.namespace is not None:
             yield self._by_node(lambda node: node.namespace == query.namespace)
         if query.flags:
@@ -290,40 +267,67 @@ class SpecRecords:
             elif needs_whole_patches(variant):
                 yield self._patched(variant)
         for edge in query.dependencies:
-            found = self._direct(edge, is_only) if edge.direct else self._needed(edge)
+            found = self._with_edge(edge)
             yield found if edge.when is None else self._unless(edge.when) | found
-            if edge.when is not None and edge.node.dependencies:
-                # Spack 1.1 asks the `%` behind `^y` of `y` even if that condition does not hold.
-                yield self._needed(_without_condition(edge))
 
-    def _direct(self, edge: Dependency, is_only: bool) -> Verdict:
-        """Return the specs that have such a dependency themselves.
+    def _with_edge(self, edge: Dependency) -> Verdict:
+        """Return the specs of which an edge satisfies one of a query.
 
-        Args:
-            is_only: no other compiler is asked for, since pages show one.
+        That is an edge of the spec itself; or the compiler that an old record names, which is of
+        type build and provides all languages; or, for `^`, a link or run edge at any depth.
         """
-        virtuals = frozenset(edge.virtuals)
-        types = self.edges.of_all_types(edge.deptypes)
-        needing = (
-            self.edges.needing(of, types, provided or virtuals, self.among)
-            for of, provided in self._ways(edge.node)
+        edges, name = self.edges, edge.node.name or ""
+        types, run_time = edges.of_all_types(edge.deptypes), edges.of_any_type(RUN_TIME)
+        # With `^`, those that are linked or run are found with the deeper ones.
+        own = [each for each in types if edge.direct or each not in run_time]
+        holds, below = self._with_recorded_compiler(edge), set[int]()
+        for of, virtuals in self._ways(edge):
+            holds |= edges.needing(of, own, virtuals, self.among)
+            if not edge.direct:
+                below |= edges.needing(of, {*types}.intersection(run_time), virtuals)
+        if below and self.among is not None:
+            holds |= edges.leading_to(below, run_time, self.among)
+        elif below:
+            holds |= edges.with_ancestors(below, run_time)
+        unknown: Set[int] = self.unrecorded
+        if {*edge.virtuals, *filter(self.is_virtual, (name,))}.difference(LANGUAGES):
+            unknown |= self.without_virtuals
+        shown = self._shown_compiler(edge) if edge.direct else Verdict(_NONE, self.unrecorded)
+        return Verdict(holds, unknown - self.unrecorded) | shown
+
+    def _ways(self, edge: Dependency) -> Iterator[Way]:
+        """Yield what an edge leads to: the package asked for, or any that provides its name."""
+        node, virtuals = edge.node, frozenset(edge.virtuals)
+        yield self._like(node), virtuals
+        if node.name in self.edges.virtuals and node.versions is None:
+            yield self._like(SpecQuery(dependencies=node.dependencies)), virtuals | {node.name}
+        if not self.tells_virtuals and self.is_virtual(node.name or ""):
+            for name in self.providers.get(node.name or "", ()):
+                yield self._like(replace(node, name=name)), virtuals
+
+    def _with_recorded_compiler(self, edge: Dependency) -> set[int]:
+        """Return the specs whose record names one compiler, which satisfies an edge.
+
+        Only its name and version are known; it has no variants to contradict propagated ones.
+        """
+        node = edge.node
+        if not ({*edge.deptypes} <= {"build"} and {*edge.virtuals}.issubset(LANGUAGES)):
+            return set()
+        if node.name in LANGUAGES:
+            return set() if node.versions or node.dependencies else {*self.with_compiler}
+        more = replace(
+            node,
+            name=None,
+            namespace=None,
+            versions=None,
+            variants=tuple(each for each in node.variants if not each.propagate),
+            flags=tuple(each for each in node.flags if each.value.split()),
+            text="",
         )
-        by_edges = Verdict(set(chain.from_iterable(needing)) - self.by_compiler)
-        shown = self._shown_compiler(edge) if is_only else Verdict(_NONE, self.unrecorded)
-        return by_edges | self._named_compiler(edge) | shown
-
-    def _named_compiler(self, edge: Dependency) -> Verdict:
-        """Return the specs whose record names one compiler, this one.
-
-        Spack then asks nothing of the edge, and of the compiler its name and version.
-        """
-        among, node = self.by_compiler, edge.node
-        if not among or self._is_virtual(node.name):
-            return Verdict(_NONE, among)
-        known = SpecQuery(name=node.name, versions=node.versions, namespace=node.namespace)
-        if node != replace(known, text=node.text):
-            return Verdict(_NONE)
-        return Verdict(among & self._compiled(CompilerConstraint(node.name, node.versions)))
+        if more != SpecQuery():
+            return set()
+        compiled = self._compiled(CompilerConstraint(node.name, node.versions))
+        return {*compiled & self.with_compiler} if compiled else set()
 
     def _shown_compiler(self, edge: Dependency) -> Verdict:
         """Return the specs without a record whose page shows this compiler."""
@@ -334,48 +338,6 @@ class SpecRecords:
             return Verdict(_NONE, among)
         return Verdict(among & self._compiled(constraint) if among else _NONE)
 
-    def _needed(self, edge: Dependency) -> Verdict:
-        """Return the specs that need such a dependency at run time, or directly to be built."""
-        holds = self._reaching(self._ways(edge.node))
-        # Spack asks for the virtuals among all edges to the package, whichever spec of it.
-        package = self._like(SpecQuery(name=edge.node.name))
-        for virtual in edge.virtuals:
-            holds &= self._reaching([(package, frozenset({virtual}))])
-        unknown = self.unrecorded
-        if edge.virtuals or self._is_virtual(edge.node.name):
-            unknown |= self.without_virtuals
-        return Verdict(holds, unknown - holds)
-
-    def _reaching(self, ways: Iterable[Way]) -> set[int]:
-        """Return the specs that reach such an edge by link and run, or have it to be built."""
-        run, build = self.edges.of_any_type(RUN_TIME), self.edges.of_any_type(_BUILD)
-        needing: set[int] = set()
-        building: set[int] = set()
-        for of, virtuals in ways:
-            needing |= self.edges.needing(of, run, virtuals)
-            building |= self.edges.needing(of, build, virtuals)
-        if self.among is not None:
-            holds = self.edges.leading_to(needing, run, self.among)
-        else:
-            holds = self.edges.with_ancestors(needing, run)
-        # In place: these may be a hundred thousand.
-        holds |= building
-        return holds
-
-    def _ways(self, node: SpecQuery) -> list[Way]:
-        """Return what an edge leads to: a package as asked, or whatever provides a virtual one."""
-        if node.name is None or not self._is_virtual(node.name):
-            return [(self._like(node), frozenset())]
-        ways: list[Way] = []
-        if self.is_package(node.name):
-            ways.append((self._like(node), frozenset()))
-        if node == provider_of(node, node.name):
-            ways.append((self._like(provider_of(node)), frozenset({node.name})))
-        if not self.tells_virtuals:
-            providers = self.providers.get(node.name, ())
-            ways += ((self._like(replace(node, name=each)), frozenset()) for each in providers)
-        return ways
-
     def _unless(self, condition: str) -> Verdict:
         """Return the specs that do not satisfy the condition of a dependency."""
         query = parse_query(condition)
@@ -385,7 +347,7 @@ class SpecRecords:
         return met.opposite(self.every)
 
     def _propagated(self, variant: VariantConstraint) -> Verdict:
-        """Return the specs of which neither they nor anything they need has another value."""
+        """Return the specs of which neither they nor any dependency has another value."""
         others = self._with(with_other_variant(self.lookups.conn, variant))
         needing = self.edges.with_ancestors(others, self.edges.of_any_type(DEPTYPES))
         possible = self.every - needing
@@ -404,23 +366,23 @@ class SpecRecords:
         return Verdict(self.with_node(is_as_asked), self.unrecorded)
 
     def _like(self, node: SpecQuery) -> Set[int] | None:
-        """Return the specs that are as asked; None where nothing is."""
+        """Return the specs that satisfy a node of a query; None if all do."""
         found = self._configured(node)
         beyond = beyond_configurations(node)
         if beyond == SpecQuery():
             return found
-        holds = self._whole._beyond(beyond, _names_one_compiler([beyond])).holds
+        holds = self._whole._beyond(beyond).holds
         return holds if found is None else found & holds
 
     @cached_property
     def _whole(self) -> SpecRecords:
-        """The records of the whole file: what is needed may be of any package."""
+        """The records of all specs: dependencies may be of any package."""
         if self.among is None:
             return self
         return SpecRecords(self.lookups, None, self.release, self.stack)
 
     def _configured(self, node: SpecQuery) -> Set[int] | None:
-        """Return the specs whose configuration and hash are as asked; None where none is."""
+        """Return the specs whose configuration and hash are as asked; None if all are."""
         conditions = configuration_conditions(node)
         words, prefix = without(conditions, "hash"), asked(conditions, "hash")
         found: Set[int] | None = None
@@ -442,7 +404,7 @@ class SpecRecords:
         return frozenset(chain.from_iterable(rows))
 
     def is_package(self, name: str) -> bool:
-        """Return whether the file has a package of that name."""
+        """Return whether the database has a package of that name."""
         return name in self.lookups.packages
 
     @cached_property
@@ -450,23 +412,7 @@ class SpecRecords:
         """The packages that package data knows to provide each virtual one."""
         return read_providers(self.lookups.conn)
 
-    def _is_virtual(self, name: str | None) -> bool:
-        return name in VIRTUALS or name in self.edges.virtuals or name in self.providers
-
-
-def _without_condition(edge: Dependency) -> Dependency:
-    """Return what a `^` with a condition asks in any case: the `%` behind it of its package."""
-    node = SpecQuery(name=edge.node.name, dependencies=edge.node.dependencies)
-    return Dependency(node, direct=False)
-
-
-def _names_one_compiler(parts: Iterable[SpecQuery]) -> bool:
-    """Return whether one compiler is asked for at most: pages show no more of a spec."""
-    edges = (edge for part in parts for edge in part.dependencies if edge.direct)
-    return len({edge.node.name for edge in edges}) < 2
-
-
-def _specfile(rest: str) -> int:
-    """Return the specfile version that a node was made with, 0 for one of before version 5."""
-    annotations = json.loads(rest).get("annotations", {})
-    return int(annotations.get("original_specfile_version", 0))
+    def is_virtual(self, name: str) -> bool:
+        """Return whether a name is that of a virtual package, and not of a package as well."""
+        known = name in VIRTUALS or name in self.edges.virtuals or name in self.providers
+        return known and not self.is_package(name)

@@ -1,7 +1,7 @@
 """A spec query as frozen records: its text, and what each constraint means.
 
 `parser` makes the records, and `intersection` makes one of two. What a constraint means follows
-Spack 1.1's `Spec.satisfies`, `VariantValue.satisfies` and `FlagMap.satisfies`;
+Spack 1.2's `Spec._satisfies_node`, `VariantValue.satisfies` and `FlagMap.satisfies`;
 docs/spack-semantics.md lists the differences.
 """
 
@@ -19,6 +19,8 @@ _WORD = re.compile(WORD)
 _PROVIDED = re.compile(rf"{WORD}=[a-zA-Z0-9_]")
 _PATCH_FULL = 64
 _SHA256_START = re.compile(rf"[0-9a-f]{{0,{_PATCH_FULL}}}")
+
+DEPTYPES = frozenset({"build", "link", "run", "test"})
 
 LEGACY_COMPILERS = {
     "clang": "llvm",
@@ -114,26 +116,9 @@ def spec_text(query: SpecQuery) -> str:
     """Return a query as one would type it; `*` for one that asks nothing.
 
     What is asked of the package stands before the first `%` or `^`, and each `%` before the first
-    `^`, for what follows one of them is asked of the dependency (Spack 1.1 `spec_parser.py`). But
-    `%x` stands behind a `^x`, where it is asked of the package too: before it both would be one,
-    if no other `%x` stands there.
+    `^`, for what follows one of them is asked of the dependency.
     """
-    needed = {
-        edge.node.name
-        for edge in query.dependencies
-        if not edge.direct
-        and all(each.node.name != edge.node.name for each in edge.node.dependencies)
-    } - {None}
-    edges = [edge for edge in query.dependencies if edge.direct and edge.node.name not in needed]
-    for edge in (edge for edge in query.dependencies if not edge.direct):
-        edges.append(edge)
-        if edge.node.name in needed:
-            needed.remove(edge.node.name)
-            edges += [
-                each
-                for each in query.dependencies
-                if each.direct and each.node.name == edge.node.name
-            ]
+    edges = sorted(query.dependencies, key=lambda edge: not edge.direct)
     return " ".join((*own_texts(query), *map(dependency_text, edges))) or "*"
 
 
@@ -254,7 +239,7 @@ def variant_matches(constraint: VariantConstraint, variant: Variant) -> bool:
         variant: a variant of a concrete spec; names that differ never match.
 
     Returns:
-        What Spack 1.1 answers for the variant alone.
+        What Spack 1.2 answers for the variant alone.
     """
     if constraint.name != variant.name:
         return False

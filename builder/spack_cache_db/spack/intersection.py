@@ -1,6 +1,6 @@
 """Combines two spec queries (Spack's `constrain`), and says whether one implies another.
 
-The rules are those of Spack 1.1's `Spec.constrain` and `Spec.satisfies` for specs that are not
+The rules are those of Spack 1.2's `Spec.constrain` and `Spec.satisfies` for specs that are not
 concrete. What is compared is what the queries say, in time proportional to their text.
 """
 
@@ -237,27 +237,34 @@ def _in_order(first: str, second: str) -> tuple[str, ...]:
 
 
 def merged_edges(edges: Iterable[Dependency]) -> tuple[Dependency, ...]:
-    """Return edges of which those to one package, of the same types, are one.
+    """Return edges with those to one package, of the same types and condition, as one.
 
-    Where one is direct (`%x`), both are; but `^x %y` stays, for no `%x` can have edges of its own.
+    If one of them is direct (`%x`), so is the merged one. Only `%x` and `^x %y` stay apart, because
+    the text of a `%x` cannot have dependencies of its own.
 
     Raises:
         UnsatisfiableSpec: nothing can satisfy two edges to one package: what they ask, or their
-            types exclude each other (Spack 1.1 `deptypes.py`, `compatible`).
+            types exclude each other (Spack 1.2 `deptypes.py`, `compatible`).
     """
-    found: dict[object, Dependency] = {}
-    for place, edge in enumerate(edges):
-        if edge.node.name is None:
-            found[place] = edge
-            continue
-        for other in found.values():
+    found: list[Dependency] = []
+    for edge in edges:
+        place = None
+        for at, other in enumerate(found if edge.node.name is not None else ()):
             if _have_clashing_types(edge, other):
                 what = f"the types of the dependencies on {edge.node.name},"
                 raise _excluded(what, ",".join(other.deptypes), ",".join(edge.deptypes))
-        kind = (edge.node.name, edge.deptypes, edge.when, bool(edge.node.dependencies))
-        known = found.get(kind)
-        found[kind] = edge if known is None else _edge_of_both(known, edge)
-    return tuple(found.values())
+            place = at if place is None and _are_one(edge, other) else place
+        if place is None:
+            found.append(edge)
+        else:
+            found[place] = _edge_of_both(found[place], edge)
+    return tuple(found)
+
+
+def _are_one(edge: Dependency, other: Dependency) -> bool:
+    if (edge.node.name, edge.deptypes, edge.when) != (other.node.name, other.deptypes, other.when):
+        return False
+    return edge.direct == other.direct or not (edge.node.dependencies or other.node.dependencies)
 
 
 _RUN_TIME = frozenset(("link", "run"))

@@ -1,6 +1,6 @@
 """The words of Spack's spec syntax: one pass over the text, no nesting, linear time.
 
-What the words mean together is in `parser`. The shapes of the words are those of Spack 1.1's
+What the words mean together is in `parser`. The shapes of the words are those of Spack 1.2's
 `spec_parser.py`.
 """
 

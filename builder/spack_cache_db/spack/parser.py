@@ -2,7 +2,7 @@
 
 The words are made in `lexer`. Here `NodeReader` collects what they ask of one package, and
 `parse_query` reads how packages and their dependencies follow each other. The rules are those of
-Spack 1.1's `spec_parser.py`, `Spec._add_flag` and `variant.py`. Nothing recurses, whatever the
+Spack 1.2's `spec_parser.py`, `Spec._add_flag` and `variant.py`. Nothing recurses, whatever the
 query.
 
 `parse_legacy_query` reads specs as Spack before 1.0 does: what follows a compiler is asked of the
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.spack.constraints import (
+    DEPTYPES,
     LEGACY_COMPILERS,
     Dependency,
     Flag,
@@ -34,7 +35,7 @@ _SIGILS = ("edge_start", "dependency")
 _ARCH_KEYS = {"os": "os", "operating_system": "os", "platform": "platform", "target": "target"}
 _WHOLE_ARCH = frozenset({"arch", "architecture"})
 _NO_VARIANTS = _WHOLE_ARCH | _ARCH_KEYS.keys() | {"namespace"}
-# Spack 1.1 `variant.py`, RESERVED_NAMES: of these nothing can be asked of all dependencies.
+# Spack 1.2 `variant.py`, RESERVED_NAMES: of these nothing can be asked of all dependencies.
 _RESERVED = _NO_VARIANTS | {"patches"} | (UNSPLIT_NAMES - FLAG_NAMES)
 _PAIR = re.compile(r"(?P<key>[a-zA-Z0-9_.\-]+)(?P<colon>:?)(?P<equals>==?)(?P<value>.*)", re.DOTALL)
 _SIGIL = re.compile(r"(?P<sigil>[+~\-]{1,2})\s*(?P<name>.+)", re.DOTALL)
@@ -259,8 +260,10 @@ def _edge_attributes(cursor: _Cursor) -> dict[str, tuple[str, ...]]:
         pair = read_pair(word)
         if pair.name not in _EDGE_KEYS or pair.propagate:
             raise cursor.error(f"one of {', '.join(_EDGE_KEYS)}, then '=' and a value")
-        whole = pair.name == "when"
-        found[pair.name] = (pair.value,) if whole else tuple(pair.value.split(","))
+        values = (pair.value,) if pair.name == "when" else tuple(pair.value.split(","))
+        if pair.name == "deptypes" and not DEPTYPES.issuperset(values):
+            raise cursor.error(f"types of dependencies: {', '.join(sorted(DEPTYPES))}")
+        found[pair.name] = values
         cursor.skip()
     end = cursor.take("edge_end")
     if end is None:
@@ -284,7 +287,6 @@ def _dependency(cursor: _Cursor) -> Dependency | None:
         cursor.require_name(sigil)
         attributes["virtuals"] = assigned
     direct = sigil.text.startswith("%")
-    # Spack 1.1 reads a bare `^`, and attributes alone, as a dependency on any package.
     if direct and not attributes and ((word := cursor.word()) is None or word.kind in _SIGILS):
         raise cursor.error(f"the name of a package, or a constraint, after {sigil.text[:40]!r}")
     node = _node(cursor)
@@ -339,7 +341,7 @@ def _query_of_words(text: str, words: Sequence[Token]) -> SpecQuery:
 
     Args:
         text: the text in which they stand.
-        words: the words in the order in which Spack 1.1 reads them.
+        words: the words in the order in which Spack 1.2 reads them.
 
     Raises:
         QuerySyntaxError: they are no spec, or two.
@@ -366,7 +368,7 @@ def parser_of(version: str | None) -> Parser:
     """
     found = _SPACK_VERSION.fullmatch(version or "1")
     if found is None:
-        raise UnknownSpackVersion(f"{version!r} is no version of Spack, expected 0.23 or 1.1")
+        raise UnknownSpackVersion(f"{version!r} is no version of Spack, expected 0.23 or 1.2")
     return parse_legacy_query if found[1] == "0" else parse_query
 
 
