@@ -68,7 +68,7 @@ def test_every_route_is_in_the_table_of_addresses() -> None:
     text = (ROOT / "docs" / "site.md").read_text(encoding="utf-8")
     cells = " ".join(row.split("|")[1] for row in text.splitlines() if row.startswith("| `/"))
     paths = [re.sub(r"<\w+>", "x", path) for path in re.findall(r"`(/[^`?]*)", cells)]
-    assert [route for route, _ in ROUTES if not any(re.match(route, path) for path in paths)] == []
+    assert [route for route, *_ in ROUTES if not any(re.match(route, path) for path in paths)] == []
 
 
 def test_what_the_recipes_name_exists() -> None:

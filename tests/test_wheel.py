@@ -255,7 +255,7 @@ def _project() -> dict[str, Any]:
 def _every_kind_of_page(address: str) -> None:
     """Ask for a page of each route, and for Datasette's own."""
     paths = [page.partition("?")[0] for page in (*OWN, NO_DATA)]
-    unasked = [route for route, _ in ROUTES if not any(re.match(route, path) for path in paths)]
+    unasked = [route for route, *_ in ROUTES if not any(re.match(route, path) for path in paths)]
     assert unasked == []
     with httpx.Client(base_url=address, timeout=30, follow_redirects=True, verify=False) as client:
         answers = {page: client.get(page).status_code for page in (*OWN, *STOCK)}

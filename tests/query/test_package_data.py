@@ -41,6 +41,15 @@ def test_a_package_is_a_record(file: Path) -> None:
         spack_cache_db.package_data(file, 5)  # type: ignore[arg-type]
 
 
+def test_a_package_needs_no_package_data(samples_file: Path) -> None:
+    """A package with a binary is a record in a database without package data as well."""
+    found = spack_cache_db.package_data(samples_file, "py-mpi4py")
+    assert found is not None
+    assert (found.status.spec_count, found.status.newest_version) == (91, "4.0.1")
+    assert (found.dependent_count, found.versions) == (None, ())
+    assert json.loads(json.dumps(found.as_dict())) == found.as_dict() | {"versions": []}
+
+
 def test_a_record_is_plain_json(file: Path) -> None:
     """What it gives as values survives JSON."""
     found = spack_cache_db.package_data(file, "fftw")

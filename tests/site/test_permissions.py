@@ -53,7 +53,7 @@ def test_every_route_is_asked_for_here() -> None:
     """Each of our routes is that of some address below; a new one needs an address."""
     paths = [each.partition("?")[0] for each in CLOSED]
 
-    assert [pattern for pattern, _ in ROUTES if not any(re.match(pattern, p) for p in paths)] == []
+    assert [pattern for pattern, *_ in ROUTES if not any(re.match(pattern, p) for p in paths)] == []
 
 
 @pytest.mark.asyncio

@@ -37,6 +37,7 @@ from spack_cache_db.query.difference import diff as compare
 from spack_cache_db.query.package_data import PackageStatus, compared_with_spack
 from spack_cache_db.query.package_names import spec_of_hash
 from spack_cache_db.query.spec_records import has_records
+from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.schema import CHANGE_WORDS
 
 _RELEASE = ("name", "kind", "date", "package_count", "spec_count")
@@ -192,6 +193,7 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
     """
     is_data = form_of(options) in ("json", "csv")
     with opened(file) as lookups:
+        say_notes(read_spellings(lookups).notes([("release", release), ("stack", stack)]))
         known = compared_with_spack(lookups, release=release, stack=stack)
     count = sum(each.newest_version is not None for each in known)
     nothing = f"no package is behind: {counted(count, 'package')} compared with Spack's versions"
@@ -244,7 +246,11 @@ def diff(
     Example: spack-cache-db diff develop-2025-04-20 develop dist/spack-cache.db
     """
     form_of(options)
-    found = compare(file, old, new, package=package, stack=stack, target=target, host=host)
+    narrowing = {"package": package, "stack": stack, "target": target, "host": host}
+    with opened(file) as lookups:
+        names = (("side", old), ("side", new), *narrowing.items())
+        say_notes(read_spellings(lookups).notes(names))
+    found = compare(file, old, new, **narrowing)
     is_compared = any(found.specs)
     if not is_compared:
         say_notes(

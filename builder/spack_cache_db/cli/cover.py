@@ -57,6 +57,7 @@ from spack_cache_db.query.coverage_output import (
 )
 from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.questions import hint, scope_of
+from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.spack.parser import parser_of
 
 
@@ -107,7 +108,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
         paths = environments_in(Path(environment)) if is_folder else [environment]
         with opened(file) as lookups:
             scope = scope_of(lookups, **names)
-            say_notes(_notes_on_machine(lookups, names))
+            say_notes(_notes_on_names(lookups, names))
             found = [_covered(lookups, str(each), scope, names, options) for each in paths]
             if is_keeplist:
                 _end_keeplist(lookups, found, scope, options)
@@ -127,12 +128,16 @@ def _names(options: dict[str, Any]) -> dict[str, str | None]:
     return scope_names(options) | given
 
 
-def _notes_on_machine(lookups: Lookups, names: dict[str, str | None]) -> list[str]:
-    """Return which names of the machine the file lacks: typos, or what nobody has built for yet."""
-    notes = []
+def _notes_on_names(lookups: Lookups, names: dict[str, str | None]) -> list[str]:
+    """Return which names are spelled otherwise in the database, or are not in it.
+
+    An operating system or a platform may be one that nobody has built for yet.
+    """
+    spellings = read_spellings(lookups)
+    notes = spellings.notes(names.items())
     for kind, what in (("os", "operating system"), ("platform", "platform")):
         name, known = names.get(kind), sorted(lookups.words[kind].values())
-        if name is not None and name not in known:
+        if name is not None and spellings.canonical(kind, name) not in known:
             close = hint(name, known, f"the file has {', '.join(known) or 'none'}")
             notes.append(f"nothing here was built for the {what} {name!r}; {close}")
     return notes

@@ -60,6 +60,7 @@ from spack_cache_db.query.installation import Installation, install_found
 from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.questions import explicitly, question_of, scope_of
 from spack_cache_db.query.selection import Candidates
+from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -116,7 +117,8 @@ def find(spec: str, file: Path, **options: Any) -> None:
             with_hashes=with_hashes,
             with_differences=options["hashes"],
         )
-        say_notes([*pasted.notes_on(spec), *notes_on(lookups, question)])
+        spelled = read_spellings(lookups).notes(names.items())
+        say_notes([*pasted.notes_on(spec), *spelled, *notes_on(lookups, question)])
         if not found:
             say_why_not(why_not(Candidates(lookups), query, scope))
         if found or form in ("json", "csv"):
@@ -279,7 +281,8 @@ def history(spec: str, file: Path, stack: str | None, host: str | None, **option
         scope = scope_of(lookups, stack=stack, host=host)
         question = question_or_advice(lookups, query, scope)
         found = history_of(lookups, spec, shown_specs(lookups, question.conditions))
-        say_notes(notes_on(lookups, question))
+        spelled = read_spellings(lookups).notes([("stack", stack), ("host", host)])
+        say_notes([*spelled, *notes_on(lookups, question)])
         if not found.present:
             say_why_not(why_not(Candidates(lookups), query, scope))
     if form or found.present:

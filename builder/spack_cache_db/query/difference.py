@@ -24,6 +24,7 @@ from spack_cache_db.query.connection import (
 from spack_cache_db.query.look_alikes import Cause, causes_of_rebuilds
 from spack_cache_db.query.questions import UnknownNameError, scope_of
 from spack_cache_db.query.selection import column_ids
+from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CHANGE_WORDS, CHANGES
 
@@ -232,6 +233,7 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions
     Raises:
         UnknownNameError: the file has no such release or stack, or two stacks are named.
     """
+    text = read_spellings(lookups).canonical("side", text)
     release, colon, named = text.rpartition(":")
     if not colon or lookups.release(text):
         release, named = text, ""

@@ -30,7 +30,7 @@ from spack_cache_db.query.dependency_graph import (
 )
 from spack_cache_db.query.package_data import recipe_notes
 from spack_cache_db.query.package_names import NO_BINARY, KnownName, known_name, unknown_text
-from spack_cache_db.query.questions import read_query
+from spack_cache_db.query.questions import read_query, respelled
 from spack_cache_db.query.requirements import CheckVerdict, breaking_dependencies
 from spack_cache_db.query.selection import (
     Candidate,
@@ -189,6 +189,7 @@ def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ANYWHE
         QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
         UnsupportedQuery: the file cannot answer the query.
     """
+    query, _ = respelled(candidates.lookups, query)
     corrected = why_corrected(candidates, query, scope)
     if corrected is not None and corrected.read_as is not None:
         return corrected
@@ -207,7 +208,7 @@ def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -
     Raises:
         QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
     """
-    meant = legacy_reading(query)
+    meant = legacy_reading(respelled(candidates.lookups, query)[0])
     if meant is None:
         return None
     try:

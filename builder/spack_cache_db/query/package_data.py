@@ -19,6 +19,7 @@ from spack_cache_db.query.answers import counted_part, matching
 from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.connection import Database, Lookups, connected, opened, select, select_in
 from spack_cache_db.query.questions import scope_of
+from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.versions import count_newer, newest_version
@@ -30,6 +31,7 @@ SELECT known_packages.id, build_system, recipe, dependent_count,
 FROM known_packages JOIN package_status ON package_status.name = known_packages.name
 WHERE known_packages.name = :name
 """
+_BINARIES = "SELECT name, newest_version, spec_count FROM packages WHERE name = :name"
 _VERSIONS = """
 SELECT version, deprecated, kind FROM known_versions WHERE package = :name
 ORDER BY position DESC
@@ -166,7 +168,8 @@ class PackageData:
         status: the package, and how its binaries compare with Spack's versions.
         build_system: the class of its recipe.
         recipe: the address of its recipe, as the data has it.
-        dependent_count: how many packages depend on it.
+        dependent_count: how many packages depend on it; None where the database has no package data
+            of it, and with it nothing else but `status`.
         versions: newest first.
         variants: by name.
         provides: the virtual packages that it is known to provide.
@@ -176,7 +179,7 @@ class PackageData:
     status: PackageStatus
     build_system: str | None
     recipe: str | None
-    dependent_count: int
+    dependent_count: int | None
     versions: tuple[PackageVersion, ...]
     variants: tuple[VariantMeaning, ...]
     provides: tuple[str, ...]
@@ -250,14 +253,14 @@ class PackageData:
 
 
 def package_data(db: Database, name: str) -> PackageData | None:
-    """Return what package data says of a package, with or without a binary.
+    """Return what package data says of a package, and how many binaries it has.
 
     Args:
         db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
-        name: the package.
+        name: the package, in any spelling (`spellings`).
 
     Returns:
-        None if the file has no package data of it.
+        None if the database has neither a binary nor package data of it.
 
     Raises:
         ArgumentError: an argument has a wrong type.
@@ -265,7 +268,18 @@ def package_data(db: Database, name: str) -> PackageData | None:
     """
     checked_text("name", name)
     with opened(db) as lookups:
-        return read_package_data(lookups.conn, name)
+        name = read_spellings(lookups).canonical("package", name)
+        return read_package_data(lookups.conn, name) or read_binaries(lookups.conn, name)
+
+
+def read_binaries(conn: sqlite3.Connection, name: str) -> PackageData | None:
+    """Return what is known of a package without package data; None if there is no such package."""
+    found = next(select(conn, _BINARIES, name=name), None)
+    if found is None:
+        return None
+    name, newest, count = found
+    status = PackageStatus(name, None, None, None, newest, None, count)
+    return PackageData(status, None, None, None, (), (), (), ())
 
 
 def package_names(file: AnyPath) -> tuple[str, ...]:
@@ -439,7 +453,7 @@ class PackageStatus(NamedTuple):
         latest_version: the version that Spack prefers.
         newest_version: the newest version of a binary; None where there is none.
         versions_behind: how many numbered versions are newer than that and not deprecated; None
-            where there is no binary.
+            where there is no binary, or no package data.
         spec_count: the binaries.
     """
 

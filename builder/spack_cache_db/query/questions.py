@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.conditions import (
@@ -39,9 +40,18 @@ from spack_cache_db.query.dependency_graph import VIRTUALS as PROVIDED
 from spack_cache_db.query.dependency_graph import read_sets
 from spack_cache_db.query.package_names import known_name
 from spack_cache_db.query.spec_records import SpecRecords, has_records
+from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.targets import is_known, known_targets
 
+_NAMED_IN_SPECS = {
+    "name": "dependency",
+    "target": "target",
+    "os": "os",
+    "platform": "platform",
+    "hash": "hash",
+}
+"""The parts of a spec that are names, and their kinds (`Spellings`)."""
 _FEW = 5
 """So many names are offered where none is like the unknown one."""
 EXPLICIT = "SELECT spec FROM installs WHERE explicit"
@@ -87,19 +97,41 @@ def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE
 def read_query(records: SpecRecords, query: SpecQuery) -> Question:
     """Return what a query asks of a file, without the answers of its records.
 
-    A name that is virtual in Spack is a package like any other where the file has one.
+    A name that is virtual in Spack is a package like any other where the file has one. Names are
+    read in any spelling (`spellings`).
 
     Raises:
         QuerySyntaxError, UnsupportedQuery: see `question_of`.
     """
+    query, notes = respelled(records.lookups, query)
+    question = _read_query(records, query)
+    return replace(question, notes=(*notes, *question.notes))
+
+
+def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str, ...]]:
+    """Return a query with the names that it means, and a note on each that it spells otherwise."""
+    spellings, notes = read_spellings(lookups), []
+    changes: dict[str, Any] = {}
+    for field, kind in _NAMED_IN_SPECS.items():
+        text = getattr(query, field)
+        if text is not None and (name := spellings.canonical(kind, text)) != text:
+            changes[field] = name
+            notes.append(f"{text} is read as {name}")
+    nodes = [respelled(lookups, each.node) for each in query.dependencies]
+    notes += [note for _, some in nodes for note in some]
+    if not notes:
+        return query, ()
+    edges = zip(query.dependencies, nodes, strict=True)
+    dependencies = tuple(replace(edge, node=node) for edge, (node, _) in edges)
+    return replace(query, dependencies=dependencies, **changes), tuple(notes)
+
+
+def _read_query(records: SpecRecords, query: SpecQuery) -> Question:
     conn, name = records.lookups.conn, query.name
     if name is not None and not records.is_package(name):
-        if records.is_package(name.lower()):
-            found = read_query(records, replace(query, name=name.lower()))
-            return replace(found, notes=(f"{name} is read as {name.lower()}", *found.notes))
         provided = _provided(records, query, name)
         if provided:
-            found = read_query(records, replace(query, name=None))
+            found = _read_query(records, replace(query, name=None))
             names = ", ".join(sorted(provided))
             note = f"the virtual package {name} is known to be provided by {names}"
             condition = Condition("package", name, OneOf(provided))
@@ -178,12 +210,18 @@ def scope_of(
     package: str | None = None,
     target: str | None = None,
 ) -> Conditions:
-    """Return the conditions that narrow an answer, by names.
+    """Return the conditions that narrow an answer, by names in any spelling (`spellings`).
 
     Raises:
         UnknownNameError: the file has no such package, target, release or stack, archspec no such
             host.
     """
+    given = (release, stack, host, os, platform, package, target)
+    kinds = ("release", "stack", "host", "os", "platform", "package", "target")
+    release, stack, host, os, platform, package, target = (
+        name and read_spellings(lookups).canonical(kind, name)
+        for kind, name in zip(kinds, given, strict=True)
+    )
     _id("target", target, lookups.words["target"])
     if package is not None and package not in lookups.packages:
         raise UnknownNameError(known_name(lookups, package).sentence)

@@ -21,6 +21,7 @@ from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.connection import check_header
 from spack_cache_db.site import site_folder
 
+_described: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 _faults: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 
 
@@ -124,7 +125,14 @@ def describe(datasette: Any) -> None:
         databases = metadata.get("databases") or {}
         known = {each.name: databases.get(each.name) for each in catalogues(datasette)}
         merged = {name: overlaid(deepcopy(described), of) for name, of in known.items()}
-        metadata["databases"] = databases | merged
+        metadata["databases"] = _described[datasette] = databases | merged
+
+
+def parameters_of(datasette: Any, database: str, query: str) -> tuple[str, ...] | None:
+    """Return the parameters of a canned query; None if there is none, or it does not list them."""
+    described = _described.get(datasette, {}).get(database, {}).get("queries", {}).get(query)
+    listed = described.get("params") if isinstance(described, dict) else None
+    return None if listed is None else tuple(map(str, listed))
 
 
 def overlaid(ours: Any, theirs: Any) -> Any:

@@ -320,18 +320,24 @@ async def ensure(datasette: Any, actor: Any, action: str, database: str) -> None
     await datasette.ensure_permission(action=action, resource=resource, actor=actor)
 
 
-def permitted(handler: Handler, database_of: Callable[[Any, Any], Any]) -> Handler:
-    """Return a route's handler that answers only who may view the database.
+def permitted(
+    handler: Handler,
+    database_of: Callable[[Any, Any], Any],
+    check: Callable[[Any, Any], Awaitable[None]],
+) -> Handler:
+    """Return a route's handler that answers only visitors who may view the database.
 
     Args:
         handler: it takes some of `datasette`, `request` and `send`.
         database_of: returns the database of a Datasette that a request reads.
+        check: raises if the address of a request is not one to answer.
     """
     taken = inspect.signature(handler).parameters
 
     async def guarded(datasette: Any, request: Any, send: Any) -> Any:
         name = database_of(datasette, request).name
         await ensure(datasette, request.actor, "view-database", name)
+        await check(datasette, request)
         given = {"datasette": datasette, "request": request, "send": send}
         return await handler(**{key: value for key, value in given.items() if key in taken})
 

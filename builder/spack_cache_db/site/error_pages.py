@@ -16,6 +16,7 @@ from typing import Any
 from datasette.utils.asgi import Response
 
 from spack_cache_db.query.connection import is_interrupted
+from spack_cache_db.site.addresses import Moved, better_reason
 from spack_cache_db.site.datasettes import rendered
 from spack_cache_db.site.delivery import PIECE
 from spack_cache_db.site.middleware import (
@@ -110,8 +111,12 @@ def _without_status(exception: Exception, *, is_own: bool) -> Failure:
 
 
 async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
-    """Return the answer to a request that failed."""
+    """Return the answer to a request that failed, or leads elsewhere."""
     path = path_below(request.path, datasette.setting("base_url"))
+    if not is_own_page(path):
+        exception = await better_reason(datasette, request, exception)
+    if isinstance(exception, Moved):
+        return Response.redirect(exception.address, status=301)
     limit = datasette.setting("sql_time_limit_ms")
     failure = failure_of(exception, limit, is_own=is_own_page(path))
     if failure.status == 500:

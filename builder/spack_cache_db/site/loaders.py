@@ -20,7 +20,7 @@ from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.coverage_output import cover_csv, cover_json
 from spack_cache_db.query.dependency_graph import NEEDED_PACKAGE, Dependents
 from spack_cache_db.query.difference import as_csv, as_json
-from spack_cache_db.query.package_data import PackageData, read_package_data
+from spack_cache_db.query.package_data import PackageData, read_binaries, read_package_data
 from spack_cache_db.site.pages.changes import Sides, difference_of
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.lag import load_package_list
@@ -110,8 +110,8 @@ def cover_data(lookups: Lookups, pasted: PastedText, form: str) -> Data:
 
 
 def package_data(lookups: Lookups, name: str) -> PackageData | None:
-    """Return what Spack says of a package; None if the file does not have it."""
-    return read_package_data(lookups.conn, name)
+    """Return what is known of a package; None if the database has nothing of it."""
+    return read_package_data(lookups.conn, name) or read_binaries(lookups.conn, name)
 
 
 def sitemap_of(lookups: Lookups, site: str) -> bytes:
@@ -140,8 +140,8 @@ _LIST_FORMS = {"json": list_json, "csv": list_csv}
 def list_data(lookups: Lookups, kind: str, asked: ListFilters, form: str) -> Data:
     """Return the rows of a list; an error where something is asked for that the file lacks."""
     page = LISTED[kind](lookups, asked)
-    if page.faults:
-        return Data(error=" ".join(page.faults))
+    if page.notices:
+        return Data(error=" ".join(page.notices))
     return Data(_LIST_FORMS[form](page))
 
 

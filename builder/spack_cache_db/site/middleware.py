@@ -6,6 +6,7 @@ Datasette sends none of these on most of its pages, and the site must be safe wi
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import zlib
 from collections.abc import Awaitable, Callable
@@ -130,15 +131,15 @@ def guard(app: App, datasette: Any) -> App:
         refused = barred(scope, base_url, is_open=is_open)
         if refused is not None:
             allow = [_allow(scope, base_url)] if refused[0] == 405 else []
-            await send_text(response.send, *refused, allow)
+            await send_error(scope, response.send, *refused, allow)
             return
         try:
             query = each_once(scope.get("query_string", b""))
         except TooManyError as error:
-            await send_text(response.send, 400, str(error))
+            await send_error(scope, response.send, 400, str(error))
             return
         if not datasette.setting("default_allow_sql") and "sql" in fields_of(query):
-            await send_text(response.send, 403, NO_SQL)
+            await send_error(scope, response.send, 403, NO_SQL)
             return
         if datasette.setting("allow_csv_stream"):
             query = with_all_rows(scope["path"], query)
@@ -231,6 +232,18 @@ def with_all_rows(path: str, query: bytes) -> bytes:
         return query
     added = [f"{name}={value}" for name, value in _ALL_ROWS.items() if name not in fields]
     return b"&".join(filter(None, ("&".join(added).encode(), query)))
+
+
+async def send_error(
+    scope: Scope, send: Send, status: int, sentence: str, headers: Headers | None = None
+) -> None:
+    """Send an error: JSON where JSON was asked for, else plain text."""
+    if not str(scope["path"]).endswith(".json"):
+        await send_text(send, status, sentence, headers)
+        return
+    kind = (b"content-type", b"application/json; charset=utf-8")
+    body = json.dumps({"ok": False, "error": sentence, "status": status})
+    await send_whole(send, status, f"{body}\n", [kind, *(headers or [])])
 
 
 async def send_text(send: Send, status: int, sentence: str, headers: Headers | None = None) -> None:

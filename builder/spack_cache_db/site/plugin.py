@@ -25,6 +25,7 @@ from markupsafe import Markup, escape
 
 from spack_cache_db.records import ROOT
 from spack_cache_db.site import (
+    addresses,
     catalogues,
     datasettes,
     delivery,
@@ -80,7 +81,7 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
     if pm.has_plugin(_OWN_ERRORS):
         pm.unregister(name=_OWN_ERRORS)
     allowances_of(datasette)
-    catalogues.require_addresses(datasette, [STATIC, *(pattern for pattern, _ in routes.ROUTES)])
+    catalogues.require_addresses(datasette, [STATIC, *(each.pattern for each in routes.ROUTES)])
     catalogues.describe(datasette)
     datasettes.add_templates(env, site_folder() / "templates")
 
@@ -111,11 +112,17 @@ def register_routes(datasette: Any) -> tuple[tuple[str, datasettes.Handler], ...
     if not is_site(datasette):
         return ()
     static = (STATIC, asgi_static(_static()))
-    pages = (
-        (pattern, datasettes.permitted(handler, routes.asked_database))
-        for pattern, handler in routes.ROUTES
-    )
-    return (static, *pages)
+    return (static, *((each.pattern, routes.handler_of(each)) for each in routes.ROUTES))
+
+
+@hook
+def filters_from_request(
+    request: Any, database: str, table: str, datasette: Any
+) -> Callable[[], Awaitable[None]] | None:
+    """Refuse columns that a table does not have, and redirect to the spelling of names."""
+    if not is_site(datasette):
+        return None
+    return partial(addresses.check_table, datasette, request, database, table)
 
 
 @hook
@@ -213,7 +220,7 @@ def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
         if not is_site(datasette):
             return app
         app = error_pages.guard_csv(app, datasette.setting("base_url"))
-        app = queues.admit(app, datasette)
+        app = queues.admit(addresses.check_queries(app, datasette), datasette)
         app = delivery.collect(app)
         app = middleware.guard(app, datasette)
         return delivery.deliver(warm_start.warm(app, datasette))

@@ -12,7 +12,6 @@ whose visitor has been behind for longest.
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -29,8 +28,7 @@ from spack_cache_db.site.middleware import (
     Scope,
     Send,
     path_of,
-    send_text,
-    send_whole,
+    send_error,
 )
 from spack_cache_db.site.routes import is_own_page
 from spack_cache_db.site.sandbox.pool import COUNT, Quota, quota
@@ -187,7 +185,8 @@ def admit(app: App, datasette: Any) -> App:
             if not delayed.locked():
                 async with delayed:
                     await asyncio.sleep(REFUSAL_SECONDS)
-            await _refuse(scope, send)
+            again = (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
+            await send_error(scope, send, 503, FULL, [again])
 
     return admitted
 
@@ -210,13 +209,3 @@ def queue_name(path: str, query: bytes) -> str | None:
     if "_stream" in parse_qs(query.decode("latin-1"), keep_blank_values=True):
         return STREAMS
     return DATA
-
-
-async def _refuse(scope: Scope, send: Send) -> None:
-    again = (b"retry-after", str(RETRY_AFTER_SECONDS).encode())
-    if not str(scope["path"]).endswith(".json"):
-        await send_text(send, 503, FULL, [again])
-        return
-    kind = (b"content-type", b"application/json; charset=utf-8")
-    said = json.dumps({"ok": False, "error": FULL, "status": 503})
-    await send_whole(send, 503, f"{said}\n", [kind, again])

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlencode
 
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
 from spack_cache_db.query.answers import json_text
 from spack_cache_db.query.plain_words import read_words
+from spack_cache_db.query.spellings import read_spellings
+from spack_cache_db.site.addresses import check_own_page, pairs_of
 from spack_cache_db.site.catalogues import data_path, others, published
-from spack_cache_db.site.datasettes import Handler, ensure, may_view, rendered
+from spack_cache_db.site.datasettes import Handler, ensure, may_view, permitted, rendered
 from spack_cache_db.site.delivery import is_as_it_was, send_file
 from spack_cache_db.site.discovery import opensearch, robots, sitemap
 from spack_cache_db.site.loaders import (
@@ -74,7 +77,6 @@ LONGEST_LINK = 6_000
 """Characters of an address to which a pasted text leads; most servers take eight thousand."""
 MOST_FOUND = 1_000
 """Configurations in one answer of JSON or CSV; its `Link` header leads to the next."""
-MOST_FIELDS = 200
 
 _KINDS = {
     "atom": "application/atom+xml; charset=utf-8",
@@ -101,7 +103,7 @@ async def home(datasette: Any, request: Any) -> Any:
 
 async def package(datasette: Any, request: Any) -> Any:
     """`/package/<name>`."""
-    name, filters = unquote(request.url_vars["name"]), Filters.parse(pairs_of(request))
+    name, filters = unquote(request.url_vars["package"]), Filters.parse(pairs_of(request))
     page = await read(datasette, load_package, name, filters)
     if page is None:
         known = await read(datasette, package_data, name)
@@ -136,7 +138,8 @@ async def spec(datasette: Any, request: Any) -> Any:
 
 async def group(datasette: Any, request: Any) -> Any:
     """`/release/<name>` and `/stack/<name>`."""
-    kind, name = request.url_vars["kind"], unquote(request.url_vars["name"])
+    ((kind, name),) = request.url_vars.items()
+    name = unquote(name)
     load, view = _GROUPS[kind]
     page: Any = await read_once(datasette, load, name)
     if page is None:
@@ -186,11 +189,13 @@ async def find(datasette: Any, request: Any) -> Any:
     text = (request.args.get("q") or "").strip()
     narrowing = Narrowing.parse(pairs_of(request))
     names = await read_once(datasette, load_names)
-    is_virtual = text in await read_once(datasette, load_virtuals)
-    name, parts = named(names, text), [] if is_virtual else having(names, text)
+    spellings = await read_once(datasette, read_spellings)
+    virtuals = await read_once(datasette, load_virtuals)
+    is_virtual = spellings.canonical("virtual", text) in virtuals
+    name, parts = named(names, spellings, text), [] if is_virtual else having(names, text)
     if name is not None:
         if name.kind == "package":
-            return _to_package(datasette, text, narrowing)
+            return _to_package(datasette, name.name, narrowing)
         return redirect(datasette, name.address, {})
     word = text.removeprefix("/").lower()
     text = word if is_hash_prefix(word) else text
@@ -269,7 +274,7 @@ async def cover(datasette: Any, request: Any) -> Any:
 
 async def changes(datasette: Any, request: Any) -> Any:
     """`/diff/<old>...<new>`: two releases, or stacks of them; as a page, `.json` or `.csv`."""
-    old, _, new = unquote(request.url_vars["sides"]).partition("...")
+    old, new = (unquote(request.url_vars[side]) for side in ("old", "new"))
     sides = replace(Sides.parse(pairs_of(request)), old=old, new=new)
     if (form := request.url_vars["form"]) is not None:
         return data(await read(datasette, data_of, changes_data, sides, form), form)
@@ -303,8 +308,8 @@ async def changes_feed(datasette: Any, request: Any) -> Any:
 
 
 async def package_json(datasette: Any, request: Any) -> Any:
-    """`/package/<name>.json`: what Spack says of a package."""
-    name = unquote(request.url_vars["name"])
+    """`/package/<name>.json`: how many binaries a package has, and what Spack says of it."""
+    name = unquote(request.url_vars["package"])
     found = await read(datasette, package_data, name)
     if found is None:
         return await missing(datasette, request, "package", name)
@@ -313,7 +318,7 @@ async def package_json(datasette: Any, request: Any) -> Any:
 
 async def badge(datasette: Any, request: Any) -> Any:
     """`/badge/<package>.svg`: a picture for a README."""
-    name = unquote(request.url_vars["name"])
+    name = unquote(request.url_vars["package"])
     text = await read_once(datasette, load_badge, name)
     if text is None:
         return await missing(datasette, request, "package", name)
@@ -323,7 +328,7 @@ async def badge(datasette: Any, request: Any) -> Any:
 
 async def coverage(datasette: Any, request: Any) -> Any:
     """`/coverage/<release>`: which packages have binaries for what."""
-    name, asked = unquote(request.url_vars["name"]), CoverageFilters.parse(pairs_of(request))
+    name, asked = unquote(request.url_vars["release"]), CoverageFilters.parse(pairs_of(request))
     page = await read(datasette, load_gaps, name, asked)
     if page is None:
         return await missing(datasette, request, "release", name)
@@ -361,38 +366,57 @@ def asked_database(datasette: Any, request: Any) -> Any:
         raise NotFound("There is no such file here.") from None
 
 
-NAME = "(?P<name>.*[^/])"
+_PACKAGE, _RELEASE, _STACK = (f"(?P<{kind}>.*[^/])" for kind in ("package", "release", "stack"))
 """A name may have a `/` in it, written so or as `%2F`."""
 
-ROUTES: tuple[tuple[str, Handler], ...] = (
-    (r"^/$", home),
-    (r"^/find$", find),
-    (r"^/find\.(?P<form>json|csv)$", find_rows),
-    (r"^/cover(?:\.(?P<form>json|csv))?$", cover),
-    (r"^/(?P<of>feed|find)\.atom$", changes_feed),
-    (r"^/badge/(?P<name>.+)\.svg$", badge),
-    (rf"^/coverage/{NAME}$", coverage),
-    (r"^/diff$", compare),
-    (r"^/diff/(?P<sides>.+?\.\.\..+?)(?:\.(?P<form>json|csv))?$", changes),
-    (rf"^/package/{NAME}\.json$", package_json),
-    (rf"^/package/{NAME}$", package),
-    (r"^/spec/(?P<hash>[^/]+)$", spec),
-    (rf"^/(?P<kind>release|stack)/{NAME}$", group),
-    (r"^/(?P<kind>packages|releases|stacks)(?:\.(?P<form>json|csv))?$", listed),
-    (r"^/about$", about),
-    (r"^/suggest\.json$", suggest),
-    (r"^/robots\.txt$", robots),
-    (r"^/sitemap\.xml$", sitemap),
-    (r"^/opensearch\.xml$", opensearch),
-    (r"^/(?P<database>[^/]+)\.db$", download),
+
+class Route(NamedTuple):
+    """A page: the pattern of its path, what answers, and the fields that its address may have."""
+
+    pattern: str
+    handler: Handler
+    fields: tuple[str, ...] = ()
+
+
+_NARROWING, _SIDES, _LIST = Narrowing.names(), Sides.names(), ("q", "sort", "order", "page")
+ROUTES: tuple[Route, ...] = (
+    Route(r"^/$", home),
+    Route(r"^/find$", find, ("q", *_NARROWING, "page", "open")),
+    Route(r"^/find\.(?P<form>json|csv)$", find_rows, ("q", *_NARROWING, "page")),
+    Route(r"^/cover(?:\.(?P<form>json|csv))?$", cover, ("q", *_NARROWING)),
+    Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names()),
+    Route(r"^/badge/(?P<package>.+)\.svg$", badge),
+    Route(rf"^/coverage/{_RELEASE}$", coverage, CoverageFilters.names()),
+    Route(r"^/diff$", compare, _SIDES),
+    Route(r"^/diff/(?P<old>.+?)\.\.\.(?P<new>.+?)(?:\.(?P<form>json|csv))?$", changes, _SIDES),
+    Route(rf"^/package/{_PACKAGE}\.json$", package_json),
+    Route(rf"^/package/{_PACKAGE}$", package, (*Filters.names(), *_NARROWING)),
+    Route(r"^/spec/(?P<hash>[^/]+)$", spec, (*_NARROWING, "page")),
+    Route(rf"^/release/{_RELEASE}$", group),
+    Route(rf"^/stack/{_STACK}$", group),
+    Route(r"^/(?P<kind>packages)(?:\.(?P<form>json|csv))?$", listed, ListFilters.names()),
+    Route(r"^/(?P<kind>releases)(?:\.(?P<form>json|csv))?$", listed, (*_LIST, "kind")),
+    Route(r"^/(?P<kind>stacks)(?:\.(?P<form>json|csv))?$", listed, _LIST),
+    Route(r"^/about$", about),
+    Route(r"^/suggest\.json$", suggest, ("q",)),
+    Route(r"^/robots\.txt$", robots),
+    Route(r"^/sitemap\.xml$", sitemap),
+    Route(r"^/opensearch\.xml$", opensearch),
+    Route(r"^/(?P<database>[^/]+)\.db$", download),
 )
 
-_OWN = [re.compile(pattern) for pattern, _ in ROUTES]
+_OWN = [re.compile(each.pattern) for each in ROUTES]
 
 
 def is_own_page(path: str) -> bool:
     """Return whether a path, below the site's base, is that of one of our pages."""
     return any(pattern.match(path) for pattern in _OWN)
+
+
+def handler_of(route: Route) -> Handler:
+    """Return what answers a route: for those who may view the database, and after a check."""
+    check = partial(check_own_page, pattern=route.pattern, fields=route.fields)
+    return permitted(route.handler, asked_database, check)
 
 
 async def render(
@@ -427,8 +451,3 @@ def redirect(datasette: Any, path: str, query: dict[str, str] | None = None) -> 
     """Lead to another of our pages."""
     address = datasette.urls.path(path) + (f"?{urlencode(query)}" if query else "")
     return Response.redirect(address)
-
-
-def pairs_of(request: Any) -> list[tuple[str, str]]:
-    """Return the pairs of a request's query string, in order."""
-    return parse_qsl(request.query_string, keep_blank_values=True, max_num_fields=MOST_FIELDS)

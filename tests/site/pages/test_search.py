@@ -14,6 +14,7 @@ import pytest
 
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.connection import Lookups
+from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.names import LONGEST, Name, having, load_names, named, suggested
 from spack_cache_db.site.pages.search import NO_TIME, FindPage, load_find
@@ -196,6 +197,8 @@ def names(lookups: Lookups) -> tuple[Name, ...]:
     [
         ("hdf5", "/package/hdf5"),
         (" HDF5 ", "/package/hdf5"),
+        ("Py_Torch", "/package/py-torch"),
+        ("E4S_arm", "/stack/e4s-arm"),
         ("develop-2025-04-20", "/release/develop-2025-04-20"),
         ("V0.23.1", "/release/v0.23.1"),
         ("hep", "/stack/hep"),
@@ -208,9 +211,11 @@ def names(lookups: Lookups) -> tuple[Name, ...]:
         ("", None),
     ],
 )
-def test_a_name_has_a_page(names: tuple[Name, ...], text: str, address: str | None) -> None:
-    """Packages, releases, stacks and targets lead to a page each, capitals aside."""
-    found = named(names, text)
+def test_a_name_has_a_page(
+    lookups: Lookups, names: tuple[Name, ...], text: str, address: str | None
+) -> None:
+    """Packages, releases, stacks and targets lead to a page each, in any spelling."""
+    found = named(names, read_spellings(lookups), text)
 
     assert (found and found.address) == address
 

@@ -37,16 +37,17 @@ class AddressFields:
     def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
         """Read the pairs of a query string; the first of each name counts."""
         given = {name: value.strip() for name, value in reversed(pairs)}
-        return cls(**{name: given[name] for name in cls._names() if given.get(name)})
+        return cls(**{name: given[name] for name in cls.names() if given.get(name)})
 
     @classmethod
-    def _names(cls) -> list[str]:
-        return [each.name for each in fields(cls)]  # type: ignore[arg-type]
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the fields."""
+        return tuple(each.name for each in fields(cls))  # type: ignore[arg-type]
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
         """The pairs of a query string that asks the same."""
-        named = ((name, getattr(self, name)) for name in self._names())
+        named = ((name, getattr(self, name)) for name in self.names())
         return [(name, value) for name, value in named if value]
 
     def query_string(self, **changes: str | None) -> str:
@@ -148,6 +149,11 @@ class Filters:
     all_versions: bool = False
     opened: str | None = None
     page: int = 1
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the fields of a query string."""
+        return (*SINGLE, "variant", "hide", "common", "default", "versions", "page", "open")
 
     @classmethod
     def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:

@@ -126,7 +126,7 @@ def load_gaps(lookups: Lookups, name: str, asked: CoverageFilters) -> CoveragePa
         row_count=len(rows),
         page=shown.page,
         page_count=shown.page_count,
-        fault=fault,
+        fault=fault if asked.by in ("", *KINDS) else f"There are no columns by {asked.by}.",
     )
 
 

@@ -237,6 +237,17 @@ class ListPage:
         return next((each for each in found if each.is_sortable), self.columns[0])
 
     @property
+    def notices(self) -> tuple[str, ...]:
+        """The faults, and an order that this list does not have."""
+        names = [each.name for each in self.columns if each.is_sortable]
+        asked, found = self.asked, [*self.faults]
+        if asked.sort not in ("", *names):
+            found.append(f"No list is sorted by {asked.sort}: choose one of {', '.join(names)}.")
+        if asked.order not in ("", "asc", "desc"):
+            found.append(f"There is no order {asked.order}: choose asc or desc.")
+        return tuple(found)
+
+    @property
     def is_descending(self) -> bool:
         """Whether the rows are in descending order."""
         return self.sort.most_first if not self.asked.order else self.asked.order == "desc"

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.package_data import summary_of
+from spack_cache_db.query.spellings import Spellings
 from spack_cache_db.site.pages.filters import condition_of, hosts_of
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.targets import family, runs_on
@@ -92,10 +93,10 @@ def _compilers(counts: Mapping[str, int]) -> Iterator[Name]:
         yield Name(name, "compiler", sum(counts[text] for text in counts if built.holds(text)))
 
 
-def named(names: tuple[Name, ...], text: str) -> Name | None:
-    """Return what is called so, capitals aside."""
-    wanted = text.strip().lower()
-    return next((each for each in names if each.name.lower() == wanted), None)
+def named(names: tuple[Name, ...], spellings: Spellings, text: str) -> Name | None:
+    """Return the first name that a text spells."""
+    wanted = {kind: spellings.canonical(kind, text.strip()) for kind in spellings.names}
+    return next((each for each in names if each.name == wanted[each.kind]), None)
 
 
 def having(names: tuple[Name, ...], text: str) -> list[Name]:

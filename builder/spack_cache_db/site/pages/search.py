@@ -18,8 +18,9 @@ from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.package_data import DescribedPackage, described_packages
 from spack_cache_db.query.package_names import close_names
 from spack_cache_db.query.plain_words import Reading, match_of, plain_words, read_words
-from spack_cache_db.query.questions import UnknownNameError, question_of, scope_of
+from spack_cache_db.query.questions import UnknownNameError, question_of, respelled, scope_of
 from spack_cache_db.query.selection import Candidates
+from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import (
     EVERYWHERE,
@@ -172,16 +173,17 @@ class _Search:
         hashes = hashes_beginning(self.lookups.conn, word[1], MOST_CANDIDATES) if word else ()
         if word and hashes and word[1] not in self.lookups.packages:
             return FindPage(prefix=word[1], hashes=hashes)
-        if text.strip() in self.lookups.packages:
+        name = read_spellings(self.lookups).canonical("package", text)
+        if name.strip() in self.lookups.packages:
             # Pages decide what packages are called: the name need not be one in a spec.
-            return FindPage(package=text.strip())
+            return FindPage(package=name.strip())
         pinned = _PINNED.fullmatch(text)
         if pinned is not None and pinned[1] in self.lookups.packages:
             found = self._read(text)
             if found is not None:
                 return found
         try:
-            query = parse(text)
+            query, spelled = respelled(self.lookups, parse(text))
             question = kept_question(self.lookups, query, self.scope)
         except QuerySyntaxError as error:
             found = self._read(text) or _refused(self.lookups.conn, text, error)
@@ -208,7 +210,8 @@ class _Search:
         answer = self._answer(results, query)
         if answer.count == 1 and len(hashes) == 1:
             return FindPage(prefix=prefix, hashes=hashes)
-        notes, compiler = notes_on(self.lookups, question), self._compiled(query)
+        notes = (*spelled, *notes_on(self.lookups, question))
+        compiler = self._compiled(query)
         found = FindPage(prefix=prefix, answer=answer, notes=notes, compiler=compiler)
         if answer.count:
             return found
