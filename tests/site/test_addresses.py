@@ -44,7 +44,7 @@ SPELLED = (
         "/spack-cache/builds.json?package__exact=HDF5",
         "/spack-cache/builds.json?package__exact=hdf5",
     ),
-    (f"/spack-cache/specs.csv?hash={HASH.upper()}", f"/spack-cache/specs.csv?hash={HASH}"),
+    (f"/spack-cache/specs?hash={HASH.upper()}", f"/spack-cache/specs?hash={HASH}"),
     ("/spack-cache/packages?name=Py_Torch", "/spack-cache/packages?name=py-torch"),
     ("/spack-cache/host_builds?host=ZEN3", "/spack-cache/host_builds?host=zen3"),
 )

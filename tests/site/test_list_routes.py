@@ -70,19 +70,16 @@ async def test_what_is_no_spec_is_refused(datasette: Any, end: str) -> None:
 
 
 @pytest.mark.asyncio
-async def test_many_rows_come_in_pages(datasette: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The `Link` header leads from page to page, and the pages together are everything."""
-    everything = (await get(datasette, "/find.json?q=*")).json()
-    monkeypatch.setattr(routes, "MOST_FOUND", 5)
-    address, found = "/find.json?q=*", []
-    while address:
-        answer = await get(datasette, address)
-        found += answer.json()
-        following = re.search(r'<http://[^/]+(/[^>]*)>; rel="next"', answer.headers.get("link", ""))
-        address = following[1] if following else ""
-
-    assert len(found) == 12
-    assert found == everything
+@pytest.mark.parametrize("end", ["json", "csv"])
+@pytest.mark.parametrize("spec", ["*", "hdf5", "nothing"])
+async def test_parts_are_the_whole(
+    datasette: Any, monkeypatch: pytest.MonkeyPatch, spec: str, end: str
+) -> None:
+    """However many configurations are sent at once, the response is the same."""
+    whole = (await get(datasette, f"/find.{end}?q={spec}")).text
+    for number in (1, 2, 5, 11, 12, 13):
+        monkeypatch.setattr(routes, "FOUND_AT_ONCE", number)
+        assert (await get(datasette, f"/find.{end}?q={spec}")).text == whole
 
 
 def test_a_full_page_is_not_followed_by_an_empty_one(lookups: Lookups) -> None:
@@ -190,14 +187,3 @@ async def test_a_list_of_what_is_not_there_is_refused(datasette: Any) -> None:
     """Data of a release or target that the file lacks is an error, and not that of all."""
     for asked in ("release=v9", "stack=x", "host=zen9", "target=zen9", "compiler=icc", "os=beos"):
         assert (await get(datasette, f"/packages.json?{asked}")).status_code == 400
-
-
-@pytest.mark.asyncio
-async def test_no_json_is_cut_without_a_word(many: Any) -> None:
-    """The data of a page with more rows than one answer holds says that there are more."""
-    page = (await get(many, "/package/zlib")).text
-    address = html.unescape(re.findall(r'href="([^"]*\.json[^"]*)"', page)[-1])
-    found = (await get(many, address)).json()
-
-    assert len(found["rows"]) == 1000
-    assert found["next"]

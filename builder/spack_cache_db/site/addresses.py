@@ -154,6 +154,8 @@ async def check_table(datasette: Any, request: Any, database: str, table: str) -
         # A query.
         return
     is_view = await source.get_view_definition(table) is not None
+    if ("_shape", "object") in pairs and not await source.primary_keys(table):
+        raise BadAddress(f"{table} has no primary key for _shape=object; use _shape=array")
     for column in _columns_asked(pairs):
         if column not in columns and (is_view or column != "rowid"):
             raise BadAddress(f"{table} has no column {column!r}; {_near(column, columns)}")

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote_plus
 
 from spack_cache_db.site.allowances import allowances_of
-from spack_cache_db.site.sandbox.database import budget_of, refusal
+from spack_cache_db.site.sandbox.database import refusal
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -141,12 +141,8 @@ def guard(app: App, datasette: Any) -> App:
         if not datasette.setting("default_allow_sql") and "sql" in fields_of(query):
             await send_error(scope, response.send, 403, NO_SQL)
             return
-        if datasette.setting("allow_csv_stream"):
-            query = with_all_rows(scope["path"], query)
         headers = [each for each in scope["headers"] if not _is_costly(*each)]
-        scope = {**scope, "query_string": query, "headers": headers}
-        with budget_of(scope["path"], query, datasette.sql_time_limit_ms / 1000):
-            await app(scope, receive, response.send)
+        await app({**scope, "query_string": query, "headers": headers}, receive, response.send)
 
     return guarded
 
@@ -214,24 +210,6 @@ def each_once(query: bytes) -> bytes:
 def fields_of(query: bytes) -> dict[str, list[str]]:
     """Return the fields of a query string, of which bytes beyond ASCII may be a part."""
     return parse_qs(query.decode("latin-1"))
-
-
-_ALL_ROWS = {"_stream": "on", "_size": "max"}
-
-
-def with_all_rows(path: str, query: bytes) -> bytes:
-    """Return the query string for which Datasette's CSV of a table has all rows.
-
-    Else it has those of one page, and no sign that there are more; and a stream reads as many rows
-    at once as a page shows. Who asks for a number of rows, or for the next page, gets those.
-    """
-    fields = fields_of(query)
-    if not path.endswith(".csv") or not fields.keys().isdisjoint(("_next", "sql")):
-        return query
-    if fields.get("_size", ["max"])[0] != "max":
-        return query
-    added = [f"{name}={value}" for name, value in _ALL_ROWS.items() if name not in fields]
-    return b"&".join(filter(None, ("&".join(added).encode(), query)))
 
 
 async def send_error(

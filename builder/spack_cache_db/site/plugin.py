@@ -36,6 +36,7 @@ from spack_cache_db.site import (
     routes,
     site_folder,
     warm_start,
+    whole_answers,
 )
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.catalogues import is_site
@@ -221,7 +222,7 @@ def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
             return app
         app = error_pages.guard_csv(app, datasette.setting("base_url"))
         app = queues.admit(addresses.check_queries(app, datasette), datasette)
-        app = delivery.collect(app)
+        app = whole_answers.whole(delivery.collect(app), datasette, routes.is_own_page)
         app = middleware.guard(app, datasette)
         return delivery.deliver(warm_start.warm(app, datasette))
 

@@ -4,9 +4,9 @@ The catalogue's own pages, searches, Datasette's tables and SQL, and CSV streams
 A queue answers a few requests at once, lets a few more wait, and refuses the rest with 503 at once:
 a visitor who is told to come back costs nothing, one who waits for minutes does.
 
-A turn lasts until the response is finished, not until it is sent (`delivery`). Streams and
-downloads take a new turn for each piece. If their queue is full, a new request replaces the one
-whose visitor has been behind for longest.
+A turn lasts until the response is finished, not until it is sent (`delivery`). Responses in pieces
+take a new turn for each piece. If their queue is full, a new request replaces the one whose visitor
+has been behind for longest.
 """
 
 from __future__ import annotations
@@ -144,9 +144,15 @@ class Turn:
             self._turns.release()
 
     def lent_by(self, send: Send) -> Send:
-        """Return a `send` that gives the turn to others until the visitor is ready for more."""
+        """Return a `send` that gives the turn to others until the visitor is ready for more.
+
+        Only a response in pieces waits for its visitor.
+        """
 
         async def send_and_wait(message: Message) -> None:
+            if not message.get("more_body"):
+                await send(message)
+                return
             self.give_back()
             self._queue.behind[self] = asyncio.get_running_loop().time()
             try:
@@ -180,7 +186,7 @@ def admit(app: App, datasette: Any) -> App:
         try:
             async with queues[name].turn() as turn:
                 quota.set(BOUNDS[name].quota)
-                await app(scope, receive, turn.lent_by(send) if name in (STREAMS, FILES) else send)
+                await app(scope, receive, turn.lent_by(send))
         except QueueFull:
             if not delayed.locked():
                 async with delayed:

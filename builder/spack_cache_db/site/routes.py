@@ -7,6 +7,8 @@ rendered.
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +18,7 @@ from urllib.parse import quote, unquote, urlencode
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
-from spack_cache_db.query.answers import json_text
+from spack_cache_db.query.answers import found_csv, json_text
 from spack_cache_db.query.plain_words import read_words
 from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.site.addresses import check_own_page, pairs_of
@@ -75,9 +77,11 @@ from spack_cache_db.site.sandbox.database import Load, read, read_once
 FORM_TYPE = "application/x-www-form-urlencoded"
 LONGEST_LINK = 6_000
 """Characters of an address to which a pasted text leads; most servers take eight thousand."""
-MOST_FOUND = 1_000
-"""Configurations in one answer of JSON or CSV; its `Link` header leads to the next."""
+FOUND_AT_ONCE = 1_000
+"""Configurations that are read and sent at once as JSON or CSV."""
 
+_AROUND = {"json": ("[\n", ",\n", "\n]"), "csv": (found_csv((), hashes=False), "", "")}
+"""What stands before the rows of `/find`, between two parts of them, and after them."""
 _KINDS = {
     "atom": "application/atom+xml; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
@@ -229,21 +233,48 @@ async def find(datasette: Any, request: Any) -> Any:
     return await render(datasette, request, "find.html", context)
 
 
-async def find_rows(datasette: Any, request: Any) -> Any:
-    """`/find.json?q=` and `/find.csv?q=`: the rows of the command `find`."""
-    text, number = request.args.get("q") or "", page_number(request.args.get("page"))
-    narrowing, form = Narrowing.parse(pairs_of(request)), request.url_vars["form"]
-    start = (number - 1) * MOST_FOUND
-    found = await read(datasette, data_of, find_data, text, narrowing, start, MOST_FOUND, form)
-    headers = {}
-    if found.is_more:
-        following = urlencode([("q", text), *narrowing.pairs, ("page", number + 1)])
-        address = datasette.urls.path(f"/find.{form}") + f"?{following}"
-        following = datasette.absolute_url(request, address)
-        headers["link"] = f'<{following}>; rel="next"'
-        if form == "csv":
-            found = replace(found, body=f'{found.body}"more rows: {following}"\n')
-    return data(found, form, headers)
+async def find_rows(datasette: Any, request: Any, send: Any) -> Any:
+    """`/find.json?q=` and `/find.csv?q=`: all rows of the command `find`, some at a time."""
+    text, form = request.args.get("q") or "", request.url_vars["form"]
+    asked = (find_data, text, Narrowing.parse(pairs_of(request)))
+    found = await read(datasette, data_of, *asked, 0, FOUND_AT_ONCE, form)
+    if not found.is_more:
+        return data(found, form)
+
+    async def following(first: int) -> Data:
+        return await read(datasette, data_of, *asked, first, FOUND_AT_ONCE, form)
+
+    await _send_parts(send, found, following, form)
+    return None
+
+
+async def _send_parts(
+    send: Any, found: Data, following: Callable[[int], Awaitable[Data]], form: str
+) -> None:
+    """Send rows in parts; break the connection if one of them cannot be read.
+
+    Args:
+        send: sends the response.
+        found: the first part.
+        following: returns the part that begins after so many rows.
+        form: json or csv.
+    """
+    start, between, end = _AROUND[form]
+    headers = [*OWN_PAGE.items(), ("content-type", _KINDS[form])]
+    encoded = [(name.encode(), value.encode()) for name, value in headers]
+    await send({"type": "http.response.start", "status": 200, "headers": encoded})
+    body, first = found.body.removesuffix(end), FOUND_AT_ONCE
+    while found.is_more:
+        await send({"type": "http.response.body", "body": body.encode(), "more_body": True})
+        try:
+            found = await following(first)
+        except Exception as error:
+            # Without a last message, the server closes the connection.
+            print(f"the rows of a search end early: {error!r:.500}", file=sys.stderr)
+            return
+        body = between + found.body.removeprefix(start).removesuffix(end)
+        first += FOUND_AT_ONCE
+    await send({"type": "http.response.body", "body": (body + end).encode()})
 
 
 async def cover(datasette: Any, request: Any) -> Any:
@@ -382,7 +413,7 @@ _NARROWING, _SIDES, _LIST = Narrowing.names(), Sides.names(), ("q", "sort", "ord
 ROUTES: tuple[Route, ...] = (
     Route(r"^/$", home),
     Route(r"^/find$", find, ("q", *_NARROWING, "page", "open")),
-    Route(r"^/find\.(?P<form>json|csv)$", find_rows, ("q", *_NARROWING, "page")),
+    Route(r"^/find\.(?P<form>json|csv)$", find_rows, ("q", *_NARROWING)),
     Route(r"^/cover(?:\.(?P<form>json|csv))?$", cover, ("q", *_NARROWING)),
     Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names()),
     Route(r"^/badge/(?P<package>.+)\.svg$", badge),

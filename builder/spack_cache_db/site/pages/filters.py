@@ -354,7 +354,7 @@ def data_links(
     joint = "&" if query else ""
     return DataLinks(
         browse=f"{base}?{query}{f'{joint}_nocount=1' if many else ''}",
-        json=f"{base}.json?{query}{joint}_shape=objects&_size=max",
+        json=f"{base}.json?{query}{joint}_shape=array",
         csv=f"{base}.csv?{query}{joint}_stream=on&_size=max",
     )
 
