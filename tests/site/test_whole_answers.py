@@ -211,8 +211,9 @@ def rows_of(response: Any, address: str) -> int | None:
 @pytest.mark.parametrize("page", PAGES)
 async def test_every_link_to_data_is_complete_or_says_that_it_is_not(page: str, many: Any) -> None:
     """The JSON and CSV behind each link of each kind of page has as many rows as SQL counts."""
-    text = (await many.client.get(page)).text
-    links = {html.unescape(each) for each in LINK.findall(text)}
+    answer = await many.client.get(page)
+    assert answer.status_code == 200, answer.text[:300]
+    links = {html.unescape(each) for each in LINK.findall(answer.text)}
     assert len(links) >= 2
     with closing(sqlite3.connect(many.get_database("spack-cache").path)) as conn:
         for link in sorted(links):
