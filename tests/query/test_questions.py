@@ -312,13 +312,13 @@ def test_why_nothing_has_such_a_dependency(mixed: sqlite3.Connection) -> None:
 
 
 def test_environments_ask_for_dependencies(mixed: sqlite3.Connection) -> None:
-    """A spec has a binary if some spec has such a dependency; its hash is that of this one."""
+    """A binary has such dependencies; it is not known of one that only a page lists."""
     answers = cover(mixed, ["app ^mpich", "app ^openmpi ^hwloc", "app ^mpich ^openmpi"]).specs
 
     assert [(each.status, each.hash) for each in answers] == [
         ("binary", hash_of("one")),
         ("binary", hash_of("two")),
-        ("near", None),
+        ("unknown", None),
     ]
 
 
