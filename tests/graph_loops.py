@@ -85,11 +85,9 @@ class GraphLoop:
         return {"types": None if how is None else ",".join(sorted(how))}
 
     def dependencies_of_hash(self, dag_hash: str) -> Answer:
-        """Return what a spec needs to run."""
-        return [
-            self.words(other) | self._types(dag_hash, other)
-            for other in self.run_time(dag_hash) - {dag_hash}
-        ]
+        """Return what a spec needs to run, or uses itself."""
+        found = self.run_time(dag_hash) | self.edges.get(dag_hash, {}).keys()
+        return [self.words(other) | self._types(dag_hash, other) for other in found - {dag_hash}]
 
     def dependents_of_hash(self, dag_hash: str) -> Answer:
         """Return what uses a spec, or needs it to run."""

@@ -45,6 +45,11 @@ def run_time(dag_hash: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def dependencies(dag_hash: str) -> frozenset[str]:
+    """Return what a spec links or runs, directly or not, and what it uses directly."""
+    return (run_time(dag_hash) | edges()[dag_hash].keys()) - {dag_hash}
+
+
 def used(dag_hash: str) -> frozenset[str]:
     """Return the spec, what it needs directly, and what these link to or run."""
     return frozenset().union(*(run_time(each) for each in (dag_hash, *edges()[dag_hash])))

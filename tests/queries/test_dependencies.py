@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from tests.graphs import edges, installs, kind, run_time, used
+from tests.graphs import dependencies, edges, installs, kind, run_time, used
 from tests.indexes import edge, hash_of, index, node, record
 from tests.queries.asking import DEPENDENCY_QUERIES, opened, rows, run
 
@@ -34,12 +34,12 @@ HASHES = sorted(installs())[::30]
 
 
 def test_dependencies_of_hash(real_index: sqlite3.Connection) -> None:
-    """All that a spec links to or runs, each once, and how it uses it itself."""
+    """All that a spec links to or runs or uses directly, each once, and how it uses it itself."""
     for dag_hash in HASHES:
         found = rows(real_index, "dependencies_of_hash", hash=dag_hash)
 
-        assert len(found) == len(run_time(dag_hash)) - 1
-        assert shown(found) == named(run_time(dag_hash) - {dag_hash})
+        assert len(found) == len(dependencies(dag_hash))
+        assert shown(found) == named(dependencies(dag_hash))
         for row in found:
             how = edges()[dag_hash].get(row["hash"], set())
             assert set((row["types"] or "").split(",")) - {""} == how

@@ -1,7 +1,6 @@
-"""The dependencies of a spec: those at run time, and the direct ones for building.
+"""The dependencies of specs: what they link or run at any depth, and what they use directly.
 
-What a dependency was built with is not part of it: that stands on the dependency's own page. Only
-indexes tell of dependencies; specs that pages alone tell of have none here.
+What a dependency was built with belongs to that dependency. Only indexes have dependency data.
 """
 
 from __future__ import annotations
@@ -183,12 +182,16 @@ def read_run_time(lookups: Lookups, roots: Iterable[int]) -> Needs:
 
 
 def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
-    """Return what a spec needs, by their ids: its edge to each; None where others need that."""
+    """Return the direct dependencies of a spec, and what it links or runs at any depth, by ids.
+
+    Returns:
+        The edge of the spec to each; None for what only others link or run.
+    """
     known = _Edges(conn)
     found = _Reading(conn, known, sys.maxsize)
-    found.add(known.all_of(conn, [spec]))
-    direct = {edge.dependency: edge for edge in found.edges[spec]}
-    return {each: direct.get(each) for each in found.edges if each != spec}
+    found.follow({spec})
+    direct = {edge.dependency: edge for edge in known.all_of(conn, [spec])[spec]}
+    return {each: direct.get(each) for each in (*found.edges, *direct) if each != spec}
 
 
 def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:

@@ -133,7 +133,7 @@ def test_look_alikes_are_compared(real_index: sqlite3.Connection) -> None:
     page = load_spec(read_lookups(real_index), "dyheadhjccf4dd3wofittcndk263tjmh")
 
     assert page is not None and page.trees is not None
-    assert page.trees.node_count == 11
+    assert page.trees.node_count == 9
     told = {
         each.spec.hash[:7]: (each.differences.is_build_only, *map(str, each.differences.changes))
         for each in page.others

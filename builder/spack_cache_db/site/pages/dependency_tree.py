@@ -42,8 +42,7 @@ class Trees:
 
     Attributes:
         run_time: what is linked or run, with what that links or runs.
-        build_only: what is used to build or to test alone, likewise; what stands in the first tree
-            is not shown again.
+        build_only: what is used to build or to test alone, without what that links or runs.
         node_count: how many specs there are in both.
         is_whole: whether none is left out, because they are too many.
     """
@@ -63,7 +62,7 @@ def trees(graph: Needs, nodes: Mapping[int, Node], root: int) -> Trees:
     """
     tree = _Tree(graph, nodes)
     run_time = tree.rows(each for each in graph.edges[root] if each.is_run_time)
-    build_only = tree.rows(each for each in graph.edges[root] if not each.is_run_time)
+    build_only = tree.direct_rows(each for each in graph.edges[root] if not each.is_run_time)
     is_whole = tree.is_whole and root not in graph.missing
     return Trees(run_time, build_only, len(tree.shown), is_whole)
 
@@ -107,6 +106,15 @@ class _Tree:
             if has_more:
                 levels.append(self._sorted(below))
         return tuple(found)
+
+    def direct_rows(self, edges: Iterable[Edge]) -> tuple[TreeRow, ...]:
+        """Return the rows of some edges, without those below."""
+        used = [*self._sorted(edges)]
+        self.shown.update(edge.dependency for edge in used)
+        return tuple(
+            TreeRow(self._nodes[edge.dependency], edge.types, edge.virtuals, 0, False, False, 0)
+            for edge in used
+        )
 
     def _needs(self, spec: int) -> list[Edge]:
         """Return the edges of a spec's own run time; most specs stand in several places."""
