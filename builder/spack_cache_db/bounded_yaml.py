@@ -178,9 +178,23 @@ def text_of(node: yaml.Node, what: str) -> str:
         LineFault: the node is no scalar, for it should be `what`.
     """
     if not isinstance(node, yaml.ScalarNode):
-        raise fault_at(node, f"expected {what} as text here")
+        raise fault_at(node, quoting_advice(node) or f"expected {what} as text here")
     text = str(node.value)
     return text[:-1] if text.endswith(":") and "@" not in text else text
+
+
+def quoting_advice(node: yaml.Node) -> str:
+    """Return what to do about a mapping that was meant as text, such as `- hdf5@1.14: +mpi`.
+
+    The advice is empty if the node is not a mapping with one key and one text.
+    """
+    if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
+        return ""
+    ((key, value),) = node.value
+    if not isinstance(key, yaml.ScalarNode) or not isinstance(value, yaml.ScalarNode):
+        return ""
+    text = f"{key.value}: {value.value}".rstrip()
+    return f"the colon makes a mapping of {text!r}: put the spec in quotes"
 
 
 def key_of(node: yaml.Node) -> tuple[str, str]:

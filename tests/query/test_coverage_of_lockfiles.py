@@ -182,7 +182,9 @@ def test_a_rebuild_needs_the_same_to_run(real_index: sqlite3.Connection) -> None
         run = sorted(run_time(root) - {root})
         if run and chance.random() < 0.5:
             below[run[0]] = below[run[0]] | {"version": "99"}
-        below |= {each: installs()[each]["spec"] for each in chance.sample(others, len(others) > 3)}
+        for other in chance.sample(others, len(others) > 3):
+            more = {other, *everything_below(other)} - below.keys()
+            below |= {each: installs()[each]["spec"] for each in more}
         nodes = [with_other_hash(installs()[root]["spec"]), *below.values()]
         needed = {(each["name"], each["version"]) for each in (nodes[0], *map(below.get, run))}
         same = {each for each in some if needs(each) == needed} - below.keys()
@@ -216,7 +218,9 @@ def test_what_differs_is_named(built: Build) -> None:
     )
     assert "openmpi 5.0 only there" in cover_table(Cover((answer,), is_lock=True))
     # A sibling that needs the same is no replacement: the lockfile has it already.
-    twin = nodes_of(covered(conn, lock_of(with_other_hash(hdf5), hdf5, zlib, mpi)))[0]
+    twin = nodes_of(covered(conn, lock_of(with_other_hash(hdf5), hdf5, zlib, mpi, node("cmake"))))[
+        0
+    ]
     assert (twin.status, twin.differences) == ("alike", ("it is another node of this lockfile",))
 
 

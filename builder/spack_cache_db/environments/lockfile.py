@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
 from spack_cache_db.environments import Environment, LockedSpec, decoded
@@ -29,6 +30,10 @@ VERSIONS = range(1, 8)
 """The versions of lockfiles that Spack 0.12 to 1.2 write."""
 
 _NAMED = (1, 2)
+
+_BROKEN = (
+    "is not among its concrete_specs: the lockfile is broken; make it anew with 'spack concretize'"
+)
 
 
 class _Node(NamedTuple):
@@ -83,6 +88,7 @@ def read_lock(data: Mapping[str, Any], most: int) -> Environment:
         roots += _roots(graph)
     if len(nodes) > most:
         raise LineFault(0, f"has {len(nodes):,} specs, expected at most {most:,}")
+    _check_edges(nodes)
     return _lock(nodes, roots)
 
 
@@ -101,29 +107,52 @@ def read_nodes(data: Sequence[Any], most: int) -> Environment:
     if len(data) > most:
         raise LineFault(0, f"has {len(data):,} specs, expected at most {most:,}")
     said = {str(_mapping(each, "a spec").get("hash")): each for each in data}
-    nodes = {}
-    for key, node in said.items():
-        edges = node.get("dependencies", [])
-        known = [
-            edge
-            for edge in (edges if isinstance(edges, list) else ())
-            if str(_mapping(edge, "a dependency").get("hash")) in said
-        ]
-        nodes[key] = _node(key, {**node, "dependencies": known}, VERSIONS[-1])
+    nodes = {key: _node(key, node, VERSIONS[-1]) for key, node in said.items()}
     return _lock(nodes, [*nodes])
+
+
+def _check_edges(nodes: Mapping[str, _Node]) -> None:
+    """Check that every dependency is a node, and that no node needs itself.
+
+    Raises:
+        LineFault: the lockfile is broken, and Spack cannot read it either.
+    """
+    known = _by_key_and_hash(nodes)
+    needed: dict[str, list[str]] = {}
+    for node in nodes.values():
+        edges = [(edge.name or "", edge.key) for edge in _edges(node)]
+        build = node.said.get("build_spec")
+        if build is not None:
+            said = _mapping(build, f"build_spec of {node.name}")
+            edges.append((str(said.get("name")), str(said.get("hash"))))
+        for name, key in edges:
+            if key not in known:
+                missing = f"{name} /{key}".strip()
+                raise LineFault(0, f"{node.name} needs {missing}, which {_BROKEN}")
+        needed[node.hash] = [known[edge.key].hash for edge in _edges(node)]
+    try:
+        TopologicalSorter(needed).prepare()
+    except CycleError as error:
+        raise LineFault(
+            0, f"the spec {error.args[1][0]} needs itself: the lockfile is broken"
+        ) from None
+
+
+def _by_key_and_hash(nodes: Mapping[str, _Node]) -> dict[str, _Node]:
+    """Return the nodes by what may name them: before Spack 0.18, their keys or their hashes."""
+    return {node.hash: node for node in nodes.values()} | {**nodes}
 
 
 def _lock(nodes: Mapping[str, _Node], roots: list[str]) -> Environment:
     if missing := [key for key in roots if key not in nodes]:
-        raise LineFault(0, f"its root {missing[0]} is not among its concrete_specs")
+        raise LineFault(0, f"has the root /{missing[0]}, which {_BROKEN}")
     asked = dict.fromkeys(nodes[key].hash for key in roots)
     kept = {node.hash: node for node in nodes.values() if not node.said.get("external")}
     order = {key: place for place, key in enumerate(asked)}
     ordered = sorted(
         kept.values(), key=lambda each: (order.get(each.hash, len(order)), each.name, each.hash)
     )
-    # Old versions refer to a node by its key or by its hash.
-    known = {node.hash: node for node in nodes.values()} | {**nodes}
+    known = _by_key_and_hash(nodes)
     specs = tuple(_locked(each, known, is_root=each.hash in asked) for each in ordered)
     external = len({node.hash for node in nodes.values()}) - len(kept)
     notes = [f"{external:,} externals need no binary, and are left out"] if external > 1 else []
@@ -166,17 +195,39 @@ def _locked(node: _Node, nodes: Mapping[str, _Node], *, is_root: bool) -> Locked
     )
 
 
-def _needed(node: _Node, nodes: Mapping[str, _Node]) -> Iterator[_Node]:
-    """Yield the nodes that one links or runs; before Spack 0.18, edges are keyed by names."""
+class _LockedEdge(NamedTuple):
+    """An edge of the graph: the name and the key of what is needed, its types and virtuals."""
+
+    name: str | None
+    key: str
+    types: Sequence[Any]
+    virtuals: Sequence[Any]
+
+
+def _edges(node: _Node) -> Iterator[_LockedEdge]:
+    """Yield the edges of a node; before Spack 0.17, they are keyed by names."""
     edges = node.said.get("dependencies", [])
-    edges = [*edges.values()] if isinstance(edges, dict) else edges
-    for edge in edges if isinstance(edges, list) else ():
-        said = _mapping(edge, "a dependency")
-        types = _mapping(said.get("parameters", said), "parameters of a dependency")
-        how = types.get("deptypes", types.get("type"))
-        needed = nodes.get(str(said.get("build_hash", said.get("hash"))))
-        if needed is not None and isinstance(how, list) and any(each in RUN_TIME for each in how):
-            yield needed
+    if not isinstance(edges, dict | list):
+        raise LineFault(0, f"{node.name} has dependencies that are not a list")
+    named = edges.items() if isinstance(edges, dict) else ((None, edge) for edge in edges)
+    for name, edge in named:
+        said = _mapping(edge, f"a dependency of {node.name}")
+        parameters = _mapping(said.get("parameters", said), f"parameters in {node.name}")
+        types = parameters.get("deptypes", parameters.get("type"))
+        virtuals = parameters.get("virtuals")
+        yield _LockedEdge(
+            name or said.get("name"),
+            str(said.get("build_hash", said.get("hash"))),
+            types if isinstance(types, list) else (),
+            virtuals if isinstance(virtuals, list) else (),
+        )
+
+
+def _needed(node: _Node, nodes: Mapping[str, _Node]) -> Iterator[_Node]:
+    """Yield the nodes that one links or runs."""
+    for edge in _edges(node):
+        if edge.key in nodes and any(each in RUN_TIME for each in edge.types):
+            yield nodes[edge.key]
 
 
 def _configuration(node: _Node, nodes: Mapping[str, _Node]) -> Configuration:
@@ -219,19 +270,13 @@ def _compiler(node: _Node, nodes: Mapping[str, _Node]) -> str:
     kept = _mapping(node.said.get("annotations", {}), f"annotations of {node.name}").get("compiler")
     if kept is not None:
         return normal_compiler(str(kept))
-    edges = node.said.get("dependencies", [])
+    edges = [edge for edge in _edges(node) if edge.key in nodes]
     for language in LANGUAGES:
-        for edge in edges if isinstance(edges, list) else ():
-            used = _mapping(edge, "a dependency").get("parameters", {})
-            if language in _mapping(used, "parameters of a dependency").get("virtuals", ()):
-                compiler = nodes.get(str(edge.get("hash")))
-                if compiler is None:
-                    raise LineFault(
-                        0, f"the compiler of {node.name} is not among its concrete_specs"
-                    )
-                return normal_compiler(
-                    f"{compiler.name}@{_text(compiler.said, 'version', compiler)}"
-                )
+        for edge in edges:
+            if language in edge.virtuals:
+                compiler = nodes[edge.key]
+                version = _text(compiler.said, "version", compiler)
+                return normal_compiler(f"{compiler.name}@{version}")
     return NO_COMPILER
 
 

@@ -14,7 +14,14 @@ from math import prod
 
 import yaml
 
-from spack_cache_db.bounded_yaml import entries_of, fault_at, items_of, line_of, text_of
+from spack_cache_db.bounded_yaml import (
+    entries_of,
+    fault_at,
+    items_of,
+    line_of,
+    quoting_advice,
+    text_of,
+)
 from spack_cache_db.environments import Limits, SpecLine, Work, read_spec, too_long
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
@@ -166,8 +173,9 @@ class SpecLists:
         entries, line = entries_of(node, "a spec or a matrix"), line_of(node)
         unknown = entries.keys() - {"matrix", "exclude"}
         if unknown or "matrix" not in entries:
-            said = f"{min(unknown)}: is not known here" if unknown else "this is no matrix"
-            raise LineFault(line, f"{said}, expected matrix: and exclude:")
+            said = f"{min(unknown)}: is not known here" if unknown else "this is not a matrix"
+            said = f"{said}, expected matrix: and exclude:"
+            raise LineFault(line, (quoting_advice(node) if unknown else "") or said)
         rows = tuple(self.items(row) for row in items_of(entries["matrix"], "rows"))
         exclude = items_of(entries["exclude"], "specs") if "exclude" in entries else []
         if len(exclude) > MOST_EXCLUDED:
