@@ -1,4 +1,4 @@
-"""Environments as Spack 1.1.0's own SpecList reads them."""
+"""Environments as Spack itself reads them: 1.1.0's SpecList, and all of 1.2."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 
+from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments import UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.machine import Machine
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED
 from spack_cache_db.spack.parser import parse_query
+
+OF_1_2 = Path(__file__).parents[1] / "data" / "environments_1.2.json.gz"
+"""Random environments with what they include, and the specs of each group in Spack 1.2."""
 
 RECORDED = Path(__file__).parents[1] / "data" / "environments.json.gz"
 """Random environments, with the specs that Spack reads from each."""
@@ -76,3 +81,29 @@ def test_specs_are_those_that_spack_reads() -> None:
     for number, each in enumerate(recorded):
         expected = [meaning(parse_query(spec)) for spec in each["specs"]]
         assert read(each["environment"]) == expected, (number, each)
+
+
+def test_groups_are_those_of_spack_1_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups, includes, conditions, toolchains and signs give the specs that Spack 1.2 gives."""
+    monkeypatch.setenv("FOO", "1")
+    monkeypatch.delenv("BAR", raising=False)
+    machine = Machine(target="zen3", os="debian12", platform="linux")
+    with gzip.open(OF_1_2) as file:
+        recorded = json.load(file)
+    assert len(recorded) > 150
+    for number, case in enumerate(recorded):
+        folder = tmp_path / str(number)
+        monkeypatch.setenv("FOODIR", str(folder))
+        for name, text in case["files"].items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        found: dict[str, list[Any]] = {}
+        for spec in read_environment_file(folder / "spack.yaml", machine).specs:
+            assert spec.error is None, (number, spec)
+            assert spec.query is not None
+            found.setdefault(spec.group or "default", []).append(meaning(spec.query))
+        expected = {
+            group: [meaning(parse_query(text)) for text in texts]
+            for group, texts in case["groups"].items()
+        }
+        assert found == expected, (number, case)

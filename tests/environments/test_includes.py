@@ -24,6 +24,7 @@ from spack_cache_db.environments.includes import merged_configuration
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.parser import parse_query
 from tests.environments.asked import asked_text
+from tests.indexes import lock_of, node
 from tests.spack.test_printing import without_places
 
 STACKS = Path(__file__).parents[1] / "data" / "stacks"
@@ -109,13 +110,59 @@ def test_what_is_not_here(include: str) -> None:
         read(text, {}, is_strict=True)
 
 
+def locked(*names: str, **included: str) -> str:
+    """Return a lockfile of these specs, which includes other lockfiles."""
+    lock = json.loads(lock_of(*map(node, names)))
+    lock["_meta"]["lockfile-version"] = 7
+    lock["include_concrete"] = {path: json.loads(text) for path, text in included.items()}
+    return json.dumps(lock)
+
+
+@pytest.mark.parametrize(
+    "include",
+    [
+        "[../a/spack.lock]",
+        "[{path: ../a/spack.lock}]",
+        "['file:///a/spack.lock']",
+        "[$A/spack.lock]",
+        "[{path: ../a/spack.lock, when: platform == 'darwin'}]",
+    ],
+)
+def test_lockfiles_are_included(include: str) -> None:
+    """The specs of a lockfile, and of those that it includes, count as in `include_concrete`."""
+    files = {"/a/spack.lock": locked("zlib", one=locked("hdf5", two=locked("cmake")))}
+    found = read(f"spack: {{specs: [x], include: {include}}}", files, variables={"A": "/a"})
+
+    assert [spec.configuration.package for spec in found.locked] == ["zlib", "hdf5", "cmake"]
+    assert asked(found) == ["x"]
+    assert found.notes == ()
+    old = read("spack: {specs: [x], include_concrete: [../a]}", files)
+    assert old == found
+
+
+def test_lockfiles_that_do_not_count_are_named() -> None:
+    """A lockfile that is not there, or that another file includes, has a note, or is a fault."""
+    files = {"/e/a.yaml": "include: [spack.lock]", "/e/spack.lock": locked("zlib")}
+    text = "spack: {specs: [x], include: [a.yaml, no/spack.lock]}"
+    found = read(text, files)
+
+    assert found.locked == ()
+    assert [note.partition(";")[0] for note in found.notes] == [
+        "one include is not here",
+        "one include is a lockfile that another file includes, which Spack ignores",
+    ]
+    with pytest.raises(UnreadableEnvironment, match="which Spack ignores"):
+        read(text, files, is_strict=True)
+    assert read("spack: {include: [{path: spack.lock, optional: true}]}", {}).notes == ()
+
+
 def test_what_is_not_known() -> None:
     """A condition that cannot be decided is named, and its file is not read."""
     text = "spack: {specs: [zlib], include: [{path: a.yaml, when: env.get('X')}]}"
     found = read(text, {"/e/a.yaml": PACKAGES}, env=None)
 
     assert asked(found) == ["zlib"]
-    assert "their when: asks for what is not known" in found.notes[0]
+    assert "because their when: is not known;" in found.notes[0]
 
 
 @pytest.mark.parametrize(

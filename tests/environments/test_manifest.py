@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from spack_cache_db.environments import Environment, Limits, UnreadableEnvironment
+from spack_cache_db.environments import (
+    Environment,
+    Limits,
+    Surroundings,
+    UnreadableEnvironment,
+)
+from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.manifest import read_manifest
 from tests.environments.asked import asked_text
 
@@ -33,8 +41,6 @@ def test_an_environment_without_specs(text: str) -> None:
     ("text", "said"),
     [
         ("include: other.yaml", "spack.yaml:2: expected a list of paths"),
-        ("include:\n- {when: x}", "spack.yaml:3: when: has 'x', which is not evaluated"),
-        ("definitions:\n- a: [x]\n  when: f(os)", "spack.yaml:4: when: calls f, which is not"),
         ("specs:\n- {group: g, rows: [x]}", "spack.yaml:3: rows: is not known here"),
         ("specs:\n- {group: g}", "spack.yaml:3: this is no group"),
         ("definitions:\n- {a: [x], b: [y]}", "spack.yaml:3: has 2 names, expected one"),
@@ -52,6 +58,30 @@ def test_what_is_refused(text: str, said: str) -> None:
     """What would change the answer and is not read is refused by name, with its line."""
     with pytest.raises(UnreadableEnvironment, match=said):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("when", "reason"),
+    [
+        ("f(os)", "(line 4 calls f, which is not evaluated)"),
+        ("platform ==", "(line 4 is not an expression)"),
+        ("env['NO'] == 'x'", ""),
+        ("re.search('(a?)*b', os)", "which is not evaluated)"),
+    ],
+)
+def test_a_condition_that_is_not_evaluated_is_named(when: str, reason: str) -> None:
+    """A definition whose `when:` is not evaluated is left out with a note, or is a fault."""
+    text = f"spack:\n  definitions:\n  - a: [x]\n    when: {when!r}\n  specs: [$a, y]\n"
+    around = Surroundings(names={"os": "rhel8"})
+    found = read_environment(text.encode(), "spack.yaml", surroundings=around)
+
+    assert [spec.text for spec in found.specs] == ["y"]
+    (note,) = found.notes
+    assert note.startswith("definitions: left out, because their when: is not known: a")
+    assert reason in note
+    with pytest.raises(UnreadableEnvironment, match="left out, because their when: is not known"):
+        strict = replace(around, is_strict=True)
+        read_environment(text.encode(), "spack.yaml", surroundings=strict)
 
 
 def test_all_faults_are_told() -> None:

@@ -66,20 +66,41 @@ def test_wherever_specs_stand() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("toolchains", "said"),
+    ("toolchain", "said"),
     [
-        ({"x": "%gcc ^mpi"}, "expected '%' alone in a toolchain"),
-        ({"x": [{"when": "%c"}]}, "expected spec: here"),
-        ({"x": [{"spec": "@@"}]}, "is no spec"),
-        ({"x": [{"spec": "+a"}, {"spec": "~a"}]}, "exclude each other"),
-        ({"x": [{"spec": f"%p{number}"} for number in range(400)]}, "more than 1,000 characters"),
-        ([], "expected toolchains here"),
+        ("%gcc ^mpi", "expected '%' alone in a toolchain"),
+        ([{"when": "%c"}], "expected spec: here"),
+        ([{"spec": "@@"}], "is no spec"),
+        ([{"spec": "+a"}, {"spec": "~a"}], "exclude each other"),
+        ("%c,cxx=gcc@12 %fortran=gcc@13", "exclude each other"),
+        ([{"spec": f"%p{number}"} for number in range(400)], "more than 1,000 characters"),
     ],
 )
-def test_what_is_no_toolchain(toolchains: Any, said: str) -> None:
-    """What is wrong with a toolchain is a fault where it stands."""
-    with pytest.raises(UnreadableEnvironment, match=said):
-        asked(["a %x"], toolchains)
+def test_what_is_not_a_toolchain(toolchain: Any, said: str) -> None:
+    """A toolchain that cannot be read is left out with a note; only specs that name it fail."""
+    text = json.dumps({"spack": {"specs": ["b", "a %x"], "toolchains": {"x": toolchain}}})
+    found = read_environment(text.encode(), "-")
+
+    assert [each.error is None for each in found.specs] == [True, False]
+    assert str(found.specs[1].error).startswith("the toolchain x cannot be read: ")
+    assert said in str(found.specs[1].error)
+    assert found.notes[0].startswith("toolchains: x is left out, line 1: ")
+    with pytest.raises(UnreadableEnvironment, match="expected toolchains here"):
+        asked(["a"], [])
+
+
+def test_a_propagated_toolchain() -> None:
+    """The edges of a toolchain behind `%%` are propagated, those of the spec stay."""
+    assert asked(["a %%gnu"], {"gnu": "%gcc@12"}) == ["a %%gcc@12"]
+    matrix = {"matrix": [["a"], ["%%gnu"], ["%c,cxx=gcc@12"]]}
+    assert asked([matrix], {"gnu": "%gcc@12"}) == ["a %c,cxx=gcc@12"]
+
+
+def test_excludes_compare_names_of_toolchains() -> None:
+    """A matrix is excluded from before its toolchains are expanded, as in Spack 1.2."""
+    matrix = {"matrix": [["a"], ["%one", "%two"]], "exclude": ["a %one"]}
+    toolchains = {"one": [{"spec": "%c=llvm", "when": "%c"}], "two": "%gcc"}
+    assert asked([matrix], toolchains) == ["a %gcc"]
 
 
 def test_a_toolchain_that_does_not_fit() -> None:

@@ -1,9 +1,10 @@
 """`when:` of an include or a definition: a Python expression about the machine, never run.
 
-The names are those of Spack 1.1's `eval_conditional`: `platform`, `os`, `target`, `arch_str` and
+The names are those of Spack 1.2's `eval_conditional`: `platform`, `os`, `target`, `arch_str` and
 `hostname` are texts, `arch` and `architecture` a spec that `satisfies` others, `env` has the
 environment's variables, and `re` searches. An expression is parsed with `ast`; comparisons, `and`,
-`or`, `not`, `in`, constants, and a few calls are evaluated here.
+`or`, `not`, `in`, constants, and a few calls are evaluated here. Of regular expressions, only
+texts with `^`, `$` and `.*` around them are: others may take time without end.
 """
 
 from __future__ import annotations
@@ -20,18 +21,12 @@ from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 
 MAX_LENGTH = 1000
-MAX_PATTERN = 200
-MAX_SEARCHED = 200
-"""Characters in which a pattern is looked for."""
 
 MACHINE = ("platform", "os", "target")
 NAMES = (*MACHINE, "arch", "architecture", "arch_str", "hostname")
 _METHODS = ("startswith", "endswith", "lower", "upper", "strip")
-_SEARCHES: Mapping[str, Callable[..., Any]] = {
-    "search": re.search,
-    "match": re.match,
-    "fullmatch": re.fullmatch,
-}
+_SEARCHES = ("search", "match", "fullmatch")
+_FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {"bool": bool, "int": int, "len": len, "str": str}
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: eq,
     ast.NotEq: ne,
@@ -44,13 +39,12 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.In: lambda first, second: first in second,
     ast.NotIn: lambda first, second: first not in second,
 }
-# A group that is repeated, and several repetitions in a row, take exponential or cubic time.
-_REPEATED_GROUP = re.compile(r"\)[*+{]|\\[1-9]|\(\?P?[=<]")
-_REPETITION = re.compile(r"[*+{]")
+_PLAIN = re.compile(r"(\^|\.\*)?((?:[^\\^$.|?*+()\[\]{}]|\\[^\w\s])*)(\$|\.\*)?")
+_ESCAPED = re.compile(r"\\(.)")
 
 
 class ExpressionError(ValueError):
-    """A text that is no condition which is read here."""
+    """A condition that is not evaluated here."""
 
 
 class _UnknownError(Exception):
@@ -66,18 +60,20 @@ def holds(text: str, names: Mapping[str, str | None], env: Mapping[str, str] | N
         env: the environment's variables, None if they are not known.
 
     Raises:
-        ExpressionError: it is no expression, or not one of those that are read.
+        ExpressionError: it is not an expression, or not one of those that are evaluated.
     """
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"has {len(text):,} characters, expected at most {MAX_LENGTH:,}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        return bool(_Evaluation(names, env).value(tree))
+        return _Evaluation(names, env).is_true(tree)
     except _UnknownError:
         return None
+    except ExpressionError:
+        raise
     except (SyntaxError, RecursionError, MemoryError):
-        raise ExpressionError("is no expression") from None
-    except (TypeError, re.error, KeyError, IndexError) as error:
+        raise ExpressionError("is not an expression") from None
+    except (TypeError, ValueError, KeyError, IndexError) as error:
         raise ExpressionError(f"cannot be evaluated: {error}") from None
 
 
@@ -92,7 +88,7 @@ class _Evaluation:
         """Return the value of a part.
 
         Raises:
-            ExpressionError: it is none that is read.
+            ExpressionError: it is not evaluated here.
         """
         if isinstance(node, ast.Constant) and isinstance(node.value, str | int | bool | None):
             return node.value
@@ -105,7 +101,7 @@ class _Evaluation:
         if isinstance(node, ast.BoolOp):
             return self._combined(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return not self.value(node.operand)
+            return not self.is_true(node.operand)
         if isinstance(node, ast.Compare):
             return self._compared(node)
         if isinstance(node, ast.Subscript) and _is_name(node.value, "env"):
@@ -119,20 +115,29 @@ class _Evaluation:
             raise _UnknownError
         return value
 
-    def _combined(self, node: ast.BoolOp) -> Any:
-        """Return what `and` or `or` gives; one operand may decide though others are not known."""
+    def is_true(self, node: ast.expr) -> bool:
+        """Return whether a part is true; one operand may decide though others are not known."""
+        if not isinstance(node, ast.BoolOp):
+            return bool(self.value(node))
         decides = isinstance(node.op, ast.Or)
-        unknown, found = False, None
-        for each in node.values:
+        is_unknown = False
+        for operand in node.values:
             try:
-                found = self.value(each)
+                if self.is_true(operand) is decides:
+                    return decides
             except _UnknownError:
-                unknown = True
-                continue
-            if bool(found) is decides:
-                return found
-        if unknown:
+                is_unknown = True
+        if is_unknown:
             raise _UnknownError
+        return not decides
+
+    def _combined(self, node: ast.BoolOp) -> Any:
+        """Return the operand that `and` or `or` gives."""
+        found = None
+        for operand in node.values:
+            found = self.value(operand)
+            if bool(found) is isinstance(node.op, ast.Or):
+                break
         return found
 
     def _compared(self, node: ast.Compare) -> bool:
@@ -146,6 +151,8 @@ class _Evaluation:
 
     def _called(self, node: ast.Call) -> Any:
         called = node.func
+        if isinstance(called, ast.Name) and called.id in _FUNCTIONS and len(node.args) == 1:
+            return _FUNCTIONS[called.id](self.value(node.args[0]))
         if not isinstance(called, ast.Attribute):
             raise ExpressionError(f"calls {ast.unparse(called)[:40]}, which is not evaluated")
         if _is_name(called.value, "env") and called.attr == "get" and 1 <= len(node.args) <= 2:
@@ -167,7 +174,7 @@ class _Evaluation:
         try:
             asked = parse_query(str(text))
         except QuerySyntaxError as error:
-            raise ExpressionError(f"asks for {str(text)[:40]!r}, which is no spec") from error
+            raise ExpressionError(f"asks for {str(text)[:40]!r}, which is not a spec") from error
         for part in MACHINE:
             if getattr(asked, part) is not None:
                 self._known(self._names.get(part))
@@ -176,15 +183,21 @@ class _Evaluation:
 
     def _searched(self, how: str, pattern: Any, text: Any) -> bool:
         if not isinstance(pattern, str) or not isinstance(text, str):
-            raise ExpressionError("looks for something that is no text")
-        if (
-            len(pattern) > MAX_PATTERN
-            or len(text) > MAX_SEARCHED
-            or _REPEATED_GROUP.search(pattern)
-            or len(_REPETITION.findall(pattern)) > 2
-        ):
-            raise ExpressionError(f"has a pattern that may take long: {pattern[:40]!r}")
-        return _SEARCHES[how](pattern, text) is not None
+            raise ExpressionError("looks for something that is not text")
+        return any(_fits(how, part, text) for part in pattern.split("|"))
+
+
+def _fits(how: str, pattern: str, text: str) -> bool:
+    """Return whether a text has a plain pattern: a text with `^`, `$` or `.*` around it."""
+    plain = _PLAIN.fullmatch(pattern)
+    if plain is None:
+        raise ExpressionError(f"has the pattern {pattern[:40]!r}, which is not evaluated")
+    before, word, behind = plain[1], _ESCAPED.sub(r"\1", plain[2]), plain[3]
+    is_start = before == "^" or (before is None and how != "search")
+    is_end = behind == "$" or (behind is None and how == "fullmatch")
+    if is_start and is_end:
+        return text == word
+    return text.startswith(word) if is_start else text.endswith(word) if is_end else word in text
 
 
 def _is_name(node: ast.expr, name: str) -> bool:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import yaml
 
@@ -52,13 +53,26 @@ class SpackConfiguration:
 
     Attributes:
         sections: the merged node of each of `SECTIONS` that there is.
-        missing: the includes that are not here, as they are written.
-        undecided: the includes whose `when:` depends on what is not known.
+        missing: the includes that cannot be opened, as they are written.
+        undecided: the includes whose `when:` is not known, with the reason.
+        lockfiles: the includes of lockfiles by the environment itself.
+        unused: the includes of lockfiles by other files, which Spack ignores.
     """
 
     sections: dict[str, yaml.Node]
     missing: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
+    lockfiles: list[IncludedLockfile] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+
+
+class IncludedLockfile(NamedTuple):
+    """An include of a lockfile: its path as it is written and as it is opened, and its node."""
+
+    written: str
+    place: str
+    node: yaml.Node
+    is_optional: bool = False
 
 
 def merged_configuration(
@@ -82,7 +96,7 @@ def merged_configuration(
     found = scopes[-1]
     for scope in reversed(scopes[:-1]):
         found = merging.merged(found, scope)
-    return SpackConfiguration(sections_of(found), reader.missing, reader.undecided)
+    return replace(reader.configuration, sections=sections_of(found))
 
 
 def sections_of(node: yaml.Node) -> dict[str, yaml.Node]:
@@ -95,8 +109,7 @@ class _Includes:
     """Reads the files that are included, each once."""
 
     def __init__(self, surroundings: Surroundings) -> None:
-        self.missing: list[str] = []
-        self.undecided: list[str] = []
+        self.configuration = SpackConfiguration({})
         self._surroundings = surroundings
         self._read: set[str] = set()
         self._bytes = 0
@@ -119,7 +132,11 @@ class _Includes:
             entries = entries_of(node, "an include")
             if unknown := entries.keys() - _INCLUDE_KEYS - _GIT_KEYS:
                 raise fault_at(node, f"{min(unknown)}: is not known here, expected path: and when:")
-            if not self._applies(entries, node):
+            # Spack includes a lockfile whatever its `when:` says.
+            is_lock = (
+                _is_lockfile(text_of(entries["path"], "a path")) if "path" in entries else False
+            )
+            if not is_lock and not self._applies(entries, node):
                 return
             if "git" in entries:
                 self._miss(text_of(entries["git"], "an address"), entries)
@@ -137,15 +154,14 @@ class _Includes:
     def _applies(self, entries: Mapping[str, yaml.Node], node: yaml.Node) -> bool:
         if "when" not in entries:
             return True
-        found = condition_holds(entries["when"], self._surroundings)
-        if found is None:
-            self.undecided.append(text_of(entries.get("path", node), "a path"))
-        return bool(found)
+        named = entries.get("path", entries.get("git"))
+        name = "an include" if named is None else text_of(named, "a path")
+        undecided = self.configuration.undecided
+        return condition_holds(entries["when"], self._surroundings, name, undecided)
 
     def _miss(self, written: str, entries: Mapping[str, yaml.Node]) -> None:
-        optional = entries.get("optional")
-        if optional is None or text_of(optional, "true or false").lower() not in ("true", "yes"):
-            self.missing.append(written)
+        if not _is_optional(entries):
+            self.configuration.missing.append(written)
 
     def _file(
         self,
@@ -157,6 +173,13 @@ class _Includes:
     ) -> Iterator[yaml.Node]:
         """Yield the scopes of one include."""
         place = place_of(written, including, self._surroundings)
+        if _is_lockfile(place):
+            lockfile = IncludedLockfile(written, place, node, _is_optional(entries))
+            if chain:
+                self.configuration.unused.append(written)
+            else:
+                self.configuration.lockfiles.append(lockfile)
+            return
         if place in chain:
             raise fault_at(node, f"{written} includes itself")
         if place in self._read:
@@ -188,6 +211,15 @@ class _Includes:
         return found
 
 
+def _is_lockfile(path: str) -> bool:
+    return posixpath.basename(path) == "spack.lock"
+
+
+def _is_optional(entries: Mapping[str, yaml.Node]) -> bool:
+    optional = entries.get("optional")
+    return optional is not None and text_of(optional, "true or false").lower() in ("true", "yes")
+
+
 def place_of(written: str, including: str, surroundings: Surroundings) -> str:
     """Return the path that a file names, as far as its variables are known.
 
@@ -211,16 +243,22 @@ def merged(low: yaml.Node, high: yaml.Node, work: Work) -> yaml.Node:
     return _Merging(work).merged(low, high)
 
 
-def condition_holds(node: yaml.Node, surroundings: Surroundings) -> bool | None:
-    """Return whether a `when:` holds, None if that is not known.
+def condition_holds(
+    node: yaml.Node, surroundings: Surroundings, name: str, undecided: list[str]
+) -> bool:
+    """Return whether a `when:` holds; if that is not known, add the reason to `undecided`.
 
     Raises:
-        LineFault: it is no condition.
+        LineFault: it is not a text.
     """
     try:
-        return holds(text_of(node, "a condition"), surroundings.names, surroundings.env)
+        found = holds(text_of(node, "a condition"), surroundings.names, surroundings.env)
+        reason = ""
     except ExpressionError as error:
-        raise fault_at(node, f"when: {error}") from None
+        found, reason = None, f" (line {line_of(node)} {error})"
+    if found is None:
+        undecided.append(f"{name}{reason}")
+    return bool(found)
 
 
 def _top(node: yaml.Node | None, path: str) -> yaml.MappingNode:

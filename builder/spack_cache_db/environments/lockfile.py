@@ -77,12 +77,9 @@ def read_lock(data: Mapping[str, Any], most: int) -> Environment:
     if not isinstance(version, int) or version not in VERSIONS:
         known = f"{VERSIONS[0]} to {VERSIONS[-1]}"
         raise LineFault(0, f"has the lockfile version {version!r}, expected one of {known}")
-    graphs = [data]
-    included = _mapping(data.get("include_concrete", {}), "include_concrete")
-    graphs += [_mapping(graph, f"include_concrete of {path}") for path, graph in included.items()]
     nodes: dict[str, _Node] = {}
     roots: list[str] = []
-    for graph in graphs:
+    for graph in _graphs(data):
         for key, node in _mapping(graph.get("concrete_specs"), "concrete_specs").items():
             nodes.setdefault(key, _node(key, node, version))
         roots += _roots(graph)
@@ -90,6 +87,13 @@ def read_lock(data: Mapping[str, Any], most: int) -> Environment:
         raise LineFault(0, f"has {len(nodes):,} specs, expected at most {most:,}")
     _check_edges(nodes)
     return _lock(nodes, roots)
+
+
+def _graphs(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a graph and those that it includes, which may include others."""
+    yield data
+    for path, graph in _mapping(data.get("include_concrete", {}), "include_concrete").items():
+        yield from _graphs(_mapping(graph, f"include_concrete of {path}"))
 
 
 def read_nodes(data: Sequence[Any], most: int) -> Environment:

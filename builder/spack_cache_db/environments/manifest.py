@@ -34,6 +34,7 @@ from spack_cache_db.environments import (
     legacy_notes,
 )
 from spack_cache_db.environments.includes import (
+    IncludedLockfile,
     SpackConfiguration,
     condition_holds,
     merged,
@@ -44,6 +45,8 @@ from spack_cache_db.environments.includes import (
 from spack_cache_db.environments.lockfile import read_lock_file
 from spack_cache_db.environments.requirements import (
     PackagesSection,
+    Toolchains,
+    expanded,
     parser_with,
     read_packages,
     read_toolchains,
@@ -116,25 +119,35 @@ class _SpackYaml:
         self._configuration = SpackConfiguration(sections_of(node))
         with faults.collected():
             self._configuration = merged_configuration(node, path, surroundings, self._work)
-        self._parse = surroundings.parse
+        self._toolchains: Toolchains = {}
         if "toolchains" in self._configuration.sections:
             with faults.collected():
-                found = read_toolchains(self._configuration.sections["toolchains"], self._parse)
-                self._parse = parser_with(self._parse, found)
+                section = self._configuration.sections["toolchains"]
+                self._toolchains = read_toolchains(section, surroundings.parse)
+        # Lists of specs are expanded after matrices are, as Spack 1.2 does.
+        self._parse = parser_with(surroundings.parse, self._toolchains)
 
     def specs(self) -> Environment:
         """Return all specs, and notes on what was left aside."""
         missing = self._configuration.missing + self._configuration.undecided
-        lists = SpecLists(self._limits, self._work, self._parse, is_whole=not missing)
+        lists = SpecLists(
+            self._limits,
+            self._work,
+            self._surroundings.parse,
+            lambda query: expanded(query, self._toolchains),
+            is_whole=not missing,
+        )
         for name, parts in self._definitions().items():
             with self._faults.collected():
                 lists.define(name, parts)
         packages = self._packages(None)
         specs: list[UserSpec] = []
         with self._faults.collected():
-            for group in self._groups():
+            # Spack puts a sign on a matrix wherever it is used, so every list is read first.
+            groups = [(group, lists.items(group.node)) for group in self._groups()]
+            for group, items in groups:
                 own = packages if group.packages is None else self._packages(group.packages)
-                for each in lists.specs(lists.items(group.node)):
+                for each in lists.specs(items):
                     specs.append(replace(self._user_spec(each, own), group=group.name))
                     if len(specs) > self._limits.specs:
                         said = f"stands for more than {self._limits.specs:,} specs"
@@ -158,23 +171,28 @@ class _SpackYaml:
         return Environment(tuple(specs), (*notes, *packages.notes))
 
     def _locked(self) -> Iterator[LockedSpec]:
-        """Yield the nodes of the lockfiles of environments in `include_concrete`."""
-        node = self._section.get("include_concrete")
+        """Yield the nodes of the lockfiles that the environment includes, each once."""
         hashes: set[str] = set()
-        for each in items_of(node, "paths") if node is not None else ():
-            written = text_of(each, "a path")
-            folder = place_of(written, self._path, self._surroundings)
-            place = f"{folder}/spack.lock"
+        for written, place, node, is_optional in self._lockfiles():
             found = self._surroundings.open(place)
             if not isinstance(found, bytes):
-                self._configuration.missing.append(written)
+                self._configuration.missing += [] if is_optional else [written]
                 continue
             for spec in read_lock_file(found, place, self._limits.nodes).locked:
                 if spec.hash not in hashes:
                     hashes.add(spec.hash)
                     yield spec
                 if len(hashes) > self._limits.nodes:
-                    raise fault_at(each, f"includes more than {self._limits.nodes:,} locked specs")
+                    raise fault_at(node, f"includes more than {self._limits.nodes:,} locked specs")
+
+    def _lockfiles(self) -> Iterator[IncludedLockfile]:
+        """Yield the lockfiles in `include_concrete`, then those in `include` (Spack 1.2)."""
+        node = self._section.get("include_concrete")
+        for each in items_of(node, "paths") if node is not None else ():
+            written = text_of(each, "a path")
+            folder = place_of(written, self._path, self._surroundings)
+            yield IncludedLockfile(written, f"{folder}/spack.lock", each)
+        yield from self._configuration.lockfiles
 
     def _groups(self) -> Iterator[_SpecGroup]:
         """Yield the groups of specs, in order; what stands in none is one of its own each time."""
@@ -234,10 +252,7 @@ class _SpackYaml:
         return found
 
     def _applies(self, name: str, when: yaml.Node) -> bool:
-        holds = condition_holds(when, self._surroundings)
-        if holds is None:
-            self._undecided.append(name)
-        return bool(holds)
+        return condition_holds(when, self._surroundings, name, self._undecided)
 
     def _user_spec(self, found: SpecLine, packages: PackagesSection) -> UserSpec:
         if found.query is None:
@@ -257,7 +272,11 @@ class _SpackYaml:
         yield from _include_notes(self._configuration, self._surroundings, self._faults)
         if self._undecided:
             named = ", ".join(dict.fromkeys(self._undecided))
-            yield f"definitions: the when: of {named} asks for what is not known; it is left out"
+            note = f"definitions: left out, because their when: is not known: {named}"
+            yield from _noted(note, self._surroundings, self._faults)
+        for name, toolchain in self._toolchains.items():
+            if isinstance(toolchain, LineFault):
+                yield f"toolchains: {name} is left out, line {toolchain.line}: {toolchain}"
         yield from legacy_notes(specs)
         yield from packages.notes
         if "develop" in self._section and not _is_empty(self._section["develop"]):
@@ -270,16 +289,22 @@ def _include_notes(
     """Yield what includes are not read; each is a fault if `surroundings` are strict."""
     for said, paths in (
         ("not here", configuration.missing),
-        ("left out, for their when: asks for what is not known", configuration.undecided),
+        ("left out, because their when: is not known", configuration.undecided),
+        ("a lockfile that another file includes, which Spack ignores", configuration.unused),
     ):
         if not paths:
             continue
         count = "one include is" if len(paths) == 1 else f"{len(paths):,} includes are"
         note = f"{count} {said}; what they require is not known: {', '.join(paths)}"
-        if surroundings.is_strict:
-            with faults.collected():
-                raise LineFault(0, note)
-        yield note
+        yield from _noted(note, surroundings, faults)
+
+
+def _noted(note: str, surroundings: Surroundings, faults: Faults) -> Iterator[str]:
+    """Yield a note on what is left out; it is a fault if `surroundings` are strict."""
+    if surroundings.is_strict:
+        with faults.collected():
+            raise LineFault(0, note)
+    yield note
 
 
 def _list(nodes: list[yaml.Node], node: yaml.Node) -> yaml.SequenceNode:

@@ -28,6 +28,7 @@ from spack_cache_db.environments import (
     Work,
     read_spec,
 )
+from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -275,20 +276,23 @@ def _query(node: yaml.Node, parse: Parser) -> SpecQuery:
     return found.query
 
 
-Toolchains = Mapping[str, SpecQuery]
-"""What each toolchain asks of a package, by its name."""
+Toolchains = Mapping[str, SpecQuery | LineFault]
+"""What each toolchain asks of a package, by its name; a fault if it cannot be read."""
 
 
 def read_toolchains(node: yaml.Node, parse: Parser) -> Toolchains:
     """Return the toolchains of the section `toolchains`.
 
     Raises:
-        LineFault: one of them is none, or contradicts itself.
+        LineFault: the section is not a mapping.
     """
-    return {
-        name: _together(_parts(each, parse), each)
-        for name, each in entries_of(node, "toolchains").items()
-    }
+    found: dict[str, SpecQuery | LineFault] = {}
+    for name, entry in entries_of(node, "toolchains").items():
+        try:
+            found[name] = _together(_parts(entry, parse), entry)
+        except LineFault as fault:
+            found[name] = fault
+    return found
 
 
 def _parts(node: yaml.Node, parse: Parser) -> Iterator[SpecQuery]:
@@ -339,24 +343,39 @@ def parser_with(parse: Parser, toolchains: Toolchains) -> Parser:
 
     def parse_expanded(text: str) -> SpecQuery:
         try:
-            found = _expanded(parse(text), toolchains)
+            return expanded(parse(text), toolchains)
         except UnsatisfiableSpec as error:
             raise QuerySyntaxError(text, 0, "a toolchain that fits", str(error)) from None
-        return replace(found, text=spec_text(found))
 
     return parse_expanded if toolchains else parse
 
 
+def expanded(query: SpecQuery, toolchains: Toolchains) -> SpecQuery:
+    """Return a query in which no edge names a toolchain (Spack 1.2, `expand_toolchains`).
+
+    The edges of a toolchain that is named behind `%%` are propagated.
+
+    Raises:
+        UnsatisfiableSpec: a toolchain cannot be read, or contradicts the query.
+    """
+    found = _expanded(query, toolchains)
+    return query if found == query else replace(found, text=spec_text(found))
+
+
 def _expanded(query: SpecQuery, toolchains: Toolchains) -> SpecQuery:
-    """Return a query in which no edge names a toolchain, and no edge below either."""
     named, kept = [], []
     for edge in query.dependencies:
-        toolchain = toolchains.get(edge.node.name or "")
-        if edge.direct and toolchain is not None:
-            named.append(toolchain)
-        else:
+        toolchain = toolchains.get(edge.node.name or "") if edge.direct else None
+        if toolchain is None:
             kept.append(replace(edge, node=_expanded(edge.node, toolchains)))
+        elif isinstance(toolchain, LineFault):
+            raise UnsatisfiableSpec(f"the toolchain {edge.node.name} cannot be read: {toolchain}")
+        else:
+            edges = [replace(each, propagate=True) for each in toolchain.dependencies]
+            named.append(
+                replace(toolchain, dependencies=tuple(edges)) if edge.propagate else toolchain
+            )
     found = replace(query, dependencies=tuple(kept))
-    for each in named:
-        found = constrained(found, each)
+    for toolchain in named:
+        found = constrained(found, toolchain)
     return found

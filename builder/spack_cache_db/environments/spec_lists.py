@@ -7,8 +7,8 @@ item of each of its rows, and `exclude` takes out what implies what it says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod
 
@@ -41,14 +41,15 @@ class Matrix:
         exclude: what is taken out.
         line: where the matrix begins.
         count: how many specs it makes before some are taken out; never 0.
-        sign: `%` or `^`, put before the first item of each spec.
+        signs: the sign `%` or `^` that is put before the first item of each spec, at its end. As
+            in Spack 1.2, the last one counts, for every use of the matrix.
     """
 
     rows: tuple[tuple[Item, ...], ...]
     exclude: tuple[SpecLine, ...]
     line: int
     count: int
-    sign: str = ""
+    signs: list[str] = field(default_factory=list)
 
 
 Item = SpecLine | Matrix
@@ -60,10 +61,25 @@ class SpecLists:
     """The definitions of an environment, and the reading of lists that refer to them."""
 
     def __init__(
-        self, limits: Limits, work: Work, parse: Parser = parse_query, *, is_whole: bool = True
+        self,
+        limits: Limits,
+        work: Work,
+        parse: Parser = parse_query,
+        expand: Callable[[SpecQuery], SpecQuery] = lambda query: query,
+        *,
+        is_whole: bool = True,
     ) -> None:
-        """Begin without definitions; `is_whole` unless an include may define others."""
+        """Begin without definitions.
+
+        Args:
+            limits: how much the lists may ask for.
+            work: what is made of them is added to it.
+            parse: reads a spec.
+            expand: puts toolchains in the place of their names, in specs that are complete.
+            is_whole: whether no include that is missing may define other lists.
+        """
         self._is_whole = is_whole
+        self._expand = expand
         self._parse = parse
         self._most = limits.specs
         self._longest = limits.length
@@ -114,10 +130,19 @@ class SpecLists:
         found: list[SpecLine] = []
         for item in items:
             if isinstance(item, Matrix):
-                found += [spec for _, spec in self._combinations(item)]
+                found += [self._expanded(spec) for _, spec in self._combinations(item)]
             else:
-                found.append(self._spec(item))
+                found.append(self._expanded(self._spec(item)))
         return found
+
+    def _expanded(self, spec: SpecLine) -> SpecLine:
+        """Return a spec with its toolchains, or that they contradict it."""
+        if spec.query is None:
+            return spec
+        try:
+            return replace(spec, query=self._expand(spec.query))
+        except UnsatisfiableSpec as error:
+            return SpecLine(spec.text, spec.line, error=str(error))
 
     def _require_few(self, items: Iterable[Item], line: int) -> None:
         count = sum(item.count for item in items)
@@ -150,10 +175,11 @@ class SpecLists:
         if not sign:
             return items
         self._work.add(Work.ITEM * len(items), line)
+        for each in items:
+            if isinstance(each, Matrix):
+                each.signs.append(sign)
         return tuple(
-            replace(each, sign=sign)
-            if isinstance(each, Matrix)
-            else SpecLine(sign + each.text, line, error=each.error)
+            each if isinstance(each, Matrix) else SpecLine(sign + each.text, line, error=each.error)
             for each in items
         )
 
@@ -202,7 +228,7 @@ class SpecLists:
         excluded = [self._required(self._spec(each)) for each in matrix.exclude]
         if excluded:
             found = [each for each in found if not self._is_excluded(each[1], excluded)]
-        if matrix.sign:
+        if matrix.signs:
             found = [self._signed(taken, matrix) for taken, _ in found]
         return found
 
@@ -231,7 +257,7 @@ class SpecLists:
 
     def _signed(self, taken: tuple[SpecLine, ...], matrix: Matrix) -> _Combination:
         """Return a combination with the matrix's sign before its first item."""
-        text = matrix.sign + spec_text(self._required(taken[0]))
+        text = matrix.signs[-1] + spec_text(self._required(taken[0]))
         first = self._spec(SpecLine(text, matrix.line))
         joined = SpecLine(first.text, matrix.line, self._required(first))
         for each in taken[1:]:

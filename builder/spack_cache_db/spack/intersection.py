@@ -284,5 +284,4 @@ def _edge_of_both(first: Dependency, second: Dependency) -> Dependency:
         node=constrained(first.node, second.node),
         direct=first.direct or second.direct,
         virtuals=tuple(dict.fromkeys((*first.virtuals, *second.virtuals))),
-        propagate=first.propagate or second.propagate,
     )
