@@ -192,7 +192,7 @@ def _checks(records: SpecRecords, rules: PackageRules) -> Iterator[Check]:
                 label = label_of(owner, requirement)
                 if owner == ALL:
                     yield _check_of_all(records, requirement, label, kind)
-                elif owner in records.lookups.packages or owner not in records.edges.virtuals:
+                elif owner in records.lookups.packages:
                     yield _check_of_package(records, requirement, label, owner)
                 else:
                     yield _check_of_virtual(records, requirement, label, owner)
@@ -202,7 +202,11 @@ def _check_of_package(
     records: SpecRecords, requirement: Requirement, label: str, package: str
 ) -> Check:
     every = _satisfying(records, SpecQuery(name=package)).holds
-    found = holding(requirement, lambda query: _of_package(records, query, package), every)
+
+    def verdict_of(query: SpecQuery) -> Verdict:
+        return _satisfying(records, query if query.name else replace(query, name=package))
+
+    found = _holding_if(requirement, verdict_of, every, _names(requirement.when, package))
     breaking = every - found.holds - found.unknown
     # A package does not depend on itself.
     unknown = (every & found.unknown) | (_unrecorded(records) - every)
@@ -215,9 +219,22 @@ def _option(requirement: Requirement) -> SpecQuery | None:
     return requirement.options[0] if is_one and not requirement.is_conflict else None
 
 
-def _of_package(records: SpecRecords, query: SpecQuery, package: str) -> Verdict:
-    named = query if query.name else replace(query, name=package)
-    return _satisfying(records, named)
+def _names(when: SpecQuery | None, owner: str) -> bool:
+    """Return whether a condition is about the package under whose name it is written."""
+    return when is None or when.name in (None, owner)
+
+
+def _holding_if(
+    requirement: Requirement,
+    verdict_of: Callable[[SpecQuery], Verdict],
+    every: Set[int],
+    is_seen: bool,
+) -> Verdict:
+    """Return where a requirement holds; if its condition is not seen, where it holds anyway."""
+    if is_seen:
+        return holding(requirement, verdict_of, every)
+    holds = holding(replace(requirement, when=None), verdict_of, every).holds
+    return Verdict(holds, every - holds)
 
 
 def _check_of_all(
@@ -275,16 +292,32 @@ def _check_of_virtual(
     when = requirement.when or SpecQuery()
     if when.variants or when.flags or when.dependencies:
         return Check(label, _NONE, _NONE, _NONE)
-    found = holding(requirement, verdict_of, every)
-    if when.versions is not None or when.name not in (None, virtual):
-        found = Verdict(_NONE, every)
+    is_seen = when.versions is None and _names(requirement.when, virtual)
+    found = _holding_if(requirement, verdict_of, every, is_seen)
     breaking = every - found.holds - found.unknown
     users, unknown = (
         edges.needing(some, types, frozenset({virtual})) if some else _NONE
         for some in (breaking, every & found.unknown)
     )
+    if virtual in LANGUAGES:
+        by_old = _breaking_old(records, requirement, virtual)
+        return Check(label, users | by_old, unknown | _unrecorded(records), breaking | by_old)
     unknown = unknown | _unrecorded(records) | records.without_virtuals
     return Check(label, users, unknown, breaking)
+
+
+def _breaking_old(records: SpecRecords, requirement: Requirement, language: str) -> Set[int]:
+    """Return the specs from before Spack 1.0 whose one compiler breaks a requirement."""
+    old = records.with_compiler
+    if not old:
+        return old
+
+    def verdict_of(query: SpecQuery) -> Verdict:
+        edge = Dependency(query, direct=True, virtuals=(language,))
+        return _satisfying(records, SpecQuery(dependencies=(edge,)))
+
+    found = holding(replace(requirement, when=None), verdict_of, old)
+    return old - found.holds - found.unknown
 
 
 def _satisfying(records: SpecRecords, query: SpecQuery) -> Verdict:
@@ -296,13 +329,12 @@ def _satisfying(records: SpecRecords, query: SpecQuery) -> Verdict:
     below = tuple(edge for edge in query.dependencies if not edge.direct and not edge.deptypes)
     kept = tuple(edge for edge in query.dependencies if edge not in below)
     try:
-        conditions = records.decided(read_query(records, query).conditions)
-        own = read_query(records, replace(query, dependencies=kept)).conditions if below else ()
+        asks = read_query(records, query).conditions
+        if below:
+            asks = read_query(records, replace(query, dependencies=kept)).conditions
     except UnsupportedQuery:
         return Verdict(_NONE, records.every)
-    conn, holds = records.lookups.conn, records.every
-    if below:
-        conditions = records.decided(own)
+    conn, holds, conditions = records.lookups.conn, records.every, records.decided(asks)
     verdict: Verdict = asked(conditions, "specs") or Verdict(holds)
     words = without(conditions, "specs", "hash")
     if words:
