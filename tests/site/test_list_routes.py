@@ -53,8 +53,10 @@ async def test_a_release_and_a_machine_narrow_it(datasette: Any, database: Path,
 @pytest.mark.asyncio
 async def test_nothing_found_is_no_fault(datasette: Any) -> None:
     """Without rows the answer is an empty array, and CSV has its heading."""
-    assert (await get(datasette, "/find.json?q=hdf5@99")).json() == []
-    assert len((await get(datasette, "/find.csv?q=hdf5@99")).text.splitlines()) == 1
+    nothing = await get(datasette, "/find.json?q=hdf5@99")
+    assert nothing.status_code == nothing.json()["status"] == 404
+    assert "no version 99 of hdf5: newest " in nothing.json()["error"]
+    assert (await get(datasette, "/find.csv?q=hdf5@99")).text.startswith("Error: no binary in this")
 
 
 @pytest.mark.asyncio

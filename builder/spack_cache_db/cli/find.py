@@ -55,7 +55,7 @@ from spack_cache_db.query.answers import (
 from spack_cache_db.query.catalogue import FoundSpec
 from spack_cache_db.query.conditions import Conditions, Question, UnsupportedQuery
 from spack_cache_db.query.connection import Lookups, opened
-from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
+from spack_cache_db.query.explanation import why_corrected, why_not
 from spack_cache_db.query.installation import Installation, install_found
 from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.questions import explicitly, question_of, scope_of
@@ -120,7 +120,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
         spelled = read_spellings(lookups).notes(names.items())
         say_notes([*pasted.notes_on(spec), *spelled, *notes_on(lookups, question)])
         if not found:
-            say_why_not(why_not(Candidates(lookups), query, scope))
+            say_notes(why_not(Candidates(lookups), query, scope).reasons())
         if found or form in ("json", "csv"):
             _print(lookups.conn, found, len(results.ids), options)
         sys.exit(0 if found else 1)
@@ -149,7 +149,7 @@ def question_or_advice(lookups: Lookups, query: SpecQuery, scope: Conditions) ->
         return question_of(lookups, query, scope)
     except UnsupportedQuery as error:
         why = why_corrected(Candidates(lookups), query, scope)
-        advice = _advice(why) if why else ()
+        advice = why.advice() if why else ()
         raise UnsupportedQuery("; ".join((str(error), *advice))) from None
 
 
@@ -173,18 +173,6 @@ def _print(
             note = [f"# installed in {commands.prefix}"]
         for line in ("", *note, *commands.commands):
             say(line)
-
-
-def say_why_not(why: WhyNot) -> None:
-    """Print to standard error why nothing satisfies a query."""
-    nothing = [] if why.known else ["no binary in this database satisfies this spec"]
-    say_notes([*nothing, *_advice(why)])
-
-
-def _advice(why: WhyNot) -> list[str]:
-    """Return why there is no answer, and what to ask instead."""
-    instead = [f"perhaps you mean: {why.corrected}"] if why.corrected else []
-    return [*why.sentences(), *instead]
 
 
 def as_table(
@@ -284,7 +272,7 @@ def history(spec: str, file: Path, stack: str | None, host: str | None, **option
         spelled = read_spellings(lookups).notes([("stack", stack), ("host", host)])
         say_notes([*spelled, *notes_on(lookups, question)])
         if not found.present:
-            say_why_not(why_not(Candidates(lookups), query, scope))
+            say_notes(why_not(Candidates(lookups), query, scope).reasons())
     if form or found.present:
         print_answer(found, _HISTORY_FORMS, options)
     sys.exit(0 if found.present else 1)

@@ -144,6 +144,16 @@ class WhyNot:
     read_as: str | None = None
     notes: tuple[str, ...] = ()
 
+    def reasons(self) -> tuple[str, ...]:
+        """Return why there is no answer, and what to type instead, in sentences."""
+        nothing = () if self.known else ("no binary in this database satisfies this spec",)
+        return (*nothing, *self.advice())
+
+    def advice(self) -> tuple[str, ...]:
+        """Return what is known, and what to type instead."""
+        instead = (f"perhaps you mean: {self.corrected}",) if self.corrected else ()
+        return (*self.sentences(), *instead)
+
     def sentences(self) -> tuple[str, ...]:
         """Return all of it in sentences, without what should be typed instead."""
         return tuple(self._sentences())

@@ -33,7 +33,13 @@ from spack_cache_db.site.pages.lists import (
 )
 from spack_cache_db.site.pages.names import load_names
 from spack_cache_db.site.pages.pasted_environment import PastedText, covered
-from spack_cache_db.site.pages.search import asked_spec, kept_matching, kept_question, load_find
+from spack_cache_db.site.pages.search import (
+    asked_spec,
+    kept_matching,
+    kept_question,
+    load_find,
+    reasons_of,
+)
 from spack_cache_db.site.pages.spec import (
     HashMatch,
     SpecPage,
@@ -61,11 +67,14 @@ class Data:
 
     Attributes:
         is_more: whether there is another page of it.
+        error: why there is none.
+        status: the HTTP status of the error; 404 if nothing is found.
     """
 
     body: str = ""
     is_more: bool = False
     error: str | None = None
+    status: int = 400
 
 
 def read_early(lookups: Lookups) -> None:
@@ -96,12 +105,20 @@ def find_data(
     results = kept_matching(lookups, question.conditions)
     part = slice(start, start + most + 1)
     found = found_part(lookups, results, part, with_hashes=False)
+    if not results.ids:
+        return Data(
+            error="; ".join(reasons_of(lookups, query, narrowing.scope(lookups))), status=404
+        )
     return Data(_FOUND[form](found[:most], False), len(found) > most)
 
 
 def changes_data(lookups: Lookups, sides: Sides, form: str) -> Data:
     """Return what the command `diff` prints with `--json` or `--csv`."""
-    return Data(_CHANGED[form](difference_of(lookups, sides)))
+    found = difference_of(lookups, sides)
+    if not any(found.specs):
+        said = f"neither {found.old} nor {found.new} has such a binary, so nothing is compared"
+        return Data(error=said, status=404)
+    return Data(_CHANGED[form](found))
 
 
 def cover_data(lookups: Lookups, pasted: PastedText, form: str) -> Data:
@@ -142,6 +159,9 @@ def list_data(lookups: Lookups, kind: str, asked: ListFilters, form: str) -> Dat
     page = LISTED[kind](lookups, asked)
     if page.notices:
         return Data(error=" ".join(page.notices))
+    if not page.rows:
+        nothing = f"none of {page.total:,} {kind} matches" if page.total else f"there are no {kind}"
+        return Data(error=f"{nothing} in this database", status=404)
     return Data(_LIST_FORMS[form](page))
 
 

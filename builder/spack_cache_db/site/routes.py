@@ -19,6 +19,7 @@ from datasette.utils import tilde_decode
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
 from spack_cache_db.query.answers import found_csv, json_text
+from spack_cache_db.query.package_names import known_name
 from spack_cache_db.query.plain_words import read_words
 from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.site.addresses import check_own_page, pairs_of
@@ -113,7 +114,8 @@ async def package(datasette: Any, request: Any) -> Any:
         known = await read(datasette, package_data, name)
         if known is None:
             return await missing(datasette, request, "package", name)
-        return await render(datasette, request, "unbuilt.html", {"data": known})
+        words = {"data": known, "known_name": await read(datasette, known_name, name)}
+        return await render(datasette, request, "unbuilt.html", words)
     links = package_links(data_path(datasette), name, filters)
     context = {"page": page, "links": links, "feed": Topic(package=name).feed}
     return await render(datasette, request, "package.html", context)
@@ -162,7 +164,7 @@ async def listed(datasette: Any, request: Any) -> Any:
         return data(await read(datasette, list_data, kind, asked, form), form)
     page = await read(datasette, LISTED[kind], asked)
     rows = list_rows(page, datasette.urls.path(f"/{page.kind.removesuffix('s')}/"))
-    links = DataLinks.of_page(f"/{kind}", asked.address())
+    links = DataLinks.of_page(f"/{kind}", asked.address()) if page.rows else None
     feed = Topic().feed if kind == "releases" else None
     words = {"rows": rows, "classes": classes, "links": links, "feed": feed}
     context = {"page": page, "asked": page.asked, **words}
@@ -343,7 +345,8 @@ async def package_json(datasette: Any, request: Any) -> Any:
     name = unquote(request.url_vars["package"])
     found = await read(datasette, package_data, name)
     if found is None:
-        return await missing(datasette, request, "package", name)
+        known = await read(datasette, known_name, name)
+        return data(Data(error=known.sentence, status=404), "json")
     return data(Data(json_text(found.as_dict())), "json")
 
 
@@ -466,15 +469,17 @@ def data(found: Data, form: str, headers: dict[str, str] | None = None) -> Any:
         named = {**OWN_PAGE, **(headers or {})}
         return Response(found.body, headers=named, content_type=_KINDS[form])
     if form == "json":
-        said = {"ok": False, "error": found.error, "status": 400}
-        return Response.json(said, status=400, headers=dict(OWN_PAGE))
-    return Response.text(f"Error: {found.error}\n", 400, dict(OWN_PAGE))
+        said = {"ok": False, "error": found.error, "status": found.status}
+        return Response.json(said, status=found.status, headers=dict(OWN_PAGE))
+    return Response.text(f"Error: {found.error}\n", found.status, dict(OWN_PAGE))
 
 
 async def missing(datasette: Any, request: Any, what: str, text: str) -> Any:
     """Say that there is no such thing, and offer the search."""
     close = await read(datasette, load_close, what, text)
-    context = {"what": what, "text": text, "close": close}
+    context: dict[str, Any] = {"what": what, "text": text, "close": close}
+    if what == "package":
+        context["known_name"] = await read(datasette, known_name, text)
     return await render(datasette, request, "missing.html", context, 404)
 
 

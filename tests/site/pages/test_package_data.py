@@ -53,7 +53,7 @@ async def test_a_package_without_a_binary_has_a_page(packages: Any) -> None:
     """With what it is for, its versions and variants, and who here may depend on it."""
     answer = await get(packages, "/package/fftw")
     assert answer.status_code == 200
-    assert "No binary of it is here." in answer.text
+    assert "Spack has this package, no binary of it is in this database." in answer.text
     assert "FFTW is a C subroutine library" in answer.text
     assert "<code>~openmp</code>" in answer.text
     assert f'href="{RECIPES}fftw"' in answer.text

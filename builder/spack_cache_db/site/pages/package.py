@@ -25,6 +25,7 @@ from spack_cache_db.query.package_data import (
     read_package_data,
     recipe_links,
 )
+from spack_cache_db.query.package_names import KnownName, known_name
 from spack_cache_db.query.questions import UnknownNameError, scope_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.pages.changes import Sides, latest_changes
@@ -112,6 +113,7 @@ class PackagePage:
     Attributes:
         needed_by: packages that need it themselves, as far as the file knows.
         known: of a package without a binary the specs that others depend on.
+        known_name: what is known of its name.
         is_explicit: whether somebody asked to have a spec of it installed.
         notes: what Spack says of the variants of the rows and the filters.
     """
@@ -130,6 +132,7 @@ class PackagePage:
     recipes: Mapping[str, str]
     needed_by: tuple[str, ...]
     known: tuple[Node, ...]
+    known_name: KnownName
     changes: tuple[Sides, ...]
     timeline: Timeline
     data: PackageData | None
@@ -188,6 +191,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         recipes=recipe_links(lookups.conn, name),
         needed_by=tuple(dependent_packages(lookups.conn, package.id)),
         known=() if package.release_count else _known(lookups.conn, package),
+        known_name=known_name(lookups, name),
         changes=latest_changes(lookups, package=name),
         timeline=timeline_of(lookups, every, releases, every_version=filters.all_versions),
         data=data,

@@ -156,6 +156,16 @@ def load_find(
     return found
 
 
+def reasons_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[str, ...]:
+    """Return why nothing satisfies a query, as far as there is time to find out."""
+    try:
+        return why_not(Candidates(lookups), query, scope).reasons()
+    except sqlite3.OperationalError as error:
+        if not is_interrupted(error):
+            raise
+        return (NO_TIME,)
+
+
 @dataclass(frozen=True, slots=True)
 class _Search:
     """One search: in which file, whose specs count, and which rows are shown."""
