@@ -57,7 +57,6 @@ DATASETTES = (
 )
 UNKNOWN = (
     "/package/nope",
-    "/package/nope.json",
     "/spec/zzzzzzz",
     "/spec/not-a-hash",
     "/release/v9",

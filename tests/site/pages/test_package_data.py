@@ -177,4 +177,6 @@ async def test_the_data_of_a_package_is_json(packages: Any) -> None:
     found = (await get(packages, "/package/fftw.json")).json()
     assert (found["newest_version"], found["spec_count"]) == (None, 0)
     assert ("openmp", "False") in {(each["name"], each["default"]) for each in found["variants"]}
-    assert (await get(packages, "/package/nothing.json")).status_code == 404
+    nothing = await get(packages, "/package/nothing.json")
+    assert nothing.status_code == nothing.json()["status"] == 404
+    assert nothing.json()["error"] == "nothing: no package has this name"
