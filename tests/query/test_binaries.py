@@ -201,6 +201,19 @@ def test_a_lockfile_is_kept_node_by_node(mirror: Path, tmp_path: Path) -> None:
     assert spack_cache_db.retention(mirror, [included]).unmet == found.unmet
 
 
+def test_what_is_unknown_keeps_nothing(samples_file: Path, tmp_path: Path) -> None:
+    """A binary that may break a requirement is not kept in place of one that satisfies it."""
+    path = tmp_path / "spack.yaml"
+    path.write_text("spack: {specs: [py-mpi4py], packages: {mpi: {require: mpich}}}")
+    assert spack_cache_db.retention(samples_file, [path]).unmet == ("py-mpi4py",)
+
+    done = run("cover", path, samples_file, "--keeplist")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "nothing keeps py-mpi4py: unknown: " in done.stderr
+    shown = run("cover", path, samples_file, "--json")
+    assert (shown.exit_code, json.loads(shown.stdout)["unknown"]) == (1, 1)
+
+
 @pytest.mark.parametrize("text", ["", "spack: {specs: []}", EXTERNAL.replace("app, ", "")])
 def test_an_empty_keeplist_is_an_error(mirror: Path, tmp_path: Path, text: str) -> None:
     """Pruning with an empty list would delete a mirror, so none is ever printed."""
