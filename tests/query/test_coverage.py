@@ -242,7 +242,7 @@ def test_in_python(samples_file: Path, tmp_path: Path) -> None:
     assert [each.status for each in by_path.specs] == ["binary", "near"]
     assert [each.status for each in by_specs.specs] == ["binary", "near"]
     assert (by_path.binary, by_path.total) == (1, 2)
-    assert cover(samples_file, []) == Cover((), is_lock=False)
+    assert cover(samples_file, []) == Cover((), False, ("the environment has no specs",))
     with pytest.raises(UnreadableEnvironment, match="none: cannot be read: No such file"):
         cover(samples_file, tmp_path / "none")
     with pytest.raises(UnknownNameError):

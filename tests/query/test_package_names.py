@@ -67,6 +67,12 @@ def test_each_answer_says_the_same(file: Path, tmp_path: Path, name: str) -> Non
             assert (answer.exit_code, answer.stdout) == (1, "")
             assert answer.stderr.startswith(f"Note: {known.sentence}\n")
         assert f"{known.sentence}" in run("cover", specs, file).stdout
+        specs.write_text(f"{name.upper()}@9:\n")
+        loud = run("cover", specs, file)
+        if known.kind != "unknown":
+            assert known.sentence in loud.stdout
+            assert f"{name.upper()} is read as {name}" in loud.stderr
+        specs.write_text(f"{name}@9:\n")
         assert f'"{known.sentence}' in run("cover", specs, file, "--json").stdout
     answer = run("deps", name, file)
     assert (answer.exit_code, answer.stdout) == (2, "")

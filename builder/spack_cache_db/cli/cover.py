@@ -250,8 +250,8 @@ def _end(found: Cover | FolderCover, forms: Forms, options: dict[str, Any]) -> N
     if isinstance(found, FolderCover) and len(found.covers) < len(found.environments):
         sys.exit(2)
     whole = found.whole if isinstance(found, FolderCover) else found
-    if not whole.specs:
-        say_notes(["the environment has no specs"])
-    elif not whole.rows:
+    if isinstance(found, FolderCover) and not whole.specs:
+        say_notes(["the environments have no specs"])
+    elif whole.specs and not whole.rows:
         say_notes([f"no spec has the status {' or '.join(whole.only)}"])
     sys.exit(0 if whole.specs and whole.available == whole.total else 1)

@@ -56,7 +56,7 @@ from spack_cache_db.query.installation import foremost_places
 from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.look_alikes import Change
 from spack_cache_db.query.package_names import known_name
-from spack_cache_db.query.questions import read_query, scope_of
+from spack_cache_db.query.questions import read_query, respelled, scope_of
 from spack_cache_db.query.requirements import CheckedRules
 from spack_cache_db.query.selection import (
     Candidate,
@@ -156,7 +156,8 @@ def cover_environment(
         scope: what narrows the answers.
         after_each: called after each spec; what it raises ends the work.
     """
-    candidates, notes = Candidates(lookups, scope), environment.notes
+    environment, spelled = _respelled(lookups, environment)
+    candidates, notes = Candidates(lookups, scope), (*environment.notes, *spelled)
     if environment.is_lock and without(scope, "release", "stack"):
         notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
     if any([*spec.rules.of(None)] for spec in environment.specs) and not has_records(lookups.conn):
@@ -164,6 +165,8 @@ def cover_environment(
     specs = _Specs(candidates, scope).answers(environment, after_each)
     nodes = cover_lock(candidates, environment.locked, scope) if environment.locked else ()
     answers = _placed(lookups.conn, (*specs, *nodes), scope)
+    if not answers:
+        notes = (*notes, "the environment has no specs")
     return Cover(
         answers,
         environment.is_lock,
@@ -171,6 +174,18 @@ def cover_environment(
         is_of_trees=lookups.is_installed,
         others=environment.others,
     )
+
+
+def _respelled(lookups: Lookups, environment: Environment) -> tuple[Environment, tuple[str, ...]]:
+    """Return an environment with names as the database spells them, and a note on each other."""
+    specs: list[UserSpec] = []
+    notes: dict[str, None] = {}
+    for spec in environment.specs:
+        query, found = (None, ()) if spec.query is None else respelled(lookups, spec.query)
+        legacy = None if spec.legacy is None else respelled(lookups, spec.legacy)[0]
+        specs.append(replace(spec, query=query, legacy=legacy) if found else spec)
+        notes |= dict.fromkeys(found)
+    return replace(environment, specs=tuple(specs)), tuple(notes)
 
 
 def _placed(
