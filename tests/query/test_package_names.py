@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.answers import find
+from spack_cache_db.query.answers import find, history
 from spack_cache_db.query.connection import opened
 from spack_cache_db.query.package_names import close_names, known_name
 from tests.commands import run
@@ -84,6 +84,14 @@ def test_the_kind_of_a_dependency_is_said_in_the_same_words(file: Path) -> None:
     shown = json.loads(run("deps", hash_of("built"), file, "--json").stdout)
     kinds = {each["package"]: each["kind"] for each in shown}
     assert kinds == {"glibc": "external", "gmake": "known as a dependency"}
+
+
+def test_python_says_how_a_name_was_read(file: Path) -> None:
+    """The notes of a list and of a history are those of the commands."""
+    found, rows = find(file, "BUILT"), history(file, "BUILT")
+    assert [each.package for each in found] == ["built"]
+    assert found.notes == rows.notes == ("BUILT is read as built",)
+    assert find(file, "built").notes == ()
 
 
 def test_the_version_that_spack_prefers_is_the_newest(tmp_path: Path) -> None:

@@ -138,7 +138,13 @@ def _where(place: Found | FoundSpec) -> dict[str, Any]:
 
 
 class FoundList(list[Found]):
-    """The configurations that satisfy a query, which notebooks show as a table."""
+    """The configurations that satisfy a query, which notebooks show as a table.
+
+    Attributes:
+        notes: how the query was read, and what the answer leaves out.
+    """
+
+    notes: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         """Return the table that IPython shows (its docs: "Rich display")."""
@@ -220,11 +226,19 @@ def find(
     with opened(db) as lookups:
         scope = scope_of(lookups, release, stack, host, os, platform)
         scope = (*scope, *explicitly(lookups.conn)) if explicit else scope
-        results = matching(lookups, question_of(lookups, parsed, scope).conditions)
-        found = found_part(
-            lookups, results, slice(limit), with_hashes=with_hashes, with_differences=with_hashes
+        question = question_of(lookups, parsed, scope)
+        results = matching(lookups, question.conditions)
+        found = FoundList(
+            found_part(
+                lookups,
+                results,
+                slice(limit),
+                with_hashes=with_hashes,
+                with_differences=with_hashes,
+            )
         )
-        return FoundList(found)
+        found.notes = notes_on(lookups, question)
+        return found
 
 
 def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
@@ -405,10 +419,12 @@ class History:
         query: the spec, as given.
         releases: a row for each release of the file, oldest first: snapshots by date, then
             releases by number, then branches.
+        notes: how the query was read, and what the answer leaves out.
     """
 
     query: str
     releases: tuple[HistoryRow, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def present(self) -> tuple[HistoryRow, ...]:
@@ -452,8 +468,9 @@ def history(
     parsed = parse_query(checked_text("spec", spec))
     with opened(db) as lookups:
         scope = scope_of(lookups, stack=stack, host=host)
-        conditions = question_of(lookups, parsed, scope).conditions
-        return history_of(lookups, spec, shown_specs(lookups, conditions))
+        question = question_of(lookups, parsed, scope)
+        found = history_of(lookups, spec, shown_specs(lookups, question.conditions))
+        return replace(found, notes=notes_on(lookups, question))
 
 
 def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
