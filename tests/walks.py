@@ -19,7 +19,6 @@ from spack_cache_db.spack.constraints import (
     variant_matches,
 )
 from spack_cache_db.spack.normal_forms import Variant, parse_variant
-from spack_cache_db.spack.parser import parse_query
 from tests.matching import matches
 from tests.small_sources import MIRRORS, Sources
 
@@ -134,7 +133,7 @@ class Walk:
         """Return whether a spec has an edge that satisfies one of a query, or its condition not."""
         if edge.when is None:
             return self._has_edge(dag_hash, edge)
-        met = self.satisfies(dag_hash, parse_query(edge.when))
+        met = self.satisfies(dag_hash, edge.when)
         if met is False:
             return True
         found = self._has_edge(dag_hash, edge)

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from spack_cache_db.spack.constraints import Dependency, Flag, VariantConstraint
+from spack_cache_db.spack.constraints import Dependency, Flag, VariantConstraint, spec_text
 from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 
@@ -177,11 +177,17 @@ def test_a_compiler_after_a_dependency_belongs_to_it() -> None:
     assert [inner.node.name for inner in edge.node.dependencies] == ["gcc", "cmake"]
 
 
-def test_conditions_of_edges_stay_text() -> None:
-    """The condition of an edge is kept as written, and a doubled sigil is marked."""
-    (edge,) = parse_query("a %%[when='+x %y'] b").dependencies
+def test_conditions_of_edges_are_specs() -> None:
+    """The condition of a dependency is read as a spec, commas and quotes included."""
+    (edge,) = parse_query("x %%[when='+x %y'] z").dependencies
+    (other,) = parse_query("""x ^[when="k=a,b cflags='-g -O2'"] z""").dependencies
 
-    assert (edge.when, edge.propagate) == ("+x %y", True)
+    assert edge.when is not None and other.when is not None
+    assert (spec_text(edge.when), edge.propagate) == ("+x %y", True)
+    assert spec_text(other.when) == "k=a,b cflags='-g -O2'"
+    assert parse_query(spec_text(parse_query("x %[when='+x'] z"))).dependencies[0].when is not None
+    with pytest.raises(QuerySyntaxError):
+        parse_query("x %[when='@@'] z")
 
 
 def test_queries_are_values() -> None:

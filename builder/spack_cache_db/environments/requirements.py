@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import chain, islice
 
 import yaml
@@ -312,9 +313,8 @@ def _parts(node: yaml.Node, parse: Parser) -> Iterator[SpecQuery]:
         yield query
 
 
-def _both(first: str | None, second: SpecQuery) -> str:
-    text = spec_text(second)
-    return text if first is None else f"{first} {text}"
+def _both(first: SpecQuery | None, second: SpecQuery) -> SpecQuery:
+    return second if first is None else constrained(first, second)
 
 
 def _direct_query(node: yaml.Node, parse: Parser) -> SpecQuery:
@@ -327,12 +327,10 @@ def _direct_query(node: yaml.Node, parse: Parser) -> SpecQuery:
 
 
 def _together(parts: Iterable[SpecQuery], node: yaml.Node) -> SpecQuery:
-    found = SpecQuery()
-    for each in parts:
-        try:
-            found = constrained(found, each)
-        except UnsatisfiableSpec as error:
-            raise fault_at(node, str(error)) from None
+    try:
+        found = reduce(constrained, parts, SpecQuery())
+    except UnsatisfiableSpec as error:
+        raise fault_at(node, str(error)) from None
     if len(spec_text(found)) > LONGEST_TOOLCHAIN:
         raise fault_at(node, f"has more than {LONGEST_TOOLCHAIN:,} characters as one spec")
     return found

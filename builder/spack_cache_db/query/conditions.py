@@ -26,7 +26,6 @@ from spack_cache_db.spack.constraints import (
     version_matches,
 )
 from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant, readable_variant
-from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import runs_on, target_matches, unknown_bounds
 from spack_cache_db.spack.versions import VersionRanges, is_git_version
 
@@ -397,7 +396,6 @@ def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
         is_virtual: whether a name is that of a virtual package.
 
     Raises:
-        QuerySyntaxError: the condition of a dependency (`when=`) is not a spec.
         UnsupportedQuery: with the reason, and what to ask instead if there is something.
     """
     _check_root(query, is_virtual)
@@ -414,4 +412,4 @@ def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
             node = replace(node, name=None)
         check_recorded(node, is_virtual)
         if edge.when is not None:
-            check_recorded(parse_query(edge.when), is_virtual)
+            check_recorded(edge.when, is_virtual)

@@ -196,7 +196,6 @@ def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ANYWHE
         scope: what narrows it.
 
     Raises:
-        QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
         UnsupportedQuery: the file cannot answer the query.
     """
     query, _ = respelled(candidates.lookups, query)
@@ -214,9 +213,6 @@ def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -
     Returns:
         With `corrected`, if it finds something; else with `read_as`, and why it does not. None if
         nothing stands behind a compiler, or the file cannot answer that query.
-
-    Raises:
-        QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
     """
     meant = legacy_reading(respelled(candidates.lookups, query)[0])
     if meant is None:

@@ -82,7 +82,6 @@ def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE
         scope: what narrows it; what the records of its release and stack say counts.
 
     Raises:
-        QuerySyntaxError: the condition of a dependency (`when=`) is no spec.
         UnsupportedQuery: the file cannot answer the query.
     """
     records = SpecRecords(lookups)
@@ -101,7 +100,7 @@ def read_query(records: SpecRecords, query: SpecQuery) -> Question:
     read in any spelling (`spellings`).
 
     Raises:
-        QuerySyntaxError, UnsupportedQuery: see `question_of`.
+        UnsupportedQuery: the database cannot answer the query.
     """
     query, notes = respelled(records.lookups, query)
     question = _read_query(records, query)

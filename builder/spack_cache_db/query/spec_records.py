@@ -55,7 +55,6 @@ from spack_cache_db.spack.constraints import (
     variant_matches,
 )
 from spack_cache_db.spack.normal_forms import LANGUAGES, Variant
-from spack_cache_db.spack.parser import parse_query
 
 ANY_RECORD = "SELECT 1 FROM records LIMIT 1"
 SPECS = "SELECT id FROM specs"
@@ -338,9 +337,8 @@ class SpecRecords:
             return Verdict(_NONE, among)
         return Verdict(among & self._compiled(constraint) if among else _NONE)
 
-    def _unless(self, condition: str) -> Verdict:
+    def _unless(self, query: SpecQuery) -> Verdict:
         """Return the specs that do not satisfy the condition of a dependency."""
-        query = parse_query(condition)
         like = self._configured(query)
         met = Verdict(self.every if like is None else like)
         met = reduce(and_, (each.asked for each in self.decided(record_conditions(query))), met)

@@ -98,7 +98,7 @@ class Dependency:
         direct: written with `%`, not `^`.
         virtuals: the virtual packages that the edge must provide.
         deptypes: the types of dependency asked for.
-        when: the condition of the edge, as written.
+        when: the condition of the edge.
         propagate: written `%%`.
         column: where the sigil stands in the query.
     """
@@ -107,7 +107,7 @@ class Dependency:
     direct: bool
     virtuals: tuple[str, ...] = ()
     deptypes: tuple[str, ...] = ()
-    when: str | None = None
+    when: "SpecQuery | None" = None
     propagate: bool = False
     column: int = 0
 
@@ -179,7 +179,7 @@ def dependency_text(edge: Dependency) -> str:
         return f"{sign}{named}{node}"
     attributes = [f"deptypes={_value(','.join(edge.deptypes))}"] if edge.deptypes else []
     attributes += [f"virtuals={_value(','.join(edge.virtuals))}"] if edge.virtuals else []
-    attributes += [f"when={_value(edge.when)}"] if edge.when is not None else []
+    attributes += [f"when={_value(spec_text(edge.when))}"] if edge.when is not None else []
     return f"{sign}[{' '.join(attributes)}] {node}"
 
 

@@ -298,7 +298,8 @@ def _dependency(cursor: _Cursor) -> Dependency | None:
         direct=direct,
         virtuals=attributes.get("virtuals", ()),
         deptypes=attributes.get("deptypes", ()),
-        when=when[0] if when else None,
+        # Printed and read again, so that one condition is always one record.
+        when=parse_query(spec_text(parse_query(when[0]))) if when else None,
         propagate=sigil.text.startswith("%%"),
         column=sigil.column,
     )
