@@ -97,7 +97,7 @@ def check_queries(app: App, datasette: Any) -> App:
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            found = _QUERY.fullmatch(path_of(scope, datasette.setting("base_url")))
+            found = _QUERY.fullmatch(path_of(scope))
             names = map(tilde_decode, found.groups()) if found else ("", "")
             known = parameters_of(datasette, *names)
             pairs = _pairs(scope.get("query_string", b"").decode("latin-1"))
@@ -129,7 +129,7 @@ async def check_own_page(
         BadAddress: a field is not known.
         Moved: a name is spelled otherwise.
     """
-    path, pairs = _path(datasette, request), pairs_of(request)
+    path, pairs = path_of(request.scope), pairs_of(request)
     for name, _ in pairs:
         if name in fields or name.startswith("_"):
             continue
@@ -166,7 +166,17 @@ async def check_table(datasette: Any, request: Any, database: str, table: str) -
     await _check_search(source, table, pairs)
     if database == name_of(datasette):
         kinds = {**KINDS, "name": (NAMES[table],)} if table in NAMES else KINDS
-        await _check_names(datasette, _path(datasette, request), {}, pairs, kinds)
+        await _check_names(datasette, path_of(request.scope), {}, pairs, kinds)
+
+
+def wheres(datasette: Any, request: Any) -> list[dict[str, str]]:
+    """Return each condition in SQL of a table's address, and the address without it."""
+    pairs, path = pairs_of(request), datasette.urls.path(path_of(request.scope))
+    return [
+        {"text": pair[1], "remove_url": f"{path}?{urlencode([*filter(pair.__ne__, pairs)])}"}
+        for pair in pairs
+        if pair[0] == "_where"
+    ]
 
 
 async def better_reason(datasette: Any, request: Any, exception: Exception) -> Exception:
@@ -234,7 +244,7 @@ async def _check_names(
 
     Args:
         datasette: its Datasette.
-        path: the path below the site's base.
+        path: the path.
         parts: where in the path names are, by keys of `kinds`.
         pairs: the pairs of its query string.
         kinds: the kinds of names in each field.
@@ -261,7 +271,3 @@ async def _check_names(
     if (moved, renamed) != (path, [*pairs]):
         query = f"?{urlencode(renamed)}" if renamed else ""
         raise Moved(f"{datasette.urls.path(moved)}{query}")
-
-
-def _path(datasette: Any, request: Any) -> str:
-    return path_of(request.scope, datasette.setting("base_url"))

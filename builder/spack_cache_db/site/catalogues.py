@@ -92,9 +92,13 @@ def require_addresses(datasette: Any, own: Iterable[str]) -> None:
         own: regular expressions for the paths of our pages.
 
     Raises:
-        StartupError: there is one; Datasette prints the message and ends.
+        StartupError: there is one, or the site's base begins as its pages do; Datasette prints the
+            message and ends.
     """
-    patterns = [re.compile(each) for each in own]
+    patterns, base = [re.compile(each) for each in own], datasette.setting("base_url")
+    routes = [f"/{tilde_encode(name)}/" for name in datasette.databases]
+    if any(each.match(f"{base}x") for each in patterns) or base.startswith(tuple(routes)):
+        raise StartupError(f"base_url: pages of the site begin with {base}; choose another path")
     for name in datasette.databases:
         paths = (f"/{tilde_encode(name)}", f"/{tilde_encode(name)}/table")
         if any(each.match(path) for each in patterns for path in paths):

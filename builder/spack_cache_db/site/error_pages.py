@@ -27,7 +27,6 @@ from spack_cache_db.site.middleware import (
     Receive,
     Scope,
     Send,
-    path_below,
     path_of,
     send_text,
 )
@@ -112,7 +111,7 @@ def _without_status(exception: Exception, *, is_own: bool) -> Failure:
 
 async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
     """Return the answer to a request that failed, or leads elsewhere."""
-    path = path_below(request.path, datasette.setting("base_url"))
+    path = path_of(request.scope)
     if not is_own_page(path):
         exception = await better_reason(datasette, request, exception)
     if isinstance(exception, Moved):
@@ -145,21 +144,17 @@ async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
     return Response.html(html, status=failure.status, headers=headers)
 
 
-def guard_csv(app: App, base_url: str = "/") -> App:
+def guard_csv(app: App) -> App:
     """Return the application, none of whose CSV is an error with status 200; our pages know better.
 
     Datasette writes why a stream broke off into the stream, as if it were a row, and where a query
     is refused 0.65 answers 200 with an empty line; both would be kept by caches. Here an error is a
     status where nothing was sent yet, and a broken connection where something was.
-
-    Args:
-        app: the application.
-        base_url: the path below which the site is.
     """
 
     def is_csv(scope: Scope) -> bool:
         is_named = scope["type"] == "http" and str(scope["path"]).endswith(".csv")
-        return is_named and not is_own_page(path_of(scope, base_url))
+        return is_named and not is_own_page(path_of(scope))
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         await app(scope, receive, _Csv(send).send if is_csv(scope) else send)

@@ -105,7 +105,7 @@ class TooManyError(Exception):
 
 def guard(app: App, datasette: Any) -> App:
     """Return the application with the rules of this module around it."""
-    ttl, base_url = datasette.setting("default_cache_ttl"), datasette.setting("base_url")
+    ttl = datasette.setting("default_cache_ttl")
     allowed = allowances_of(datasette)
     security = {**_SECURITY, b"content-security-policy": allowed.policy(_DATASETTE).encode()}
     frames = _NO_FRAMES
@@ -120,17 +120,17 @@ def guard(app: App, datasette: Any) -> App:
             return
         if scope["method"] == "OPTIONS":
             cors = [*_CORS, *_PREFLIGHT] if datasette.cors else []
-            await send_whole(send, 204, "", [_allow(scope, base_url), *cors])
+            await send_whole(send, 204, "", [_allow(scope), *cors])
             return
-        is_open = allowed.opens(path_below(str(scope["path"]), base_url))
+        is_open = allowed.opens(str(scope["path"]))
         # What plugins answer there may be for one visitor, such as a form to log in.
         kept = 0 if is_open else ttl
         is_for_one = is_open or _is_signed_in(scope)
         sent = security | _FOR_ONE_VISITOR if is_for_one else security
         response = Response(scope, send, kept, sent, frames, cors=datasette.cors)
-        refused = barred(scope, base_url, is_open=is_open)
+        refused = barred(scope, is_open=is_open)
         if refused is not None:
-            allow = [_allow(scope, base_url)] if refused[0] == 405 else []
+            allow = [_allow(scope)] if refused[0] == 405 else []
             await send_error(scope, response.send, *refused, allow)
             return
         try:
@@ -147,18 +147,17 @@ def guard(app: App, datasette: Any) -> App:
     return guarded
 
 
-def _allow(scope: Scope, base_url: str) -> tuple[bytes, bytes]:
-    takes_forms = READING_POSTS.fullmatch(path_below(str(scope["path"]), base_url))
+def _allow(scope: Scope) -> tuple[bytes, bytes]:
+    takes_forms = READING_POSTS.fullmatch(str(scope["path"]))
     return b"allow", METHODS + (b", POST" if takes_forms else b"")
 
 
-def barred(scope: Scope, base_url: str, *, is_open: bool) -> tuple[int, str] | None:
+def barred(scope: Scope, *, is_open: bool) -> tuple[int, str] | None:
     """Return status and reason if a request is not let in."""
-    whole = str(scope["path"])
-    if "\0" in whole or whole.startswith(("//", "/\\")):
+    path = str(scope["path"])
+    if "\0" in path or path.startswith(("//", "/\\")):
         # No name has a NUL; and a redirect to where a path begins so leads to another host.
         return 404, NO_PAGE
-    path = path_below(whole, base_url)
     if scope["method"] not in ("GET", "HEAD") and not is_open:
         is_reading = scope["method"] == "POST" and READING_POSTS.fullmatch(path)
         if not is_reading:
@@ -314,14 +313,27 @@ def _with_vary(headers: Headers, name: bytes) -> Headers:
     return [*rest, (b"vary", b", ".join([*parts, name]))]
 
 
-def path_of(scope: Scope, base_url: str) -> str:
-    """Return the path of a request below `base_url`, as Datasette compares it with its routes."""
+def below_base(app: App, base_url: str) -> App:
+    """Return the application, which sees no path with the site's base.
+
+    A proxy may pass the base on or cut it off. Datasette would put it before a path that it finds
+    in a request once more.
+    """
+
+    async def cut(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and str(scope["path"]).startswith(base_url):
+            raw = scope.get("raw_path") or b""
+            paths: dict[str, Any] = {"path": str(scope["path"])[len(base_url) - 1 :]}
+            if raw.startswith(base_url.encode()):
+                paths["raw_path"] = raw[len(base_url) - 1 :]
+            scope = {**scope, **paths}
+        await app(scope, receive, send)
+
+    return cut
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path of a request, as Datasette compares it with its routes."""
     # Datasette finds its way by the path as it was sent, not as it was decoded.
     raw: bytes | None = scope.get("raw_path")
-    path = raw.partition(b"?")[0].decode("latin-1") if raw else str(scope["path"])
-    return path_below(path, base_url)
-
-
-def path_below(path: str, base_url: str) -> str:
-    """Return a whole path without the site's base, beginning with one `/`."""
-    return "/" + path.removeprefix(base_url).lstrip("/")
+    return raw.partition(b"?")[0].decode("latin-1") if raw else str(scope["path"])

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from datasette.filters import FilterArguments
 from datasette.plugins import pm
 from datasette.utils.asgi import asgi_static
 from datasette.version import __version__
@@ -116,14 +117,23 @@ def register_routes(datasette: Any) -> tuple[tuple[str, datasettes.Handler], ...
     return (static, *((each.pattern, routes.handler_of(each)) for each in routes.ROUTES))
 
 
-@hook
+@partial(hook, trylast=True)
 def filters_from_request(
     request: Any, database: str, table: str, datasette: Any
-) -> Callable[[], Awaitable[None]] | None:
-    """Refuse columns that a table does not have, and redirect to the spelling of names."""
+) -> Callable[[], Awaitable[FilterArguments]] | None:
+    """Refuse columns that a table does not have, and redirect to the spelling of names.
+
+    Datasette's own links that remove a `_where` lack the base.
+    """
     if not is_site(datasette):
         return None
-    return partial(addresses.check_table, datasette, request, database, table)
+
+    async def checked() -> FilterArguments:
+        await addresses.check_table(datasette, request, database, table)
+        wheres = addresses.wheres(datasette, request)
+        return FilterArguments([], extra_context={"extra_wheres_for_ui": wheres})
+
+    return checked
 
 
 @hook
@@ -168,6 +178,9 @@ def render_cell(
     shown = None
     if column in LINKED:
         shown = link(value, column, table, database, datasette)
+    elif table is None and isinstance(value, bytes) and datasette.setting("base_url") != "/":
+        # Datasette's own link lacks the base.
+        shown = Markup("&lt;Binary:&nbsp;{:,}&nbsp;bytes&gt;").format(len(value))
     is_pause = next(_cells) % datasettes.CELLS_AT_ONCE == 0
     return datasettes.after_others(shown) if is_pause else shown
 
@@ -220,11 +233,12 @@ def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
     def wrap(app: middleware.App) -> middleware.App:
         if not is_site(datasette):
             return app
-        app = error_pages.guard_csv(app, datasette.setting("base_url"))
+        app = error_pages.guard_csv(app)
         app = queues.admit(addresses.check_queries(app, datasette), datasette)
         app = whole_answers.whole(delivery.collect(app), datasette, routes.is_own_page)
         app = middleware.guard(app, datasette)
-        return delivery.deliver(warm_start.warm(app, datasette))
+        app = delivery.deliver(warm_start.warm(app, datasette))
+        return middleware.below_base(app, datasette.setting("base_url"))
 
     return wrap
 

@@ -173,12 +173,11 @@ def admit(app: App, datasette: Any) -> App:
     """
     queues = _queues.setdefault(datasette, {name: Queue(bound) for name, bound in BOUNDS.items()})
     delayed = _delayed.setdefault(datasette, asyncio.Semaphore(MOST_DELAYED))
-    base_url = datasette.setting("base_url")
 
     async def admitted(scope: Scope, receive: Receive, send: Send) -> None:
         name = None
         if scope["type"] == "http":
-            path = path_of(scope, base_url)
+            path = path_of(scope)
             name = queue_name(path, scope.get("query_string", b""))
         if name is None:
             await app(scope, receive, send)
@@ -201,7 +200,7 @@ def queue_name(path: str, query: bytes) -> str | None:
     """Return the queue of a request, None if it needs no turn.
 
     Args:
-        path: the path below the site's base, beginning with `/`.
+        path: the path, beginning with `/`.
         query: the query string.
     """
     if path.startswith(("/static/", "/-/")):

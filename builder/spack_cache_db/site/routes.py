@@ -443,7 +443,7 @@ _OWN = [re.compile(each.pattern) for each in ROUTES]
 
 
 def is_own_page(path: str) -> bool:
-    """Return whether a path, below the site's base, is that of one of our pages."""
+    """Return whether a path is that of one of our pages."""
     return any(pattern.match(path) for pattern in _OWN)
 
 

@@ -44,16 +44,16 @@ def whole(app: App, datasette: Any, is_own_page: Callable[[str], bool]) -> App:
     Args:
         app: the application; each page of rows is a request of its own.
         datasette: its Datasette.
-        is_own_page: returns whether a path below the site's base is that of one of our pages.
+        is_own_page: returns whether a path is that of one of our pages.
     """
-    base_url, has_streams = datasette.setting("base_url"), datasette.setting("allow_csv_stream")
+    has_streams = datasette.setting("allow_csv_stream")
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
         path, asked = str(scope["path"]), scope.get("query_string", b"")
-        fields, below = fields_of(asked), path_of(scope, base_url)
+        fields, below = fields_of(asked), path_of(scope)
         found = None if is_own_page(below) else _TABLE.fullmatch(below)
         form, shape = found and found[1], fields.get("_shape", [""])[0]
         asks_all = fields.keys().isdisjoint(("_next", "sql")) and "max" in fields.get(

@@ -72,7 +72,7 @@ def skip_csrf(datasette: Any, scope: dict[str, Any]) -> bool:
     """Take environments from a form without a token: the page only reads, and sets no cookie."""
     if not is_site(datasette):
         return False
-    return READING_POSTS.fullmatch(path_of(scope, datasette.setting("base_url"))) is not None
+    return READING_POSTS.fullmatch(path_of(scope)) is not None
 
 
 @hook
