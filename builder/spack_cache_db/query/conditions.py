@@ -27,7 +27,7 @@ from spack_cache_db.spack.constraints import (
 )
 from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant, readable_variant
 from spack_cache_db.spack.targets import runs_on, target_matches, unknown_bounds
-from spack_cache_db.spack.versions import VersionRanges, is_git_version
+from spack_cache_db.spack.versions import is_git_version
 
 # The packages that Spack 1.1 knows as compilers, and the names that only old releases print.
 _COMPILERS = """
@@ -277,89 +277,59 @@ class UnsupportedQuery(BuilderError, ValueError):
     """A well-formed query that a file cannot answer; its text says why."""
 
 
+def _refuse(reasons: Mapping[str, object]) -> None:
+    """Raise UnsupportedQuery with the first reason that applies."""
+    for reason, applies in reasons.items():
+        if applies:
+            raise UnsupportedQuery(reason)
+
+
 def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
     """Return what a dependency asks of the one compiler that a page shows.
 
     Raises:
         UnsupportedQuery: it asks for something else.
     """
-    name, what = edge.node.name, f"%{edge.node.name or ''}"
-    if edge.propagate:
-        raise UnsupportedQuery(f"'%{what}' only guides Spack's solver; write {what!r}")
-    if edge.deptypes or edge.when is not None:
-        raise UnsupportedQuery(
+    node, name, what = edge.node, edge.node.name, f"%{edge.node.name or ''}"
+    unknown = ", ".join(each for each in edge.virtuals if each not in LANGUAGES)
+    more = replace(node, name=None, versions=None, text="") != SpecQuery()
+    _refuse(
+        {
+            f"'%{what}' only guides Spack's solver; write {what!r}": edge.propagate,
             f"this file does not say how {name or 'a dependency'} is used (deptypes=, when=): "
-            f"only {what!r} can be answered"
-        )
-    if name is None:
-        raise UnsupportedQuery("this file has no dependency data; name a compiler after '%'")
-    if not {*LANGUAGES}.issuperset(edge.virtuals):
-        raise UnsupportedQuery(f"this file does not say what provides {', '.join(edge.virtuals)}")
-    if set(edge.virtuals) == {"fortran"}:
-        raise UnsupportedQuery("this file has the compiler for C, not the one for Fortran")
-    if name in LANGUAGES:
-        raise UnsupportedQuery(f"this file does not say which languages a package uses ({what!r})")
-    if not edge.virtuals and name not in COMPILERS:
-        raise UnsupportedQuery(
-            f"this file has no dependency data, and {name} is not known as a compiler"
-        )
-    _check_compiler_options(edge.node)
-    return CompilerConstraint(name, edge.node.versions)
+            f"only {what!r} can be answered": edge.deptypes or edge.when is not None,
+            "this file has no dependency data; name a compiler after '%'": name is None,
+            f"this file does not say what provides {unknown}": unknown,
+            "this file has the compiler for C, not the one for Fortran": {*edge.virtuals}
+            == {"fortran"},
+            f"this file does not say which languages a package uses ({what!r})": name in LANGUAGES,
+            f"this file has no dependency data, and {name} is not known as a compiler": not (
+                edge.virtuals or name in COMPILERS
+            ),
+            f"what follows {what} is asked of {name}, of which the version is in this file; "
+            "write what the package itself must have before the '%'": more,
+        }
+    )
+    _check_node(node)
+    return CompilerConstraint(name, node.versions)
 
 
-def _check_compiler_options(node: SpecQuery) -> None:
-    arch = node.os or node.platform or node.target
-    if node.variants or node.flags or node.hash or node.namespace or arch:
-        raise UnsupportedQuery(
-            f"what follows %{node.name} is asked of {node.name}, of which the "
-            "version is in this file; write what the package itself must have before the '%'"
-        )
-    _check_versions(node.versions)
-
-
-def _check_versions(versions: VersionRanges | None) -> None:
-    if versions is None:
-        return
-    for part in versions.text.split(","):
+def _check_node(query: SpecQuery) -> None:
+    """Refuse what depends on a machine, a git repository or an unknown target."""
+    for part in query.versions.text.split(",") if query.versions else ():
         bare = part.removeprefix("=")
         if is_git_version(bare) and "=" not in bare and ":" not in bare:
             raise UnsupportedQuery(
                 f"the version of {bare!r} is known to its git repository only: "
                 f"write '@{bare}=<version>'"
             )
-
-
-def _check_arch(query: SpecQuery) -> None:
     for value in (query.os, query.platform, query.target):
         if value in _OF_THE_HOST:
             raise UnsupportedQuery(f"{value!r} depends on a machine: write the name itself")
-    unknown = unknown_bounds(query.target or "")
-    if unknown:
+    if unknown := unknown_bounds(query.target or ""):
         raise UnsupportedQuery(
             f"archspec does not know the target {unknown[0]!r}, so it cannot bound a range"
         )
-
-
-def _check_root(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
-    if query.name is not None and is_virtual(query.name):
-        raise UnsupportedQuery(
-            f"{query.name} is a virtual package: which packages provide it is in Spack's recipes, "
-            "not in pages or indexes; ask for a provider by name"
-        )
-
-
-def _check_shown(query: SpecQuery) -> None:
-    """Refuse what only records of indexes tell."""
-    if query.namespace is not None:
-        raise UnsupportedQuery("this file has no namespaces; write the package's name alone")
-    if query.flags:
-        raise UnsupportedQuery(f"this file has no compiler flags ({query.flags[0].name}=)")
-    for variant in query.variants:
-        if variant.propagate:
-            raise UnsupportedQuery(
-                f"the doubled sign of {variant.name!r} asks its dependencies too, which are "
-                "not in this file; write the sign once to ask the package itself"
-            )
 
 
 def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambda _: "") -> None:
@@ -367,29 +337,36 @@ def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambd
 
     Args:
         query: what is asked.
-        hint: what to say of a dependency by its name, after the reason.
+        hint: returns what to say of a dependency by its name, after the reason.
 
     Raises:
-        UnsupportedQuery: with the reason, and what to ask instead where there is something.
+        UnsupportedQuery: with the reason, and what to ask instead if there is something.
     """
-    _check_root(query, VIRTUALS.__contains__)
-    _check_shown(query)
-    _check_versions(query.versions)
-    _check_arch(query)
+    needed = next((edge.node.name or "" for edge in query.dependencies if not edge.direct), None)
+    instead = "" if needed is None else hint(needed or None)
+    doubled = next((each.name for each in query.variants if each.propagate), None)
+    check_recorded(replace(query, dependencies=()), VIRTUALS.__contains__)
+    _refuse(
+        {
+            "this file has no namespaces; write the package's name alone": query.namespace
+            is not None,
+            f"this file has no compiler flags ({', '.join(each.name for each in query.flags)}=)": (
+                query.flags
+            ),
+            f"the doubled sign of {doubled!r} asks its dependencies too, which are not in this "
+            "file; write the sign once to ask the package itself": doubled is not None,
+            f"this file has no dependency data for {f'^{needed}'!r}; build it from an index or a "
+            f"mirror{instead}": needed is not None,
+        }
+    )
     for edge in query.dependencies:
-        if not edge.direct:
-            asked = f"^{edge.node.name or ''}"
-            reason = f"this file has no dependency data for {asked!r}"
-            advice = "; build it from an index or a mirror"
-            raise UnsupportedQuery(reason + advice + hint(edge.node.name))
         compiler_of_pages(edge)
-    names = {edge.node.name for edge in query.dependencies}
-    if len(names) > 1:
+    if len({edge.node.name for edge in query.dependencies}) > 1:
         raise UnsupportedQuery("this file has one compiler per binary; write only one")
 
 
 def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
-    """Raise an error for what the records of indexes cannot answer.
+    """Refuse what the records of indexes cannot answer.
 
     Args:
         query: what is asked.
@@ -398,9 +375,12 @@ def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
     Raises:
         UnsupportedQuery: with the reason, and what to ask instead if there is something.
     """
-    _check_root(query, is_virtual)
-    _check_versions(query.versions)
-    _check_arch(query)
+    if query.name is not None and is_virtual(query.name):
+        raise UnsupportedQuery(
+            f"{query.name} is a virtual package: which packages provide it is in Spack's recipes, "
+            "not in pages or indexes; ask for a provider by name"
+        )
+    _check_node(query)
     for edge in query.dependencies:
         name, node = edge.node.name, edge.node
         if name is not None and is_virtual(name):
