@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -309,58 +309,49 @@ def _said(error: Exception) -> str:
     return f"broken YAML: {' '.join(str(text).split())}"
 
 
-class _Extent(NamedTuple):
-    """How much of a text has been read, with aliases written out; `depth` is the deepest level."""
-
-    parts: int = 0
-    size: int = 0
-    depth: int = 0
-
-
 def _require_small(text: str, bounds: YamlBounds, loader: Any) -> None:
     """Raise `LineFault` if a text is too large; events are read one at a time."""
-    seen, aliases = _Extent(), 0
-    # The beginnings of lists and mappings that have not ended: their anchors, and what was before.
-    begun: list[tuple[str | None, _Extent]] = []
+    # Parts, characters and the deepest level so far, with aliases written out.
+    parts = size = depth = aliases = 0
+    # For each list and mapping that has not ended: its anchor, and what was before it.
+    begun: list[tuple[str | None, int, int, int]] = []
     # By anchor, what an alias stands for; None within the list or mapping that has the anchor.
-    anchors: dict[str | None, _Extent | None] = {}
+    anchors: dict[str | None, tuple[int, int, int] | None] = {}
     for event in yaml.parse(text, Loader=loader):
-        line = event.start_mark.line + 1 if event.start_mark else 0
-        if isinstance(event, yaml.CollectionEndEvent):
-            anchor, before = begun.pop()
-            parts, size, depth = seen
-            anchors[anchor] = _Extent(parts - before.parts, size - before.size, depth - len(begun))
-            seen = seen._replace(depth=max(depth, before.depth))
+        if isinstance(event, yaml.ScalarEvent):
+            more = anchors[event.anchor] = 1, len(event.value), 0
+        elif isinstance(event, yaml.CollectionStartEvent):
+            begun.append((event.anchor, parts, size, depth))
+            anchors[event.anchor], more, depth = None, (1, 0, 0), 0
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, parts_before, size_before, depth_before = begun.pop()
+            anchors[anchor] = parts - parts_before, size - size_before, depth - len(begun)
+            depth = max(depth, depth_before)
             continue
-        more = _Extent()
-        if isinstance(event, yaml.CollectionStartEvent):
-            begun.append((event.anchor, seen))
-            seen = seen._replace(depth=0)
-            anchors[event.anchor], more = None, _Extent(1)
-        elif isinstance(event, yaml.ScalarEvent):
-            more = anchors[event.anchor] = _Extent(1, len(event.value))
         elif isinstance(event, yaml.AliasEvent):
             aliases += 1
             if aliases > bounds.aliases:
                 most = f"at most {bounds.aliases:,}" if bounds.aliases else "none"
                 raise LineFault(0, f"has YAML aliases (*{event.anchor}), expected {most}")
-            # An anchor that is missing is a fault of `compose`.
-            known = anchors.get(event.anchor, more)
+            # `compose` reports an anchor that is missing.
+            known = anchors.get(event.anchor, (1, 0, 0))
             if known is None:
-                raise LineFault(line, f"*{event.anchor} stands within itself")
+                raise LineFault(_line(event), f"*{event.anchor} stands within itself")
             more = known
-        depth = max(seen.depth, len(begun) + more.depth)
-        seen = _Extent(seen.parts + more.parts, seen.size + more.size, depth)
-        _require_extent(seen, line, bounds)
+        else:
+            continue
+        parts, size, depth = parts + more[0], size + more[1], max(depth, len(begun) + more[2])
+        if depth > bounds.depth:
+            words = f"is nested more than {bounds.depth} levels deep: use fewer"
+            raise LineFault(_line(event), words)
+        if parts > bounds.parts:
+            raise LineFault(0, f"has more than {bounds.parts:,} parts, aliases written out")
+        if size > bounds.size:
+            raise LineFault(0, f"has more than {bounds.size:,} characters, aliases written out")
 
 
-def _require_extent(seen: _Extent, line: int, bounds: YamlBounds) -> None:
-    if seen.depth > bounds.depth:
-        raise LineFault(line, f"is nested more than {bounds.depth} levels deep: use fewer")
-    if seen.parts > bounds.parts:
-        raise LineFault(0, f"has more than {bounds.parts:,} parts, aliases written out")
-    if seen.size > bounds.size:
-        raise LineFault(0, f"has more than {bounds.size:,} characters, aliases written out")
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 0
 
 
 def _place(root: yaml.Node, text: str, path: str) -> None:
