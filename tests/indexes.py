@@ -16,6 +16,8 @@ from tests.paths import DATA
 
 REAL_FILE = DATA / "indexes" / "index_v8.json.gz"
 MIRRORS = DATA / "mirrors"
+VIEWS = DATA / "mirror_with_views"
+"""A mirror that Spack 1.2 wrote, with the views `myview` and `sub/view2`."""
 
 FLAGS: dict[str, Any] = {
     name: [] for name in ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")

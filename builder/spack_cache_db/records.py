@@ -56,3 +56,7 @@ class Problem(NamedTuple):
     message: str
     hash: str | None = None
     value: str | None = None
+
+
+FILTERED = "filtered"
+"""The code of the problem that counts the binaries which the filters of a mirror leave out."""

@@ -67,6 +67,7 @@ class Report:
     `records` is how many specs the indexes tell of, a spec of two indexes counted twice; `specs`,
     `configurations` and `packages` are those that some release has; `package_entries` is how
     many packages the files of package data tell of, a package of two files counted twice.
+    `notes` count the binaries that the filters of mirrors leave out.
     """
 
     pages: int
@@ -80,6 +81,7 @@ class Report:
     problems: int
     package_entries: int
     faults: tuple[Fault, ...]
+    notes: tuple[str, ...]
     bytes_read: int
     file_size: int
     sha256: str

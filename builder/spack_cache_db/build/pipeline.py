@@ -30,7 +30,7 @@ from spack_cache_db.build.search_words import (
 )
 from spack_cache_db.build.workers import program_versions, read_units, uncollected
 from spack_cache_db.errors import ArgumentError, Fault, InputError
-from spack_cache_db.records import Problem
+from spack_cache_db.records import FILTERED, Problem
 from spack_cache_db.schema import COUNTED, LEFT_OUT, PATHS
 from spack_cache_db.sources import plan
 from spack_cache_db.sources.columns import Texts
@@ -67,7 +67,13 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
         leave_out_paths(merged.texts)
     clock.stage("read")
     numbered, bytes_read = number(merged), merged.bytes_read
-    told = [*problems(merged), *_told_of_packages(packages), *refused(merged, given.paths)]
+    told = problems(merged)
+    notes = sorted(
+        f"{merged.documents[document - 1].location}: {problem.message}"
+        for document, problem in told
+        if problem.code == FILTERED
+    )
+    told += [*_told_of_packages(packages), *refused(merged, given.paths)]
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     try:
@@ -85,6 +91,7 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
         **counts,
         package_entries=sum(len(each.facts) for each in packages.packages.values()),
         faults=faults,
+        notes=tuple(notes),
         bytes_read=bytes_read,
         file_size=output.stat().st_size,
         sha256=sha256,

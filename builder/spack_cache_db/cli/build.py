@@ -102,6 +102,7 @@ def build(
     workers = dask_workers(dask, options.pop("jobs"))
     with when_stopped(tidy), workers as reading, ProgressBar() as progress:
         report = build_database(paths, output, progress=progress, **reading, **options)
+    say_notes(report.notes)
     for fault in report.faults:
         click.echo(str(fault), err=True)
     if as_json:

@@ -167,6 +167,7 @@ def _given(record: type, options: dict[str, Any]) -> dict[str, Any]:
 
 def _tell(report: FetchReport, output: Path, *, pruned: bool) -> None:
     advice = "removed" if pruned else "still here; --prune removes it"
+    say_notes(report.notes)
     say_notes(f"{folder}: its manifest no longer lists it, {advice}" for folder in report.vanished)
     for fault in report.faults:
         click.echo(str(fault), err=True)

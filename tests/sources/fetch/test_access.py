@@ -147,7 +147,7 @@ def test_a_bucket_with_a_login(
     files = files_in(output / "mine" / "root", hidden=True)
     assert [(each.faults, each.changed) for each in reports] == [((), 1), ((), 0)]
     assert files[blob_path(NEW)] == NEW
-    assert read_address(files["mirror.json"]) == "s3://bucket/a+b"
+    assert read_address(files["mirror.json"]).url == "s3://bucket/a+b"
     for secret in (SECRET, SESSION, "Signature"):
         assert secret.encode() not in b"".join(files.values()) + repr(reports).encode()
 

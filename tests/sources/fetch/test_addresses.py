@@ -12,6 +12,7 @@ from spack_cache_db.sources.fetch.addresses import (
     FetchFault,
     Map,
     MirrorRequest,
+    mirror_place,
     mirror_request,
     mirror_url,
     parse_map,
@@ -39,6 +40,22 @@ SUM = "0123456789abcdef" * 4
 def test_a_mirror_is_known_by_its_index(ending: str) -> None:
     """The URL of an index is as good as that of its mirror."""
     assert mirror_url(f"https://host/a/b{ending}") == "https://host/a/b"
+
+
+@pytest.mark.parametrize(
+    ("ending", "view"),
+    [
+        ("", None),
+        ("/index.manifest.json", None),
+        ("/e4s/index.manifest.json", "e4s"),
+        ("/sub/e4s/index.manifest.json", "sub/e4s"),
+    ],
+)
+def test_the_index_of_a_view(ending: str, view: str | None) -> None:
+    """The URL of a view's index names the mirror and the view."""
+    url = "https://host/a" + (f"/v3/manifests/index{ending}" if ending else "")
+
+    assert mirror_place(url) == ("https://host/a", view)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +139,9 @@ BAD_NAMES = ["", ".", "..", ".hidden", "a/b", "/", "../../x", "a\0b", "a\nb", "a
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_names_that_lead_elsewhere(name: str) -> None:
     """No name leads out of its folder, hides a folder, or is none; the message names it."""
-    for asked in ((name, None, ()), (None, name, ()), (None, None, (name,))):
+    # Only the name of a view may have slashes.
+    views = () if name == "a/b" else (name,)
+    for asked in ((name, None, ()), (None, name, ()), *((None, None, (view,)) for view in views)):
         with pytest.raises(FetchFault, match=r"is no name of a (release|stack|view), expected one"):
             mirror_request("https://host/a", *asked)
 

@@ -51,7 +51,9 @@ def test_names_come_from_the_url(site: Site, output: Path) -> None:
     assert fetch([f"{site.url}/caches/v1/"], output, limits=QUICK).faults == ()
 
     assert folders(output) == ["v1/root"]
-    assert read_address((output / "v1/root/mirror.json").read_bytes()) == f"{site.url}/caches/v1"
+    assert (
+        read_address((output / "v1/root/mirror.json").read_bytes()).url == f"{site.url}/caches/v1"
+    )
 
 
 def test_good_ones_are_kept(site: Site, output: Path) -> None:
@@ -114,7 +116,7 @@ def test_a_manifest_of_releases(site: Site, output: Path) -> None:
 
     assert (report.faults, report.mirrors, report.changed) == ((), 2, 2)
     assert folders(output) == ["develop/e4s", "develop/root"]
-    address = read_address((output / "develop/e4s/mirror.json").read_bytes())
+    address = read_address((output / "develop/e4s/mirror.json").read_bytes()).url
     assert address == f"{site.url}/v1/e4s"
 
 
@@ -164,7 +166,7 @@ def test_a_mirror_that_its_manifest_moved(site: Site, output: Path) -> None:
     assert bring_named(site, output).faults == ()
 
     fetched = files_in(output / "develop" / "root")
-    assert read_address(fetched.pop("mirror.json")) == f"{site.url}/b"
+    assert read_address(fetched.pop("mirror.json")).url == f"{site.url}/b"
     assert fetched == layout_3(TWO)
 
 

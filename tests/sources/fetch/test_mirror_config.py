@@ -43,6 +43,8 @@ def mirror(folder: Path, text: str) -> ConfiguredMirror:
         ("{url: s3://a, endpoint_url: https://e, fetch: {url: s3://b}}", "s3://b", "https://e"),
         ("{url: s3://a, fetch: {endpoint_url: https://e}}", "s3://a", "https://e"),
         ("{fetch: {url: s3://b, endpoint_url: null, access_pair: [null, null]}}", "s3://b", None),
+        ("{url: s3://b, endpoint_url: https://e, fetch: {endpoint_url: null}}", "s3://b", None),
+        ("{url: s3://b, access_pair: [a, b], fetch: {access_pair: [null, null]}}", "s3://b", None),
         ("{url: s3://b, signed: false, source: no, autopush: true, other: [1]}", "s3://b", None),
         ("/srv/mirror", "file:///srv/mirror", None),
         ("$SITE/a b", "file:///srv/a%20b", None),
@@ -57,6 +59,34 @@ def test_addresses(tmp_path: Path, text: str, url: str, endpoint: str | None) ->
 def test_relative_paths(tmp_path: Path) -> None:
     """A path is relative to the folder of the configuration."""
     assert mirror(tmp_path, "../cache").url == (tmp_path.parent / "cache").as_uri()
+
+
+@pytest.mark.parametrize(
+    ("text", "view", "include", "exclude"),
+    [
+        ("{url: https://a}", None, (), ()),
+        ("{url: https://a, view: a/b}", "a/b", (), ()),
+        ("{url: https://a, view: a, fetch: {view: b}}", "b", (), ()),
+        ("{url: https://a, view: a, push: {view: b}}", "a", (), ()),
+        ("{url: https://a, view: a, fetch: https://b}", "a", (), ()),
+        (
+            "{url: https://a, include_binary: [zlib, +x], exclude_binary: [y]}",
+            None,
+            ("zlib", "+x"),
+            ("y",),
+        ),
+        ("{url: https://a, include_binary: [x], fetch: {include_binary: [y]}}", None, ("y",), ()),
+        ("{url: https://a, include_binary: [x], fetch: {include_binary: []}}", None, (), ()),
+        ("{url: https://a, exclude_binary: [x], push: {exclude_binary: [y]}}", None, (), ("x",)),
+    ],
+)
+def test_views_and_filters(
+    tmp_path: Path, text: str, view: str | None, include: tuple[str, ...], exclude: tuple[str, ...]
+) -> None:
+    """What `fetch` has counts before what the mirror has, also if it is empty."""
+    found = mirror(tmp_path, text)
+
+    assert (found.view, found.include_binary, found.exclude_binary) == (view, include, exclude)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_an_index(host: str, output: Path) -> None:
     second = bring(host, output)
 
     fetched = files_in(output / "mine" / "root")
-    assert read_address(fetched.pop("mirror.json")) == f"oci://{host}/caches/mine"
+    assert read_address(fetched.pop("mirror.json")).url == f"oci://{host}/caches/mine"
     assert (first.faults, first.changed, fetched) == ((), 1, {"index.json": NEW})
     assert (second.faults, second.changed, second.size < 1000) == ((), 0, True)
 

@@ -40,7 +40,7 @@ def test_layout_3(site: Site, output: Path, signed: bool) -> None:
 
     fetched = files_in(output / "r" / "s")
     assert (report.faults, report.mirrors, report.changed) == ((), 1, 1)
-    assert read_address(fetched.pop("mirror.json")) == f"{site.url}/m"
+    assert read_address(fetched.pop("mirror.json")).url == f"{site.url}/m"
     assert fetched == files
 
 
@@ -53,7 +53,7 @@ def test_layout_2(site: Site, output: Path, with_sum: bool) -> None:
     report = bring(site, output)
 
     fetched = files_in(output / "r" / "s")
-    assert read_address(fetched.pop("mirror.json")) == f"{site.url}/m"
+    assert read_address(fetched.pop("mirror.json")).url == f"{site.url}/m"
     assert (report.faults, fetched) == ((), files)
 
 

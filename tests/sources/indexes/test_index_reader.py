@@ -58,7 +58,7 @@ INDEXES: dict[str, Any] = {
     },
     "6": json.loads(index({"spec": old_node("a", "6", "b")}, {"spec": OLD}, version="6")),
 }
-OF_MIRRORS = {"_Address", "Blob", "Manifest"}
+OF_MIRRORS = {"Address", "Blob", "Manifest"}
 STRUCTS = [
     each
     for name, each in vars(indexes).items()

@@ -14,10 +14,11 @@ import pytest
 
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError
-from spack_cache_db.sources.indexes import write_address
+from spack_cache_db.sources.indexes import Address, write_address
 from spack_cache_db.verify import verify
 from tests.indexes import (
     MIRRORS,
+    VIEWS,
     edge,
     hash_of,
     index,
@@ -71,6 +72,77 @@ def test_views_are_stacks(tmp_path: Path, is_signed: bool) -> None:
     assert [row[1] for row in rows(folder, PLACES)] == ["e4s", "hep", "root"]
 
 
+@pytest.mark.slow
+def test_views_with_slashes_in_their_names(tmp_path: Path) -> None:
+    """Views lie at any depth below the manifests, as Spack 1.2 writes them, alone or several."""
+    folder = shutil.copytree(VIEWS, tmp_path / "mirror")
+
+    assert rows(folder, PLACES) == [
+        ("root", "myview", "8", 2, 2),
+        ("root", "root", "8", 5, 5),
+        ("root", "sub/view2", "8", 1, 1),
+    ]
+    (folder / "v3/manifests/index/index.manifest.json").unlink()
+    shutil.rmtree(folder / "v3/manifests/index/myview")
+    assert rows(folder, PLACES) == [("root", "sub/view2", "8", 1, 1)]
+    assert rows(folder, "SELECT package FROM builds") == [("tool",)]
+
+
+@pytest.mark.slow
+def test_a_view_behind_a_link(tmp_path: Path) -> None:
+    """A link to a folder of views is followed once, also if it leads to a folder around it."""
+    folder = shutil.copytree(VIEWS, tmp_path / "mirror")
+    manifests = folder / "v3" / "manifests" / "index"
+    (manifests / "sub").rename(tmp_path / "elsewhere")
+    (manifests / "sub").symlink_to(tmp_path / "elsewhere")
+    (manifests / "sub" / "around").symlink_to(manifests)
+
+    assert [row[1] for row in rows(folder, PLACES)] == ["myview", "root", "sub/view2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", ["index", "spec files"])
+def test_binaries_that_a_mirror_leaves_out(tmp_path: Path, layout: str) -> None:
+    """The filters of a mirror's address leave out binaries, which stay known, and are counted."""
+    folder = shutil.copytree(VIEWS, tmp_path / "mirror")
+    shutil.rmtree(folder / "v3/manifests/index/sub")
+    shutil.rmtree(folder / "v3/manifests/index/myview")
+    if layout == "spec files":
+        shutil.rmtree(folder / "v3/manifests/index")
+    address = Address("file:///mirror", ("tlib", "tapp", "tool"), ("tlib langs=c",))
+    (folder / "mirror.json").write_bytes(write_address(address))
+
+    report = build(folder, tmp_path / "x.db")
+
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        found = connection.execute("SELECT package, version FROM builds").fetchall()
+        problems = connection.execute("SELECT code, message FROM problems").fetchall()
+        specs = connection.execute("SELECT count(*) FROM specs").fetchone()
+    message = "2 binaries left out by include_binary or exclude_binary in mirror.json"
+    assert sorted(found) == [("tapp", "1.1"), ("tlib", "2.0"), ("tool", "0.5")]
+    assert problems == [("filtered", message)]
+    assert specs == (5,)
+    (note,) = report.notes
+    assert note.endswith(f": {message}")
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ('{"url": "https://a", "exclude_binary": ["@@"]}', "'@@' is not a spec: "),
+        ('{"url": "https://a", "exclude_binary": ["%[when=@@] b"]}', "is not a spec: "),
+        ('{"url": "https://a", "exclude_binary": "gcc"}', "broken address of a mirror: "),
+        ('{"url": "https://a", "include": []}', "broken address of a mirror: "),
+    ],
+)
+def test_a_filter_that_cannot_be_read(tmp_path: Path, address: str, message: str) -> None:
+    """A mirror whose filter cannot be read is a fault, so that it does not take too much."""
+    folder = write_layout3(tmp_path / "mirror", {None: index(record(node("a")))})
+    (folder / "mirror.json").write_text(address)
+
+    assert message in fault(folder)
+
+
 def test_an_index_may_be_packed(tmp_path: Path) -> None:
     """Layout 3 allows gzip; the checksum is that of the packed bytes."""
     folder = write_layout3(tmp_path / "mirror", {None: gzip.compress(index(record(node("a"))))})
@@ -114,7 +186,7 @@ def test_the_index_of_an_empty_mirror(tmp_path: Path, version: str) -> None:
 def test_manifests_say_how_large_a_binary_is_and_where(tmp_path: Path) -> None:
     """The index does not; the address of the mirror is that of the file beside it."""
     folder = write_layout3(tmp_path / "mirror", {None: index(record(node("a")))})
-    (folder / "mirror.json").write_bytes(write_address("https://cache.example.org/v1"))
+    (folder / "mirror.json").write_bytes(write_address(Address("https://cache.example.org/v1")))
     blob = write_blob(folder, b"a binary", "application/vnd.spack.install.v2.tar+gzip")
     manifests = folder / "v3" / "manifests" / "spec" / "a"
     manifests.mkdir(parents=True)

@@ -80,6 +80,7 @@ class FetchReport:
     `size` are the bytes received, `seconds` the time of the run.
 
     `vanished` has the folders whose stacks no manifest names any longer; `faults` are sorted.
+    `notes` count the binaries that filters of mirrors leave out.
     """
 
     mirrors: int
@@ -89,6 +90,7 @@ class FetchReport:
     seconds: float
     vanished: tuple[Path, ...]
     faults: tuple[Fault, ...]
+    notes: tuple[str, ...] = ()
 
 
 def fetch(

@@ -22,12 +22,14 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 import yaml
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.bounded_yaml import NOTHING, composed, line_of, text_value
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import ROOT, is_name
+from spack_cache_db.sources.indexes import Address
+from spack_cache_db.sources.indexes.binary_filter import parse_filter
 from spack_cache_db.sources.strictness import BROKEN, quoted, read_strictly, said
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
@@ -56,7 +58,7 @@ LONGEST_NAME = 200
 """Bytes of a release's or stack's name: file systems take 255."""
 
 _WITHIN = re.compile(
-    r"(?:/build_cache(?:/index\.json)?|/v3/manifests/index(?:/[^/]+)?/index\.manifest\.json"
+    r"(?:/build_cache(?:/index\.json)?|/v3/manifests/index(?:/(?P<view>.+))?/index\.manifest\.json"
     r"|/blobs/sha256/[0-9a-f]{2}/[0-9a-f]{64})?/*\Z"
 )
 """What leads from a mirror to its index: manifests of releases name indexes, not mirrors."""
@@ -72,18 +74,34 @@ class Map(NamedTuple):
 
 
 class MirrorRequest(NamedTuple):
-    """One mirror, and the names of the folder that its index goes into.
+    """One mirror, or package data, and the folder that its index goes into.
 
-    `manifest` is the URL of the manifest of releases that names it, if one does. Package data is
-    fetched like a mirror, and is none.
+    Attributes:
+        url: the URL of the mirror.
+        release: the folder below the output.
+        stack: the folder below that of the release.
+        views: the views to fetch.
+        has_index: whether the mirror's own index is fetched too.
+        manifest: the URL of the manifest of releases that names the mirror, if one does.
+        is_package_data: whether the URL is that of package data.
+        include_binary: the specs of which binaries are taken; all if there are none.
+        exclude_binary: the specs of which binaries are left out.
     """
 
     url: str
     release: str
     stack: str
     views: tuple[str, ...] = ()
+    has_index: bool = True
     manifest: str | None = None
     is_package_data: bool = False
+    include_binary: tuple[str, ...] = ()
+    exclude_binary: tuple[str, ...] = ()
+
+    @property
+    def address(self) -> Address:
+        """What the file beside the index says of the mirror."""
+        return Address(shown(self.url), self.include_binary, self.exclude_binary)
 
 
 def require_folder_name(url: str, kind: str, name: str) -> str:
@@ -103,7 +121,12 @@ def require_folder_name(url: str, kind: str, name: str) -> str:
 
 
 def mirror_url(text: str, maps: Sequence[Map] = ()) -> str:
-    """Return a mirror's URL from that of the mirror or of its index, mapped.
+    """Return a mirror's URL from that of the mirror or of its index, mapped (as `mirror_place`)."""
+    return mirror_place(text, maps)[0]
+
+
+def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
+    """Return a mirror's URL, mapped, and the view if the text is the URL of a view's index.
 
     Raises:
         FetchFault: it is none that can be fetched.
@@ -129,29 +152,50 @@ def mirror_url(text: str, maps: Sequence[Map] = ()) -> str:
     if parts.query or parts.fragment:
         raise FetchFault(text, "has a query or a fragment, expected a mirror's address without")
     if parts.scheme == "oci":
-        return url.rstrip("/")
-    return _WITHIN.sub("", url)
+        return url.rstrip("/"), None
+    index = _WITHIN.search(url)
+    assert index is not None  # It matches the end of any URL.
+    return url[: index.start()], index["view"]
 
 
 def mirror_request(
-    url: str, release: str | None, stack: str | None, views: tuple[str, ...] = ()
+    url: str,
+    release: str | None,
+    stack: str | None,
+    views: tuple[str, ...] = (),
+    view: str | None = None,
 ) -> MirrorRequest:
-    """Return what a mirror's URL asks for; names that are not given come from the URL.
+    """Return the request for a mirror; names that are not given come from the URL.
 
     The release is then the last part of the path, or the host where there is none, and the stack
     is `root`.
+
+    Args:
+        url: the URL of the mirror.
+        release: the release.
+        stack: the stack.
+        views: views to fetch beside the index.
+        view: the view to fetch instead of the index.
     """
     if release is None:
         parts = urlsplit(_TAG.sub(r"\1", url) if url.startswith("oci:") else url)
         release = unquote(parts.path.rpartition("/")[2]) or str(parts.hostname)
-    for view in views:
-        require_folder_name(url, "view", view)
+    views = tuple(dict.fromkeys((view, *views) if view else views))
+    for name in views:
+        _require_view(url, name)
     return MirrorRequest(
         url,
         require_folder_name(url, "release", release),
         require_folder_name(url, "stack", ROOT if stack is None else stack),
         views,
+        has_index=view is None,
     )
+
+
+def _require_view(url: str, name: str) -> None:
+    """Raise `FetchFault` for the name of a view that leads elsewhere; it may have slashes."""
+    for part in name.split("/"):
+        require_folder_name(url, "view", part)
 
 
 def _mapped(url: str, maps: Sequence[Map]) -> str:
@@ -238,8 +282,8 @@ def _mirror_of(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) 
     if stack.url.startswith("file:") and not manifest.startswith("file:"):
         # Whoever writes the manifest would choose which files of this machine are read.
         raise FetchFault(stack.url, f"is named by {shown(manifest)}, expected no file from there")
-    address = mirror_url(stack.url, maps)
-    return MirrorRequest(address, release, stack.label, manifest=manifest)
+    url, view = mirror_place(stack.url, maps)
+    return mirror_request(url, release, stack.label, view=view)._replace(manifest=manifest)
 
 
 def _shortened(stacks: set[tuple[str, str]]) -> str:
@@ -272,12 +316,18 @@ class ConfiguredMirror:
         name: what the configuration calls it.
         login: who may read it, None for anybody.
         endpoint: the URL of the object store that has an `s3://` address, None for Amazon's.
+        view: the view that is read instead of the mirror's own index.
+        include_binary: the specs of which binaries are taken; all if there are none.
+        exclude_binary: the specs of which binaries are left out.
     """
 
     url: str
     name: str | None = None
     login: Login | None = None
     endpoint: str | None = None
+    view: str | None = None
+    include_binary: tuple[str, ...] = ()
+    exclude_binary: tuple[str, ...] = ()
 
 
 class MirrorConfig(NamedTuple):
@@ -294,12 +344,17 @@ class _Pair(Struct, frozen=True):
 
 
 class _Connection(Struct, frozen=True):
-    url: str | None = None
-    endpoint_url: str | None = None
-    access_pair: tuple[str, ...] | _Pair | None = None
-    access_token: str | None = None
-    access_token_variable: str | None = None
-    profile: str | None = None
+    """What may stand in a mirror or in its `fetch`; None is null, which overrides as well."""
+
+    url: str | UnsetType | None = UNSET
+    endpoint_url: str | UnsetType | None = UNSET
+    access_pair: tuple[str | None, ...] | _Pair | UnsetType | None = UNSET
+    access_token: str | UnsetType | None = UNSET
+    access_token_variable: str | UnsetType | None = UNSET
+    profile: str | UnsetType | None = UNSET
+    view: str | UnsetType | None = UNSET
+    include_binary: tuple[str, ...] | UnsetType | None = UNSET
+    exclude_binary: tuple[str, ...] | UnsetType | None = UNSET
 
 
 class _Mirror(_Connection, frozen=True):
@@ -351,13 +406,12 @@ def _entry(node: yaml.Node | None, name: str) -> yaml.Node | None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value without what is null in it, and keys without the colon that overrides."""
+    """Return a value with None for null, and keys without the colon that overrides."""
     if isinstance(value, dict):
-        kept = {str(key).removesuffix(":"): each for key, each in value.items()}
-        return {key: _plain(each) for key, each in kept.items() if each not in NOTHING}
+        return {str(key).removesuffix(":"): _plain(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value if each not in NOTHING]
-    return value
+        return [_plain(each) for each in value]
+    return None if value in NOTHING else value
 
 
 def _converted(entry: Any) -> _Mirror:
@@ -372,35 +426,40 @@ def _mirror(
 ) -> ConfiguredMirror:
     """Return a mirror; `ValueError` says what it lacks."""
     own = _Connection(url=given.fetch) if isinstance(given.fetch, str) else given.fetch
-    found = _Connection(
-        **{
-            key: value
-            for each in (given, own)
-            for key in _Connection.__struct_fields__
-            if (value := getattr(each, key, None))
-        }
-    )
-    if found.url is None:
+    found = {
+        key: value
+        for each in (given, own or _Connection())
+        for key in _Connection.__struct_fields__
+        if (value := getattr(each, key)) is not UNSET
+    }
+    url, filters = found.get("url"), ("include_binary", "exclude_binary")
+    if not url:
         raise ValueError("has no url to fetch from, expected url: or fetch:")
-    if found.profile is not None:
+    if found.get("profile"):
         raise ValueError("has a profile, which is not read here: expected access_pair:")
+    for key in filters:
+        parse_filter(found.get(key) or ())
     return ConfiguredMirror(
-        found.url if "://" in found.url else _file_url(found.url, folder, variables),
+        url if "://" in url else _file_url(url, folder, variables),
         name,
         _login(found, variables),
-        found.endpoint_url,
+        found.get("endpoint_url") or None,
+        found.get("view") or None,
+        *(tuple(found.get(key) or ()) for key in filters),
     )
 
 
-def _login(given: _Connection, variables: Mapping[str, str]) -> Login | None:
-    pair, session = given.access_pair, given.access_token
-    if given.access_token_variable:
-        session = _variable(given.access_token_variable, variables)
-    if not pair:
+def _login(given: Mapping[str, Any], variables: Mapping[str, str]) -> Login | None:
+    pair, session = given.get("access_pair"), given.get("access_token")
+    if given.get("access_token_variable"):
+        session = _variable(given["access_token_variable"], variables)
+    if not pair or (isinstance(pair, tuple) and not any(pair)):
         return None
     if isinstance(pair, tuple):
-        if len(pair) != 2:
-            raise ValueError(f"has {len(pair)} values in access_pair, expected a name and a secret")
+        if len(pair) != 2 or not all(pair):
+            raise ValueError(
+                f"has {sum(map(bool, pair))} values in access_pair, expected a name and a secret"
+            )
         return Login(*pair, session)
     user = pair.id or (_variable(pair.id_variable, variables) if pair.id_variable else None)
     if user is None:

@@ -23,6 +23,7 @@ from spack_cache_db.sources.fetch.addresses import (
     ConfiguredMirror,
     FetchFault,
     MirrorRequest,
+    mirror_place,
     mirror_request,
     mirror_url,
     read_mirror_config,
@@ -38,6 +39,7 @@ from spack_cache_db.sources.fetch.stack_folder import (
     stacks_of,
 )
 from spack_cache_db.sources.fetch.web import Access, SilenceFault, Web
+from spack_cache_db.sources.indexes.mirrors import binaries_left_out
 
 T = TypeVar("T", ConfiguredMirror, MirrorRequest)
 _MANIFEST_SIZE = 16 * 2**20
@@ -65,6 +67,7 @@ def fetch(
         time.monotonic() - started,
         tuple(sorted(run.vanished)),
         tuple(sorted(run.faults)),
+        tuple(sorted(run.notes)),
     )
 
 
@@ -75,6 +78,7 @@ class _Run:
         self.mirrors = self.brought = self.changed = 0
         self.vanished: set[Path] = set()
         self.faults: set[Fault] = set()
+        self.notes: list[str] = []
         self._output = output
         self._options = options
         self._limits = limits
@@ -135,11 +139,15 @@ class _Run:
     async def _resolve(self, web: Web, mirror: ConfiguredMirror) -> None:
         """Find the mirrors that a URL names."""
         options = self._options
-        url = mirror_url(mirror.url, options.maps)
-        data = None if url.startswith("oci:") else await _release_manifest(web, url)
+        url, view = mirror_place(mirror.url, options.maps)
+        view = mirror.view or view
+        is_mirror = view or url.startswith("oci:")
+        data = None if is_mirror else await _release_manifest(web, url)
         if data is None:
             release = options.release or mirror.name
-            self._add(mirror_request(url, release, options.stack, options.views))
+            request = mirror_request(url, release, options.stack, options.views, view)
+            filters = {key: getattr(mirror, key) for key in ("include_binary", "exclude_binary")}
+            self._add(request._replace(**filters))
             return
         most = self._limits.max_mirrors
         named = read_release_manifest(url, data, options.maps, options.release, options.stack, most)
@@ -173,6 +181,8 @@ class _Run:
             if not outcome.faults:
                 folder.finish()
                 self.brought += 1
+            if mirror.include_binary or mirror.exclude_binary:
+                self.notes += await asyncio.to_thread(binaries_left_out, folder.path)
         except OSError as error:
             path = self._output / mirror.release / mirror.stack
             self.faults.add(Fault(str(path), 0, f"cannot be written: {reason(error)}"))

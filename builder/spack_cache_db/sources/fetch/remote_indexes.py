@@ -67,7 +67,8 @@ async def fetch_mirror(web: Web, folder: StackFolder, request: MirrorRequest) ->
     """
     url, changed, faults = request.url, False, list[FetchFault]()
     try:
-        changed = await _steady(web, partial(_layout_3, web, folder, url, LAYOUT_3))
+        if request.has_index:
+            changed = await _steady(web, partial(_layout_3, web, folder, url, LAYOUT_3))
     except NotThereFault:
         if not request.views:
             return Outcome(await _steady(web, partial(_layout_2, web, folder, url)))
@@ -79,7 +80,8 @@ async def fetch_mirror(web: Web, folder: StackFolder, request: MirrorRequest) ->
             faults.append(FetchFault(url, f"has no view {view}: {name} {fault}"))
         except FetchFault as fault:
             faults.append(fault)
-    _keep_other_views(folder, request.views)
+    if request.has_index:
+        _keep_other_views(folder, request.views)
     return Outcome(changed, tuple(faults))
 
 

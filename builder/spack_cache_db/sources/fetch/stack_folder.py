@@ -52,7 +52,7 @@ _MAX_STATE = 2**26
 
 _OWN_NAME = re.compile(
     r"index\.json|build_cache/index\.json(?:\.hash)?"
-    r"|v3/manifests/index/(?:[^/.][^/]*/)?index\.manifest\.json"
+    r"|v3/manifests/index/(?:[^/.][^/]*/)*index\.manifest\.json"
     r"|blobs/sha256/[0-9a-f]{2}/[0-9a-f]{64}"
     r"|packages\.json|packages\.tar\.zst|data/packages/[\w-][\w.-]*\.json"
 )
@@ -103,7 +103,7 @@ class StackFolder:
         """
         self.path = output / request.release / request.stack
         # With the address, the folder would be a mirror's.
-        self._address = None if request.is_package_data else write_address(shown(request.url))
+        self._address = None if request.is_package_data else write_address(request.address)
         self._state = _read_state(self.path)
         self._kept: set[str] = set()
         self._require_same_mirror(request)
@@ -162,9 +162,7 @@ class StackFolder:
 
     def settle(self, name: str, file: FetchedFile) -> None:
         """Give a part that is whole its name."""
-        address = self.path / ADDRESS_FILE
-        if self._address is not None and _read(address, MAX_ADDRESS) != self._address:
-            _write(address, self._address)
+        self._write_address()
         self._state.files[name] = file
         self._state.parts.pop(name, None)
         self._save()
@@ -194,7 +192,13 @@ class StackFolder:
             if _file_of_part(path, self.path) is not None:
                 path.unlink()
         self._state.parts.clear()
+        self._write_address()
         self._save()
+
+    def _write_address(self) -> None:
+        address = self.path / ADDRESS_FILE
+        if self._address is not None and _read(address, MAX_ADDRESS) != self._address:
+            _write(address, self._address)
 
     def _unlink(self, path: Path) -> None:
         """Remove a file, unless a link leads out of this folder to it."""
@@ -215,7 +219,7 @@ class StackFolder:
         if data is None:
             return
         try:
-            url = read_address(data)
+            url = read_address(data).url
         except IndexFault as error:
             raise FetchFault(str(self.path / ADDRESS_FILE), str(error)) from None
         if url != shown(request.url):

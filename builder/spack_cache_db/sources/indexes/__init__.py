@@ -227,32 +227,40 @@ def read_node(text: bytes, *, is_named: bool) -> SpecNode:
     return SpecNode(name=own_name, **values)
 
 
-class _Address(Struct, frozen=True, forbid_unknown_fields=True):
+class Address(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The file that says where a mirror is, and of which specs it takes binaries.
+
+    Both lists mean what they mean in Spack's `mirrors.yaml`.
+    """
+
     url: str
+    include_binary: tuple[str, ...] = ()
+    exclude_binary: tuple[str, ...] = ()
 
 
-_ADDRESS = msgspec.json.Decoder(_Address)
+_ADDRESS = msgspec.json.Decoder(Address)
 
 MAX_ADDRESS = 2**16
 """Bytes of the file that says where a mirror is."""
 
 
-def read_address(data: bytes) -> str:
-    """Return the URL of a mirror from the bytes of its file; `IndexFault` if it says none."""
+def read_address(data: bytes) -> Address:
+    """Return the address of a mirror from the bytes of its file; `IndexFault` if it has none."""
     try:
-        url = _ADDRESS.decode(data).url
+        address = _ADDRESS.decode(data)
         read_strictly(data)
     except BROKEN as error:
         message = f'broken address of a mirror: {said(error)}, expected {{"url": …}}'
         raise IndexFault(message) from None
+    url = address.url
     if "://" not in url or not url.isprintable() or " " in url:
         raise IndexFault("the address of a mirror is no URL, expected one such as https://…")
-    return url
+    return address
 
 
-def write_address(url: str) -> bytes:
+def write_address(address: Address) -> bytes:
     """Return the bytes of the file that says where a mirror is."""
-    return msgspec.json.format(msgspec.json.encode(_Address(url)), indent=2) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(address), indent=2) + b"\n"
 
 
 MANIFESTS = "v3/manifests/index"

@@ -151,7 +151,8 @@ def _set(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _parse_arch(text: bytes) -> Arch:
+def read_arch(text: bytes) -> Arch:
+    """Return the architecture of a node from its JSON; `BROKEN` if it cannot be read."""
     return decode_once(text, _ARCH)
 
 
@@ -197,7 +198,7 @@ class Spellings:
         return configuration, facts
 
     def _configuration(self, node: SpecNode, compiler: str) -> int:
-        arch = _parse_arch(bytes(node.arch))
+        arch = read_arch(bytes(node.arch))
         configuration = Configuration(
             node.name,
             node.version,
@@ -212,7 +213,7 @@ class Spellings:
 
 
 def _facts(node: SpecNode) -> NodeFacts:
-    target = _parse_arch(bytes(node.arch)).target
+    target = read_arch(bytes(node.arch)).target
     require_name("namespace", node.namespace)
     external = None
     if node.external is not UNSET:

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import UNSET
 
 from spack_cache_db.bounded_files import read_file, unreadable
-from spack_cache_db.errors import Fault, FaultsOf, InputError, LineFault
+from spack_cache_db.errors import Fault, FaultsOf, InputError, LineFault, counted
+from spack_cache_db.records import FILTERED, Problem
 from spack_cache_db.sources import ADDRESS_FILE, MirrorFolder, Place, RawFile, Share
 from spack_cache_db.sources.columns import Document, IndexFacts, Tarball, Writer
 from spack_cache_db.sources.indexes import (
@@ -35,6 +36,7 @@ from spack_cache_db.sources.indexes import (
     read_manifest,
     unknown_manifest_keys,
 )
+from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, Graph
 from spack_cache_db.sources.indexes.index_reader import BinaryPlace, IndexReader, unknown_keys
 from spack_cache_db.sources.indexes.index_records import (
     Entry,
@@ -112,7 +114,7 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
         release, stack = place.of("/".join([*folders[-2:-1], "spec.json"]))
         facts = IndexFacts(stack, f"spec file {found.version}", None, None)
         document = _document(file.location, file.path, hashlib.sha256(data), release, facts)
-        return OpenIndex(document, SpecFileRecords([found]), _listing_of(None))
+        return _opened(document, SpecFileRecords([found]))
 
 
 def open_mirror(mirror: MirrorFolder, place: Place) -> Iterator[OpenIndex | Fault]:
@@ -135,6 +137,17 @@ def open_mirror(mirror: MirrorFolder, place: Place) -> Iterator[OpenIndex | Faul
             yield from error.faults
         else:
             yield index
+
+
+def binaries_left_out(folder: Path) -> list[str]:
+    """Return a line for each index of a mirror whose filters leave out binaries."""
+    return [
+        f"{opened.document.location}: {problem.message}"
+        for opened in open_mirror(MirrorFolder(str(folder), ""), Place())
+        if not isinstance(opened, Fault)
+        for problem in opened.document.problems
+        if problem.code == FILTERED
+    ]
 
 
 @contextmanager
@@ -174,10 +187,13 @@ class _Mirror:
         self.folder = folder = Path(mirror.location)
         self.url: str | None = None
         self.faults: tuple[Fault, ...] = ()
+        self._filter = BinaryFilter()
         if _has(folder, ADDRESS_FILE):
             try:
                 with _faults_of(mirror.location):
-                    self.url = read_address(read_file(folder / ADDRESS_FILE, MAX_ADDRESS))
+                    address = read_address(read_file(folder / ADDRESS_FILE, MAX_ADDRESS))
+                    self._filter = BinaryFilter.parsed(address)
+                    self.url = address.url
             except InputError as error:
                 self.faults = error.faults
         self._base = self.url.rstrip("/") if self.url else None
@@ -212,14 +228,33 @@ class _Mirror:
         return BinaryPlace(str(blob.length), tarball, unknown)
 
     def index_paths(self) -> list[Path]:
-        """Return the manifests of its indexes, or its plain ones; none if it has only specs."""
+        """Return the manifests of its indexes and views, or its plain indexes; sorted.
+
+        The name of a view may have slashes, so that views lie at any depth.
+        """
         manifests = self.folder / MANIFESTS
         if manifests.is_dir():
-            views = (each for each in manifests.iterdir() if each.name != _INDEX_MANIFEST)
-            places = [manifests, *views]
-            return sorted(each / _INDEX_MANIFEST for each in places if _has(each, _INDEX_MANIFEST))
+            return sorted(folder / _INDEX_MANIFEST for folder in _folders_with_an_index(manifests))
         plain = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
         return [self.folder / name for name in plain if _has(self.folder, name)]
+
+    def left_out(self, records: IndexRecords) -> frozenset[str]:
+        """Return the hashes of the binaries that the mirror's filters leave out.
+
+        Raises:
+            IndexFault: a filter asks for what no index knows.
+        """
+        if self._filter == BinaryFilter():
+            return frozenset()
+        graph, found = Graph(records), set()
+        for dag_hash in records:
+            try:
+                is_binary = _is_binary(records.entry(dag_hash))
+            except IndexFault:
+                continue  # The reader of the index reports it.
+            if is_binary and self._filter.leaves_out(graph, dag_hash):
+                found.add(dag_hash)
+        return frozenset(found)
 
     def index(self, path: Path) -> OpenIndex:
         """Open an index from the path of its manifest, or its own."""
@@ -228,7 +263,8 @@ class _Mirror:
             manifest = read_file(path, MAX_MANIFEST)
             data = self._blob(manifest, INDEX)
             unknown.update(unknown_manifest_keys(manifest))
-            view = path.parent.name if path.parent != self.folder / MANIFESTS else None
+            below = path.parent.relative_to(self.folder / MANIFESTS).as_posix()
+            view = None if below == "." else below
         else:
             data = read_file(path, MAX_INDEX)
             _require_sum(path, data)
@@ -236,8 +272,9 @@ class _Mirror:
         within = f"{self._mirror.path}/{below}" if self._mirror.path else below
         data = decompressed(data, MAX_INDEX)
         index = _index(str(path), within, data, self._place, self._place_path, view, self)
-        problems = tuple(unknown_keys("manifest", unknown))
-        return index._replace(document=index.document._replace(problems=problems))
+        document = index.document
+        problems = (*document.problems, *unknown_keys("manifest", unknown))
+        return index._replace(document=document._replace(problems=problems))
 
     def spec_files(self) -> OpenIndex:
         """Open a mirror that has no index, from its spec files."""
@@ -263,7 +300,7 @@ class _Mirror:
         location = self._mirror.location
         facts = IndexFacts(stack, f"spec files, layout {layout}", self.url, location)
         document = _document(location, self._mirror.path or ".", digest, release, facts)
-        return OpenIndex(document, SpecFileRecords(found), _listing_of(self))
+        return _opened(document, SpecFileRecords(found), self)
 
     def _blob(self, manifest: bytes, media_type: str) -> bytes:
         """Return the bytes of the blob that a manifest names, given its bytes.
@@ -282,6 +319,23 @@ class _Mirror:
         except IndexFault as fault:
             raise IndexFault(f"{blob.path}: {fault}") from None
         return data
+
+
+def _folders_with_an_index(top: Path) -> Iterator[Path]:
+    """Yield the folders with the manifest of an index, at any depth; links lead to each once."""
+    seen = set[str]()
+    for place, folders, files in os.walk(top, onerror=_raise, followlinks=True):
+        real = os.path.realpath(place)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        if _INDEX_MANIFEST in (*files, *folders):
+            yield Path(place)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _has(folder: Path, name: str) -> bool:
@@ -324,7 +378,7 @@ def _index(
         is_installed=is_installed,
     )
     document = _document(location, path, hashlib.sha256(data), release, facts)
-    return OpenIndex(document, installs, _listing_of(mirror))
+    return _opened(document, installs, mirror)
 
 
 def _require_sum(path: Path, data: bytes) -> None:
@@ -347,15 +401,21 @@ def _document(location: str, path: str, digest: Any, release: str, facts: IndexF
     return Document(location, path, digest.hexdigest(), release, (), None, facts)
 
 
-def _listing_of(mirror: _Mirror | None) -> Callable[[Entry], BinaryPlace | None]:
-    """Return what says of a record where its binary lies, and None of one that has none."""
+def _opened(document: Document, records: IndexRecords, mirror: _Mirror | None = None) -> OpenIndex:
+    """Return an index whose binaries are those that its mirror does not leave out."""
+    left_out = mirror.left_out(records) if mirror else frozenset()
+    if left_out:
+        count = counted(len(left_out), "binary", "binaries")
+        words = f"{count} left out by include_binary or exclude_binary in {ADDRESS_FILE}"
+        problem = Problem(FILTERED, words)
+        document = document._replace(problems=(*document.problems, problem))
 
     def listed(entry: Entry) -> BinaryPlace | None:
-        if not _is_binary(entry):
+        if not _is_binary(entry) or entry.node.hash in left_out:
             return None
         return mirror.binary(entry.node.hash) if mirror else BinaryPlace()
 
-    return listed
+    return OpenIndex(document, records, listed)
 
 
 def _is_binary(entry: Entry) -> bool:

@@ -1,0 +1,99 @@
+"""Filters of mirrors: which records of an index satisfy a spec, as Spack 1.2 says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spack_cache_db.sources.indexes import Address, IndexFault
+from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, Graph, parse_filter
+from spack_cache_db.sources.indexes.index_records import Installs
+from tests.indexes import edge, hash_of, index, node, old_node, record
+
+OLD = old_node("old", "7", "lib")
+"""A node from before Spack 1.0, which names one compiler."""
+
+NODES: dict[str, dict[str, Any]] = {
+    "app": node("app", edge("mid", "link"), edge("tool", "build"), version="2.1"),
+    "mid": node("mid", edge("lib", "run", virtuals=("mpi",)), edge("tool", "build")),
+    "lib": node("lib", edge("gcc", "build", virtuals=("c",)), version="1.4.2"),
+    "tool": node("tool", edge("gcc", "build", virtuals=("c", "cxx"))),
+    "gcc": node("gcc", version="13.2.0"),
+    "gone": node("gone", {"name": "absent", "hash": "z" * 32, "parameters": {
+        "deptypes": ["link"], "virtuals": ["blas"]}}),
+    "old": OLD,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    """The graph of an index of these nodes."""
+    return Graph(Installs(index(*map(record, NODES.values()))))
+
+
+@pytest.mark.parametrize(
+    ("spec", "names"),
+    [
+        ("app", "app"),
+        ("app@2", "app"),
+        ("app@3", ""),
+        ("builtin.app", "app"),
+        ("other.app", ""),
+        ("^lib", "app mid old"),
+        ("%lib", "mid old"),
+        ("^lib@1.4", "app mid old"),
+        ("^lib@2", ""),
+        ("^tool", "app mid"),
+        ("^mid ^tool", "app"),
+        ("^mid %tool", "app"),
+        ("^mpi", "app mid"),
+        ("^mpi=lib", "app mid"),
+        ("%mpi=lib", "mid"),
+        ("mpi", "lib"),
+        ("%c=gcc", "lib old tool"),
+        ("%gcc@13", "lib tool"),
+        ("%gcc@12", "old"),
+        ("%[deptypes=build] gcc", "lib old tool"),
+        ("%[deptypes=link] gcc", ""),
+        ("^[virtuals=cxx] gcc", "old tool"),
+        ("^blas", "gone"),
+        ("%[when='@2'] nothing", "gcc gone lib mid old tool"),
+        ("/{app}", "app"),
+        ("^nothing", ""),
+        ("nothing", ""),
+    ],
+)
+def test_edges_are_compared_as_in_spack(graph: Graph, spec: str, names: str) -> None:
+    """Direct edges of every type, the compiler of an old node, then link and run edges below."""
+    (query,) = parse_filter([spec.format(app=hash_of("app")[:7])])
+    nodes = {name: graph.node(hash_of(name)) for name in NODES}
+
+    assert " ".join(sorted(k for k, each in nodes.items() if graph.satisfies(each, query))) == names
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "left"),
+    [
+        ((), (), ()),
+        (("app", "lib"), (), ("mid", "tool", "gcc", "gone", "old")),
+        ((), ("%gcc", "gone"), ("lib", "tool", "gone", "old")),
+        (("%gcc",), ("^lib",), ("app", "mid", "gcc", "gone", "old")),
+    ],
+)
+def test_what_is_left_out(
+    graph: Graph, include: tuple[str, ...], exclude: tuple[str, ...], left: tuple[str, ...]
+) -> None:
+    """A binary stays if some spec of `include_binary` fits, or none is there, and none excludes."""
+    given = BinaryFilter.parsed(Address("https://host", include, exclude))
+
+    assert {name for name in NODES if given.leaves_out(graph, hash_of(name))} == {*left}
+
+
+def test_a_version_of_a_virtual_package(graph: Graph) -> None:
+    """No index knows which version of a virtual package something provides."""
+    for spec in ("^mpi@3", "mpi@3"):
+        given = BinaryFilter.parsed(Address("https://host", (spec,)))
+        with pytest.raises(IndexFault, match="mpi@3 asks for a version of a virtual package"):
+            for name in NODES:
+                given.leaves_out(graph, hash_of(name))
