@@ -56,7 +56,7 @@ def mirrors(seconds: float) -> Outcome:
 
 
 def _fetch(url: str, own: Path) -> Run:
-    limits = ("--timeout", 1, "--deadline", DEADLINE, "--retries", 1, "--prune")
+    limits = ("--timeout", 1, "--deadline", DEADLINE, "--retries", 1)
     return run_command("fetch", url, "-o", own, *limits)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pty
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import process, run
+from tests.indexes import MIRRORS
 from tests.processes import completed
 from tests.sources.fetch.mirrors import below, files_in, index, layout_2, layout_3, written
 from tests.sources.fetch.server import Site, serve
@@ -61,12 +63,9 @@ def test_a_manifest(site: Site, tmp_path: Path) -> None:
     site.files["/list.json"] = b'{"develop": [{"label": "root", "url": "s3://x/y/a"}]}'
 
     told = run(*command, "--release", "develop")
-    pruned = run(*command, "--prune")
 
-    note = f"Note: {tmp_path}/old/root: its manifest no longer lists it, "
-    assert (told.exit_code, told.stderr) == (0, f"{note}still here; --prune removes it\n")
-    assert (pruned.exit_code, pruned.stderr) == (0, f"{note}removed\n")
-    assert not (tmp_path / "old").exists()
+    advice = "its manifest no longer lists it; remove the folder if you do not need it"
+    assert (told.exit_code, told.stderr) == (0, f"Note: {tmp_path}/old/root: {advice}\n")
 
 
 def test_faults(site: Site, tmp_path: Path) -> None:
@@ -80,9 +79,49 @@ def test_faults(site: Site, tmp_path: Path) -> None:
     assert (result.exit_code, type(result.exception)) == (1, SystemExit)
     assert missing.startswith(f"{site.url}/missing: has neither v3/manifests/index/")
     assert none.startswith(f"{site.url}/none: has neither v3/manifests/index/")
-    assert last == "Error: 2 faults; 1 mirror downloaded; files of earlier runs are kept."
-    assert result.stdout.startswith(f"{tmp_path}/m: 3 mirrors, 1 changed, ")
+    assert last == "Error: 2 mirrors failed; files of earlier runs are kept."
+    assert result.stdout.startswith(f"{tmp_path}/m: 1 of 3 mirrors downloaded, 1 changed, ")
     assert (tmp_path / "m" / "a" / "root" / "mirror.json").is_file()
+
+
+@pytest.mark.parametrize(("names", "status"), [(("none", "a"), 0), (("none",), 1), (("a",), 0)])
+def test_keep_going(site: Site, tmp_path: Path, names: tuple[str, ...], status: int) -> None:
+    """With --keep-going, `fetch && build` goes on if at least one mirror was downloaded."""
+    urls = [f"{site.url}/{name}" for name in names]
+
+    result = run("fetch", *urls, "-o", tmp_path / "m", "--keep-going")
+
+    assert result.exit_code == status
+    assert ("has neither" in result.stderr) == ("none" in names)
+    if names == ("none", "a"):
+        assert result.stdout.startswith(f"{tmp_path}/m: 1 of 2 mirrors downloaded, 1 changed, ")
+
+
+def test_mirrors_without_an_index(tmp_path: Path) -> None:
+    """Every mirror counts, each failure has a line, and the advice says what makes an index."""
+    shutil.copytree(MIRRORS / "v3", tmp_path / "v3")
+    written(tmp_path / "v2", layout_2(DATA))
+    (tmp_path / "src" / "zlib").mkdir(parents=True)
+    (tmp_path / "src" / "zlib" / "zlib-1.3.tar.gz").write_bytes(b"sources")
+    path = tmp_path / "mirrors.yaml"
+    path.write_text(
+        "mirrors:\n  local: ./v3\n  old: {url: ./v2, binary: true}\n"
+        "  sources: {binary: false, url: https://host/sources}\n  src: ./src\n"
+        "  gone: file:///nonexistent/mirror\n  broken: {push: ./v2}\n"
+    )
+
+    result = run("fetch", "--mirrors", path, "-o", tmp_path / "m")
+
+    assert result.exit_code == 1
+    assert result.stdout.startswith(f"{tmp_path}/m: 2 of 5 mirrors downloaded, 2 changed, ")
+    lines = {line.partition(": ")[0]: line for line in result.stderr.splitlines()}
+    advice = "`spack buildcache update-index` makes one, --view names a view, and "
+    for name in ("/nonexistent/mirror", f"{tmp_path}/src"):
+        assert advice in lines[f"file://{name}"]
+        assert "`spack-cache-db build FOLDER` reads a mirror" in lines[f"file://{name}"]
+    assert "the mirror broken has no url to fetch from" in lines[f"{path}:7"]
+    assert lines["Note"] == "Note: sources: has no binaries (binary: false)"
+    assert len(lines) == 5
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from spack_cache_db.sources.fetch.stack_folder import PART_FILE
 from tests.builds import built, digest, digest_of, signalled_after, whole
 from tests.pagetexts import SAMPLES, page, spec
 from tests.processes import completed
@@ -255,8 +256,8 @@ def stall_after(size: int, stalled: threading.Event) -> Answer:
     return answer
 
 
-def test_a_stopped_fetch_goes_on_when_it_is_called_again(tmp_path: Path) -> None:
-    """One line, and nothing is lost of what was received."""
+def test_a_stopped_fetch_is_begun_again(tmp_path: Path) -> None:
+    """One line, and a hidden part that the next run removes; that downloads the file whole."""
     data = index("zlib", size=300_000)
     stalled = threading.Event()
     with serve(below("a", layout_2(data))) as site:
@@ -266,12 +267,14 @@ def test_a_stopped_fetch_goes_on_when_it_is_called_again(tmp_path: Path) -> None
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
             assert stalled.wait(30)
             received = tmp_path / "m"
-            while not any(each.stat().st_size for each in received.rglob(".index.json.part")):
+            while not any(each.stat().st_size for each in received.rglob(PART_FILE)):
                 time.sleep(0.05)
             running.send_signal(signal.SIGTERM)
             said = running.communicate(timeout=30)[1]
         assert running.returncode == -signal.SIGTERM
-        assert said == "Error: stopped by SIGTERM; run the same command again to resume\n"
+        assert said == "Error: stopped by SIGTERM; run the same command again\n"
+        assert not [*received.rglob("index.json")]
 
         completed(command, check=True)
-        assert "range" in next(each for each in reversed(site.asked) if each.path == path).headers
+        assert (received / "a/root/build_cache/index.json").read_bytes() == data
+        assert [*received.rglob("*.part")] == []

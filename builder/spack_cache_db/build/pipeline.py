@@ -67,13 +67,13 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
         leave_out_paths(merged.texts)
     clock.stage("read")
     numbered, bytes_read = number(merged), merged.bytes_read
-    told = problems(merged)
+    found = problems(merged)
     notes = sorted(
         f"{merged.documents[document - 1].location}: {problem.message}"
-        for document, problem in told
+        for document, problem in found
         if problem.code == FILTERED
     )
-    told += [*_told_of_packages(packages), *refused(merged, given.paths)]
+    told = [*found, *_told_of_packages(packages), *refused(merged, given.paths)]
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     try:

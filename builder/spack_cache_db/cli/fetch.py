@@ -122,15 +122,27 @@ def _limit_options(command: F) -> F:
     metavar="FILE",
     help="Download the mirrors in Spack's configuration: a mirrors.yaml or spack.yaml.",
 )
-@click.option("--prune", is_flag=True, help="Remove stacks that their manifest no longer lists.")
+@click.option(
+    "--keep-going",
+    is_flag=True,
+    help="Exit with status 0 if at least one mirror was downloaded.",
+)
 @click.option("--plain-http", is_flag=True, help="Use HTTP for OCI registries on this machine.")
 @_limit_options
-def fetch(urls: tuple[str, ...], output: Path, packages_of: Path | None, **options: Any) -> None:
+def fetch(
+    urls: tuple[str, ...],
+    output: Path,
+    packages_of: Path | None,
+    keep_going: bool,
+    **options: Any,
+) -> None:
     """Download indexes and package data for `build`.
 
     A URL names a mirror (https://…, s3://bucket/path, file:///path), an image in an OCI registry
     (oci://host/name), or a manifest that lists releases and stacks. Files that have not changed
-    are not downloaded again, and interrupted downloads are resumed.
+    are not downloaded again.
+
+    A mirror that cannot be read does not stop the others.
 
     Exit status: 0 for success, 1 if a mirror cannot be read, 2 for another error.
 
@@ -140,7 +152,7 @@ def fetch(urls: tuple[str, ...], output: Path, packages_of: Path | None, **optio
         raise click.UsageError("nothing to download: give a URL, --mirrors FILE or --packages URL")
     known = None if packages_of is None else _package_names(packages_of)
     with (
-        when_stopped(lambda: "run the same command again to resume"),
+        when_stopped(lambda: "run the same command again"),
         ProgressBar("Fetching") as progress,
     ):
         report = fetch_mirrors(
@@ -150,7 +162,7 @@ def fetch(urls: tuple[str, ...], output: Path, packages_of: Path | None, **optio
             FetchLimits(**_given(FetchLimits, options)),
             progress,
         )
-    _tell(report, output, pruned=options["prune"])
+    _print(report, output, keep_going=keep_going)
 
 
 def _package_names(file: Path) -> tuple[str, ...]:
@@ -165,18 +177,19 @@ def _given(record: type, options: dict[str, Any]) -> dict[str, Any]:
     return {each.name: options[each.name] for each in fields(record) if each.name in options}
 
 
-def _tell(report: FetchReport, output: Path, *, pruned: bool) -> None:
-    advice = "removed" if pruned else "still here; --prune removes it"
+def _print(report: FetchReport, output: Path, *, keep_going: bool) -> None:
     say_notes(report.notes)
-    say_notes(f"{folder}: its manifest no longer lists it, {advice}" for folder in report.vanished)
+    advice = "remove the folder if you do not need it"
+    say_notes(f"{folder}: its manifest no longer lists it; {advice}" for folder in report.vanished)
     for fault in report.faults:
         click.echo(str(fault), err=True)
+    mirrors = counted(report.mirrors, "mirror")
+    if report.brought < report.mirrors:
+        mirrors = f"{report.brought:,} of {mirrors} downloaded"
     say(
-        f"{output}: {counted(report.mirrors, 'mirror')}, {report.changed:,} changed, "
+        f"{output}: {mirrors}, {report.changed:,} changed, "
         f"{report.size / 1e6:.1f} MB in {report.seconds:.1f} s"
     )
-    if report.faults:
-        raise FaultyInput(
-            f"{counted(len(report.faults), 'fault')}; {counted(report.brought, 'mirror')} "
-            "downloaded; files of earlier runs are kept."
-        )
+    if report.faults and not (keep_going and report.brought):
+        failed = counted(report.mirrors - report.brought, "mirror")
+        raise FaultyInput(f"{failed} failed; files of earlier runs are kept.")

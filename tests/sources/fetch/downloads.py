@@ -35,12 +35,6 @@ def with_sum(site: Site, *answers: Answer) -> None:
     site.answers[BLOB] = [*answers]
 
 
-def ranges(site: Site, path: str) -> list[tuple[str | None, str | None]]:
-    """Return which range each request for a path asked for, and on which condition."""
-    asked = [each.headers for each in site.asked if each.path == path]
-    return [(headers.get("range"), headers.get("if-range")) for headers in asked]
-
-
 def fetched(output: Path, name: str = LAYOUT_2) -> bytes:
     """Return what was fetched; nothing else is there that should not be."""
     assert litter(output) == []

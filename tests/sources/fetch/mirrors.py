@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 from spack_cache_db.sources.fetch import FetchLimits
@@ -92,8 +91,4 @@ def files_in(folder: Path, *, hidden: bool = False) -> dict[str, bytes]:
 
 def litter(folder: Path) -> list[str]:
     """Return the files that are not whole."""
-    return [name for name in files_in(folder, hidden=True) if _is_litter(name.split("/"))]
-
-
-def _is_litter(parts: Iterable[str]) -> bool:
-    return any(part.endswith((".part", ".removed")) for part in parts)
+    return [name for name in files_in(folder, hidden=True) if name.endswith(".part")]

@@ -1,6 +1,6 @@
 """A real HTTP server that behaves as badly as it is told, one request at a time.
 
-It serves files from memory as a good server does: with strong tags, conditions and ranges. A test
+It serves files from memory as a good server does: with strong tags and conditions. A test
 gives a path a list of other behaviours; each answers one request, and then it is good again.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import re
 import socket
 import sys
 import threading
@@ -95,20 +94,10 @@ def tag(data: bytes) -> str:
 
 
 def good(handler: Handler, data: bytes) -> None:
-    """Answer as a good server: tags, conditions, ranges."""
+    """Answer as a good server: tags, conditions."""
     etag = tag(data)
     if handler.headers.get("If-None-Match") == etag:
         handler.send(304, b"", etag=etag, content_length=None)
-        return
-    start = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
-    if start and handler.headers.get("If-Range", etag) == etag:
-        first, last = int(start[1]), len(data) - 1
-        if first > last:
-            handler.send(416, b"", content_range=f"bytes */{len(data)}")
-            return
-        handler.send(
-            206, data[first:], etag=etag, content_range=f"bytes {first}-{last}/{len(data)}"
-        )
         return
     handler.send(200, data, etag=etag)
 
@@ -132,15 +121,11 @@ def cut(size: int) -> Answer:
     """Close the connection after so many bytes of what a good server sends."""
 
     def answer(handler: Handler, data: bytes) -> None:
-        start = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
-        first = int(start[1]) if start else 0
-        handler.send_response(206 if start else 200)
+        handler.send_response(200)
         handler.send_header("ETag", tag(data))
-        handler.send_header("Content-Length", str(len(data) - first))
-        if start:
-            handler.send_header("Content-Range", f"bytes {first}-{len(data) - 1}/{len(data)}")
+        handler.send_header("Content-Length", str(len(data)))
         handler.end_headers()
-        handler.wfile.write(data[first : first + size])
+        handler.wfile.write(data[:size])
         handler.wfile.flush()
         handler.cut_off()
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
+from spack_cache_db.build import build
 from spack_cache_db.sources.fetch import FetchOptions, FetchReport, fetch
 from spack_cache_db.sources.fetch.addresses import ConfiguredMirror, Login
 from spack_cache_db.sources.fetch.web import Access
 from spack_cache_db.sources.indexes import read_address
+from tests.indexes import MIRRORS, real
 from tests.sources.fetch.mirrors import (
     QUICK,
     below,
@@ -269,3 +272,24 @@ def test_a_file_that_the_network_names(site: Site, tmp_path: Path, output: Path)
     ]
     written(tmp_path, {"list.json": manifest})
     assert fetch((tmp_path / "list.json").as_uri(), output, limits=QUICK).faults == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["v2", "v2-0.16", "v2-0.17", "v2-0.20", "v3", ".spack-db", "alone"]
+)
+def test_a_folder_without_an_index(tmp_path: Path, output: Path, name: str) -> None:
+    """Whatever `build` reads of a folder without a mirror's index is fetched, once."""
+    folder = tmp_path / "mirror"
+    if name in (".spack-db", "alone"):
+        place = folder / name if name == ".spack-db" else folder
+        place.mkdir(parents=True)
+        (place / "index.json").write_bytes(real())
+    else:
+        shutil.copytree(MIRRORS / name, folder)
+
+    reports = [fetch(folder.as_uri(), output, limits=QUICK) for _ in range(2)]
+
+    assert [(each.faults, each.changed) for each in reports] == [((), 1), ((), 0)]
+    built = [build(path, tmp_path / "x.db", release="r") for path in (folder, output)]
+    assert built[0].specs == built[1].specs > 0

@@ -11,19 +11,14 @@ import pytest
 
 from benchmarks.server import free_port
 from spack_cache_db.sources.fetch import FetchOptions, fetch
-from spack_cache_db.sources.fetch.addresses import mirror_request
-from spack_cache_db.sources.fetch.stack_folder import PartialFile, StackFolder
-from spack_cache_db.sources.fetch.web import Tags
 from tests.programs import needed, serving
 from tests.sources.fetch.mirrors import (
-    LAYOUT_2,
     QUICK,
     below,
     files_in,
     index,
     layout_2,
     layout_3,
-    litter,
     written,
 )
 
@@ -92,26 +87,6 @@ def test_mirrors(tmp_path: Path, output: Path, settings: str) -> None:
     assert fetched == below("three/root", layout_3(DATA)) | below("two/root", layout_2(DATA, False))
     assert any(" gzip " in line for line in asked(tmp_path)) == ("gzip" in settings)
     assert any(line.startswith("304 ") for line in asked(tmp_path))
-
-
-@pytest.mark.parametrize(("state", "status"), [("today", 206), ("yesterday", 200)])
-def test_a_rest(tmp_path: Path, output: Path, state: str, status: int) -> None:
-    """A part is completed if it is of the file that is there, and thrown away if it is not."""
-    with nginx(tmp_path) as url:
-        fetch([f"{url}/two"], tmp_path / "first", limits=QUICK)
-        known = StackFolder(tmp_path / "first", mirror_request(f"{url}/two", None, None))
-        file = known.unchanged(LAYOUT_2, f"{url}/two/{LAYOUT_2}")
-        assert file is not None
-        tags = file.tags if state == "today" else Tags('"123-456"')
-        folder = StackFolder(output, mirror_request(f"{url}/two", None, None))
-        folder.start(LAYOUT_2, PartialFile(file.url, tags))
-        folder.part(LAYOUT_2).write_bytes(DATA[:1_000_000])
-
-        report = fetch([f"{url}/two"], output, limits=QUICK)
-
-    assert (report.faults, litter(output)) == ((), [])
-    assert files_in(output / "two" / "root")[LAYOUT_2] == DATA
-    assert asked(tmp_path)[-1] == f"{status} bytes=1000000- - /two/{LAYOUT_2}"
 
 
 def test_views(tmp_path: Path, output: Path) -> None:

@@ -19,7 +19,7 @@ from spack_cache_db.sources.indexes import read_address
 from tests.sources.fetch.mirrors import QUICK, files_in, index, litter, sha256
 from tests.sources.fetch.registries import Tokens, push, registry
 from tests.sources.fetch.runs import says
-from tests.sources.fetch.server import Answer, Handler, Site, cut, instead, serve, status
+from tests.sources.fetch.server import Answer, Handler, Site, instead, serve, status
 
 pytestmark = pytest.mark.slow
 
@@ -113,20 +113,6 @@ def serve_image(site: Site) -> str:
     """Let the site be a registry with an image; return its host."""
     site.files = {MANIFEST: image(NEW), BLOB: NEW}
     return site.url.removeprefix("http://")
-
-
-def test_a_layer_that_is_cut(site: Site, output: Path) -> None:
-    """Layers are resumed as any file is."""
-    host = serve_image(site)
-    site.answers[BLOB] = [cut(1000)]
-
-    assert bring(host, output).faults == ()
-
-    assert files_in(output / "mine" / "root")["index.json"] == NEW
-    assert [each.headers.get("range") for each in site.asked if each.path == BLOB] == [
-        None,
-        "bytes=1000-",
-    ]
 
 
 def test_a_layer_with_another_sum(site: Site, output: Path) -> None:

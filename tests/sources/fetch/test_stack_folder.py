@@ -11,7 +11,6 @@ from spack_cache_db.sources import ADDRESS_FILE
 from spack_cache_db.sources.fetch.addresses import FetchFault, MirrorRequest
 from spack_cache_db.sources.fetch.stack_folder import (
     STATE_FILE,
-    PartialFile,
     StackFolder,
     stacks_of,
 )
@@ -55,37 +54,11 @@ def test_the_address_is_there_before_the_index(output: Path) -> None:
     assert json.loads((output / "v1/root" / ADDRESS_FILE).read_bytes()) == {"url": URL}
 
 
-def test_a_part_is_known_until_it_is_dropped(output: Path) -> None:
-    """A part is an empty file and what is known of it."""
-    part = PartialFile(f"{URL}/x", TAGS, is_encoded=True)
-    opened(output).start("index.json", part)
-
-    folder = opened(output)
-    assert (folder.started("index.json", f"{URL}/x"), folder.part("index.json").read_bytes()) == (
-        part,
-        b"",
-    )
-    assert folder.started("index.json", f"{URL}/y") is None
-    folder.drop("index.json")
-    assert (folder.started("index.json", f"{URL}/x"), litter(output)) == (None, [])
-
-
-def test_a_new_part_never_has_old_bytes(output: Path) -> None:
-    """A part that begins anew is empty before anything is known of it."""
-    opened(output).start("index.json", PartialFile(URL, TAGS))
-    opened(output).part("index.json").write_bytes(b"old")
-
-    opened(output).start("index.json", PartialFile(URL, Tags('"2"')))
-
-    assert opened(output).part("index.json").read_bytes() == b""
-
-
 def test_only_what_was_fetched_is_removed(output: Path) -> None:
-    """What somebody laid beside it stays; parts and what the mirror has no longer go."""
+    """Files of others stay; files that the mirror has no longer go."""
     opened(output).write("v3/manifests/index/old/index.manifest.json", b"old", URL, TAGS)
     (output / "v1/root/notes").write_bytes(b"mine")
     folder = opened(output)
-    folder.start("index.json", PartialFile(URL, TAGS))
     folder.write("build_cache/index.json.hash", b"new", URL, TAGS)
 
     folder.finish()

@@ -163,23 +163,6 @@ def test_headers_that_never_end(site: Site) -> None:
         read(f"{site.url}/a", FetchLimits(timeout=0.5, retries=0))
 
 
-def test_a_body_that_never_ends(site: Site) -> None:
-    """A body that comes byte by byte counts as silence."""
-    site.serve({"a": b"x" * 500})
-
-    def trickle(handler: Handler, data: bytes) -> None:
-        handler.send(200, b"", content_length=500)
-        for _ in range(200):
-            handler.wfile.write(b"x")
-            handler.wfile.flush()
-            threading.Event().wait(0.02)
-
-    site.always["/a"] = trickle
-
-    with pytest.raises(SilenceFault, match=r"^sends less than 1,024 bytes a second; tried 1 time$"):
-        read(f"{site.url}/a", FetchLimits(timeout=0.5, retries=0))
-
-
 def test_nobody_listens() -> None:
     """A server that is not there is one line."""
     with pytest.raises(SilenceFault, match=r"^cannot be read: all connection attempts failed"):

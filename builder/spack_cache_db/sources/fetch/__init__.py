@@ -59,7 +59,6 @@ class FetchOptions:
             is then its release, unless `release` says another.
         packages: where package data comes from: an archive, a list, or a packages site.
         package_names: the packages whose files of a packages site are wanted.
-        prune: whether stacks that their manifest of releases names no longer are removed.
     """
 
     release: str | None = None
@@ -67,7 +66,6 @@ class FetchOptions:
     views: tuple[str, ...] = ()
     maps: tuple[Map, ...] = ()
     plain_http: bool = False
-    prune: bool = False
     mirrors: AnyPath | None = None
     packages: str | None = None
     package_names: tuple[str, ...] | None = None
@@ -77,10 +75,11 @@ class FetchOptions:
 class FetchReport:
     """What a run did: mirrors in all, those without a fault, those that had something new.
 
-    `size` are the bytes received, `seconds` the time of the run.
+    A mirror is also counted if its configuration is faulty. `size` are the bytes received,
+    `seconds` the time of the run.
 
     `vanished` has the folders whose stacks no manifest names any longer; `faults` are sorted.
-    `notes` count the binaries that filters of mirrors leave out.
+    `notes` name the mirrors without binaries and count the binaries that filters leave out.
     """
 
     mirrors: int

@@ -331,10 +331,14 @@ class ConfiguredMirror:
 
 
 class MirrorConfig(NamedTuple):
-    """The mirrors of a file that can be fetched from, in its order, and what is wrong with it."""
+    """The mirrors of a file that can be fetched from, in its order, and its faults.
+
+    `notes` name the mirrors that have no binaries.
+    """
 
     mirrors: tuple[ConfiguredMirror, ...]
     faults: tuple[Fault, ...]
+    notes: tuple[str, ...] = ()
 
 
 class _Pair(Struct, frozen=True):
@@ -376,19 +380,21 @@ def read_mirror_config(path: Path, variables: Mapping[str, str]) -> MirrorConfig
         return MirrorConfig((), (Fault(str(path), 0, unreadable(error)),))
     except LineFault as fault:
         return MirrorConfig((), (Fault(str(path), fault.line, fault.message),))
-    mirrors, faults = list[ConfiguredMirror](), list[Fault]()
+    mirrors, faults, notes = list[ConfiguredMirror](), list[Fault](), list[str]()
     for key, node in section.value:
         name = str(key.value).removesuffix(":")
         try:
             entry = _plain(text_value(node))
             given = _Mirror(url=entry) if isinstance(entry, str) else _converted(entry)
-            if given.binary:
+            if not given.binary:
+                notes.append(f"{name}: has no binaries (binary: false)")
+            else:
                 mirrors.append(_mirror(name, given, path.absolute().parent, variables))
         except (ValueError, LineFault) as error:
             faults.append(Fault(str(path), line_of(key), f"the mirror {name} {error}"))
     if not mirrors and not faults:
         faults.append(Fault(str(path), 0, f"names no mirror with binaries, {_EXPECTED}"))
-    return MirrorConfig(tuple(mirrors), tuple(faults))
+    return MirrorConfig(tuple(mirrors), tuple(faults), tuple(notes))
 
 
 def _section(root: yaml.Node | None) -> yaml.MappingNode:

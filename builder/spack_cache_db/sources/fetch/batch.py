@@ -32,12 +32,7 @@ from spack_cache_db.sources.fetch.addresses import (
 )
 from spack_cache_db.sources.fetch.package_site import fetch_packages, package_request
 from spack_cache_db.sources.fetch.remote_indexes import Outcome, Registry, fetch_mirror
-from spack_cache_db.sources.fetch.stack_folder import (
-    StackFolder,
-    remove_litter,
-    remove_stack,
-    stacks_of,
-)
+from spack_cache_db.sources.fetch.stack_folder import StackFolder, stacks_of
 from spack_cache_db.sources.fetch.web import Access, SilenceFault, Web
 from spack_cache_db.sources.indexes.mirrors import binaries_left_out
 
@@ -56,11 +51,10 @@ def fetch(
     """Bring the indexes of mirrors into a folder (see `fetch` of this package)."""
     started = time.monotonic()
     with alone_in(output, "fetch"):
-        remove_litter(output)
         run = _Run(output, options, limits)
         size = asyncio.run(run.bring([*dict.fromkeys(urls)], progress))
     return FetchReport(
-        run.mirrors,
+        run.brought + run.failed,
         run.brought,
         run.changed,
         size,
@@ -75,7 +69,7 @@ class _Run:
     """One run, and what is counted in it."""
 
     def __init__(self, output: Path, options: FetchOptions, limits: FetchLimits) -> None:
-        self.mirrors = self.brought = self.changed = 0
+        self.brought = self.changed = self.failed = 0
         self.vanished: set[Path] = set()
         self.faults: set[Fault] = set()
         self.notes: list[str] = []
@@ -94,7 +88,6 @@ class _Run:
             asked = [*map(ConfiguredMirror, urls), *configured]
             await self._each(asked, lambda each: self._resolve(web, each))
             mirrors = [*self._folders.values()]
-            self.mirrors = len(mirrors)
             await self._each(mirrors, lambda each: self._bring(web, each))
             return web.received
 
@@ -117,7 +110,8 @@ class _Run:
         if self._options.mirrors is None:
             return ()
         found = read_mirror_config(checked_file("mirrors", self._options.mirrors), os.environ)
-        self.faults.update(found.faults)
+        self._fail(found.faults)
+        self.notes += found.notes
         return found.mirrors
 
     def _access(self, configured: Iterable[ConfiguredMirror]) -> Access:
@@ -130,11 +124,18 @@ class _Run:
 
     @contextmanager
     def _faults_kept(self) -> Iterator[None]:
-        """Keep what is wrong with one mirror, and go on with the others."""
+        """Keep the faults of one mirror, and go on with the others."""
         try:
             yield
         except InputError as error:
+            self.failed += 1
             self.faults.update(error.faults)
+
+    def _fail(self, faults: Iterable[Fault]) -> None:
+        """Keep the faults of mirrors, each of which has one."""
+        for fault in faults:
+            self.failed += 1
+            self.faults.add(fault)
 
     async def _resolve(self, web: Web, mirror: ConfiguredMirror) -> None:
         """Find the mirrors that a URL names."""
@@ -153,7 +154,7 @@ class _Run:
         named = read_release_manifest(url, data, options.maps, options.release, options.stack, most)
         if options.views:
             raise FetchFault(url, "is a manifest of releases, which has no views: no --view")
-        self.faults.update(named.faults)
+        self._fail(named.faults)
         for each in named.mirrors:
             with self._faults_kept():
                 self._add(each)
@@ -178,14 +179,16 @@ class _Run:
             self.changed += outcome.changed
             for fault in outcome.faults:
                 self.faults.update(fault.faults)
-            if not outcome.faults:
+            if outcome.faults:
+                self.failed += 1
+            else:
                 folder.finish()
                 self.brought += 1
             if mirror.include_binary or mirror.exclude_binary:
                 self.notes += await asyncio.to_thread(binaries_left_out, folder.path)
         except OSError as error:
             path = self._output / mirror.release / mirror.stack
-            self.faults.add(Fault(str(path), 0, f"cannot be written: {reason(error)}"))
+            self._fail([Fault(str(path), 0, f"cannot be written: {reason(error)}")])
 
     async def _fetch(self, web: Web, folder: StackFolder, mirror: MirrorRequest) -> Outcome:
         if mirror.is_package_data:
@@ -199,14 +202,8 @@ class _Run:
 
     def _look_for_vanished(self, manifest: str, stacks: frozenset[tuple[str, str]]) -> None:
         for folder in stacks_of(self._output, manifest):
-            if (folder.parent.name, folder.name) in stacks:
-                continue
-            self.vanished.add(folder)
-            try:
-                if self._options.prune:
-                    remove_stack(folder)
-            except OSError as error:
-                self.faults.add(Fault(str(folder), 0, f"cannot be removed: {reason(error)}"))
+            if (folder.parent.name, folder.name) not in stacks:
+                self.vanished.add(folder)
 
 
 async def _release_manifest(web: Web, url: str) -> bytes | None:

@@ -14,13 +14,15 @@ import ipaddress
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, TypeVar
-from urllib.parse import urlencode, urlsplit
-from urllib.request import parse_http_list, parse_keqv_list
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import parse_http_list, parse_keqv_list, url2pathname
 
 import msgspec
 from msgspec import Struct
 
+from spack_cache_db.errors import FaultsOf
 from spack_cache_db.sources.fetch.addresses import FetchFault, Login, MirrorRequest
 from spack_cache_db.sources.fetch.stack_folder import Download, StackFolder
 from spack_cache_db.sources.fetch.web import (
@@ -41,6 +43,7 @@ from spack_cache_db.sources.indexes import (
     is_sum,
     read_manifest,
 )
+from spack_cache_db.sources.indexes.mirrors import files_without_index
 from spack_cache_db.sources.strictness import BROKEN, decode_once, said
 
 T = TypeVar("T")
@@ -48,6 +51,10 @@ T = TypeVar("T")
 LAYOUT_3 = f"{MANIFESTS}/index.manifest.json"
 _SUM = f"{LAYOUT_2_INDEX}.hash"
 _SUM_SIZE = 1024
+_ADVICE = (
+    "`spack buildcache update-index` makes one, --view names a view, "
+    "and `spack-cache-db build FOLDER` reads a mirror without an index in a folder"
+)
 _TRIES = 3
 """How often a mirror that changes while it is read is read."""
 
@@ -70,6 +77,8 @@ async def fetch_mirror(web: Web, folder: StackFolder, request: MirrorRequest) ->
         if request.has_index:
             changed = await _steady(web, partial(_layout_3, web, folder, url, LAYOUT_3))
     except NotThereFault:
+        if not request.views and (names := await asyncio.to_thread(_local_names, url)):
+            return Outcome(await _copy(web, folder, url, names))
         if not request.views:
             return Outcome(await _steady(web, partial(_layout_2, web, folder, url)))
     for view in request.views:
@@ -83,6 +92,26 @@ async def fetch_mirror(web: Web, folder: StackFolder, request: MirrorRequest) ->
     if request.has_index:
         _keep_other_views(folder, request.views)
     return Outcome(changed, tuple(faults))
+
+
+def _local_names(url: str) -> list[str]:
+    """Return the files that `build` reads of a folder of this machine without a mirror's index."""
+    if not url.startswith("file://"):
+        return []
+    with FaultsOf(url):
+        return files_without_index(Path(url2pathname(urlsplit(url).path)))
+
+
+async def _copy(web: Web, folder: StackFolder, url: str, names: list[str]) -> bool:
+    """Copy files of a folder of this machine; return whether any of them is another."""
+    changed = False
+    for name in names:
+        at = f"{url}/{quote(name)}"
+        known = folder.unchanged(name, at)
+        answer = await web.read(at, web.limits.max_size)
+        folder.write(name, answer.data or b"", at, answer.tags)
+        changed |= folder.unchanged(name, at) != known
+    return changed
 
 
 def _keep_other_views(folder: StackFolder, views: tuple[str, ...]) -> None:
@@ -159,10 +188,9 @@ async def _index_of_layout_2(web: Web, folder: StackFolder, url: str, sha256: st
         return await Download(folder, LAYOUT_2_INDEX, f"{url}/{LAYOUT_2_INDEX}", sha256).run(web)
     except NotThereFault as fault:
         message = f"has neither {LAYOUT_3} nor {LAYOUT_2_INDEX}, expected a mirror with an index"
-        advice = (
-            ", or a login that may read it" if fault.is_closed else "; --view names a view of one"
-        )
-        raise FetchFault(url, f"{message}{advice}") from None
+        if fault.is_closed:
+            raise FetchFault(url, f"{message}, or a login that may read it") from None
+        raise FetchFault(url, f"{message}: {_ADVICE}") from None
 
 
 async def _steady(web: Web, attempt: Callable[[], Awaitable[bool]]) -> bool:

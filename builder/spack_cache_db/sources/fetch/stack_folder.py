@@ -1,15 +1,13 @@
-"""The folder of one stack, and how downloads get into it: resumed and verified.
+"""The folder of one stack, and how downloads get into it: whole and verified, or not at all.
 
-A file is written under a hidden name that ends in `.part`, forced to disk and only then renamed.
-Where each file came from is recorded in a hidden file beside them, which is written before a
-rename: whatever a killed run leaves is either a part or recorded. `build` passes hidden names over.
-Only names that are written here are ever removed, and nothing that a link leads to.
+A file is written under one hidden name, forced to disk, and renamed. Where each file came from is
+recorded in a hidden file beside them, which is written before the rename. `build` skips hidden
+names. Only names that are written here are ever removed, and nothing that a link leads to.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import hashlib
 import os
 import re
@@ -17,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import msgspec
 from msgspec import Struct
 
@@ -28,10 +25,8 @@ from spack_cache_db.sources.fetch.web import (
     NO_HEADERS,
     Headers,
     MismatchFault,
-    PassingTrouble,
     Tags,
     Web,
-    encoding_of,
     length_of,
     require_size,
     tags_of,
@@ -46,13 +41,17 @@ from spack_cache_db.sources.indexes import (
 from spack_cache_db.sources.strictness import BROKEN, decode_once, said
 
 STATE_FILE = ".fetched.json"
+PART_FILE = ".fetched.part"
+"""The file that is being downloaded; the next run replaces what a killed one left."""
 
 _MAX_STATE = 2**26
 """Bytes; a stack has a few files."""
 
 _OWN_NAME = re.compile(
-    r"index\.json|build_cache/index\.json(?:\.hash)?"
+    r"index\.json|\.spack-db/index\.json|build_cache/index\.json(?:\.hash)?"
     r"|v3/manifests/index/(?:[^/.][^/]*/)*index\.manifest\.json"
+    r"|v3/manifests/spec/[^/.][^/]*/[^/.][^/]*\.spec\.manifest\.json"
+    r"|build_cache/(?:[^/.][^/]*/)*[^/.][^/]*\.spec\.(?:json|json\.sig|yaml)"
     r"|blobs/sha256/[0-9a-f]{2}/[0-9a-f]{64}"
     r"|packages\.json|packages\.tar\.zst|data/packages/[\w-][\w.-]*\.json"
 )
@@ -68,27 +67,14 @@ class FetchedFile(Struct, frozen=True):
     tags: Tags = Tags()
 
 
-class PartialFile(Struct, frozen=True):
-    """A file that is under way: from where, and in which state there.
-
-    The rest of an encoded one cannot be asked for: what is on disk is decoded.
-    """
-
-    url: str
-    tags: Tags
-    is_encoded: bool = False
-
-
 class _State(Struct):
     """What is recorded of a folder; names are paths within it."""
 
     manifest: str | None = None
     files: dict[str, FetchedFile] = {}
-    parts: dict[str, PartialFile] = {}
 
 
 _STATE = msgspec.json.Decoder(_State)
-_RANGE = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
 _INDEX = msgspec.json.Decoder(Index)
 
 
@@ -99,7 +85,7 @@ class StackFolder:
         """Read what is recorded of it.
 
         Raises:
-            FetchFault: it holds the index of another mirror.
+            FetchFault: it has the index of another mirror.
         """
         self.path = output / request.release / request.stack
         # With the address, the folder would be a mirror's.
@@ -113,9 +99,15 @@ class StackFolder:
         """Return the path of a file by its name in this folder."""
         return self.path / name
 
-    def part(self, name: str) -> Path:
-        """Return the path under which a file is written."""
-        return _part_of(self.path / name)
+    @property
+    def part(self) -> Path:
+        """The path under which a file is written."""
+        return self.path / PART_FILE
+
+    def drop_part(self) -> None:
+        """Remove the part, and the folder if nothing is in it."""
+        self.part.unlink(missing_ok=True)
+        _remove_empty(self.path, self.path.parent.parent)
 
     def unchanged(self, name: str, url: str) -> FetchedFile | None:
         """Return what is recorded of a file, if it came from `url` and nobody changed it."""
@@ -127,23 +119,6 @@ class StackFolder:
         except OSError:
             return None
         return known if is_same else None
-
-    def started(self, name: str, url: str) -> PartialFile | None:
-        """Return what is recorded of the part of a file that an earlier try left."""
-        known = self._state.parts.get(name)
-        return known if known is not None and known.url == shown(url) else None
-
-    def start(self, name: str, part: PartialFile) -> None:
-        """Begin a part: an empty file, and its record."""
-        # First the file: the record of the new part must never meet the bytes of an old one.
-        _write_new(self.part(name), b"")
-        self._state.parts[name] = part
-        self._save()
-
-    def drop(self, name: str) -> None:
-        """Remove a part."""
-        self._state.parts.pop(name, None)
-        self._unlink(self.part(name))
 
     def names(self) -> list[str]:
         """Return the names of the files that were fetched, sorted."""
@@ -157,59 +132,59 @@ class StackFolder:
             return None
 
     def keep(self, name: str) -> None:
-        """Say that a file belongs to the mirror as it is today."""
+        """Record that a file belongs to the mirror as it is today."""
         self._kept.add(name)
 
     def settle(self, name: str, file: FetchedFile) -> None:
-        """Give a part that is whole its name."""
+        """Give the part that is whole its name."""
         self._write_address()
         self._state.files[name] = file
-        self._state.parts.pop(name, None)
         self._save()
-        put_in_place(self.part(name), self.file(name))
+        self.file(name).parent.mkdir(parents=True, exist_ok=True)
+        put_in_place(self.part, self.file(name))
         self.keep(name)
 
     def write(self, name: str, data: bytes, url: str, tags: Tags) -> None:
-        """Settle a small file from its bytes."""
+        """Write a small file from its bytes."""
         file = FetchedFile(shown(url), len(data), hashlib.sha256(data).hexdigest(), tags)
         if self.unchanged(name, url) == file:
             self.keep(name)
             return
-        _write_new(self.part(name), data)
+        _write_new(self.part, data)
         self.settle(name, file)
 
     def remove(self, name: str) -> None:
-        """Remove a file."""
-        self._unlink(self.file(name))
+        """Remove a file, unless a link leads out of this folder to it."""
+        path = self.file(name)
+        way = path.parent.relative_to(self.path)
+        if Path(os.path.realpath(path.parent)) == Path(os.path.realpath(self.path), way):
+            path.unlink(missing_ok=True)
         self._state.files.pop(name, None)
 
     def finish(self) -> None:
-        """Remove what was fetched once and belongs to the mirror no longer, and all parts."""
+        """Remove the files of earlier runs that the mirror has no longer, and the part."""
+        self.part.unlink(missing_ok=True)
         for name in self._state.files.keys() - self._kept:
             self.remove(name)
             _remove_empty(self.file(name).parent, self.path)
-        for path in [*_files_below(self.path)]:
-            if _file_of_part(path, self.path) is not None:
-                path.unlink()
-        self._state.parts.clear()
         self._write_address()
         self._save()
 
     def _write_address(self) -> None:
-        address = self.path / ADDRESS_FILE
-        if self._address is not None and _read(address, MAX_ADDRESS) != self._address:
-            _write(address, self._address)
-
-    def _unlink(self, path: Path) -> None:
-        """Remove a file, unless a link leads out of this folder to it."""
-        way = path.parent.relative_to(self.path)
-        if Path(os.path.realpath(path.parent)) == Path(os.path.realpath(self.path), way):
-            path.unlink(missing_ok=True)
+        if self._address is not None:
+            self._write(ADDRESS_FILE, self._address)
 
     def _save(self) -> None:
         data = msgspec.json.format(msgspec.json.encode(self._state, order="sorted"), indent=1)
-        if _read(self.path / STATE_FILE, _MAX_STATE) != data:
-            _write(self.path / STATE_FILE, data)
+        self._write(STATE_FILE, data)
+
+    def _write(self, name: str, data: bytes) -> None:
+        path = self.file(name)
+        if _read(path, _MAX_STATE) != data:
+            # Not the name of a download: that may be whole and waiting for this.
+            part = path.with_name(f".{name.lstrip('.')}.part")
+            _write_new(part, data)
+            put_in_place(part, path)
 
     def _require_same_mirror(self, request: MirrorRequest) -> None:
         manifest = self._state.manifest
@@ -235,7 +210,7 @@ class Download:
         folder: where it goes.
         name: its path in there.
         url: where it comes from.
-        sha256: the sum that it must have. Without one it must be an index that is whole.
+        sha256: the checksum that it must have. Without one it must be a whole index.
     """
 
     folder: StackFolder
@@ -255,85 +230,45 @@ class Download:
             self.folder.keep(self.name)
             return False
         unless = known.tags.conditions() if known is not None and self.sha256 is None else {}
-        sha256 = await web.persist(self.url, lambda: self._attempt(web, headers, unless))
+        try:
+            sha256 = await web.persist(self.url, lambda: self._attempt(web, {**headers, **unless}))
+        finally:
+            self.folder.drop_part()
         return known is None or sha256 not in (None, known.sha256)
 
-    async def _attempt(self, web: Web, headers: Headers, unless: Headers) -> str | None:
-        """Fetch the file, or the rest of it; return its sum, None if it is as before."""
-        rest = self._rest()
-        async with web.opened(self.url, {**headers, **(rest or unless)}) as response:
-            if response.status_code == 304 and unless and not rest:
+    async def _attempt(self, web: Web, headers: Headers) -> str | None:
+        """Fetch the whole file; return its checksum, None if it is as before."""
+        async with web.opened(self.url, headers) as response:
+            if response.status_code == 304:
+                if "If-None-Match" not in headers and "If-Modified-Since" not in headers:
+                    raise FetchFault(self.url, "answers 304, which was not asked for")
                 self.folder.keep(self.name)
                 return None
-            is_rest = self._begin(response, rest)
-            await self._receive(web, response)
-        return await asyncio.to_thread(self._settle, is_rest, web.limits.max_size)
-
-    def _rest(self) -> Headers:
-        """Return the headers that ask for the rest of what an earlier try left; none without.
-
-        Only a strong tag or the sum of the whole proves that a rest belongs to its beginning (RFC
-        9110 section 13.1.5).
-        """
-        part, path = self.folder.started(self.name, self.url), self.folder.part(self.name)
-        if part is None or part.is_encoded or path.is_symlink() or not path.is_file():
-            return NO_HEADERS
-        size = path.stat().st_size
-        ranges = {"Range": f"bytes={size}-"}
-        if size and part.tags.etag and not part.tags.etag.startswith("W/"):
-            return {**ranges, "If-Range": part.tags.etag}
-        return ranges if size and self.sha256 else NO_HEADERS
-
-    def _begin(self, response: httpx.Response, rest: Headers) -> bool:
-        """Make the part ready for what is sent; return whether that is a rest."""
-        if response.status_code == 200:
-            part = PartialFile(shown(self.url), tags_of(response), bool(encoding_of(response)))
-            self.folder.start(self.name, part)
-            return False
-        if response.status_code == 206 and rest and not encoding_of(response):
-            sent = _RANGE.match(response.headers.get("Content-Range", ""))
-            if sent and rest["Range"] == f"bytes={sent[1]}-":
-                return True
-        self.folder.drop(self.name)
-        raise PassingTrouble(f"answers {response.status_code}, which was not asked for")
-
-    async def _receive(self, web: Web, response: httpx.Response) -> None:
-        path, limit = self.folder.part(self.name), web.limits.max_size
-        size = path.stat().st_size
-        try:
-            require_size(self.url, size + (length_of(response) or 0), limit)
-            with path.open("ab") as stream:
+            limit, size, tags = web.limits.max_size, 0, tags_of(response)
+            require_size(self.url, length_of(response) or 0, limit)
+            _write_new(self.folder.part, b"")
+            with self.folder.part.open("ab") as stream:
                 async for data in web.body(self.url, response):
                     size += len(data)
                     require_size(self.url, size, limit)
                     stream.write(data)
-        except FetchFault:
-            self.folder.drop(self.name)
-            raise
+        return await asyncio.to_thread(self._settle, tags, limit)
 
-    def _settle(self, is_rest: bool, limit: int) -> str:
-        """Give the file its name if it is what it must be; return its sum."""
-        path = self.folder.part(self.name)
+    def _settle(self, tags: Tags, limit: int) -> str:
+        """Give the file its name if it is what it must be; return its checksum."""
+        path = self.folder.part
         sha256 = sha256_of(path)
-        try:
-            if self.sha256 is None:
-                self._require_index(read_file(path, limit))
-            elif sha256 != self.sha256:
-                words = f"has the checksum {sha256}, expected {self.sha256} as the mirror says"
-                raise MismatchFault(self.url, words)
-        except FetchFault as fault:
-            self.folder.drop(self.name)
-            if is_rest:
-                raise PassingTrouble(f"{fault} (after it was resumed)") from None
-            raise
-        part = self.folder.started(self.name, self.url)
-        tags = part.tags if part is not None else Tags()
-        file = FetchedFile(shown(self.url), path.stat().st_size, sha256, tags)
-        self.folder.settle(self.name, file)
+        if self.sha256 is None:
+            self._require_index(read_file(path, limit))
+        elif sha256 != self.sha256:
+            words = f"has the checksum {sha256}, expected {self.sha256} as the mirror says"
+            raise MismatchFault(self.url, words)
+        size = path.stat().st_size
+        self.folder.settle(self.name, FetchedFile(shown(self.url), size, sha256, tags))
         return sha256
 
     def _require_index(self, data: bytes) -> None:
-        """Raise `MismatchFault` unless data is a whole index: no sum says that of it."""
+        """Raise `MismatchFault` unless data is a whole index: there is no checksum of it."""
         try:
             _INDEX.decode(data)
         except BROKEN as error:
@@ -350,29 +285,6 @@ def stacks_of(output: Path, manifest: str) -> Iterator[Path]:
             yield path.parent
 
 
-def remove_stack(folder: Path) -> None:
-    """Remove a stack, whole or not at all for whoever reads the folder meanwhile.
-
-    Raises:
-        OSError: it has files that were not fetched, or cannot be removed.
-    """
-    _require_own(folder)
-    hidden = folder.with_name(f".{folder.name}.removed")
-    folder.rename(hidden)
-    _remove_tree(hidden)
-    _remove_empty(folder.parent, folder.parent.parent)
-
-
-def remove_litter(output: Path) -> None:
-    """Remove what is left of stacks whose removal was cut short."""
-    for state in output.glob(f"[!.]*/.*.removed/{STATE_FILE}"):
-        try:
-            _require_own(state.parent)
-        except OSError:
-            continue
-        _remove_tree(state.parent)
-
-
 def _read(path: Path, limit: int) -> bytes | None:
     """Return the bytes of a file; None if there is none, or something else of that name."""
     try:
@@ -382,7 +294,7 @@ def _read(path: Path, limit: int) -> bytes | None:
 
 
 def _read_state(folder: Path) -> _State:
-    """Return what is recorded of a folder: nothing if that cannot be read, so that all comes anew.
+    """Return what is recorded of a folder; if that cannot be read, everything is fetched again.
 
     Names that are not written here are left out: they are another's.
     """
@@ -390,65 +302,16 @@ def _read_state(folder: Path) -> _State:
         state = decode_once(read_file(folder / STATE_FILE, _MAX_STATE), _STATE)
     except (OSError, *BROKEN):
         return _State()
-    for named in (state.files, state.parts):
-        for name in [each for each in named if not _OWN_NAME.fullmatch(each)]:
-            del named[name]
+    state.files = {name: file for name, file in state.files.items() if _OWN_NAME.fullmatch(name)}
     return state
 
 
-def _part_of(path: Path) -> Path:
-    return path.with_name(f".{path.name.lstrip('.')}.part")
-
-
-def _file_of_part(path: Path, folder: Path) -> str | None:
-    """Return the name of the file whose part lies at a path; None if that is none of ours."""
-    if not path.name.startswith(".") or not path.name.endswith(".part"):
-        return None
-    name = path.with_name(path.name[1:-5]).relative_to(folder).as_posix()
-    is_own = _OWN_NAME.fullmatch(name) or name in (ADDRESS_FILE, STATE_FILE.lstrip("."))
-    return name if is_own else None
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder, and links, which are not followed."""
-    for root, folders, files in os.walk(folder):
-        links = (each for each in folders if Path(root, each).is_symlink())
-        yield from (Path(root, each) for each in [*files, *links])
-
-
-def _require_own(folder: Path) -> None:
-    """Raise `OSError` if a folder has files that were not fetched."""
-    for path in _files_below(folder):
-        name = path.relative_to(folder).as_posix()
-        is_own = _OWN_NAME.fullmatch(name) or name in (ADDRESS_FILE, STATE_FILE)
-        if path.is_symlink() or not (is_own or _file_of_part(path, folder)):
-            words = f"{name} was not fetched: move it elsewhere, or remove the folder yourself"
-            raise OSError(errno.ENOTEMPTY, words, str(folder))
-
-
-def _remove_tree(folder: Path) -> None:
-    """Remove a folder, last of all what is recorded of it: only with that it is known again."""
-    for root, _, files in os.walk(folder, topdown=False):
-        for name in files:
-            if Path(root, name) != folder / STATE_FILE:
-                Path(root, name).unlink()
-        if Path(root) != folder:
-            Path(root).rmdir()
-    (folder / STATE_FILE).unlink()
-    folder.rmdir()
-
-
 def _write_new(path: Path, data: bytes) -> None:
-    """Write a file under a name that is free, or becomes it: what stands there may be a pipe."""
+    """Write a file under a name that is free, or becomes it: it may be that of a pipe."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     with path.open("xb") as stream:
         stream.write(data)
-
-
-def _write(path: Path, data: bytes) -> None:
-    _write_new(_part_of(path), data)
-    put_in_place(_part_of(path), path)
 
 
 def _remove_empty(folder: Path, top: Path) -> None:

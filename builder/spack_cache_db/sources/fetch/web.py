@@ -30,9 +30,6 @@ NO_HEADERS: Headers = MappingProxyType({})
 LONGEST_PAUSE = 120.0
 """Seconds; a server that asks for a longer one is left for another day."""
 
-SLOWEST = 1024
-"""Bytes per second; a server that sends less over a whole timeout counts as silent."""
-
 _MOST_REDIRECTS = 10
 _PIECE = 2**20
 """Bytes of a file of this machine that are read at once."""
@@ -224,13 +221,13 @@ class Web:
                         await asyncio.sleep(pause)
         except TimeoutError:
             words = f"takes more than {limits.deadline:,.0f} s (--deadline)"
-            raise SilenceFault(url, f"{words}; fetch again to go on from here") from None
+            raise SilenceFault(url, words) from None
         tries = limits.retries + 1
         raise SilenceFault(url, f"{message}; tried {tries} time{'s' if tries > 1 else ''}")
 
     @asynccontextmanager
     async def opened(self, url: str, headers: Headers) -> AsyncIterator[httpx.Response]:
-        """Open a response that is worth reading: its status is 200, 206, 304 or 416.
+        """Open a response that is worth reading: its status is 200 or 304.
 
         Raises:
             FetchFault: the server refuses.
@@ -266,24 +263,17 @@ class Web:
 
         Raises:
             FetchFault: the run has received more than it may.
-            PassingTrouble: it comes too slowly.
         """
-        clock = asyncio.get_running_loop().time
-        since, gained, left, seen = clock(), 0, length_of(response) or 0, 0
+        left, seen = length_of(response) or 0, 0
         self._expected += left
         try:
             async for data in response.aiter_bytes():
                 came, seen = response.num_bytes_downloaded - seen, response.num_bytes_downloaded
-                gained += came
                 left -= came
                 self._count(came)
                 if self.received > self.limits.max_total:
                     words = f"more than {self.limits.max_total:,} bytes were sent in this run"
                     raise FetchFault(url, f"{words}, expected less (--max-total)")
-                if clock() - since > self.limits.timeout:
-                    if gained < SLOWEST * self.limits.timeout:
-                        raise PassingTrouble(f"sends less than {SLOWEST:,} bytes a second")
-                    since, gained = clock(), 0
                 yield data
         finally:
             # What did not come is asked for again, or not at all.
@@ -294,8 +284,6 @@ class Web:
         async with self.opened(url, headers) as response:
             if response.status_code == 304:
                 return Body(None, tags_of(response))
-            if response.status_code != 200:
-                raise FetchFault(url, f"answers {response.status_code}, expected 200")
             require_size(url, length_of(response) or 0, limit)
             data = bytearray()
             async for part in self.body(url, response):
@@ -356,7 +344,7 @@ async def _without_login(request: httpx.Request) -> None:
 
 
 def _require_good(url: str, response: httpx.Response) -> None:
-    """Raise unless a response is worth reading: its status is 200, 206, 304 or 416.
+    """Raise unless a response is worth reading: its status is 200 or 304.
 
     Raises:
         PassingTrouble: it says that the trouble may pass.
@@ -374,7 +362,7 @@ def _require_good(url: str, response: httpx.Response) -> None:
     if status in _NOT_THERE:
         words = f"answers {status}, expected an index there"
         raise NotThereFault(url, words, is_closed=status == 403)
-    if status not in (200, 206, 304, 416):
+    if status not in (200, 304):
         # Amazon S3 says so of a signature for another region.
         region = response.headers.get("x-amz-bucket-region", "")
         words = f" and the bucket's region, {region}, in AWS_DEFAULT_REGION" if region else ""

@@ -54,6 +54,9 @@ MAX_SPEC_FILE = 2**26
 
 _MAX_SUM = 1024
 _INDEX_MANIFEST = "index.manifest.json"
+_PLAIN = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
+"""Where a folder without layout 3 has an index: of a mirror, of an installation, or alone."""
+
 _SPEC_MANIFEST = ".spec.manifest.json"
 _SPEC_SUFFIXES = (".spec.json", ".spec.json.sig", ".spec.yaml")
 _BEGINS = (b"{", b"-----BEGIN PGP SIGNED MESSAGE", b"spec:", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
@@ -137,6 +140,27 @@ def open_mirror(mirror: MirrorFolder, place: Place) -> Iterator[OpenIndex | Faul
             yield from error.faults
         else:
             yield index
+
+
+def files_without_index(folder: Path) -> list[str]:
+    """Return the files that a folder without an index of a mirror is read from, by their names.
+
+    They are the index of an installation, an index alone, or spec files. None if the folder has an
+    index of a mirror.
+
+    Raises:
+        InputError: a manifest cannot be read.
+    """
+    found = _Mirror(MirrorFolder(str(folder), ""), Place())
+    paths = found.index_paths()
+    if paths:
+        names = [path.relative_to(folder).as_posix() for path in paths]
+        return [name for name in names if name in _PLAIN[1:]]
+    _, paths = found.spec_paths()
+    manifests = [path for path in paths if path.name.endswith(_SPEC_MANIFEST)]
+    blobs = _each(manifests, lambda path: read_manifest(read_file(path, MAX_MANIFEST)).blob(SPEC))
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    return names + [blob.path.as_posix() for blob in blobs if blob is not None]
 
 
 def binaries_left_out(folder: Path) -> list[str]:
@@ -235,8 +259,14 @@ class _Mirror:
         manifests = self.folder / MANIFESTS
         if manifests.is_dir():
             return sorted(folder / _INDEX_MANIFEST for folder in _folders_with_an_index(manifests))
-        plain = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
-        return [self.folder / name for name in plain if _has(self.folder, name)]
+        return [self.folder / name for name in _PLAIN if _has(self.folder, name)]
+
+    def spec_paths(self) -> tuple[str, list[Path]]:
+        """Return the layout of a mirror without an index, and its spec files or their manifests."""
+        if (self.folder / "v3" / "manifests" / "spec").is_dir():
+            return "3", sorted(self._spec_manifests)
+        below = sorted((self.folder / "build_cache").rglob("*"))
+        return "2", [path for path in below if path.name.endswith(_SPEC_SUFFIXES)]
 
     def left_out(self, records: IndexRecords) -> frozenset[str]:
         """Return the hashes of the binaries that the mirror's filters leave out.
@@ -288,11 +318,7 @@ class _Mirror:
             digest.update(hashlib.sha256(data).digest())
             return SpecFile(data, MAX_SPEC_FILE)
 
-        if (self.folder / "v3" / "manifests" / "spec").is_dir():
-            layout, paths = "3", sorted(self._spec_manifests)
-        else:
-            below = sorted((self.folder / "build_cache").rglob("*"))
-            layout, paths = "2", [each for each in below if each.name.endswith(_SPEC_SUFFIXES)]
+        layout, paths = self.spec_paths()
         found = _each(paths, spec_file)
         if not found:
             raise IndexFault("the mirror has neither an index nor a spec file, expected one")
