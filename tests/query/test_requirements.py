@@ -206,6 +206,14 @@ def test_pages_do_not_show_it(built: Build, packages: dict[str, Any], status: st
         assert "'packages: " in answer.reasons[0]
 
 
+def test_requirements_of_specs_do_not_hide_others(built: Build) -> None:
+    """Without dependency data, what is required of one spec is checked for this spec only."""
+    conn = built(a=page("bar", "develop", [spec(1)]), b=page("foo", "develop", [spec(2)]))
+    found = covered(conn, {"bar": {"require": "@9"}}, "bar", "foo")
+    assert [answer.status for answer in found.values()] == ["near", "binary"]
+    assert covered(conn, {"bar": {"require": "@9"}}, "foo")["foo"].status == "unknown"
+
+
 def test_pages_beside_an_index(built: Build) -> None:
     """Of a spec that only pages list nothing is known; others of its package are answered."""
     records = [record(node("bar", version="3.0")), record(node("foo"))]

@@ -22,6 +22,7 @@ from spack_cache_db.arguments import (
 )
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments import (
+    ALL,
     NO_RULES,
     Environment,
     LockedSpec,
@@ -78,10 +79,7 @@ WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
 """
 REQUIRED = "packages:"
 NOTHING = "nothing here satisfies it"
-ALL_UNCHECKED = (
-    "packages: all: checked for the specs, not for what they link and run: this database has no "
-    "dependency data"
-)
+UNCHECKED = "checked for the specs, not for what they link: the database has no dependency data"
 
 MOST_UNKNOWN = 20
 """For so many unknown packages close names are looked for: each is compared with all that exist."""
@@ -160,9 +158,11 @@ def cover_environment(
     candidates, notes = Candidates(lookups, scope), (*environment.notes, *spelled)
     if environment.is_lock and without(scope, "release", "stack"):
         notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
-    if any([*spec.rules.of(None)] for spec in environment.specs) and not has_records(lookups.conn):
-        notes = (*notes, ALL_UNCHECKED)
-    specs = _Specs(candidates, scope).answers(environment, after_each)
+    roots = frozenset(spec.query.name or "" for spec in environment.specs if spec.query)
+    unchecked = {name for spec in environment.specs for name in _of_roots(spec.rules, roots)}
+    if unchecked and not has_records(lookups.conn):
+        notes = (*notes, f"packages: {', '.join(sorted(unchecked))}: {UNCHECKED}")
+    specs = _Specs(candidates, scope, roots).answers(environment, after_each)
     nodes = cover_lock(candidates, environment.locked, scope) if environment.locked else ()
     answers = _placed(lookups.conn, (*specs, *nodes), scope)
     if not answers:
@@ -223,7 +223,8 @@ class _Match:
 class _Specs:
     """The specs of one environment, answered with rows and records that are read once."""
 
-    def __init__(self, candidates: Candidates, scope: Conditions) -> None:
+    def __init__(self, candidates: Candidates, scope: Conditions, roots: Set[str]) -> None:
+        self._roots = roots
         self._conn = candidates.lookups.conn
         self._candidates = candidates
         self._scope = scope
@@ -329,7 +330,7 @@ class _Specs:
 
     def _rules(self, rules: PackageRules) -> CheckedRules:
         if rules not in self._checked:
-            self._checked[rules] = CheckedRules(self._records, rules)
+            self._checked[rules] = CheckedRules(self._records, rules, self._roots)
         return self._checked[rules]
 
     def _ids_of(self, package: str | None) -> Set[int]:
@@ -458,6 +459,11 @@ class _Specs:
             ids = self._ids_of(named.name)
             required = self._candidates.once(key, lambda: self._rules(rules).conditions(ids))
         return explained(self._candidates, named, (*match.asked, *required), self._records)
+
+
+def _of_roots(rules: PackageRules, roots: Set[str]) -> Set[str]:
+    """Return the entries of `packages:` that count for the specs: their packages, and `all`."""
+    return {*rules.required, *rules.conflicts}.intersection((*roots, ALL))
 
 
 def _possible(condition: Condition, ids: Set[int]) -> Condition:

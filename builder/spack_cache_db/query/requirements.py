@@ -138,6 +138,8 @@ class CheckedRules:
     Args:
         records: the records of the database.
         rules: the requirements.
+        roots: the packages of the environment's specs. Without dependency data, what is required of
+            these is checked for these specs only, and does not make all others unknown.
 
     Attributes:
         excluded: the specs that break a requirement, or link or run one that does.
@@ -145,10 +147,12 @@ class CheckedRules:
         checks: each requirement.
     """
 
-    def __init__(self, records: SpecRecords, rules: PackageRules) -> None:
+    def __init__(
+        self, records: SpecRecords, rules: PackageRules, roots: Set[str] = frozenset()
+    ) -> None:
         self._records = records
         self._run_time = records.edges.of_any_type(RUN_TIME)
-        self.checks = tuple(_checks(records, rules))
+        self.checks = tuple(_checks(records, rules, roots))
         self.excluded = self._with_dependents({*chain(*(each.breaking for each in self.checks))})
         unknown = self._with_dependents({*chain(*(each.unknown for each in self.checks))})
         self.unknown = unknown - self.excluded
@@ -185,7 +189,7 @@ class CheckedRules:
         return self._records.edges.leading_to(specs, self._run_time, ids) if specs else set()
 
 
-def _checks(records: SpecRecords, rules: PackageRules) -> Iterator[Check]:
+def _checks(records: SpecRecords, rules: PackageRules, roots: Set[str]) -> Iterator[Check]:
     for kind in (rules.required, rules.conflicts):
         for owner, requirements in kind.items():
             for requirement in requirements:
@@ -193,13 +197,13 @@ def _checks(records: SpecRecords, rules: PackageRules) -> Iterator[Check]:
                 if owner == ALL:
                     yield _check_of_all(records, requirement, label, kind)
                 elif owner in records.lookups.packages:
-                    yield _check_of_package(records, requirement, label, owner)
+                    yield _check_of_package(records, requirement, label, owner, owner in roots)
                 else:
                     yield _check_of_virtual(records, requirement, label, owner)
 
 
 def _check_of_package(
-    records: SpecRecords, requirement: Requirement, label: str, package: str
+    records: SpecRecords, requirement: Requirement, label: str, package: str, is_root: bool
 ) -> Check:
     every = _satisfying(records, SpecQuery(name=package)).holds
 
@@ -209,7 +213,8 @@ def _check_of_package(
     found = _holding_if(requirement, verdict_of, every, _names(requirement.when, package))
     breaking = every - found.holds - found.unknown
     # A package does not depend on itself.
-    unknown = (every & found.unknown) | (_unrecorded(records) - every)
+    unrecorded = _NONE if is_root else _unrecorded(records) - every
+    unknown = (every & found.unknown) | unrecorded
     return Check(label, breaking, unknown, breaking, _option(requirement))
 
 
