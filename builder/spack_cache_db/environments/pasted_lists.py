@@ -38,7 +38,7 @@ LONGEST_LINE = 10_000
 """Characters of a line in which specs are looked for."""
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
-_NAME = re.compile(r"[\w.-]+", re.ASCII)
+_NAME = re.compile(r"[\w.-]+|\*.*", re.ASCII)
 _ATTEMPT = re.compile(r"([\w-]+)\s*[@+~%^=/]", re.ASCII)
 """How a line begins that somebody wrote as a spec, with a mistake in it."""
 
