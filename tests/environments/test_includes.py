@@ -14,10 +14,8 @@ import pytest
 from spack_cache_db.bounded_yaml import CONFIGURATION_BOUNDS, compose, text_value
 from spack_cache_db.environments import (
     Environment,
-    Limits,
     Surroundings,
     UnreadableEnvironment,
-    Work,
 )
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.includes import merged_configuration
@@ -208,17 +206,6 @@ def test_many_files_are_too_many() -> None:
         read(wide, dict.fromkeys((f"/e/{name}" for name in names), deep))
 
 
-@pytest.mark.slow
-def test_too_much_is_said_once() -> None:
-    """An environment that asks for too much has one fault for it, not one for each of its parts."""
-    many = [{"matrix": [[f"x{n}"] * 90, [f"+a{n}"] * 90]} for n in range(9)]
-    lists = [{f"l{n}": many} for n in range(9)]
-    text = json.dumps({"spack": {"specs": [*many, "$l1"], "definitions": lists}})
-    with pytest.raises(UnreadableEnvironment) as caught:
-        read_environment(text.encode(), "x", Limits(work=1_000))
-    assert len(caught.value.faults) == 1
-
-
 def merged_by_the_documentation(low: Any, high: Any, how: str = "") -> Any:
     """Return what two values say together, from Spack's documentation of scopes.
 
@@ -327,7 +314,7 @@ def test_random_trees_are_merged_as_the_documentation_says(start: int) -> None:
         files = {path: json.dumps(value) for path, value in trees.files.items()}
         node = compose(files.pop("/e/spack.yaml"), CONFIGURATION_BOUNDS, "/e/spack.yaml")
         assert node is not None
-        found = merged_configuration(node, "/e/spack.yaml", surroundings(files), Work(Limits()))
+        found = merged_configuration(node, "/e/spack.yaml", surroundings(files))
 
         merged = {name: cleaned(text_value(each)) for name, each in found.sections.items()}
         assert merged == cleaned(expected), seed
@@ -367,7 +354,7 @@ def test_the_stacks_of_spacks_own_caches(name: str) -> None:
     node = compose(path.read_text(encoding="utf-8"), CONFIGURATION_BOUNDS, str(path))
     assert node is not None
     ((_, section),) = node.value
-    sections = merged_configuration(section, str(path), around, Work(Limits())).sections
+    sections = merged_configuration(section, str(path), around).sections
     packages = text_value(sections["packages"]) if "packages" in sections else {}
     required = {
         name: {key: said[key] for key in ("require", "conflict") if key in said}

@@ -29,13 +29,11 @@ class Limits:
         specs: specs of a `spack.yaml` or a list.
         nodes: nodes of a lockfile.
         length: characters of one spec.
-        work: what definitions, matrices, excludes and requirements may multiply to; see `Work`.
     """
 
     specs: int = 10_000
     nodes: int = 50_000
     length: int = MAX_LENGTH
-    work: int = 20_000_000
 
 
 SCOPE_FILES = ("packages.yaml", "definitions.yaml", "toolchains.yaml", "include.yaml")
@@ -262,48 +260,6 @@ class UnreadableEnvironment(InputError):
     """An environment that cannot be read. `faults` holds all that is wrong, sorted, each once."""
 
 
-class TooMuchWork(LineFault):
-    """What an environment asks for is too much to be made; nothing more is said of it."""
-
-
-class Work:
-    """How much of an environment was multiplied, added up before it is made.
-
-    One unit is about a character of a spec that is joined with another, or half a microsecond.
-    """
-
-    JOIN = 60
-    """What it costs to join two specs beside their length, and to read one."""
-
-    ITEM = 5
-    """What it costs to keep an item of a list once more."""
-
-    def __init__(self, limits: Limits) -> None:
-        """Begin with nothing."""
-        self.done = 0
-        self._most = limits.work
-
-    def add(self, amount: int, line: int) -> None:
-        """Add what is about to be made for something on a line.
-
-        Raises:
-            LineFault: it is more than an environment may make.
-        """
-        self.done += amount
-        if self.done > self._most:
-            raise TooMuchWork(
-                line, "makes too many combinations: give shorter lists, matrices or requirements"
-            )
-
-    def join(self, *texts: str, line: int) -> None:
-        """Add what it takes to read a spec, or to join several."""
-        self.add(self.JOIN + sum(map(len, texts)), line)
-
-    def compare(self, *texts: str, line: int) -> None:
-        """Add what it takes to see whether one spec implies another."""
-        self.add(self.ITEM + sum(map(len, texts)) // 4, line)
-
-
 class Faults:
     """The faults of one environment, collected while the rest is read."""
 
@@ -311,7 +267,6 @@ class Faults:
         """Begin without any; `path` is what the environment is called."""
         self._path = path
         self._found: list[Fault] = []
-        self._is_ended = False
 
     @contextmanager
     def collected(self) -> Iterator[None]:
@@ -319,9 +274,6 @@ class Faults:
         try:
             yield
         except LineFault as fault:
-            if isinstance(fault, TooMuchWork) and self._is_ended:
-                return
-            self._is_ended |= isinstance(fault, TooMuchWork)
             self._found.append(Fault(fault.path or self._path, fault.line, fault.message))
 
     def raise_any(self) -> None:

@@ -27,7 +27,7 @@ from spack_cache_db.bounded_yaml import (
     part_count,
     text_of,
 )
-from spack_cache_db.environments import TOP_KEYS, Surroundings, Work, decoded
+from spack_cache_db.environments import TOP_KEYS, Surroundings, decoded
 from spack_cache_db.environments.expressions import ExpressionError, holds
 
 SECTIONS = ("packages", "definitions", "toolchains")
@@ -76,7 +76,7 @@ class IncludedLockfile(NamedTuple):
 
 
 def merged_configuration(
-    section: yaml.Node, path: str, surroundings: Surroundings, work: Work
+    section: yaml.Node, path: str, surroundings: Surroundings
 ) -> SpackConfiguration:
     """Return what the section `spack` of an environment says together with its includes.
 
@@ -84,7 +84,6 @@ def merged_configuration(
         section: the node of the section.
         path: the path of the environment's file.
         surroundings: where includes are found, and what their conditions ask for.
-        work: what is merged is added to it.
 
     Raises:
         LineFault: an include cannot be read, or is no configuration.
@@ -92,7 +91,7 @@ def merged_configuration(
     reader = _Includes(surroundings)
     # From the highest scope to the lowest.
     scopes = [*reader.scopes(section, path, ())]
-    merging = _Merging(work)
+    merging = _Merging()
     found = scopes[-1]
     for scope in reversed(scopes[:-1]):
         found = merging.merged(found, scope)
@@ -238,9 +237,9 @@ def place_of(written: str, including: str, surroundings: Surroundings) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(including), text))
 
 
-def merged(low: yaml.Node, high: yaml.Node, work: Work) -> yaml.Node:
-    """Return what two scopes say of one section; `work` counts what is merged."""
-    return _Merging(work).merged(low, high)
+def merged(low: yaml.Node, high: yaml.Node) -> yaml.Node:
+    """Return what two scopes say of one section."""
+    return _Merging().merged(low, high)
 
 
 def condition_holds(
@@ -281,8 +280,7 @@ def _mapping_of(nodes: list[yaml.MappingNode], path: str) -> yaml.MappingNode:
 class _Merging:
     """Merges nodes. Values are the same if they say the same, wherever they stand."""
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
+    def __init__(self) -> None:
         self._kept: list[yaml.Node] = []
         self._merged: dict[tuple[int, int, str], yaml.Node] = {}
         self._identities: dict[int, int | None] = {}
@@ -292,7 +290,6 @@ class _Merging:
         """Return what two scopes say; the higher one's key says `how`."""
         key = id(low), id(high), how
         if key not in self._merged:
-            self._work.add(Work.JOIN, line_of(high))
             # A node that was freed could give its id to another one.
             self._kept += low, high
             self._merged[key] = self._both(low, high, how)
@@ -323,7 +320,6 @@ class _Merging:
     def _sequence(
         self, low: yaml.SequenceNode, high: yaml.SequenceNode, how: str
     ) -> yaml.SequenceNode:
-        self._work.add(Work.ITEM * (len(low.value) + len(high.value)), line_of(high))
         above = {self._identity(each) for each in high.value}
         rest = [each for each in low.value if self._identity(each) not in above]
         items = rest + high.value if how == "-" else high.value + rest

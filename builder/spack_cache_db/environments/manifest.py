@@ -30,7 +30,6 @@ from spack_cache_db.environments import (
     SpecLine,
     Surroundings,
     UserSpec,
-    Work,
     legacy_notes,
 )
 from spack_cache_db.environments.includes import (
@@ -54,6 +53,9 @@ from spack_cache_db.environments.requirements import (
 from spack_cache_db.environments.spec_lists import SpecLists
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.parser import legacy_reading
+
+MOST_PACKAGES = 100_000
+"""Entries of `packages:` in all groups, each of which has those of the environment as well."""
 
 _GROUP_KEYS = {"group", "specs", "matrix", "exclude", "needs", "explicit", "override"}
 
@@ -114,11 +116,11 @@ class _SpackYaml:
         self._limits = limits
         self._surroundings = surroundings
         self._faults = faults
-        self._work = Work(limits)
+        self._package_count = 0
         self._undecided: list[str] = []
         self._configuration = SpackConfiguration(sections_of(node))
         with faults.collected():
-            self._configuration = merged_configuration(node, path, surroundings, self._work)
+            self._configuration = merged_configuration(node, path, surroundings)
         self._toolchains: Toolchains = {}
         if "toolchains" in self._configuration.sections:
             with faults.collected():
@@ -132,7 +134,6 @@ class _SpackYaml:
         missing = self._configuration.missing + self._configuration.undecided
         lists = SpecLists(
             self._limits,
-            self._work,
             self._surroundings.parse,
             lambda query: expanded(query, self._toolchains),
             is_whole=not missing,
@@ -227,10 +228,14 @@ class _SpackYaml:
         """Return what `packages:` requires; a group's own stands above the environment's."""
         node = self._configuration.sections.get("packages")
         if override is not None:
-            node = override if node is None else merged(node, override, self._work)
+            node = override if node is None else merged(node, override)
         if node is not None:
             with self._faults.collected():
-                return read_packages(node, self._work, self._parse)
+                self._package_count += len(node.value)
+                if self._package_count > MOST_PACKAGES:
+                    said = f"its groups repeat more than {MOST_PACKAGES:,} packages: write fewer"
+                    raise fault_at(node, said)
+                return read_packages(node, self._parse)
         return PackagesSection()
 
     def _definitions(self) -> dict[str, list[yaml.Node]]:
@@ -257,7 +262,7 @@ class _SpackYaml:
     def _user_spec(self, found: SpecLine, packages: PackagesSection) -> UserSpec:
         if found.query is None:
             return UserSpec(found.text, found.line, error=found.error)
-        external, is_buildable = packages.external_of(found.query, self._work)
+        external, is_buildable = packages.external_of(found.query)
         return UserSpec(
             found.text,
             found.line,

@@ -26,7 +26,6 @@ from spack_cache_db.environments import (
     PackageRules,
     Requirement,
     UserSpec,
-    Work,
     read_spec,
 )
 from spack_cache_db.errors import LineFault
@@ -87,13 +86,12 @@ class PackagesSection:
     notes: tuple[str, ...] = ()
     providers: Mapping[str, Set[str]] = field(default_factory=dict)
 
-    def external_of(self, query: SpecQuery, work: Work) -> tuple[str, bool]:
+    def external_of(self, query: SpecQuery) -> tuple[str, bool]:
         """Return the external that satisfies a spec, if there is one; and if Spack may build it.
 
         What an external does not say, such as its variants, may be as the spec asks.
         """
         for each in self.externals.get(query.name or "", ()):
-            work.join(query.text, each.text, line=0)
             try:
                 constrained(each, query)
             except UnsatisfiableSpec:
@@ -178,7 +176,7 @@ def _with_option(query: SpecQuery, option: SpecQuery, owner: str | None) -> Spec
         return None
 
 
-def read_packages(node: yaml.Node, work: Work, parse: Parser = parse_query) -> PackagesSection:
+def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSection:
     """Return what the section `packages` requires.
 
     Raises:
@@ -192,7 +190,6 @@ def read_packages(node: yaml.Node, work: Work, parse: Parser = parse_query) -> P
     providers = dict(PROVIDERS)
     for package, section in entries_of(node, "packages").items():
         # Each group of specs has the packages of all of them, and its own.
-        work.add(Work.JOIN, line_of(section))
         said = entries_of(section, "what is said of the package")
         entries = {key: value for key, value in said.items() if not is_nothing(value)}
         preferred |= {each for each in PREFERENCES if each in entries}

@@ -22,12 +22,16 @@ from spack_cache_db.bounded_yaml import (
     quoting_advice,
     text_of,
 )
-from spack_cache_db.environments import Limits, SpecLine, Work, read_spec, too_long
+from spack_cache_db.environments import Limits, SpecLine, read_spec, too_long
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.parser import Parser, parse_query
 
+MOST_REPEATED = 20
+"""How often all lists together may name as many specs as an environment may ask for."""
+
+MOST_ROWS = 100
 MOST_EXCLUDED = 200
 """Specs that a matrix may exclude."""
 
@@ -63,7 +67,6 @@ class SpecLists:
     def __init__(
         self,
         limits: Limits,
-        work: Work,
         parse: Parser = parse_query,
         expand: Callable[[SpecQuery], SpecQuery] = lambda query: query,
         *,
@@ -73,7 +76,6 @@ class SpecLists:
 
         Args:
             limits: how much the lists may ask for.
-            work: what is made of them is added to it.
             parse: reads a spec.
             expand: puts toolchains in the place of their names, in specs that are complete.
             is_whole: whether no include that is missing may define other lists.
@@ -83,7 +85,7 @@ class SpecLists:
         self._parse = parse
         self._most = limits.specs
         self._longest = limits.length
-        self._work = work
+        self._count = 0
         self._definitions: dict[str, tuple[Item, ...]] = {}
         # What was read of each mapping, None while it is read: aliases put one at many places.
         self._read: dict[int, tuple[Item, ...] | None] = {}
@@ -112,9 +114,12 @@ class SpecLists:
             LineFault: it is no list of specs, names what is not defined, or is too long.
         """
         found: list[Item] = []
+        most = MOST_REPEATED * self._most
         for each in items_of(node, "specs"):
+            if self._count > most:
+                raise fault_at(each, f"its lists repeat more than {most:,} specs: write fewer")
             more = self._item(each)
-            self._work.add(Work.ITEM * (1 + len(more)), line_of(each))
+            self._count += len(more)
             found += more
             if len(found) > self._most:
                 break
@@ -151,7 +156,6 @@ class SpecLists:
 
     def _spec(self, item: SpecLine) -> SpecLine:
         """Return an item with what it asks, or why it is no spec."""
-        self._work.join(item.text, line=item.line)
         if item.error is not None:
             return item
         return read_spec(item.text, item.line, self._longest, self._parse)
@@ -174,7 +178,6 @@ class SpecLists:
         items = self._definitions[name]
         if not sign:
             return items
-        self._work.add(Work.ITEM * len(items), line)
         for each in items:
             if isinstance(each, Matrix):
                 each.signs.append(sign)
@@ -202,7 +205,11 @@ class SpecLists:
             said = f"{min(unknown)}: is not known here" if unknown else "this is not a matrix"
             said = f"{said}, expected matrix: and exclude:"
             raise LineFault(line, (quoting_advice(node) if unknown else "") or said)
-        rows = tuple(self.items(row) for row in items_of(entries["matrix"], "rows"))
+        row_nodes = items_of(entries["matrix"], "rows")
+        if len(row_nodes) > MOST_ROWS:
+            said = f"this matrix has {len(row_nodes):,} rows, expected at most {MOST_ROWS}"
+            raise LineFault(line, said)
+        rows = tuple(self.items(row) for row in row_nodes)
         exclude = items_of(entries["exclude"], "specs") if "exclude" in entries else []
         if len(exclude) > MOST_EXCLUDED:
             said = f"excludes {len(exclude):,} specs, expected at most {MOST_EXCLUDED}"
@@ -268,7 +275,6 @@ class SpecLists:
         """Return what two specs ask together, or that they exclude each other."""
         if first.query is None or second.query is None:
             return first
-        self._work.join(first.query.text, second.text, line=first.line)
         try:
             query = constrained(first.query, second.query)
         except UnsatisfiableSpec as error:
@@ -282,8 +288,4 @@ class SpecLists:
     def _is_excluded(self, spec: SpecLine, excluded: list[SpecQuery]) -> bool:
         if spec.query is None:
             return False
-        for each in excluded:
-            self._work.compare(spec.text, each.text, line=spec.line)
-            if implies(spec.query, each):
-                return True
-        return False
+        return any(implies(spec.query, each) for each in excluded)

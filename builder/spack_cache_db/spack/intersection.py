@@ -250,6 +250,8 @@ def merged_edges(edges: Iterable[Dependency]) -> tuple[Dependency, ...]:
     for edge in edges:
         place = None
         for at, other in enumerate(found if edge.node.name is not None else ()):
+            if other.node.name != edge.node.name:
+                continue
             if _have_clashing_types(edge, other):
                 what = f"the types of the dependencies on {edge.node.name},"
                 raise _excluded(what, ",".join(other.deptypes), ",".join(edge.deptypes))

@@ -21,7 +21,7 @@ from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
 from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
 from spack_cache_db.spack.parser import parser_of
 
-LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST, work=2_000_000)
+LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)
 MOST_FORM_FIELDS = 20
 NAME = "what you pasted"
 HAVING = ("binary", "external", "installed")
