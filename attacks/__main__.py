@@ -16,7 +16,7 @@ from attacks.databases import databases
 from attacks.folders import folders
 from attacks.mirrors import mirrors
 from attacks.neighbours import neighbours, nginx_neighbours
-from attacks.outcome import Outcome, report
+from attacks.outcome import Outcome, report, survived
 from attacks.pages import pages
 from attacks.readers import readers
 from attacks.requests import parameters, repetition, sql
@@ -58,9 +58,18 @@ KINDS = (*SERVED, "endings", *BUILT)
 @click.argument("kinds", nargs=-1, type=click.Choice(KINDS))
 @click.option("--seconds", type=float, default=SECONDS, help="How long the attack takes, about.")
 @click.option("--file", type=click.Path(path_type=Path, exists=True), help="What is served.")
-def main(kinds: tuple[str, ...], seconds: float, file: Path | None) -> None:
+@click.option(
+    "--plain",
+    is_flag=True,
+    help="Attack Datasette alone, without this program's defences, and list what does no harm.",
+)
+def main(kinds: tuple[str, ...], seconds: float, file: Path | None, plain: bool) -> None:
     """Run these KINDS of attacks on a server and the builder, or all kinds."""
-    chosen = kinds or KINDS
+    chosen = kinds or (tuple(SERVED) if plain else KINDS)
+    if plain and not {*chosen} <= SERVED.keys():
+        raise click.UsageError(
+            f"--plain is for the kinds that attack a server: {', '.join(SERVED)}"
+        )
     began = time.monotonic()
     with TemporaryDirectory(prefix="attacks-") as folder:
         own = Path(folder) / "served" / "spack-cache.db"
@@ -70,28 +79,31 @@ def main(kinds: tuple[str, ...], seconds: float, file: Path | None) -> None:
         else:
             # In an empty folder: whatever appears beside the file was written by an attack.
             own.symlink_to(file.resolve())
-        outcomes = _attack(own, chosen, seconds / len(chosen))
+        outcomes = _attack(own, chosen, seconds / len(chosen), plain=plain)
+    if plain:
+        click.echo(survived(outcomes))
+        return
     click.echo(report(outcomes))
     click.echo(f"\n{time.monotonic() - began:.0f} s")
     if any(each.faults for each in outcomes):
         raise SystemExit(1)
 
 
-def _attack(file: Path, chosen: tuple[str, ...], seconds: float) -> list[Outcome]:
+def _attack(file: Path, chosen: tuple[str, ...], seconds: float, *, plain: bool) -> list[Outcome]:
     outcomes = []
     for name in chosen:
         click.echo(f"{name} …", err=True)
-        kind = BUILT.get(name) or partial(_served, file, name)
+        kind = BUILT.get(name) or partial(_served, file, name, plain=plain)
         outcomes.append(kind(seconds))
     return outcomes
 
 
-def _served(file: Path, name: str, seconds: float) -> Outcome:
+def _served(file: Path, name: str, seconds: float, *, plain: bool) -> Outcome:
     """Attack a server that was started for this kind, so that kinds do not affect each other."""
     if name == "endings":
         return endings(file)
     try:
-        with serving(file) as target:
+        with serving(file, plain=plain) as target:
             return SERVED[name](target, seconds)
     except (ServerError, OSError) as error:
         return Outcome(name, faults=[f"there is no server any more: {error}"])

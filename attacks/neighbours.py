@@ -16,11 +16,11 @@ from itertools import cycle, islice, pairwise
 from pathlib import Path
 from statistics import quantiles
 from tempfile import TemporaryDirectory
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from attacks.outcome import Outcome
 from attacks.requests import SQL
-from attacks.target import PATIENCE, Target
+from attacks.target import PATIENCE, Target, field, require_short
 from benchmarks.nginx import nginx
 
 POLITE = {
@@ -164,7 +164,8 @@ def _status(
 
 
 def _getting(address: str, **headers: str) -> Callable[[Target], None]:
-    return lambda target: _discard(_status(target, "GET", address, **headers))
+    short = require_short(address)
+    return lambda target: _discard(_status(target, "GET", short, **headers))
 
 
 def _covering(environment: str) -> Callable[[Target], None]:
@@ -259,14 +260,14 @@ def _kill_a_process(target: Target) -> None:
 
 HEAVY: dict[str, tuple[Callable[[Target], None], int]] = {
     "nothing at all": (lambda _: time.sleep(0.1), 4),
-    "endless statements": (_getting(f"{SQL}.json?sql={quote(ENDLESS)}"), 4),
+    "endless statements": (_getting(f"{SQL}.json?{field('sql', ENDLESS)}"), 4),
     "a large environment": (_covering(large_environment()), 4),
     "definitions that double": (_covering(doubling_environment()), 4),
     "requirements that multiply": (_covering(multiplied_environment()), 4),
-    "comments before a statement": (_getting(f"{SQL}?sql={quote(BLANKS, safe='/*')}"), 4),
+    "comments before a statement": (_getting(f"{SQL}?{field('sql', BLANKS)}"), 4),
     "a long cookie": (_getting("/", Cookie='a="' + "\\" * 30_000), 4),
-    "pages of many cells": (_getting(f"{SQL}?sql={quote(CELLS)}"), 4),
-    "pages of many cells, for ten": (_getting(f"{SQL}?sql={quote(CELLS)}"), 10),
+    "pages of many cells": (_getting(f"{SQL}?{field('sql', CELLS)}"), 4),
+    "pages of many cells, for ten": (_getting(f"{SQL}?{field('sql', CELLS)}"), 10),
     # 9,800 cells, on a file of some size; a page of more is refused.
     "pages of many rows, for ten": (_getting("/spack-cache/builds?_size=700"), 10),
     "broad searches, for ten": (_getting("/find?q=*"), 10),

@@ -14,7 +14,8 @@ MOST_TOLD = 10
 class Outcome:
     """How much one kind of attack tried, and what did not hold.
 
-    `waits` has, by what was tried, how long a polite visitor waited meanwhile.
+    `waits` has, by what was tried, how long a polite visitor waited meanwhile; `harmless` has the
+    attempts after which nothing was wrong.
     """
 
     kind: str
@@ -22,10 +23,12 @@ class Outcome:
     faults: list[str] = field(default_factory=list)
     note: str = ""
     waits: dict[str, str] = field(default_factory=dict)
+    harmless: list[str] = field(default_factory=list)
 
     def judge(self, what: str, faults: Sequence[str]) -> None:
         """Count one attempt, with what is wrong with its result."""
         self.tried += 1
+        self.harmless += [] if faults else [what[:160]]
         self.faults += [f"{what[:160]}: {fault[:300]}" for fault in faults]
 
 
@@ -44,3 +47,12 @@ def report(outcomes: Sequence[Outcome]) -> str:
         if len(each.faults) > MOST_TOLD:
             lines.append(f"\n{each.kind}: {len(each.faults) - MOST_TOLD:,} more")
     return "".join(lines)
+
+
+def survived(outcomes: Sequence[Outcome]) -> str:
+    """Return the attempts that a server without defences survived: they may test nothing."""
+    lines = []
+    for each in outcomes:
+        harmed = f"{each.tried - len(each.harmless):,} of {each.tried:,} attempts did harm"
+        lines += [f"{each.kind}: {harmed}", *(f"  harmless: {what}" for what in each.harmless)]
+    return "\n".join(lines)

@@ -186,7 +186,7 @@ _LARGE = [
     "SELECT * FROM " + ", ".join(f"specs AS s{each}" for each in range(100)),
     "SELECT " + "(" * 900 + "1" + ")" * 900,
     "SELECT " + "+".join(["1"] * 5000),
-    "SELECT " + ", ".join(f"1 AS c{each}" for each in range(3000)),
+    "SELECT " + ", ".join(f"1 AS c{each}" for each in range(2700)),
     "SELECT 1 WHERE 1 IN (" + ",".join(map(str, range(5_000))) + ")",
     " UNION ALL ".join(["SELECT 1"] * 400),
     "SELECT '" + "a" * 9000 + "' LIKE '" + "%a" * 4000 + "b'",

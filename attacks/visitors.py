@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from attacks.outcome import Outcome
 from attacks.requests import SQL
-from attacks.target import Target, serving
+from attacks.target import Target, field, serving
 from benchmarks.client import Load, load
 
 STREAM = "/spack-cache/spec_variants.csv?_stream=on&_size=1"
@@ -32,7 +31,7 @@ def disconnects(target: Target, seconds: float) -> Outcome:
     outcome = Outcome("disconnects")
     for address in (
         STREAM,
-        f"{SQL}.json?sql={quote(ENDLESS)}",
+        f"{SQL}.json?{field('sql', ENDLESS)}",
         "/find?q=%2Bmpi",
         "/spack-cache.db",
     ):
@@ -63,7 +62,7 @@ def endings(file: Path) -> Outcome:
     longest = 0.0
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         with serving(file) as target:
-            addresses = [STREAM, f"{SQL}.json?sql={quote(ENDLESS)}", "/spack-cache.db"]
+            addresses = [STREAM, f"{SQL}.json?{field('sql', ENDLESS)}", "/spack-cache.db"]
             visitors = [_visit(target, each, buffer=4096) for each in addresses * 6]
             time.sleep(0.5)
             stays = {target.pid} if number == signal.SIGHUP else set()
@@ -85,8 +84,8 @@ def endings(file: Path) -> Outcome:
 def crowds(target: Target, seconds: float) -> Outcome:
     """Let a crowd send slow and large statements while others look at pages."""
     outcome = Outcome("crowds")
-    slow = f"{SQL}.json?sql={quote(ENDLESS)}"
-    large = f"{SQL}.json?sql={quote(SORTING)}"
+    slow = f"{SQL}.json?{field('sql', ENDLESS)}"
+    large = f"{SQL}.json?{field('sql', SORTING)}"
     among, tables, asked = asyncio.run(_crowd(target, [slow, large], seconds))
     outcome.faults += _odd("page", among, {200})
     # They share a queue with SQL: they may be refused, but never because of others' memory.

@@ -83,6 +83,16 @@ def start(file: Path, port: int, options: Sequence[str] = ()) -> subprocess.Pope
     )
 
 
+_ALONE = "import sys; sys._called_from_test = True; from datasette.cli import cli; cli()"
+"""Datasette loads no plugins where it takes itself for tested."""
+
+
+def start_datasette(file: Path, port: int) -> subprocess.Popen[bytes]:
+    """Start Datasette alone, without plugins, and discard its log."""
+    command = [sys.executable, "-c", _ALONE, "serve", "-i", str(file), "--port", str(port)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def stop(process: subprocess.Popen[bytes]) -> None:
     """Stop a server that `start` returned."""
     process.terminate()

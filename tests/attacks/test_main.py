@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from attacks import neighbours, requests, visitors
+from attacks import neighbours, requests, statements, visitors
 from attacks.__main__ import BUILT, KINDS, SERVED, main
-from attacks.target import serving
+from attacks.target import field, require_short, serving
 
 OTHERS = {"endings", "nginx"}
 """Kinds that other tests run: tests/cli/test_serve.py ends servers with work under way.
@@ -57,3 +57,24 @@ def test_the_command_reports_what_it_tried(samples_file: Path) -> None:
 
     assert done.exit_code == 0, done.output
     assert "| readers" in done.stdout
+
+
+def test_every_attack_reaches_what_it_attacks() -> None:
+    """No address is refused for its length alone."""
+    for statement in statements.WRITES + statements.TELLING + statements.LARGE + statements.SLOW:
+        require_short(f"{requests.SQL}.json?{field('sql', statement)}")
+    with pytest.raises(ValueError, match="would test nothing"):
+        require_short(f"{requests.SQL}.json?{field('sql', 'é' * 9_000)}")
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_an_attack_on_datasette_alone_does_harm(
+    plain: bool, samples_file: Path, tmp_path: Path
+) -> None:
+    """Without defences, an answer tells a path of the machine, and the attack notices that."""
+    # Below a folder that no answer but this one names.
+    file = Path(shutil.copy(samples_file, tmp_path))
+    with serving(file, plain=plain) as target:
+        statement = field("sql", "SELECT * FROM pragma_database_list")
+        reply = target.ask(f"/{file.stem}.json?{statement}")
+        assert bool(target.betrayals(reply)) is plain
