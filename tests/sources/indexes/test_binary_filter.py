@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from spack_cache_db.sources.indexes import Address, IndexFault
 from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, Graph, parse_filter
 from spack_cache_db.sources.indexes.index_records import Installs
 from tests.indexes import edge, hash_of, index, node, old_node, record
+from tests.paths import DATA
 
 OLD = old_node("old", "7", "lib")
 """A node from before Spack 1.0, which names one compiler."""
@@ -97,3 +100,25 @@ def test_a_version_of_a_virtual_package(graph: Graph) -> None:
         with pytest.raises(IndexFault, match="mpi@3 asks for a version of a virtual package"):
             for name in NODES:
                 given.leaves_out(graph, hash_of(name))
+
+
+ANSWERS: dict[str, list[tuple[str, list[int]]]] = json.loads(
+    gzip.decompress((DATA / "satisfies_1.2.json.gz").read_bytes())
+)["answers"]
+
+
+@pytest.mark.parametrize("name", sorted(ANSWERS))
+def test_answers_are_those_of_spack(name: str) -> None:
+    """Of two real indexes, one from before Spack 1.0, the binaries that Spack 1.2 finds."""
+    records = Installs(gzip.decompress((DATA / "indexes" / name).read_bytes()))
+    known = Graph(records)
+    binaries = sorted(each for each in records if records.entry(each).record.in_buildcache)
+    wrong = []
+    for text, places in ANSWERS[name]:
+        (query,) = parse_filter([text])
+        nodes = ((each, known.node(each)) for each in binaries)
+        found = [each for each, node in nodes if node and known.satisfies(node, query)]
+        if found != [binaries[place] for place in places]:
+            wrong.append(text)
+
+    assert wrong == []

@@ -65,21 +65,10 @@ def parse_filter(texts: Iterable[str]) -> tuple[SpecQuery, ...]:
     found = []
     for text in texts:
         try:
-            query = parse_query(text)
-            for condition in _conditions(query):
-                parse_query(condition)
+            found.append(parse_query(text))
         except QuerySyntaxError as error:
             raise ValueError(f"{text!r} is not a spec: {error}") from None
-        found.append(query)
     return tuple(found)
-
-
-def _conditions(query: SpecQuery) -> Iterator[str]:
-    """Yield the condition (`when=`) of each edge of a spec that has one."""
-    for edge in query.dependencies:
-        if edge.when is not None:
-            yield edge.when
-        yield from _conditions(edge.node)
 
 
 class Graph:
@@ -117,7 +106,7 @@ class Graph:
 
     def _has_edge(self, node: Node, asked: Dependency) -> bool:
         """Return whether a node has an edge as asked, or the edge's condition does not hold."""
-        if asked.when is not None and not self.satisfies(node, parse_query(asked.when)):
+        if asked.when is not None and not self.satisfies(node, asked.when):
             return True
         for end in self._ends(node, asked):
             return all(self._has_edge(end, below) for below in asked.node.dependencies)
