@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from spack_cache_db.environments import LockedSpec
+from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.lockfile import read_lock
 from spack_cache_db.errors import LineFault
 from tests.configurations import configuration
 from tests.indexes import edge, hash_of, node, old_node
+from tests.paths import DATA
 
 HDF5 = configuration(
     package="hdf5",
@@ -159,3 +161,17 @@ def test_what_is_no_lockfile(data: dict[str, Any], said: str) -> None:
     """What Spack does not write is refused with what is wrong with it."""
     with pytest.raises(LineFault, match=said):
         read_lock(data, 2)
+
+
+@pytest.mark.parametrize("name", ["spack_1.2.lock", "spack_1.2_find.json"])
+def test_files_of_spack_1_2(name: str) -> None:
+    """A lockfile with groups, and what `find --json` prints, have the specs that Spack has."""
+    found = read_environment((DATA / name).read_bytes(), name)
+
+    packages = {spec.configuration.package: spec for spec in found.locked}
+    roots = {package for package, spec in packages.items() if spec.is_root}
+    assert {"zlib", "libelf", "mpileaks"} <= roots
+    assert {"callpath", "compiler-wrapper", "dyninst", "gcc-runtime", "mpich"} <= {*packages}
+    assert packages["mpileaks"].configuration.compiler == "gcc@12.2.0"
+    assert packages["callpath"].hash in packages["mpileaks"].needs
+    assert "3 externals need no binary" in found.notes[0]

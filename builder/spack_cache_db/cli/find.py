@@ -265,12 +265,13 @@ def history(spec: str, file: Path, stack: str | None, host: str | None, **option
     """
     form = form_of(options)
     with _opened(file) as lookups:
-        query = parse_query(spec)
+        pasted = pasted_spec(spec, known_names(lookups))
+        query = parse_query(pasted.spec)
         scope = scope_of(lookups, stack=stack, host=host)
         question = question_or_advice(lookups, query, scope)
         found = history_of(lookups, spec, shown_specs(lookups, question.conditions))
         spelled = read_spellings(lookups).notes([("stack", stack), ("host", host)])
-        say_notes([*spelled, *notes_on(lookups, question)])
+        say_notes([*pasted.notes_on(spec), *spelled, *notes_on(lookups, question)])
         if not found.present:
             say_notes(why_not(Candidates(lookups), query, scope).reasons())
     if form or found.present:

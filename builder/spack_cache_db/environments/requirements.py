@@ -19,7 +19,15 @@ from itertools import chain, islice
 
 import yaml
 
-from spack_cache_db.bounded_yaml import entries_of, fault_at, is_nothing, items_of, line_of, text_of
+from spack_cache_db.bounded_yaml import (
+    entries_of,
+    fault_at,
+    is_nothing,
+    items_of,
+    line_of,
+    quoting_advice,
+    text_of,
+)
 from spack_cache_db.environments import (
     ALL,
     NO_RULES,
@@ -245,7 +253,9 @@ def _required(node: yaml.Node, parse: Parser) -> Iterator[Requirement]:
         entries = entries_of(each, "a requirement")
         group = next((name for name in _GROUPS if name in entries), None)
         if group is None:
-            raise fault_at(each, f"expected one of {', '.join(_GROUPS)} here")
+            expected = f"expected one of {', '.join(_GROUPS)} here"
+            advice = "" if entries.keys() & {"message", "when"} else quoting_advice(each)
+            raise fault_at(each, advice or expected)
         texts = [entries["spec"]] if group == "spec" else items_of(entries[group], "specs")
         yield Requirement(
             tuple(_query(text, parse) for text in texts),
